@@ -1,0 +1,69 @@
+# The same commands as CI. `make demo` and `make test` set everything up on a fresh clone; they
+# need Python 3.11 or newer, Rust and make.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+EXTRAS := dev,torch,sklearn,onnx,spark,copula
+
+RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md
+
+.PHONY: demo test check calibration bench docs lock clean
+
+demo: $(VENV)/.wheel
+	$(BIN)/fairaudit demo
+
+test: $(VENV)/.extras $(VENV)/.wheel
+	cargo test --locked --workspace --exclude fairaudit-benches
+	$(BIN)/python -m pytest -m "not calibration"
+
+check: $(VENV)/.extras $(VENV)/.wheel
+	cargo fmt --check
+	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest fairaudit_rs._native
+	$(BIN)/python -m tests.write_docs --check
+
+calibration: $(VENV)/.extras $(VENV)/.wheel
+	$(BIN)/python -m pytest -m calibration
+
+bench: $(VENV)/.extras $(VENV)/.wheel
+	cargo bench --locked -p fairaudit-benches
+	$(BIN)/python benches/python/permutation.py
+
+docs: $(VENV)/.extras $(VENV)/.wheel
+	$(BIN)/python -m tests.write_docs
+
+# Pins every dependency anew; run it after a change to pyproject.toml.
+lock: $(VENV)/.extras
+	$(PIP) install uv
+	$(BIN)/uv pip compile --quiet --upgrade pyproject.toml --all-extras --python-version 3.11 \
+		--no-annotate --no-header --output-file constraints.txt
+	cargo update
+
+clean:
+	rm -rf $(VENV) target dist
+
+$(VENV)/.tools: constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python"; exit 1; }
+	@command -v cargo > /dev/null || { echo "Rust (cargo) is needed"; exit 1; }
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --constraint constraints.txt maturin
+	touch $@
+
+$(VENV)/.wheel: $(VENV)/.tools $(RUST_SOURCES) $(PYTHON_SOURCES)
+	rm -rf dist
+	$(BIN)/maturin build --quiet --release --out dist
+	$(PIP) install --constraint constraints.txt dist/*.whl
+	$(PIP) install --force-reinstall --no-deps dist/*.whl
+	touch $@
+
+# torch brings its CUDA parts from the registry (about 3 GB) and runs on the CPU.
+$(VENV)/.extras: $(VENV)/.tools constraints.txt pyproject.toml | $(VENV)/.wheel
+	$(PIP) install --constraint constraints.txt "$$(ls dist/*.whl)[$(EXTRAS)]"
+	touch $@

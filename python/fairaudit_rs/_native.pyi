@@ -1,0 +1,95 @@
+"""The native module; see rust/fairaudit-py."""
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import disjoint_base
+
+__all__ = [
+    "SCORE_UNIT",
+    "CountMetric",
+    "CountTest",
+    "__version__",
+    "bin_scores",
+    "binomial",
+    "clopper_pearson",
+    "count_extreme",
+    "hypergeometric",
+    "normal_quantile",
+    "philox",
+    "tabulate",
+]
+
+__version__: str
+SCORE_UNIT: float
+
+def tabulate(
+    columns: Sequence[NDArray[np.generic]],
+    limits: Sequence[int],
+    score: NDArray[np.float64] | None = None,
+    n_threads: int | None = None,
+) -> tuple[list[NDArray[np.uint64]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64]]: ...
+def bin_scores(scores: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.uint32]: ...
+
+@final
+@disjoint_base
+class CountMetric:
+    @staticmethod
+    def formula(text: str) -> CountMetric: ...
+    @staticmethod
+    def calibration(
+        bins: Sequence[int], score: Sequence[float], label: Sequence[float]
+    ) -> CountMetric: ...
+    @property
+    def fraction(self) -> tuple[list[float], list[float]] | None: ...
+    @property
+    def is_proportion(self) -> bool: ...
+    def evaluate(self, counts: Sequence[float]) -> tuple[float, float]: ...
+    def gradient(self, counts: Sequence[float]) -> list[float] | None: ...
+
+@final
+@disjoint_base
+class CountTest:
+    def __new__(
+        cls,
+        counts: NDArray[np.uint64],
+        n_groups: int,
+        metric: CountMetric,
+        studentize: str,
+        conditioning: str | Sequence[int] | None = None,
+    ) -> CountTest: ...
+    def evaluations(self) -> list[tuple[float, float, float, float]]: ...
+    def observed(self) -> float: ...
+    def exact(
+        self, alternative: str
+    ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]] | None: ...
+    def null_distribution(
+        self,
+        n_resamples: int,
+        seed: int,
+        series: int = 0,
+        n_threads: int | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> NDArray[np.float64]: ...
+    def max_t(
+        self,
+        pairs: Sequence[tuple[int, int]],
+        n_resamples: int,
+        seed: int,
+        series: int = 0,
+        n_threads: int | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> list[float]: ...
+
+def count_extreme(
+    null: NDArray[np.float64], observed: float, alternative: str
+) -> tuple[int, int]: ...
+def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]: ...
+def hypergeometric(
+    population: int, marked: int, draws: int, n: int, seed: int
+) -> NDArray[np.uint64]: ...
+def binomial(trials: int, probability: float, n: int, seed: int) -> NDArray[np.uint64]: ...
+def normal_quantile(p: float) -> float: ...
+def clopper_pearson(successes: int, trials: int, level: float) -> tuple[float, float]: ...

@@ -1,0 +1,112 @@
+"""Checks of arguments that all lenses share. A message names the argument and its value."""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from .errors import ArgumentError, ArgumentTypeError
+
+ProgressCallback = Callable[[int, int], object]
+
+MAX_RESAMPLES = 100_000_000
+
+
+def choice(name: str, value: object, accepted: Iterable[str]) -> str:
+    """Return the value when it is one of the accepted words."""
+    accepted = list(accepted)
+    if isinstance(value, str) and value in accepted:
+        return value
+    raise ArgumentError(f"{name} is {value!r}; accepted: {', '.join(map(repr, accepted))}")
+
+
+def count(name: str, value: object, low: int, high: int) -> int:
+    """Return the value as an int between low and high."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{name} is {value!r}; accepted: a whole number from {low:,} to {high:,}"
+        ) from None
+    if not low <= number <= high:
+        raise ArgumentError(
+            f"{name} is {number:,}; accepted: a whole number from {low:,} to {high:,}"
+        )
+    return number
+
+
+def n_resamples(value: object) -> int:
+    """Return the number of replicates."""
+    return count("n_resamples", value, 1, MAX_RESAMPLES)
+
+
+def n_threads(value: object) -> int | None:
+    """Return the number of threads, None for all cores that the process may use."""
+    return None if value is None else count("n_threads", value, 1, 4096)
+
+
+def level(name: str, value: object) -> float:
+    """Return a confidence level strictly between 0 and 1."""
+    accepted = "a number strictly between 0 and 1, such as 0.95"
+    if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
+    if not (math.isfinite(value) and 0 < value < 1):
+        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
+    return float(value)
+
+
+def seed(rng: object, random_state: object) -> int:
+    """Return the 64-bit seed of a call (SPEC 7: None, int, SeedSequence, Generator).
+
+    An int below 2^64 is the seed itself, so a result is repeated by ``rng=result.seed``.
+    """
+    if rng is not None and random_state is not None:
+        raise ArgumentTypeError("rng and random_state are two names of one argument; pass one")
+    value = rng if rng is not None else random_state
+    if value is None:
+        return _from_sequence(np.random.SeedSequence())
+    if isinstance(value, np.random.SeedSequence):
+        return _from_sequence(value)
+    if isinstance(value, np.random.Generator):
+        return int(value.integers(0, 2**64, dtype=np.uint64))
+    accepted = "None, an int of at least 0, a numpy SeedSequence or Generator"
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(f"rng is a {type(value).__name__}; accepted: {accepted}") from None
+    if number < 0:
+        raise ArgumentError(f"rng is {number}; accepted: {accepted}")
+    return number if number < 2**64 else _from_sequence(np.random.SeedSequence(number))
+
+
+def _from_sequence(sequence: np.random.SeedSequence) -> int:
+    return int(sequence.generate_state(1, np.uint64)[0])
+
+
+def progress(value: object, total: int) -> Callable[[int], object] | None:
+    """Return the tick for the native module: a callable of the units done, or None."""
+    if value is None or value is False:
+        return None
+    if value is True:
+        return lambda done: _print_progress(done, total)
+    if not callable(value):
+        raise ArgumentTypeError(
+            f"progress is {value!r}; accepted: None, True, or a callable of (done, total)"
+        )
+    callback: Callable[[int, int], Any] = value
+    return lambda done: callback(done, total)
+
+
+def _print_progress(done: int, total: int) -> None:
+    end = "\n" if done >= total else ""
+    sys.stderr.write(f"\r{done:>13,} / {total:,} replicates{end}")
+    sys.stderr.flush()

@@ -1,0 +1,289 @@
+"""The command ``fairaudit``.
+
+Exit codes: 0 done, 2 usage or data error. Verdicts (1 and 3) come with the audit policy.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import fairaudit_rs as fa
+
+from .errors import FairAuditError
+
+if TYPE_CHECKING:
+    from .permutation import PermutationResult
+
+USAGE_ERROR = 2
+
+
+class _Group(click.Group):
+    """Shows our errors as one line with exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except FairAuditError as error:
+            click.echo(f"fairaudit: error: {error}", err=True)
+            ctx.exit(USAGE_ERROR)
+        except OSError as error:
+            click.echo(f"fairaudit: error: {error}", err=True)
+            ctx.exit(USAGE_ERROR)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(fa.__version__, prog_name="fairaudit")
+def main() -> None:
+    """Find out whether a model is unfair, or whether it is noise."""
+
+
+@main.command()
+@click.option(
+    "--rows",
+    default=20_000,
+    show_default=True,
+    type=click.IntRange(100, 10**8),
+    help="Applicants in the synthetic credit book.",
+)
+@click.option(
+    "--seed",
+    default=2020,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Seed of the data and of the tests.",
+)
+def demo(rows: int, seed: int) -> None:
+    """Audit a synthetic credit book whose bias is known."""
+    data = fa.datasets.synthetic_credit(rows, rng=seed)
+    click.echo(
+        f"{rows:,} loan applications. By construction women who would repay are approved less "
+        "often than men\n(true positive rate .82 against .88); the false positive rate is .30 "
+        "for everybody.\n"
+    )
+    tests = [
+        (
+            attribute,
+            fa.permutation_test(
+                data["repaid"],
+                data["approved"],
+                y_score=data["score"],
+                sensitive_features={attribute: data[attribute]},
+                metric=metric,
+                rng=seed,
+            ),
+        )
+        for attribute in ("sex", "age")
+        for metric in (
+            "selection_rate",
+            "true_positive_rate",
+            "false_positive_rate",
+            "positive_predictive_value",
+            "f1",
+            "calibration_error",
+        )
+    ]
+    _print_tests(tests)
+    by_sex = next(
+        result
+        for attribute, result in tests
+        if attribute == "sex" and result.metric == "true_positive_rate"
+    )
+    click.echo(f"\nIn words: {by_sex.summary()}")
+
+
+@main.command("metrics")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def list_metrics(as_json: bool) -> None:
+    """List the metrics of the registry."""
+    rows = fa.metrics.table()
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        _print_rows(rows)
+
+
+@main.command()
+@click.argument("data")
+@click.option(
+    "--metric",
+    "-m",
+    "metrics",
+    multiple=True,
+    required=True,
+    help="Name of a metric; may be repeated. 'fairaudit metrics' lists them.",
+)
+@click.option(
+    "--sensitive",
+    "-s",
+    "features",
+    multiple=True,
+    required=True,
+    help="Column whose values make the groups; repeated, the intersections do.",
+)
+@click.option("--y-true", help="Column of labels.")
+@click.option("--y-pred", help="Column of decisions.")
+@click.option("--y-score", help="Column of scores.")
+@click.option(
+    "--strata",
+    multiple=True,
+    help="Column within whose values groups are compared; may be repeated.",
+)
+@click.option("--pos-label", help="The value of labels and decisions that is the positive class.")
+@click.option("--reference", help="Compare every other group with this one.")
+@click.option(
+    "--alternative",
+    default="two-sided",
+    show_default=True,
+    type=click.Choice(["two-sided", "greater", "less"]),
+)
+@click.option(
+    "--adjust",
+    default="holm",
+    show_default=True,
+    type=click.Choice(["holm", "bh", "max-t", "none"]),
+    help="Adjustment of the p-values of several pairs of groups.",
+)
+@click.option(
+    "--n-resamples",
+    default=9_999,
+    show_default=True,
+    type=int,
+    help="Replicates of a test that is not exact.",
+)
+@click.option("--confidence-level", default=0.95, show_default=True, type=float)
+@click.option("--seed", type=click.IntRange(0), help="Seed; chosen and reported when left out.")
+@click.option("--threads", type=int, help="Threads; all cores when left out.")
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the results to this file as JSON.",
+)
+def permutation(
+    data: str,
+    metrics: tuple[str, ...],
+    features: tuple[str, ...],
+    y_true: str | None,
+    y_pred: str | None,
+    y_score: str | None,
+    strata: tuple[str, ...],
+    pos_label: str | None,
+    reference: str | None,
+    alternative: str,
+    adjust: str,
+    n_resamples: int,
+    confidence_level: float,
+    seed: int | None,
+    threads: int | None,
+    json_path: Path | None,
+) -> None:
+    r"""Test whether metrics are equal in all groups of DATA.
+
+    DATA is a Parquet or CSV file, or a glob of them in quotes.
+
+    \b
+    fairaudit permutation loans.parquet -s sex -m tpr --y-true repaid --y-pred approved
+    """
+    results = []
+    for metric in metrics:
+        results.append(
+            fa.permutation_test(
+                y_true,
+                y_pred,
+                y_score=y_score,
+                sensitive_features=list(features),
+                data=data,
+                metric=metric,
+                strata=list(strata) or "auto",
+                pos_label=_typed(pos_label),
+                reference=_typed(reference),
+                alternative=alternative,
+                adjust=adjust,
+                n_resamples=n_resamples,
+                confidence_level=confidence_level,
+                rng=seed,
+                n_threads=threads,
+                progress=sys.stderr.isatty() or None,
+            )
+        )
+        seed = results[0].seed
+    _print_tests([(" & ".join(features), result) for result in results])
+    for result in results:
+        click.echo(f"\n{result}")
+    if json_path is not None:
+        _write_json(json_path, [result.to_dict() for result in results])
+
+
+def _typed(text: str | None) -> str | int | float | bool | None:
+    """Read a value of the command line as the number or boolean that a column may hold."""
+    if text is None:
+        return None
+    words = {"true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _write_json(path: Path, content: object) -> None:
+    """Write a file that appears whole or not at all."""
+    scratch = path.with_name(f".{path.name}.tmp")
+    try:
+        scratch.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
+    tests = list(tests)
+    adjusted = fa.adjust_pvalues([result.pvalue for _, result in tests])
+    rows = []
+    for (attribute, result), adjusted_p in zip(tests, adjusted, strict=True):
+        values = [value.value for value in result.values]
+        low, high = result.confidence_interval
+        names = [str(value.group) for value in result.values]
+        rows.append(
+            {
+                "attribute": attribute,
+                "metric": result.metric,
+                "groups": " / ".join(
+                    f"{name} {value:.3f}" for name, value in zip(names, values, strict=True)
+                )
+                if len(values) <= 3
+                else f"{len(values)} groups, {min(values):.3f} to {max(values):.3f}",
+                "gap": f"{result.estimate:+.3f}" if len(values) == 2 else f"{result.estimate:.3f}",
+                "interval": f"{low:+.3f} .. {high:+.3f}",
+                "p": f"{result.pvalue:.4g}",
+                "p, Holm": f"{adjusted_p:.4g}",
+                "engine": result.engine,
+                "": "differs" if adjusted_p <= 1 - result.confidence_level else "-",
+            }
+        )
+    _print_rows(rows)
+
+
+def _print_rows(rows: list[Mapping[str, str]] | list[dict[str, str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    # A table that is not for a terminal is as wide as it needs to be.
+    console = Console() if sys.stdout.isatty() else Console(width=250)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in rows[0]:
+        wraps = name in ("groups", "aliases", "meaning")
+        table.add_column(name, overflow="fold", no_wrap=not wraps)
+    for row in rows:
+        table.add_row(*(Text(value) for value in row.values()))
+    console.print(table)

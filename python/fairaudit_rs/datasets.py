@@ -1,0 +1,55 @@
+"""Data to try things on: a synthetic credit book with a known bias."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _validate
+
+__all__ = ["synthetic_credit"]
+
+
+def synthetic_credit(n_rows: int = 20_000, *, rng: int = 2020) -> dict[str, NDArray[Any]]:
+    """Make loan decisions whose unfairness is known.
+
+    Applicants have a ``sex`` (45 % female) and an ``age`` class (18-29: 25 %, 30-59: 55 %,
+    60+: 20 %), drawn independently. The share that ``repaid`` is .75, .82 and .85 by age and
+    does not depend on sex. The model ``score`` is a noisy probability of repayment. The
+    decision ``approved`` is made from it with these rules:
+
+    - women who would repay are approved with probability .82, men with .88: the true positive
+      rate differs by -.06 between female and male, whatever their age;
+    - the false positive rate is .30 for everybody: it differs in no comparison;
+    - selection rates differ by sex (through the true positive rate) and by age (through the
+      base rates).
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of applicants.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    dict of ndarray
+        Columns ``sex``, ``age``, ``repaid``, ``approved``, ``score``.
+    """
+    n_rows = _validate.count("n_rows", n_rows, 1, 10**9)
+    draw = np.random.Generator(np.random.Philox(_validate.seed(rng, None)))
+    sex = np.where(draw.random(n_rows) < 0.45, "female", "male")
+    age_class = np.searchsorted(np.array([0.25, 0.80]), draw.random(n_rows), side="right")
+    repaid = draw.random(n_rows) < np.array([0.75, 0.82, 0.85])[age_class]
+    true_positive_rate = np.where(sex == "female", 0.82, 0.88)
+    approved = draw.random(n_rows) < np.where(repaid, true_positive_rate, 0.30)
+    score = np.clip(draw.beta(np.where(repaid, 6.0, 3.0), np.where(repaid, 2.0, 3.0)), 0.0, 1.0)
+    return {
+        "sex": sex,
+        "age": np.array(["18-29", "30-59", "60+"])[age_class],
+        "repaid": repaid.astype(np.int8),
+        "approved": approved.astype(np.int8),
+        "score": score,
+    }

@@ -1,0 +1,69 @@
+"""The errors of the package: each is ours and the built-in's at once."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "CancelledError",
+    "ColumnError",
+    "DataError",
+    "FairAuditError",
+    "FormulaError",
+    "InternalError",
+    "NotMeasurableError",
+    "TooManyValuesError",
+    "UnknownMetricError",
+]
+
+
+class FairAuditError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class ArgumentError(FairAuditError, ValueError):
+    """An argument has a value that is not accepted."""
+
+
+class ArgumentTypeError(FairAuditError, TypeError):
+    """An argument has a type that is not accepted, or two arguments exclude each other."""
+
+
+class UnknownMetricError(ArgumentError):
+    """No metric of the registry has this name."""
+
+
+class FormulaError(ArgumentError):
+    """The formula of a metric cannot be read, or is not a metric."""
+
+
+class DataError(FairAuditError, ValueError):
+    """The data cannot be audited as they are."""
+
+
+class ColumnError(DataError, KeyError):
+    """A column does not exist."""
+
+    def __str__(self) -> str:
+        # KeyError would show the message in quotes.
+        return str(self.args[0])
+
+
+class NotMeasurableError(DataError):
+    """A metric has no value in a group of the data."""
+
+
+class TooManyValuesError(DataError):
+    """A column has more distinct values than its role allows."""
+
+    def __init__(self, message: str, details: tuple[int, int] = (0, 0)) -> None:
+        super().__init__(message)
+        self.column, self.limit = details
+
+
+class CancelledError(FairAuditError):
+    """The computation was stopped from outside."""
+
+
+class InternalError(FairAuditError, RuntimeError):
+    """A bug of this package; please report it."""

@@ -1,0 +1,61 @@
+"""Adjusting p-values for the number of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _validate
+from .errors import ArgumentError
+
+__all__ = ["adjust_pvalues"]
+
+
+def adjust_pvalues(pvalues: Sequence[float], method: str = "holm") -> NDArray[np.float64]:
+    """Adjust p-values so that many tests together keep their error rate.
+
+    Parameters
+    ----------
+    pvalues : sequence of float
+        Valid p-values, in any order. NaN (not measurable) stays NaN and is no test.
+    method : {"holm", "bh", "none"}
+        ``"holm"`` keeps the family-wise error rate under any dependence (Holm, 1979);
+        ``"bh"`` keeps the false discovery rate under independence or positive dependence
+        (Benjamini and Hochberg, 1995).
+
+    Returns
+    -------
+    ndarray
+        Adjusted p-values in the order of the input.
+
+    Examples
+    --------
+    >>> import fairaudit_rs as fa
+    >>> fa.adjust_pvalues([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    method = _validate.choice("method", method, ("holm", "bh", "none"))
+    p = np.asarray(pvalues, dtype=np.float64)
+    if p.ndim != 1:
+        raise ArgumentError(f"pvalues has {p.ndim} dimensions; accepted: one")
+    measured = ~np.isnan(p)
+    if np.any((p[measured] < 0) | (p[measured] > 1)):
+        bad = p[measured][(p[measured] < 0) | (p[measured] > 1)][0]
+        raise ArgumentError(f"pvalues contains {bad}; accepted: numbers from 0 to 1, or NaN")
+    adjusted = p.copy()
+    if method == "none" or not measured.any():
+        return adjusted
+    values = p[measured]
+    tests = len(values)
+    order = np.argsort(values, kind="stable")
+    ranks = np.arange(tests)
+    if method == "holm":
+        steps = np.maximum.accumulate((tests - ranks) * values[order])
+    else:
+        steps = np.minimum.accumulate((tests / (ranks + 1.0) * values[order])[::-1])[::-1]
+    result = np.empty(tests)
+    result[order] = np.minimum(steps, 1.0)
+    adjusted[measured] = result
+    return adjusted

@@ -1,0 +1,159 @@
+"""What every result has in common: a sentence, a dict, a frame, a picture in a notebook."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Result"]
+
+#: Version of the layout of `Result.to_dict`.
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """Base of the results of all lenses.
+
+    Attributes
+    ----------
+    estimate : float
+        What was measured.
+    standard_error : float
+        Its standard error; NaN with a reason among the warnings when it has none.
+    statistic : float
+        The test statistic.
+    pvalue : float
+        Valid by construction.
+    confidence_interval : tuple of float
+        (low, high).
+    alternative : str
+        ``"two-sided"``, ``"greater"`` or ``"less"``.
+    n_rows : int
+        Rows that took part.
+    group_sizes : dict
+        Rows of each group.
+    seed : int
+        Pass it as ``rng=`` to repeat the result bit for bit.
+    engine : str
+        How the null distribution was found.
+    warnings : tuple of str
+        What a reader must know besides the numbers.
+    """
+
+    estimate: float
+    standard_error: float
+    statistic: float
+    pvalue: float
+    confidence_interval: tuple[float, float]
+    alternative: str
+    n_rows: int
+    group_sizes: dict[Any, int]
+    seed: int
+    engine: str
+    warnings: tuple[str, ...]
+
+    #: Fields that hold one number per replicate: not a part of dicts and reprs.
+    _bulky = frozenset({"null_distribution", "null_probabilities"})
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary(), *(f"Note: {text}." for text in self.warnings)])
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{entry.name}={_short(getattr(self, entry.name))}"
+            for entry in fields(self)
+            if entry.name in ("estimate", "statistic", "pvalue", "engine", "n_rows")
+        )
+        return f"{type(self).__name__}({shown})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON; NaN and infinity become None."""
+        content = {
+            entry.name: to_plain(getattr(self, entry.name))
+            for entry in fields(self)
+            if entry.name not in self._bulky
+        }
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": type(self).__name__,
+            **content,
+            "summary": self.summary(),
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the result as a polars frame."""
+        import polars as pl
+
+        return pl.DataFrame(self.rows(), infer_schema_length=None)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the result as the rows of a table."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = self.rows()
+        head = "".join(f"<th>{html.escape(str(name))}</th>" for name in rows[0])
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_short(v))}</td>" for v in row.values()) + "</tr>"
+            for row in rows
+        )
+        notes = "".join(f"<p>Note: {html.escape(text)}.</p>" for text in self.warnings)
+        return (
+            f"<div><p>{html.escape(self.summary())}</p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{notes}</div>"
+        )
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value that json.dumps(..., allow_nan=False) accepts."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {group_name(key): to_plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray):
+        return to_plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [to_plain(entry) for entry in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {entry.name: to_plain(getattr(value, entry.name)) for entry in fields(value)}
+    return value
+
+
+def group_name(group: Any) -> str:
+    """Return the name of a group for people: the labels, joined when there are several."""
+    if isinstance(group, tuple):
+        return " & ".join(map(str, group))
+    return str(group)
+
+
+def number(value: float) -> str:
+    """Return a number with three significant digits for a sentence."""
+    if math.isnan(value):
+        return "not measurable"
+    if math.isinf(value):
+        return "infinite" if value > 0 else "-infinite"
+    return f"{value:.3f}" if 0.1 <= abs(value) < 1000 or value == 0 else f"{value:.3g}"
+
+
+def p_text(pvalue: float) -> str:
+    """Return a p-value for a sentence."""
+    return f"p = {pvalue:.4f}" if pvalue >= 0.0001 else f"p = {pvalue:.2g}"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

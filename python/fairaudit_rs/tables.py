@@ -1,0 +1,792 @@
+"""Tables: columns with roles, and rows collapsed to cells.
+
+Arrays, frames and files all go one way: a source (see `_columns`) counts the distinct
+combinations of the columns that a metric needs, and the few combinations are checked, named
+and sorted here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _validate
+from ._columns import (
+    ArraySource,
+    Coded,
+    Counts,
+    FrameSource,
+    check_columns,
+    column_array,
+    is_column,
+    is_pandas,
+    lazy_frame,
+    names_of,
+    reading,
+    series_name,
+    some,
+)
+from .errors import ArgumentError, ArgumentTypeError, ColumnError, DataError, TooManyValuesError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["AuditTable", "Cells", "tabulate"]
+
+#: A value that names a group or a stratum; None is a missing value.
+Label: TypeAlias = str | int | float | bool | None
+#: The labels of one group, one per sensitive feature.
+GroupKey: TypeAlias = tuple[Label, ...]
+
+MAX_GROUP_VALUES = 1_000
+MAX_STRATUM_VALUES = 100_000
+MAX_DECISION_VALUES = 64
+DEFAULT_SCORE_BINS = 100
+_ABSENT = -1
+
+
+# ---------------------------------------------------------------------------------------------
+# Cells
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Rows collapsed to counts by group, stratum, label, decision and score bin.
+
+    Cells are what the count metrics need of the data, whatever the number of rows. Cells of
+    parts of the data add up: ``a + b``, or ``sum(parts)``. They are always in one order, so
+    equal data give equal cells and the same seed gives the same test.
+
+    Make them with `tabulate`, or from counts that a database made, with `Cells.from_frame`.
+
+    Attributes
+    ----------
+    sensitive_features, strata_names : tuple of str
+        Names of the attributes that make groups and strata.
+    groups, strata : tuple of tuples
+        The labels of each group and stratum; None is a missing value.
+    score_edges : ndarray or None
+        Edges of the score bins.
+    group, stratum, y_true, y_pred, score_bin : ndarray
+        One entry per cell; -1 where a column was not given.
+    count, score_sum : ndarray
+        Rows in each cell, and the sum of their scores in units of 2**-30.
+    """
+
+    sensitive_features: tuple[str, ...]
+    groups: tuple[GroupKey, ...]
+    strata_names: tuple[str, ...]
+    strata: tuple[GroupKey, ...]
+    score_edges: NDArray[np.float64] | None
+    group: NDArray[np.int64]
+    stratum: NDArray[np.int64]
+    y_true: NDArray[np.int8]
+    y_pred: NDArray[np.int8]
+    score_bin: NDArray[np.int64]
+    count: NDArray[np.int64]
+    score_sum: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in all cells, rows without a group included."""
+        return int(self.count.sum())
+
+    @property
+    def n_missing(self) -> int:
+        """Number of rows in which a sensitive feature is missing."""
+        missing = np.array([None in group for group in self.groups], dtype=bool)
+        return int(self.count[missing[self.group]].sum()) if len(self) else 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Which of y_true, y_pred and y_score the cells hold."""
+        present = [name for name in ("y_true", "y_pred") if self._has(name)]
+        return (*present, "y_score") if self.score_edges is not None else tuple(present)
+
+    def _has(self, name: str) -> bool:
+        return bool(len(self)) and bool(getattr(self, name)[0] != _ABSENT)
+
+    def group_sizes(self) -> dict[GroupKey, int]:
+        """Return the number of rows of each group without missing labels."""
+        sizes = np.bincount(self.group, weights=self.count, minlength=len(self.groups))
+        return {
+            key: int(size) for key, size in zip(self.groups, sizes, strict=True) if None not in key
+        }
+
+    def marginalize(self, sensitive_features: Sequence[str]) -> Cells:
+        """Keep some of the sensitive features and add up over the others."""
+        unknown = [name for name in sensitive_features if name not in self.sensitive_features]
+        if unknown or not sensitive_features:
+            raise ColumnError(
+                f"sensitive_features is {list(sensitive_features)!r}; the cells have: "
+                f"{', '.join(self.sensitive_features)}"
+            )
+        if tuple(sensitive_features) == self.sensitive_features:
+            return self
+        at = [self.sensitive_features.index(name) for name in sensitive_features]
+        groups = tuple(tuple(key[i] for i in at) for key in self.groups)
+        return self._rebuild(tuple(sensitive_features), groups, self.group, self._rows())
+
+    def class_counts(
+        self, groups: Sequence[GroupKey], classes: NDArray[np.int64], n_classes: int
+    ) -> NDArray[np.uint64]:
+        """Return counts by stratum, group (in the given order) and class of each cell."""
+        position = np.full(len(self.groups), _ABSENT, dtype=np.int64)
+        for i, key in enumerate(groups):
+            position[self.groups.index(key)] = i
+        group = position[self.group]
+        keep = group != _ABSENT
+        n_strata = max(len(self.strata), 1)
+        flat = (self.stratum[keep] * len(groups) + group[keep]) * n_classes + classes[keep]
+        counts = np.zeros(n_strata * len(groups) * n_classes, dtype=np.uint64)
+        np.add.at(counts, flat, self.count[keep].astype(np.uint64))
+        return counts.reshape(n_strata, len(groups), n_classes)
+
+    def confusion_classes(self) -> NDArray[np.int64]:
+        """Return 0 for tp, 1 for fp, 2 for fn, 3 for tn; a column that is absent counts as 0."""
+        label = np.maximum(self.y_true, 0).astype(np.int64)
+        decision = np.maximum(self.y_pred, 0).astype(np.int64)
+        return 2 * (1 - decision) + (1 - label)
+
+    # -- combining ---------------------------------------------------------------------------
+
+    def __add__(self, other: object) -> Cells:
+        if not isinstance(other, Cells):
+            return NotImplemented
+        for name in ("sensitive_features", "strata_names", "columns"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs and len(self) and len(other):
+                raise DataError(f"cells with {name} {mine} and {theirs} cannot be added")
+        if not _same_edges(self.score_edges, other.score_edges):
+            raise DataError("cells with different score bins cannot be added")
+        rows = tuple(np.concatenate(pair) for pair in zip(self._rows(), other._rows(), strict=True))
+        strata = self.strata + other.strata
+        rows = (np.concatenate([self.stratum, other.stratum + len(self.strata)]), *rows[1:])
+        group = np.concatenate([self.group, other.group + len(self.groups)])
+        return self._rebuild(
+            self.sensitive_features, self.groups + other.groups, group, rows, strata
+        )
+
+    def __radd__(self, other: object) -> Cells:
+        # sum() starts from 0.
+        return self if other == 0 and isinstance(other, int) else NotImplemented
+
+    def _rows(self) -> tuple[NDArray[Any], ...]:
+        return (self.stratum, self.y_true, self.y_pred, self.score_bin, self.count, self.score_sum)
+
+    def _rebuild(
+        self,
+        names: tuple[str, ...],
+        groups: tuple[GroupKey, ...],
+        group: NDArray[np.int64],
+        rows: tuple[NDArray[Any], ...],
+        strata: tuple[GroupKey, ...] | None = None,
+    ) -> Cells:
+        strata = self.strata if strata is None else strata
+        return _canonical(
+            names, groups, group, self.strata_names, strata, *rows, score_edges=self.score_edges
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Cells):
+            return NotImplemented
+        return (
+            (self.sensitive_features, self.groups, self.strata_names, self.strata)
+            == (other.sensitive_features, other.groups, other.strata_names, other.strata)
+            and _same_edges(self.score_edges, other.score_edges)
+            and np.array_equal(self.group, other.group)
+            and all(np.array_equal(a, b) for a, b in zip(self._rows(), other._rows(), strict=True))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # -- in and out --------------------------------------------------------------------------
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the cells as a polars frame that `from_frame` reads back."""
+        import polars as pl
+
+        columns: dict[str, Any] = {}
+        for kind, names, keys, codes in (
+            ("group", self.sensitive_features, self.groups, self.group),
+            ("stratum", self.strata_names, self.strata, self.stratum),
+        ):
+            for i, name in enumerate(names):
+                labels = pl.Series([key[i] for key in keys], strict=False)
+                columns[f"{kind}:{name}"] = labels.gather(codes.astype(np.uint32))
+        for name in ("y_true", "y_pred"):
+            if self._has(name):
+                columns[name] = getattr(self, name)
+        if self.score_edges is not None:
+            columns["score_bin"] = self.score_bin
+            columns["score_sum"] = self.score_sum
+            columns["score_edges"] = pl.Series(
+                [self.score_edges.tolist()] * len(self), dtype=pl.List(pl.Float64)
+            )
+        columns["count"] = self.count
+        return pl.DataFrame(columns)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        sensitive_features: str | Sequence[str] | None = None,
+        y_true: str | None = None,
+        y_pred: str | None = None,
+        strata: str | Sequence[str] | None = None,
+        count: str = "count",
+        pos_label: Label = None,
+    ) -> Cells:
+        """Make cells from a frame of counts: that of `to_frame`, or a group-by of your own.
+
+        Parameters
+        ----------
+        frame : polars, pandas or Arrow frame
+            One row per combination of values.
+        sensitive_features, y_true, y_pred, strata, count : str, optional
+            Names of the columns. Without ``sensitive_features`` the frame must have the
+            columns that `to_frame` makes.
+        pos_label : optional
+            See `tabulate`.
+        """
+        import polars as pl
+
+        table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
+        if sensitive_features is None:
+            prefixed = {
+                kind: [name for name in table.columns if name.startswith(f"{kind}:")]
+                for kind in ("group", "stratum")
+            }
+            if not prefixed["group"]:
+                raise ArgumentError(
+                    "sensitive_features is None; accepted: names of columns of the frame, which "
+                    f"has: {', '.join(table.columns)}"
+                )
+            names = [name.removeprefix("group:") for name in prefixed["group"]]
+            strata_names = [name.removeprefix("stratum:") for name in prefixed["stratum"]]
+            group_columns, strata_columns = prefixed["group"], prefixed["stratum"]
+            y_true = "y_true" if "y_true" in table.columns else None
+            y_pred = "y_pred" if "y_pred" in table.columns else None
+        else:
+            names = group_columns = names_of("sensitive_features", sensitive_features)
+            strata_names = strata_columns = names_of("strata", strata or [])
+        roles = [*group_columns, *strata_columns, *filter(None, (y_true, y_pred)), count]
+        check_columns(roles, table.columns)
+        counts = table[count]
+        if not counts.dtype.is_integer() or counts.null_count() or (counts < 0).any():
+            raise DataError(
+                f"column {count!r} holds the number of rows: whole numbers, none "
+                "negative, none missing"
+            )
+        edges = score_bin = score_sum = None
+        if "score_edges" in table.columns and sensitive_features is None:
+            edges = np.asarray(table["score_edges"][0].to_list()) if len(table) else None
+            score_bin = table["score_bin"].to_numpy()
+            score_sum = table["score_sum"].to_numpy().astype(np.int64)
+        key_columns = roles[:-1]
+        values, codes = [], []
+        for name in key_columns:
+            distinct = table[name].unique(maintain_order=True)
+            lookup = {value: i for i, value in enumerate(distinct.to_list())}
+            values.append(distinct.to_list())
+            codes.append([lookup[value] for value in table[name].to_list()])
+        counted = Counts(
+            values,
+            np.array(codes, dtype=np.int64).T.reshape(len(table), len(key_columns)),
+            counts.to_numpy().astype(np.int64),
+            score_sum,
+            score_bin,
+        )
+        return _cells_of(
+            counted,
+            tuple(names),
+            tuple(strata_names),
+            y_true is not None,
+            y_pred is not None,
+            edges,
+            pos_label,
+        )
+
+    def write_parquet(self, path: str | Path) -> None:
+        """Write the cells to a Parquet file; the file appears whole or not at all."""
+        target = Path(path)
+        scratch = target.with_name(f".{target.name}.tmp")
+        try:
+            self.to_frame().write_parquet(scratch)
+            scratch.replace(target)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+    @classmethod
+    def read_parquet(cls, path: str | Path) -> Cells:
+        """Read cells that `write_parquet` wrote."""
+        import polars as pl
+
+        with reading(path):
+            return cls.from_frame(pl.read_parquet(path))
+
+    def __repr__(self) -> str:
+        features = ", ".join(self.sensitive_features)
+        strata = f", strata by {', '.join(self.strata_names)}" if self.strata_names else ""
+        return (
+            f"Cells: {self.n_rows:,} rows in {len(self):,} cells, {len(self.groups)} groups "
+            f"by {features}{strata}, with {', '.join(self.columns) or 'no labels'}"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.to_frame()._repr_html_()
+
+
+def _same_edges(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> bool:
+    return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def _sort_key(label: Label) -> tuple[int, Any]:
+    """Missing last, numbers by value, then text."""
+    if label is None:
+        return (3, 0)
+    if isinstance(label, bool):
+        return (0, int(label))
+    return (1, label) if isinstance(label, int | float) else (2, label)
+
+
+def _canonical(
+    names: tuple[str, ...],
+    groups: Sequence[GroupKey],
+    group: NDArray[np.int64],
+    strata_names: tuple[str, ...],
+    strata: Sequence[GroupKey],
+    stratum: NDArray[np.int64],
+    y_true: NDArray[Any],
+    y_pred: NDArray[Any],
+    score_bin: NDArray[np.int64],
+    count: NDArray[np.int64],
+    score_sum: NDArray[np.int64],
+    *,
+    score_edges: NDArray[np.float64] | None,
+) -> Cells:
+    """Sort groups, strata and cells; add cells that became equal; leave out empty ones."""
+    keep = count > 0
+    groups, group = _relabel(groups, group[keep])
+    strata, stratum = _relabel(strata, stratum[keep])
+    keys = np.stack([group, stratum, y_true[keep], y_pred[keep], score_bin[keep]], axis=1).astype(
+        np.int64
+    )
+    distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
+    totals = np.zeros(len(distinct), dtype=np.int64)
+    sums = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(totals, inverse.ravel(), count[keep])
+    np.add.at(sums, inverse.ravel(), score_sum[keep])
+    return Cells(
+        names,
+        groups,
+        strata_names,
+        strata,
+        score_edges,
+        group=distinct[:, 0],
+        stratum=distinct[:, 1],
+        y_true=distinct[:, 2].astype(np.int8),
+        y_pred=distinct[:, 3].astype(np.int8),
+        score_bin=distinct[:, 4],
+        count=totals,
+        score_sum=sums,
+    )
+
+
+def _relabel(
+    keys: Sequence[GroupKey], codes: NDArray[np.int64]
+) -> tuple[tuple[GroupKey, ...], NDArray[np.int64]]:
+    """Sort the keys that occur, and give every code its key's new place."""
+    used = {keys[code] for code in np.unique(codes)}
+    ordered = sorted(used, key=lambda key: [_sort_key(label) for label in key])
+    place = {key: i for i, key in enumerate(ordered)}
+    table = np.array([place.get(key, 0) for key in keys] or [0], dtype=np.int64)
+    return tuple(ordered), table[codes]
+
+
+# ---------------------------------------------------------------------------------------------
+# From distinct combinations of values to cells
+
+
+def _plain(value: Any) -> Label:
+    """Return a value as str, int, float, bool or None, the same for every kind of table."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str | int | float):
+        return value
+    # pandas.NA and NaT are missing values as well.
+    return None if type(value).__name__ in ("NAType", "NaTType") else str(value)
+
+
+def _cells_of(
+    counted: Counts,
+    names: tuple[str, ...],
+    strata_names: tuple[str, ...],
+    has_label: bool,
+    has_decision: bool,
+    edges: NDArray[np.float64] | None,
+    pos_label: Label,
+) -> Cells:
+    """Check and name distinct combinations of (features, strata, label, decision)."""
+    if not len(counted.counts) or not counted.counts.sum():
+        raise DataError("the data have no rows")
+    values = [[_plain(value) for value in column] for column in counted.values]
+    columns = iter(range(len(values)))
+    groups, group = _keys(counted, values, [next(columns) for _ in names])
+    at_strata = [next(columns) for _ in strata_names]
+    for name, column in zip(strata_names, at_strata, strict=True):
+        _refuse_missing(f"strata column {name!r}", counted, values, column)
+    strata, stratum = _keys(counted, values, at_strata)
+    absent = np.full(len(counted.counts), _ABSENT, dtype=np.int64)
+    coded: dict[str, NDArray[np.int64]] = {"y_true": absent, "y_pred": absent}
+    present = [name for name, has in (("y_true", has_label), ("y_pred", has_decision)) if has]
+    at = {name: next(columns) for name in present}
+    for name in present:
+        _refuse_missing(name, counted, values, at[name])
+    if pos_label is not None:
+        _check_pos_label(pos_label, [values[column] for column in at.values()])
+    for name, column in at.items():
+        codes = np.array(
+            [_binary(name, value, values[column], pos_label) for value in values[column]],
+            dtype=np.int64,
+        )
+        coded[name] = codes[counted.codes[:, column]]
+    zeros = np.zeros(len(counted.counts), dtype=np.int64)
+    return _canonical(
+        names,
+        groups,
+        group,
+        strata_names,
+        strata,
+        stratum,
+        coded["y_true"],
+        coded["y_pred"],
+        absent if counted.score_bins is None else counted.score_bins.astype(np.int64),
+        counted.counts,
+        zeros if counted.score_sums is None else counted.score_sums,
+        score_edges=edges,
+    )
+
+
+def _keys(
+    counted: Counts, values: list[list[Label]], columns: list[int]
+) -> tuple[list[GroupKey], NDArray[np.int64]]:
+    """Combine the labels of several columns: the distinct keys, and the key of each cell."""
+    if not columns:
+        return [()], np.zeros(len(counted.counts), dtype=np.int64)
+    distinct, inverse = np.unique(counted.codes[:, columns], axis=0, return_inverse=True)
+    keys = [
+        tuple(values[column][code] for column, code in zip(columns, row, strict=True))
+        for row in distinct
+    ]
+    return keys, inverse.ravel().astype(np.int64)
+
+
+def _refuse_missing(name: str, counted: Counts, values: list[list[Label]], column: int) -> None:
+    missing = [code for code, value in enumerate(values[column]) if value is None]
+    rows = int(counted.counts[np.isin(counted.codes[:, column], missing)].sum())
+    if rows:
+        raise DataError(
+            f"{name} is missing (NaN or None) in {rows:,} of {int(counted.counts.sum()):,} rows; "
+            "leave these rows out or fill them in before the audit"
+        )
+
+
+def _check_pos_label(pos_label: Label, columns: list[list[Label]]) -> None:
+    plain = _plain(pos_label)
+    seen: list[Label] = sorted(set().union(*columns), key=_sort_key)
+    if plain not in seen and len(seen) > 1:
+        raise ArgumentError(
+            f"pos_label is {pos_label!r}, which does not occur; y_true and y_pred hold {some(seen)}"
+        )
+
+
+def _binary(name: str, value: Label, column: list[Label], pos_label: Label) -> int:
+    """1 for the positive class, 0 for the other."""
+    coded = all(other in (0, 1) and not isinstance(other, str) for other in column)
+    if pos_label is not None and not (coded and _plain(pos_label) not in (0, 1)):
+        return int(value == _plain(pos_label))
+    if coded:
+        return int(cast(int, value))
+    raise DataError(
+        f"{name} holds {some(column)}; accepted: 0/1 or booleans. Name the positive class with "
+        f"pos_label, such as pos_label={column[0]!r}"
+        + ("; scores belong in y_score" if any(isinstance(v, float) for v in column) else "")
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Roles
+
+
+@dataclass(frozen=True)
+class AuditTable:
+    """Columns with roles: what every lens reads its data from."""
+
+    source: ArraySource | FrameSource
+    sensitive_features: tuple[str, ...]
+    strata: tuple[str, ...] = ()
+    roles: frozenset[str] = frozenset()
+    _keys: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        data: Any = None,
+        y_true: Any = None,
+        y_pred: Any = None,
+        y_score: Any = None,
+        sensitive_features: Any = None,
+        strata: Any = None,
+    ) -> AuditTable:
+        """Assign roles to arrays, or to columns of ``data``."""
+        if sensitive_features is None:
+            raise ArgumentTypeError(
+                "sensitive_features is missing; accepted: an array of group labels, several of "
+                "them in a dict or frame, or with data= the name(s) of its column(s)"
+            )
+        if data is None:
+            return cls._from_arrays(y_true, y_pred, y_score, sensitive_features, strata)
+        return cls._from_data(data, y_true, y_pred, y_score, sensitive_features, strata)
+
+    @classmethod
+    def _from_arrays(
+        cls, y_true: Any, y_pred: Any, y_score: Any, features: Any, strata: Any
+    ) -> AuditTable:
+        columns: dict[str, NDArray[Any] | Coded] = {}
+        keys: dict[str, str] = {}
+        for name, value in (("y_true", y_true), ("y_pred", y_pred), ("y_score", y_score)):
+            if isinstance(value, str):
+                raise ArgumentTypeError(
+                    f"{name} is the text {value!r}; names of columns go with data="
+                )
+            if value is not None:
+                columns[name] = column_array(name, value)
+        feature_names = cls._add(columns, keys, "sensitive_features", features)
+        strata_names = () if strata is None else cls._add(columns, keys, "strata", strata)
+        lengths = {name: len(array) for name, array in columns.items()}
+        if len(set(lengths.values())) > 1:
+            shown = ", ".join(f"{name.split(':')[-1]} {n:,}" for name, n in lengths.items())
+            raise DataError(f"the columns differ in length: {shown}")
+        if not next(iter(lengths.values())):
+            raise DataError("the data have no rows")
+        roles = frozenset(set(columns) & {"y_true", "y_pred", "y_score"})
+        return cls(ArraySource(columns), feature_names, strata_names, roles, keys)
+
+    @staticmethod
+    def _add(
+        columns: dict[str, NDArray[Any] | Coded], keys: dict[str, str], role: str, value: Any
+    ) -> tuple[str, ...]:
+        """Add one array, or the several ones of a mapping, frame, list or 2-D array."""
+        if isinstance(value, str):
+            raise ArgumentTypeError(f"{role} is the text {value!r}; names of columns go with data=")
+        single = "group" if role == "sensitive_features" else "stratum"
+        named: dict[str, Any]
+        if isinstance(value, Mapping):
+            named = {str(name): column for name, column in value.items()}
+        elif hasattr(value, "columns") and hasattr(value, "__getitem__"):
+            named = {str(name): value[name] for name in value.columns}
+        elif isinstance(value, list | tuple) and value and is_column(value[0]):
+            named = {
+                series_name(column) or f"{single}_{i + 1}": column for i, column in enumerate(value)
+            }
+        elif isinstance(value, np.ndarray) and value.ndim == 2:
+            named = {f"{single}_{i + 1}": value[:, i] for i in range(value.shape[1])}
+        else:
+            named = {series_name(value) or single: value}
+        if not named:
+            raise ArgumentError(f"{role} has no columns")
+        for name, column in named.items():
+            key = f"{role}:{name}"
+            columns[key] = column_array(f"{role} {name!r}", column)
+            keys[key] = name
+        return tuple(f"{role}:{name}" for name in named)
+
+    @classmethod
+    def _from_data(
+        cls, data: Any, y_true: Any, y_pred: Any, y_score: Any, features: Any, strata: Any
+    ) -> AuditTable:
+        feature_names = names_of("sensitive_features", features)
+        strata_names = [] if strata is None else names_of("strata", strata)
+        labels = {"y_true": y_true, "y_pred": y_pred, "y_score": y_score}
+        for name, value in labels.items():
+            if value is not None and not isinstance(value, str):
+                raise ArgumentTypeError(
+                    f"{name} is a {type(value).__name__}; with data= it is the name of a column"
+                )
+        roles = {name: value for name, value in labels.items() if value is not None}
+        keys = {f"sensitive_features:{name}": name for name in feature_names}
+        keys |= {f"strata:{name}": name for name in strata_names}
+        wanted = roles | keys
+        source: ArraySource | FrameSource
+        if is_pandas(data):
+            check_columns(list(wanted.values()), [str(name) for name in data.columns])
+            arrays = {key: column_array(name, data[name]) for key, name in wanted.items()}
+            source = ArraySource(arrays)
+            if not len(data):
+                raise DataError("the data have no rows")
+        else:
+            frame, origin = lazy_frame(data)
+            with reading(origin):
+                check_columns(list(wanted.values()), frame.collect_schema().names())
+            source = FrameSource(frame, wanted, origin)
+        return cls(
+            source,
+            tuple(f"sensitive_features:{n}" for n in feature_names),
+            tuple(f"strata:{n}" for n in strata_names),
+            frozenset(roles),
+            keys,
+        )
+
+    def cells(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        score_bins: int | ArrayLike | None = None,
+        pos_label: Label = None,
+        n_threads: int | None = None,
+    ) -> Cells:
+        """Collapse the rows to cells over the given ones of y_true, y_pred and y_score."""
+        used = self.roles if columns is None else set(columns)
+        for name in used - self.roles:
+            raise ArgumentError(f"{name} is None; it is needed here")
+        present = [name for name in ("y_true", "y_pred") if name in used]
+        keys = [*self.sensitive_features, *self.strata, *present]
+        limits = (
+            [MAX_GROUP_VALUES] * len(self.sensitive_features)
+            + [MAX_STRATUM_VALUES] * len(self.strata)
+            + [MAX_DECISION_VALUES] * len(present)
+        )
+        edges = _score_edges(score_bins) if "y_score" in used else None
+        try:
+            counted = self.source.count(
+                keys, limits, "y_score" if edges is not None else None, edges, n_threads
+            )
+        except TooManyValuesError as error:
+            raise self._too_many(keys[error.column], error) from None
+        names = tuple(self._keys[key] for key in self.sensitive_features)
+        strata = tuple(self._keys[key] for key in self.strata)
+        return _cells_of(
+            counted, names, strata, "y_true" in used, "y_pred" in used, edges, pos_label
+        )
+
+    def _too_many(self, key: str, error: TooManyValuesError) -> DataError:
+        name = self._keys.get(key, key)
+        hint = {
+            "y_true": "it must hold the label, 0 or 1",
+            "y_pred": "it must hold the decision, 0 or 1; scores belong in y_score",
+        }.get(key, "put its values into fewer classes first")
+        role = key.split(":")[0]
+        shown = role if role == key else f"{role} {name!r}"
+        return TooManyValuesError(
+            f"{shown} has more than {error.limit:,} distinct values; {hint}",
+            (error.column, error.limit),
+        )
+
+
+def tabulate(
+    data: Any = None,
+    *,
+    y_true: Any = None,
+    y_pred: Any = None,
+    y_score: Any = None,
+    sensitive_features: Any,
+    strata: Any = None,
+    score_bins: int | ArrayLike | None = None,
+    pos_label: Label = None,
+    n_threads: int | None = None,
+) -> Cells:
+    """Collapse rows to cells: counts by group, stratum, label, decision and score bin.
+
+    The cells are all that the tests of count metrics need, they are small whatever the number
+    of rows, and those of parts of the data add up with ``+``.
+
+    Parameters
+    ----------
+    data : frame, path or glob, optional
+        A polars, pandas or Arrow frame, a polars LazyFrame, or the path or glob of Parquet or
+        CSV files (read in a stream, so they may be larger than memory). The other arguments
+        are then names of its columns; without it they are arrays.
+    y_true, y_pred : array or str, optional
+        Labels and decisions: 0/1, booleans, or anything with ``pos_label``.
+    y_score : array or str, optional
+        Scores, put into bins.
+    sensitive_features : array, several arrays, or str(s)
+        The attributes whose values make the groups; with several, their intersections do.
+        Several arrays come as a dict, a frame, a list or the columns of a 2-D array. Rows
+        with a missing value are counted but belong to no group.
+    strata : array, several arrays, or str(s), optional
+        Attributes within which groups are compared.
+    score_bins : int or sequence of float, optional
+        Number of equal bins from 0 to 1 (default 100), or the edges of the bins.
+    pos_label : optional
+        The value of ``y_true`` and ``y_pred`` that is the positive class.
+    n_threads : int, optional
+        Threads for arrays; None takes all cores that the process may use.
+
+    Returns
+    -------
+    Cells
+
+    Examples
+    --------
+    >>> import fairaudit_rs as fa
+    >>> cells = fa.tabulate(y_true=[1, 0, 1, 1], y_pred=[1, 0, 0, 1],
+    ...                     sensitive_features=["a", "a", "b", "b"])
+    >>> cells
+    Cells: 4 rows in 4 cells, 2 groups by group, with y_true, y_pred
+    >>> (cells + cells).n_rows
+    8
+    """
+    table = AuditTable.make(
+        data=data,
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        strata=strata,
+    )
+    return table.cells(
+        score_bins=score_bins, pos_label=pos_label, n_threads=_validate.n_threads(n_threads)
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading arguments
+
+
+def _score_edges(score_bins: int | ArrayLike | None) -> NDArray[np.float64]:
+    if score_bins is None:
+        score_bins = DEFAULT_SCORE_BINS
+    if isinstance(score_bins, int | np.integer) and not isinstance(score_bins, bool):
+        n = _validate.count("score_bins", score_bins, 1, 10_000)
+        return np.arange(n + 1) / n
+    edges = np.asarray(score_bins)
+    if (
+        edges.dtype.kind not in "iuf"
+        or edges.ndim != 1
+        or len(edges) < 2
+        or not bool(np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0))
+    ):
+        raise ArgumentError(
+            f"score_bins is {score_bins!r}; accepted: a number of bins, or at least two "
+            "increasing edges"
+        )
+    return edges.astype(np.float64)

@@ -1,0 +1,446 @@
+//! Collapsing rows to cells: the distinct combinations of a few columns, with their counts.
+//!
+//! One pass over blocks of rows, no array per row: each block turns the values of a column
+//! into small codes, folds the codes of all columns into a cell, and counts. Which values
+//! there are, what they mean and in which order they come is the caller's business, who looks
+//! at a table of a few entries.
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::parallel::Control;
+
+/// Rows that one task works on.
+const BLOCK: usize = 1 << 15;
+/// Rows whose codes are held at a time.
+const TILE: usize = 1 << 10;
+/// Scores are summed in units of 2^-30, so that the sum does not depend on the order of rows.
+pub const SCORE_UNIT: f64 = 1.0 / (1u64 << 30) as f64;
+
+/// The values of one column, one per row.
+#[derive(Debug, Clone, Copy)]
+pub enum Column<'a> {
+    /// Booleans.
+    Bool(&'a [bool]),
+    /// Signed integers of 8 bits.
+    I8(&'a [i8]),
+    /// Signed integers of 16 bits.
+    I16(&'a [i16]),
+    /// Signed integers of 32 bits.
+    I32(&'a [i32]),
+    /// Signed integers of 64 bits.
+    I64(&'a [i64]),
+    /// Unsigned integers of 8 bits.
+    U8(&'a [u8]),
+    /// Unsigned integers of 16 bits.
+    U16(&'a [u16]),
+    /// Unsigned integers of 32 bits.
+    U32(&'a [u32]),
+    /// Unsigned integers of 64 bits.
+    U64(&'a [u64]),
+    /// Floats of 32 bits.
+    F32(&'a [f32]),
+    /// Floats of 64 bits.
+    F64(&'a [f64]),
+    /// Strings of a fixed number of bytes, one after the other.
+    Bytes {
+        /// All bytes.
+        data: &'a [u8],
+        /// Bytes per row, at least 1.
+        width: usize,
+    },
+}
+
+/// Calls `$use` with a function from row to 64-bit key; equal keys are equal values.
+macro_rules! with_key {
+    ($column:expr, $use:expr) => {
+        match $column {
+            Column::Bool(values) => $use(values.len(), |i: usize| u64::from(values[i])),
+            Column::I8(values) => $use(values.len(), |i: usize| values[i] as u64),
+            Column::I16(values) => $use(values.len(), |i: usize| values[i] as u64),
+            Column::I32(values) => $use(values.len(), |i: usize| values[i] as u64),
+            Column::I64(values) => $use(values.len(), |i: usize| values[i] as u64),
+            Column::U8(values) => $use(values.len(), |i: usize| u64::from(values[i])),
+            Column::U16(values) => $use(values.len(), |i: usize| u64::from(values[i])),
+            Column::U32(values) => $use(values.len(), |i: usize| u64::from(values[i])),
+            Column::U64(values) => $use(values.len(), |i: usize| values[i]),
+            Column::F32(values) => $use(values.len(), |i: usize| float_key(f64::from(values[i]))),
+            Column::F64(values) => $use(values.len(), |i: usize| float_key(values[i])),
+            Column::Bytes { data, width } => {
+                $use(data.len() / width, |i: usize| hash_bytes(&data[i * width..(i + 1) * width]))
+            }
+        }
+    };
+}
+
+impl Column<'_> {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        with_key!(*self, |rows, _| rows)
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether two rows hold the same value; keys of strings are hashes and do not decide it.
+    #[inline]
+    fn same(&self, i: usize, j: usize) -> bool {
+        match *self {
+            Column::Bytes { data, width } => data[i * width..(i + 1) * width] == data[j * width..(j + 1) * width],
+            _ => true,
+        }
+    }
+}
+
+/// The bits of a float with one NaN and one zero.
+#[inline]
+fn float_key(value: f64) -> u64 {
+    if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() }
+}
+
+#[inline]
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut hash = 0xCBF2_9CE4_8422_2325u64;
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    hash
+}
+
+/// Codes of keys in the order of their first row: open addressing on 64-bit keys.
+#[derive(Debug, Clone)]
+struct Dictionary {
+    /// (key, code + 1); 0 marks a free slot.
+    slots: Vec<(u64, u32)>,
+    /// Key and first row of each code.
+    entries: Vec<(u64, usize)>,
+}
+
+impl Dictionary {
+    fn new() -> Self {
+        Self { slots: vec![(0, 0); 16], entries: Vec::new() }
+    }
+
+    #[inline]
+    fn code(&mut self, key: u64, row: usize, same: impl Fn(usize, usize) -> bool) -> u32 {
+        let mask = self.slots.len() - 1;
+        let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & mask;
+        loop {
+            let (slot_key, code) = self.slots[at];
+            if code == 0 {
+                return self.insert(key, row, at);
+            }
+            if slot_key == key && same(self.entries[code as usize - 1].1, row) {
+                return code - 1;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[cold]
+    fn insert(&mut self, key: u64, row: usize, at: usize) -> u32 {
+        self.entries.push((key, row));
+        let code = self.entries.len() as u32;
+        self.slots[at] = (key, code);
+        if self.entries.len() * 2 > self.slots.len() {
+            let mask = self.slots.len() * 4 - 1;
+            self.slots = vec![(0, 0); mask + 1];
+            for (index, &(key, _)) in self.entries.iter().enumerate() {
+                let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & mask;
+                while self.slots[at].1 != 0 {
+                    at = (at + 1) & mask;
+                }
+                self.slots[at] = (key, index as u32 + 1);
+            }
+        }
+        code - 1
+    }
+}
+
+/// The counts of some of the rows.
+struct Partial {
+    values: Vec<Dictionary>,
+    /// `pairs[c]`: (cell of the columns before c, code in column c) to the cell with column c.
+    pairs: Vec<Dictionary>,
+    counts: Vec<u64>,
+    sums: Vec<i64>,
+}
+
+impl Partial {
+    fn new(n_columns: usize) -> Self {
+        Self {
+            values: vec![Dictionary::new(); n_columns],
+            pairs: vec![Dictionary::new(); n_columns],
+            counts: Vec::new(),
+            sums: Vec::new(),
+        }
+    }
+
+    fn add_rows(
+        &mut self,
+        columns: &[Column],
+        limits: &[usize],
+        score: Option<&[f64]>,
+        rows: std::ops::Range<usize>,
+    ) -> Result<()> {
+        let mut cells = [0u32; TILE];
+        let mut from = rows.start;
+        while from < rows.end {
+            let to = (from + TILE).min(rows.end);
+            let tile = &mut cells[..to - from];
+            tile.fill(0);
+            for (c, column) in columns.iter().enumerate() {
+                let (values, pairs) = (&mut self.values[c], &mut self.pairs[c]);
+                with_key!(*column, |_, key| fold_column(values, pairs, tile, from, key, |i, j| column.same(i, j)));
+                if values.entries.len() > limits[c] {
+                    return Err(Error::TooManyValues { column: c, limit: limits[c] });
+                }
+            }
+            let n_cells = self.pairs.last().map_or(1, |pairs| pairs.entries.len());
+            self.counts.resize(n_cells, 0);
+            for &cell in tile.iter() {
+                self.counts[cell as usize] += 1;
+            }
+            if let Some(score) = score {
+                self.sums.resize(n_cells, 0);
+                for (&cell, value) in tile.iter().zip(&score[from..to]) {
+                    self.sums[cell as usize] += (value / SCORE_UNIT + 0.5).floor() as i64;
+                }
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Codes of every cell, one row of `n_columns` per cell.
+    fn codes(&self) -> Vec<Vec<u32>> {
+        let n_columns = self.pairs.len();
+        (0..self.counts.len())
+            .map(|cell| {
+                let mut codes = vec![0; n_columns];
+                let mut at = cell;
+                for c in (0..n_columns).rev() {
+                    let key = self.pairs[c].entries[at].0;
+                    codes[c] = key as u32;
+                    at = (key >> 32) as usize;
+                }
+                codes
+            })
+            .collect()
+    }
+
+    fn merge(mut self, other: &Self, columns: &[Column], limits: &[usize]) -> Result<Self> {
+        let mut new_codes = Vec::with_capacity(columns.len());
+        for (c, column) in columns.iter().enumerate() {
+            let codes: Vec<u32> = other.values[c]
+                .entries
+                .iter()
+                .map(|&(key, row)| self.values[c].code(key, row, |i, j| column.same(i, j)))
+                .collect();
+            if self.values[c].entries.len() > limits[c] {
+                return Err(Error::TooManyValues { column: c, limit: limits[c] });
+            }
+            new_codes.push(codes);
+        }
+        for (cell, codes) in other.codes().iter().enumerate() {
+            let mut merged = 0u32;
+            for (c, &code) in codes.iter().enumerate() {
+                let key = u64::from(merged) << 32 | u64::from(new_codes[c][code as usize]);
+                merged = self.pairs[c].code(key, 0, |_, _| true);
+            }
+            let merged = merged as usize;
+            if merged >= self.counts.len() {
+                self.counts.resize(merged + 1, 0);
+            }
+            self.counts[merged] += other.counts[cell];
+            if !other.sums.is_empty() {
+                self.sums.resize(self.counts.len(), 0);
+                self.sums[merged] += other.sums[cell];
+            }
+        }
+        Ok(self)
+    }
+}
+
+#[inline]
+fn fold_column(
+    values: &mut Dictionary,
+    pairs: &mut Dictionary,
+    cells: &mut [u32],
+    from: usize,
+    key: impl Fn(usize) -> u64,
+    same: impl Fn(usize, usize) -> bool,
+) {
+    for (offset, cell) in cells.iter_mut().enumerate() {
+        let row = from + offset;
+        let code = values.code(key(row), row, &same);
+        *cell = pairs.code(u64::from(*cell) << 32 | u64::from(code), 0, |_, _| true);
+    }
+}
+
+/// The distinct combinations of the columns' values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tabulation {
+    /// For each column, a row that holds each of its distinct values.
+    pub value_rows: Vec<Vec<usize>>,
+    /// For each cell, the position of its value in `value_rows` of every column.
+    pub codes: Vec<Vec<u32>>,
+    /// Rows in each cell.
+    pub counts: Vec<u64>,
+    /// Sum of the scores of each cell in units of 2^-30; empty without scores.
+    pub score_sums: Vec<i64>,
+}
+
+/// Counts the rows in every combination of values.
+///
+/// A column may hold at most its `limits` entry of distinct values. The cells come in an order
+/// that depends on the threads; callers sort them by what the values mean.
+///
+/// # Errors
+/// [`Error::Argument`] when lengths differ, [`Error::TooManyValues`], [`Error::Cancelled`].
+pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, control: &Control) -> Result<Tabulation> {
+    let rows = columns.first().map_or(0, Column::len);
+    let lengths = columns.iter().map(Column::len).chain(score.map(<[f64]>::len));
+    if let Some(length) = lengths.into_iter().find(|&length| length != rows) {
+        return Err(Error::argument("columns", format!("of {rows} and {length} rows"), "columns of one length"));
+    }
+    let block = |at: usize, mut partial: Partial| -> Result<Partial> {
+        control.check()?;
+        let range = at * BLOCK..((at + 1) * BLOCK).min(rows);
+        control.advance(range.len() as u64);
+        partial.add_rows(columns, limits, score, range)?;
+        Ok(partial)
+    };
+    let blocks = 0..rows.div_ceil(BLOCK);
+    let empty = || Partial::new(columns.len());
+    let total = if rayon::current_thread_index().is_none() {
+        blocks.into_iter().try_fold(empty(), |partial, at| block(at, partial))?
+    } else {
+        blocks
+            .into_par_iter()
+            .try_fold(empty, |partial, at| block(at, partial))
+            .try_reduce(empty, |first, second| first.merge(&second, columns, limits))?
+    };
+    Ok(Tabulation {
+        codes: total.codes(),
+        value_rows: total.values.iter().map(|values| values.entries.iter().map(|entry| entry.1).collect()).collect(),
+        counts: total.counts,
+        score_sums: total.sums,
+    })
+}
+
+/// The bin of every score: bin b is [`edges[b]`, `edges[b + 1]`), the last one is closed.
+///
+/// # Errors
+/// [`Error::Argument`] with the first score outside of the edges (or NaN) and its row.
+pub fn bin_scores(scores: &[f64], edges: &[f64]) -> Result<Vec<u32>> {
+    let last = edges.len().saturating_sub(2);
+    let mut bins = vec![0u32; scores.len()];
+    bins.iter_mut().zip(scores).enumerate().try_for_each(|(row, (bin, &score))| {
+        let inside = score >= edges[0] && score <= edges[last + 1];
+        if !inside {
+            return Err(Error::Argument(format!(
+                "y_score is {score} in row {row}; accepted: numbers from {} to {}",
+                edges[0],
+                edges[last + 1]
+            )));
+        }
+        *bin = edges.partition_point(|&edge| edge <= score).saturating_sub(1).min(last) as u32;
+        Ok(())
+    })?;
+    Ok(bins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    fn as_map(columns: &[Column], tabulation: &Tabulation) -> HashMap<Vec<String>, (u64, i64)> {
+        let text = |column: &Column, row: usize| match *column {
+            Column::Bytes { data, width } => format!("{:?}", &data[row * width..(row + 1) * width]),
+            Column::I64(values) => values[row].to_string(),
+            Column::F64(values) => values[row].to_string(),
+            _ => unreachable!(),
+        };
+        tabulation
+            .codes
+            .iter()
+            .enumerate()
+            .map(|(cell, codes)| {
+                let names = codes
+                    .iter()
+                    .enumerate()
+                    .map(|(c, &code)| text(&columns[c], tabulation.value_rows[c][code as usize]))
+                    .collect();
+                (names, (tabulation.counts[cell], tabulation.score_sums.get(cell).copied().unwrap_or(0)))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn counts_are_those_of_a_plain_map_for_any_number_of_threads() {
+        let rows = 200_000usize;
+        let group: Vec<i64> = (0..rows).map(|i| ((i * 7919) % 13) as i64 - 6).collect();
+        let label: Vec<f64> = (0..rows).map(|i| if i % 97 == 0 { f64::NAN } else { (i % 3 % 2) as f64 }).collect();
+        let names: Vec<u8> =
+            (0..rows).flat_map(|i| [b'a' + (i % 5) as u8, if i % 2 == 0 { b'x' } else { 0 }, 0]).collect();
+        let score: Vec<f64> = (0..rows).map(|i| i as f64 / rows as f64).collect();
+        let columns = [Column::I64(&group), Column::F64(&label), Column::Bytes { data: &names, width: 3 }];
+        let mut expected: HashMap<Vec<String>, (u64, i64)> = HashMap::new();
+        for i in 0..rows {
+            let key = vec![group[i].to_string(), label[i].to_string(), format!("{:?}", &names[3 * i..3 * i + 3])];
+            let entry = expected.entry(key).or_default();
+            entry.0 += 1;
+            entry.1 += (score[i] * (1u64 << 30) as f64 + 0.5).floor() as i64;
+        }
+        let control = Control::default();
+        let inline = tabulate(&columns, &[20, 20, 20], Some(&score), &control).unwrap();
+        assert_eq!(as_map(&columns, &inline), expected);
+        for threads in [2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let parallel = pool.install(|| tabulate(&columns, &[20, 20, 20], Some(&score), &control)).unwrap();
+            assert_eq!(as_map(&columns, &parallel), expected);
+        }
+    }
+
+    #[test]
+    fn negative_zero_and_every_nan_are_one_value() {
+        let values = [0.0, -0.0, f64::NAN, -f64::NAN, 1.0];
+        let result = tabulate(&[Column::F64(&values)], &[9], None, &Control::default()).unwrap();
+        assert_eq!(result.value_rows, [vec![0, 2, 4]]);
+        assert_eq!(result.counts, [2, 2, 1]);
+    }
+
+    #[test]
+    fn too_many_values_and_different_lengths_are_errors() {
+        let values: Vec<i64> = (0..1000).collect();
+        let control = Control::default();
+        let error = tabulate(&[Column::I64(&values)], &[999], None, &control).unwrap_err();
+        assert_eq!(error, Error::TooManyValues { column: 0, limit: 999 });
+        assert!(tabulate(&[Column::I64(&values)], &[1000], None, &control).is_ok());
+        let error = tabulate(&[Column::I64(&values), Column::U8(&[1])], &[9999, 9], None, &control).unwrap_err();
+        assert!(error.to_string().contains("of 1000 and 1 rows"));
+        assert!(tabulate(&[], &[], None, &control).unwrap().counts.is_empty());
+    }
+
+    #[test]
+    fn a_cancelled_tabulation_stops() {
+        let control = Control::default();
+        control.cancel();
+        assert_eq!(tabulate(&[Column::I64(&[1])], &[9], None, &control), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn scores_fall_into_half_open_bins() {
+        let edges = [0.0, 0.5, 0.75, 1.0];
+        assert_eq!(bin_scores(&[0.0, 0.499, 0.5, 0.75, 1.0], &edges).unwrap(), [0, 0, 1, 2, 2]);
+        let error = bin_scores(&[0.2, 1.5], &edges).unwrap_err();
+        assert_eq!(error.to_string(), "y_score is 1.5 in row 1; accepted: numbers from 0 to 1");
+        assert!(bin_scores(&[f64::NAN], &edges).is_err());
+    }
+}

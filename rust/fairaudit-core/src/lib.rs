@@ -1,0 +1,17 @@
+//! The numbers of `fairaudit-rs`. This crate computes and knows nothing of Python.
+//!
+//! A reader who knows the method finds the file by its name: [`permutation`] holds the
+//! permutation tests, [`rng`] the counter-based random numbers and the samplers,
+//! [`metrics`] the count metrics, [`cells`] the collapse of rows to counts, [`stats`]
+//! the distributions, [`parallel`] the control of a running call.
+#![forbid(unsafe_code)]
+
+pub mod cells;
+pub mod error;
+pub mod metrics;
+pub mod parallel;
+pub mod permutation;
+pub mod rng;
+pub mod stats;
+
+pub use error::{Error, Result};

@@ -1,0 +1,312 @@
+//! The `exact` engine: the whole permutation law is summed.
+
+use super::{Alternative, Studentize, Test};
+use crate::metrics::{Evaluation, Metric};
+use crate::rng::{Hypergeometric, ln_factorial};
+
+/// Widest law of one count that is summed.
+const MAX_SUPPORT: usize = 1 << 22;
+/// Most products in the convolution of the laws of several strata.
+const MAX_PRODUCTS: usize = 1 << 24;
+/// Most rows and most tables in an enumeration.
+const MAX_ROWS: u64 = 200;
+const MAX_TABLES: usize = 100_000;
+
+/// A permutation law that was summed completely.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exact {
+    /// The probability of a statistic at least as extreme as the observed one.
+    pub pvalue: f64,
+    /// The probability of an undefined statistic (it is a part of `pvalue`).
+    pub undefined: f64,
+    /// The values that the statistic can take; NaN when it is undefined.
+    pub statistics: Vec<f64>,
+    /// Their probabilities.
+    pub probabilities: Vec<f64>,
+}
+
+/// Sums the permutation law of a test, or nothing when it is too large for that.
+///
+/// With two groups and a proportion whose denominators no permutation can change, the law is
+/// that of one hypergeometric count, or a sum of one per stratum, and extreme is decided on
+/// integers. Otherwise all tables with the observed margins are enumerated when there are at
+/// most 100,000.
+pub fn exact(test: &Test, alternative: Alternative) -> Option<Exact> {
+    if CountLaw::applies(test) {
+        return CountLaw::new(test).map(|law| law.into_exact(test, alternative));
+    }
+    enumerate(test, alternative)
+}
+
+/// The law of the numerator count of the first group when all denominators are fixed.
+struct CountLaw {
+    first: u64,
+    law: Vec<f64>,
+    /// Numerator count of the first group as observed, of both groups, and the denominators.
+    observed: u64,
+    total: u64,
+    denominators: [u64; 2],
+}
+
+impl CountLaw {
+    /// Two groups, a proportion, and strata that lie inside its denominator or outside of it.
+    fn applies(test: &Test) -> bool {
+        let Metric::Fraction { denominator, .. } = &test.metric else { return false };
+        let pure = |stratum: &[u64]| {
+            let totals = test.table.class_totals(stratum);
+            let in_rows = |inside: bool| totals.iter().zip(denominator).any(|(&n, &d)| n > 0 && (d != 0.0) == inside);
+            !(in_rows(true) && in_rows(false))
+        };
+        test.table.n_groups == 2 && test.metric.is_proportion() && test.table.strata().all(pure)
+    }
+
+    /// The law, or nothing when it is too wide.
+    fn new(test: &Test) -> Option<Self> {
+        let Metric::Fraction { numerator, denominator } = &test.metric else { return None };
+        let mut law = Self { first: 0, law: vec![1.0], observed: 0, total: 0, denominators: [0, 0] };
+        let mut products = 0usize;
+        for stratum in test.table.strata() {
+            let totals = test.table.class_totals(stratum);
+            let sum = |coefficients: &[f64], counts: &[u64]| -> u64 {
+                counts.iter().zip(coefficients).filter(|(_, c)| **c != 0.0).map(|(&n, _)| n).sum()
+            };
+            let rows = sum(denominator, &totals);
+            if rows == 0 {
+                continue;
+            }
+            let hits = sum(numerator, &totals);
+            let sizes = test.table.group_sizes(stratum);
+            law.observed += sum(numerator, stratum);
+            law.total += hits;
+            law.denominators[0] += sizes[0];
+            law.denominators[1] += sizes[1];
+            let (first, terms) = Hypergeometric::new(rows, hits, sizes[0]).law(MAX_SUPPORT)?;
+            products += law.law.len() * terms.len();
+            if products > MAX_PRODUCTS {
+                return None;
+            }
+            law.first += first;
+            law.law = convolve(&law.law, &terms);
+        }
+        Some(law)
+    }
+
+    /// (`theta_1` - `theta_2`) `d_1` `d_2`, an integer.
+    fn scaled_gap(&self, x: u64) -> i128 {
+        let [first, second] = self.denominators.map(i128::from);
+        i128::from(x) * (first + second) - i128::from(self.total) * first
+    }
+
+    fn statistic(&self, test: &Test, x: u64) -> f64 {
+        let evaluation = |hits: u64, rows: u64| {
+            let (hits, rows) = (hits as f64, rows as f64);
+            let value = hits / rows;
+            Evaluation { value, variance: value * (1.0 - value) / rows, numerator: hits, denominator: rows }
+        };
+        let [first, second] = self.denominators;
+        super::difference(&evaluation(x, first), &evaluation(self.total - x, second), test.studentize)
+    }
+
+    fn into_exact(self, test: &Test, alternative: Alternative) -> Exact {
+        let observed_gap = self.scaled_gap(self.observed);
+        let observed = self.statistic(test, self.observed);
+        let mut statistics = Vec::with_capacity(self.law.len());
+        let mut pvalue = 0.0;
+        for (offset, &probability) in self.law.iter().enumerate() {
+            let x = self.first + offset as u64;
+            let statistic = self.statistic(test, x);
+            // The scale is the same for all x unless the variance is not pooled.
+            let extreme = if test.studentize == Studentize::Unpooled {
+                alternative.is_extreme(statistic, observed)
+            } else {
+                let gap = self.scaled_gap(x);
+                match alternative {
+                    Alternative::TwoSided => gap.abs() >= observed_gap.abs(),
+                    Alternative::Greater => gap >= observed_gap,
+                    Alternative::Less => gap <= observed_gap,
+                }
+            };
+            if extreme {
+                pvalue += probability;
+            }
+            statistics.push(statistic);
+        }
+        // An observed count so far out that its probability underflows.
+        let pvalue = f64::clamp(pvalue, f64::MIN_POSITIVE, 1.0);
+        Exact { pvalue, undefined: 0.0, statistics, probabilities: self.law }
+    }
+}
+
+fn convolve(first: &[f64], second: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; first.len() + second.len() - 1];
+    for (i, &a) in first.iter().enumerate() {
+        for (j, &b) in second.iter().enumerate() {
+            sum[i + j] += a * b;
+        }
+    }
+    sum
+}
+
+/// Depth-first walk over all tables with the margins of the test.
+struct Enumeration<'a> {
+    test: &'a Test,
+    strata: Vec<(Vec<u64>, Vec<u64>)>,
+    margin: Vec<f64>,
+    leaves: Vec<(f64, f64)>,
+}
+
+fn enumerate(test: &Test, alternative: Alternative) -> Option<Exact> {
+    let table = &test.table;
+    if table.counts.iter().sum::<u64>() > MAX_ROWS {
+        return None;
+    }
+    let strata = table.strata().map(|stratum| (table.class_totals(stratum), table.group_sizes(stratum))).collect();
+    let mut walk =
+        Enumeration { test, strata, margin: vec![0.0; table.n_groups * table.n_classes], leaves: Vec::new() };
+    let left = walk.strata.first().map(|stratum| stratum.0.clone())?;
+    let need = walk.strata[0].1[0];
+    if !walk.visit(0, 0, 0, &left, need, 0.0) {
+        return None;
+    }
+    let total: f64 = walk.leaves.iter().map(|leaf| leaf.1).sum();
+    let observed = test.observed();
+    let (mut pvalue, mut undefined) = (0.0, 0.0);
+    for &(statistic, weight) in &walk.leaves {
+        if alternative.is_extreme(statistic, observed) {
+            pvalue += weight;
+        }
+        if statistic.is_nan() {
+            undefined += weight;
+        }
+    }
+    let (statistics, weights): (Vec<f64>, Vec<f64>) = walk.leaves.into_iter().unzip();
+    Some(Exact {
+        pvalue: (pvalue / total).min(1.0),
+        undefined: undefined / total,
+        statistics,
+        probabilities: weights.into_iter().map(|weight| weight / total).collect(),
+    })
+}
+
+impl Enumeration<'_> {
+    /// Chooses the count of `class` in `group` of `stratum`; `left` are the rows of each class
+    /// that no earlier group took, `need` the rows that this group still needs. False when
+    /// there are too many tables.
+    fn visit(&mut self, stratum: usize, group: usize, class: usize, left: &[u64], need: u64, ln_weight: f64) -> bool {
+        let (n_groups, n_classes) = (self.test.table.n_groups, self.test.table.n_classes);
+        if group == n_groups - 1 {
+            return self.close_stratum(stratum, left, ln_weight);
+        }
+        if class == n_classes {
+            let next_need = self.strata[stratum].1[group + 1];
+            return self.visit(stratum, group + 1, 0, left, next_need, ln_weight);
+        }
+        let later: u64 = left[class + 1..].iter().sum();
+        for count in need.saturating_sub(later)..=need.min(left[class]) {
+            let mut remaining = left.to_vec();
+            remaining[class] -= count;
+            let at = group * n_classes + class;
+            self.margin[at] += count as f64;
+            let fits =
+                self.visit(stratum, group, class + 1, &remaining, need - count, ln_weight - ln_factorial(count as f64));
+            self.margin[at] -= count as f64;
+            if !fits {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The last group takes what is left; then the next stratum, or a complete table.
+    fn close_stratum(&mut self, stratum: usize, left: &[u64], ln_weight: f64) -> bool {
+        let table = &self.test.table;
+        let start = (table.n_groups - 1) * table.n_classes;
+        let ln_weight = left.iter().fold(ln_weight, |sum, &count| sum - ln_factorial(count as f64));
+        for (sum, &count) in self.margin[start..].iter_mut().zip(left) {
+            *sum += count as f64;
+        }
+        let fits = if let Some((totals, sizes)) = self.strata.get(stratum + 1) {
+            let (totals, need) = (totals.clone(), sizes[0]);
+            self.visit(stratum + 1, 0, 0, &totals, need, ln_weight)
+        } else {
+            let statistic = self.test.statistic(&self.test.evaluate(&self.margin));
+            // Relative to a table of full factorials, so that the exponential cannot underflow.
+            let rows = table.counts.iter().sum::<u64>() as f64;
+            let scale = ln_factorial((rows / (table.n_groups * table.n_classes) as f64).floor());
+            let reference = -scale * (table.n_groups * table.n_classes) as f64;
+            self.leaves.push((statistic, libm::exp(ln_weight - reference)));
+            self.leaves.len() <= MAX_TABLES
+        };
+        for (sum, &count) in self.margin[start..].iter_mut().zip(left) {
+            *sum -= count as f64;
+        }
+        fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Conditioning, Table};
+    use super::*;
+    use crate::metrics::Formula;
+
+    fn law(counts: Vec<u64>, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> Option<Exact> {
+        let table = Table::new(counts, 2, 4).unwrap();
+        let metric = Formula::parse(formula).unwrap().to_metric();
+        let test = Test::new(&table, &metric, conditioning, studentize).unwrap();
+        exact(&test, Alternative::TwoSided)
+    }
+
+    /// The two roads meet: summing one count, and enumerating tables.
+    #[test]
+    fn enumeration_equals_the_sum_over_one_count() {
+        let table = Table::new(vec![6, 1, 4, 9, 2, 3, 7, 5], 2, 4).unwrap();
+        let metric = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
+        for studentize in [Studentize::None, Studentize::Unpooled, Studentize::Pooled] {
+            for alternative in [Alternative::TwoSided, Alternative::Greater, Alternative::Less] {
+                let test = Test::new(&table, &metric, &Conditioning::Denominator, studentize).unwrap();
+                let one_count = exact(&test, alternative).unwrap();
+                let tables = enumerate(&test, alternative).unwrap();
+                assert!((one_count.pvalue - tables.pvalue).abs() < 1e-12);
+                assert_eq!(one_count.statistics.len(), tables.statistics.len());
+            }
+        }
+    }
+
+    #[test]
+    fn probabilities_add_up_and_undefined_tables_are_extreme() {
+        let result = law(vec![2, 0, 1, 4, 0, 0, 1, 5], "tp/(tp+fn)", &Conditioning::None, Studentize::Pooled).unwrap();
+        assert!((result.probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        // All four positives among the 7 rows of the first group, C(9,3) / C(13,7), or among the
+        // 6 of the second, C(9,2) / C(13,6).
+        assert!((result.undefined - (84.0 + 36.0) / 1716.0).abs() < 1e-12);
+        assert!(result.pvalue >= result.undefined);
+    }
+
+    #[test]
+    fn strata_are_convolved() {
+        let counts = vec![5, 0, 3, 0, 1, 0, 6, 0, 4, 0, 1, 0, 2, 0, 2, 0];
+        let metric = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
+        let table = Table::new(counts, 2, 4).unwrap();
+        let test = Test::new(&table, &metric, &Conditioning::Denominator, Studentize::Pooled).unwrap();
+        let one_count = exact(&test, Alternative::TwoSided).unwrap();
+        let tables = enumerate(&test, Alternative::TwoSided).unwrap();
+        assert!((one_count.pvalue - tables.pvalue).abs() < 1e-12);
+        assert!(tables.statistics.len() > one_count.statistics.len());
+    }
+
+    #[test]
+    fn large_tables_are_not_enumerated() {
+        let counts = vec![600, 100, 400, 900, 200, 300, 700, 500];
+        assert!(law(counts.clone(), "tp/(tp+fn)", &Conditioning::None, Studentize::Pooled).is_none());
+        assert!(law(counts, "tp/(tp+fn)", &Conditioning::Denominator, Studentize::Pooled).is_some());
+    }
+
+    #[test]
+    fn a_p_value_is_never_zero() {
+        let result =
+            law(vec![400_000, 0, 0, 0, 0, 0, 400_000, 0], "tp/(tp+fn)", &Conditioning::Denominator, Studentize::Pooled);
+        let pvalue = result.unwrap().pvalue;
+        assert!(pvalue > 0.0 && pvalue < 1e-300);
+    }
+}

@@ -1,0 +1,400 @@
+//! Permutation tests of equal metrics across groups (`DiCiccio` et al., KDD 2020).
+//!
+//! The observed table is a stack of strata; within each stratum the group labels are
+//! exchangeable. A replicate is a table with the same margins: [`cells`] draws it, [`exact`]
+//! sums over all of them. The statistic is recomputed for every replicate from its counts.
+
+mod cells;
+mod exact;
+
+pub use cells::{max_t, null_distribution};
+pub use exact::{Exact, exact};
+
+use crate::error::{Error, Result};
+use crate::metrics::{Evaluation, Metric, merge_classes};
+
+/// Two statistics closer than this, relative to the observed one, are a tie.
+pub const TIE_TOLERANCE: f64 = 1e-10;
+
+/// How the difference of two metrics is scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Studentize {
+    /// Not at all.
+    None,
+    /// By the root of the sum of the two linearised variances.
+    Unpooled,
+    /// By the score variance p(1 - `p)(1/d_1` + `1/d_2`) of a proportion.
+    Pooled,
+}
+
+/// Which statistics count as at least as extreme as the observed one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alternative {
+    /// Large |S|.
+    TwoSided,
+    /// Large S.
+    Greater,
+    /// Small S.
+    Less,
+}
+
+impl Alternative {
+    /// Whether `statistic` is at least as extreme as `observed`; undefined counts as extreme.
+    #[inline]
+    pub fn is_extreme(self, statistic: f64, observed: f64) -> bool {
+        if statistic.is_nan() {
+            return true;
+        }
+        let (statistic, observed) = match self {
+            Self::TwoSided => (statistic.abs(), observed.abs()),
+            Self::Greater => (statistic, observed),
+            Self::Less => (-statistic, -observed),
+        };
+        statistic >= observed || (observed.is_finite() && statistic >= observed - TIE_TOLERANCE * observed.abs())
+    }
+}
+
+/// Counts by stratum, group and class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    n_groups: usize,
+    n_classes: usize,
+    counts: Vec<u64>,
+}
+
+impl Table {
+    /// A table from counts in the order stratum, group, class (class fastest).
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when the shape does not fit or there are fewer than two groups.
+    pub fn new(counts: Vec<u64>, n_groups: usize, n_classes: usize) -> Result<Self> {
+        if n_groups < 2 || n_classes == 0 || !counts.len().is_multiple_of(n_groups * n_classes) {
+            return Err(Error::argument(
+                "counts",
+                format!("of length {} for {n_groups} groups and {n_classes} classes", counts.len()),
+                "strata x groups x classes with at least 2 groups",
+            ));
+        }
+        let rows: u128 = counts.iter().map(|&count| u128::from(count)).sum();
+        if rows > 1 << 53 {
+            return Err(Error::argument("counts", format!("{rows} rows in all"), "at most 2^53 rows"));
+        }
+        Ok(Self { n_groups, n_classes, counts })
+    }
+
+    /// Number of groups.
+    pub fn n_groups(&self) -> usize {
+        self.n_groups
+    }
+
+    fn strata(&self) -> impl Iterator<Item = &[u64]> {
+        self.counts.chunks(self.n_groups * self.n_classes)
+    }
+
+    fn class_totals(&self, stratum: &[u64]) -> Vec<u64> {
+        (0..self.n_classes).map(|k| stratum.iter().skip(k).step_by(self.n_classes).sum()).collect()
+    }
+
+    fn group_sizes(&self, stratum: &[u64]) -> Vec<u64> {
+        stratum.chunks(self.n_classes).map(|row| row.iter().sum()).collect()
+    }
+
+    /// Splits every stratum into one stratum per part of the classes.
+    fn split(&self, part_of_class: &[u32]) -> Self {
+        let parts = part_of_class.iter().max().map_or(0, |&part| part + 1);
+        let mut counts = Vec::new();
+        for stratum in self.strata() {
+            for part in 0..parts {
+                counts.extend(
+                    stratum.iter().enumerate().map(
+                        |(at, &count)| {
+                            if part_of_class[at % self.n_classes] == part { count } else { 0 }
+                        },
+                    ),
+                );
+            }
+        }
+        Self { counts, ..*self }
+    }
+
+    /// Adds classes that share a new class.
+    fn merge(&self, new_class: &[usize], n_classes: usize) -> Self {
+        let mut counts = Vec::with_capacity(self.counts.len() / self.n_classes * n_classes);
+        for row in self.counts.chunks(self.n_classes) {
+            let start = counts.len();
+            counts.resize(start + n_classes, 0);
+            for (&count, &class) in row.iter().zip(new_class) {
+                counts[start + class] += count;
+            }
+        }
+        Self { n_groups: self.n_groups, n_classes, counts }
+    }
+
+    /// Leaves out strata in which only classes occur that `matters` denies.
+    fn keep_strata(&self, matters: &[bool]) -> Self {
+        let counts = self
+            .strata()
+            .filter(|stratum| stratum.iter().enumerate().any(|(at, &count)| count > 0 && matters[at % self.n_classes]))
+            .flatten()
+            .copied()
+            .collect();
+        Self { counts, ..*self }
+    }
+
+    /// Class counts of every group, summed over strata.
+    fn margin(&self) -> Vec<f64> {
+        let mut margin = vec![0.0; self.n_groups * self.n_classes];
+        for stratum in self.strata() {
+            margin.iter_mut().zip(stratum).for_each(|(sum, &count)| *sum += count as f64);
+        }
+        margin
+    }
+}
+
+/// Which rows exchange their groups, besides the strata that the table has already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Conditioning {
+    /// All rows of a stratum.
+    None,
+    /// The rows that a proportion is a share of, among themselves.
+    Denominator,
+    /// Rows whose classes are in the same part, among themselves.
+    Parts(Vec<u32>),
+}
+
+/// A test: what is counted, what is computed from it, and what is exchangeable.
+///
+/// ```
+/// use fairaudit_core::metrics::Formula;
+/// use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, Table, Test, exact};
+/// // tp, fp, fn, tn of two groups
+/// let table = Table::new(vec![8, 0, 2, 0, 3, 0, 7, 0], 2, 4).unwrap();
+/// let metric = Formula::parse("tp / (tp + fn)").unwrap().to_metric();
+/// let test = Test::new(&table, &metric, &Conditioning::Denominator, Studentize::Pooled).unwrap();
+/// let law = exact(&test, Alternative::TwoSided).unwrap();
+/// assert!((law.pvalue - 0.069_779).abs() < 1e-6); // Fisher's test of 8/10 against 3/10
+/// ```
+#[derive(Debug, Clone)]
+pub struct Test {
+    table: Table,
+    metric: Metric,
+    studentize: Studentize,
+}
+
+impl Test {
+    /// Prepares a test: splits strata by the conditioning, merges classes that the metric does
+    /// not tell apart, leaves out strata that cannot change it.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when the metric is for another number of classes, or when a pooled
+    /// variance or a conditioning on the denominator is asked for and it is not a proportion.
+    pub fn new(table: &Table, metric: &Metric, conditioning: &Conditioning, studentize: Studentize) -> Result<Self> {
+        if metric.n_classes() != table.n_classes {
+            return Err(Error::argument(
+                "metric",
+                format!("over {} classes", metric.n_classes()),
+                "one over the classes of the table",
+            ));
+        }
+        if !metric.is_proportion() {
+            if studentize == Studentize::Pooled {
+                return Err(Error::argument(
+                    "studentize",
+                    "\"pooled\"",
+                    "\"pooled\" only for proportions; \"unpooled\" for this metric",
+                ));
+            }
+            if *conditioning == Conditioning::Denominator {
+                return Err(Error::argument("conditioning", "on the denominator", "proportions only"));
+            }
+        }
+        let (new_class, merged) = merge_classes(metric);
+        let parts = match (conditioning, metric) {
+            (Conditioning::Denominator, Metric::Fraction { denominator, .. }) => {
+                Some(denominator.iter().map(|&d| u32::from(d != 0.0)).collect())
+            }
+            (Conditioning::Parts(parts), _) => Some(parts.clone()),
+            _ => None,
+        };
+        if parts.as_ref().is_some_and(|parts: &Vec<u32>| parts.len() != table.n_classes) {
+            return Err(Error::argument("parts", "of another length", "one part per class"));
+        }
+        let matters: Vec<bool> = match &merged {
+            Metric::Fraction { numerator, denominator } => {
+                numerator.iter().zip(denominator).map(|(&a, &d)| a != 0.0 || d != 0.0).collect()
+            }
+            other => vec![true; other.n_classes()],
+        };
+        let split = parts.map_or_else(|| table.clone(), |parts| table.split(&parts));
+        let table = split.merge(&new_class, merged.n_classes()).keep_strata(&matters);
+        Ok(Self { table, metric: merged, studentize })
+    }
+
+    /// The metric in every group of the observed table.
+    pub fn evaluations(&self) -> Vec<Evaluation> {
+        self.evaluate(&self.table.margin())
+    }
+
+    /// The observed statistic: the difference of two groups, or the omnibus of more.
+    pub fn observed(&self) -> f64 {
+        self.statistic(&self.evaluations())
+    }
+
+    fn evaluate(&self, margin: &[f64]) -> Vec<Evaluation> {
+        margin.chunks(self.table.n_classes).map(|counts| self.metric.evaluate(counts)).collect()
+    }
+
+    #[inline]
+    fn evaluate_into(&self, margin: &[f64], evaluations: &mut [Evaluation]) {
+        for (evaluation, counts) in evaluations.iter_mut().zip(margin.chunks(self.table.n_classes)) {
+            *evaluation = self.metric.evaluate(counts);
+        }
+    }
+
+    #[inline]
+    fn statistic(&self, evaluations: &[Evaluation]) -> f64 {
+        match evaluations {
+            [first, second] => difference(first, second, self.studentize),
+            groups => omnibus(groups, self.studentize),
+        }
+    }
+}
+
+/// S = (`theta_1` - `theta_2`) / sqrt(v), NaN when a metric is undefined.
+///
+/// Equal metrics give 0 whatever the variance; different metrics without variance give an
+/// infinite statistic.
+#[inline]
+fn difference(first: &Evaluation, second: &Evaluation, studentize: Studentize) -> f64 {
+    let gap = first.value - second.value;
+    if gap.abs() <= 1e-14 * (first.value.abs() + second.value.abs()) {
+        return 0.0;
+    }
+    let variance = match studentize {
+        Studentize::None => return gap,
+        Studentize::Unpooled => first.variance + second.variance,
+        Studentize::Pooled => {
+            let p = (first.numerator + second.numerator) / (first.denominator + second.denominator);
+            p * (1.0 - p) * (1.0 / first.denominator + 1.0 / second.denominator)
+        }
+    };
+    gap / variance.sqrt()
+}
+
+/// W = `sum_g` (`theta_g` - mean)^2 / `v_g` with the mean weighted by 1 / `v_g`; for proportions with
+/// the pooled variance this is Pearson's chi-square. Unstudentized: max - min.
+fn omnibus(groups: &[Evaluation], studentize: Studentize) -> f64 {
+    if !groups.iter().all(Evaluation::is_defined) {
+        return f64::NAN;
+    }
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for group in groups {
+        low = low.min(group.value);
+        high = high.max(group.value);
+    }
+    if high - low <= 1e-14 * (high.abs() + low.abs()) {
+        return 0.0;
+    }
+    match studentize {
+        Studentize::None => high - low,
+        Studentize::Pooled => {
+            let rows: f64 = groups.iter().map(|group| group.denominator).sum();
+            let p = groups.iter().map(|group| group.numerator).sum::<f64>() / rows;
+            groups.iter().map(|group| group.denominator * (group.value - p).powi(2)).sum::<f64>() / (p * (1.0 - p))
+        }
+        Studentize::Unpooled => {
+            if groups.iter().any(|group| group.variance == 0.0) {
+                return f64::INFINITY;
+            }
+            let weights: f64 = groups.iter().map(|group| 1.0 / group.variance).sum();
+            let mean = groups.iter().map(|group| group.value / group.variance).sum::<f64>() / weights;
+            groups.iter().map(|group| (group.value - mean).powi(2) / group.variance).sum()
+        }
+    }
+}
+
+/// How many of the null statistics are at least as extreme as the observed one, and how many
+/// of these are undefined.
+pub fn count_extreme(null: &[f64], observed: f64, alternative: Alternative) -> (u64, u64) {
+    let mut extreme = 0;
+    let mut undefined = 0;
+    for &statistic in null {
+        extreme += u64::from(alternative.is_extreme(statistic, observed));
+        undefined += u64::from(statistic.is_nan());
+    }
+    (extreme, undefined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Formula;
+
+    fn metric(text: &str) -> Metric {
+        Formula::parse(text).unwrap().to_metric()
+    }
+
+    #[test]
+    fn pooled_difference_is_the_two_proportion_score_statistic() {
+        let table = Table::new(vec![30, 0, 10, 0, 20, 0, 20, 0], 2, 4).unwrap();
+        let test = Test::new(&table, &metric("tp/(tp+fn)"), &Conditioning::None, Studentize::Pooled).unwrap();
+        let expected = 0.25 / (0.625f64 * 0.375 * (2.0 / 40.0)).sqrt();
+        assert!((test.observed() - expected).abs() < 1e-14);
+    }
+
+    #[test]
+    fn pooled_omnibus_is_pearsons_chi_square() {
+        let table = Table::new(vec![30, 10, 20, 20, 15, 25], 3, 2).unwrap();
+        let share = Metric::Fraction { numerator: vec![1.0, 0.0], denominator: vec![1.0, 1.0] };
+        let test = Test::new(&table, &share, &Conditioning::None, Studentize::Pooled).unwrap();
+        let expected: f64 = [30.0, 20.0, 15.0]
+            .iter()
+            .map(|&x: &f64| {
+                let mean = 65.0 / 3.0;
+                (x - mean).powi(2) / mean + (x - mean).powi(2) / (40.0 - mean)
+            })
+            .sum();
+        assert!((test.observed() - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn extreme_statistics() {
+        use Alternative::{Greater, Less, TwoSided};
+        assert!(TwoSided.is_extreme(-2.0, 2.0));
+        assert!(!Greater.is_extreme(-2.0, 2.0));
+        assert!(Less.is_extreme(-2.0, 2.0));
+        assert!(Greater.is_extreme(2.0 * (1.0 - 1e-12), 2.0));
+        assert!(!Greater.is_extreme(2.0 * (1.0 - 1e-9), 2.0));
+        assert!(TwoSided.is_extreme(f64::NAN, 2.0));
+        assert!(!TwoSided.is_extreme(1e300, f64::INFINITY));
+        assert!(TwoSided.is_extreme(f64::NEG_INFINITY, f64::INFINITY));
+    }
+
+    #[test]
+    fn equal_metrics_without_variance_are_no_evidence() {
+        let table = Table::new(vec![10, 0, 0, 0, 20, 0, 0, 0], 2, 4).unwrap();
+        for studentize in [Studentize::Pooled, Studentize::Unpooled, Studentize::None] {
+            let test = Test::new(&table, &metric("tp/(tp+fn)"), &Conditioning::None, studentize).unwrap();
+            assert_eq!(test.observed(), 0.0);
+        }
+    }
+
+    #[test]
+    fn conditioning_on_the_denominator_drops_the_other_rows() {
+        let table = Table::new(vec![3, 4, 5, 6, 7, 8, 9, 10], 2, 4).unwrap();
+        let test = Test::new(&table, &metric("tp/(tp+fn)"), &Conditioning::Denominator, Studentize::Pooled).unwrap();
+        assert_eq!(test.table.strata().count(), 1);
+        assert_eq!(test.table.counts.iter().sum::<u64>(), 3 + 5 + 7 + 9);
+    }
+
+    #[test]
+    fn shapes_and_variances_that_do_not_fit_are_refused() {
+        assert!(Table::new(vec![1, 2, 3], 2, 2).is_err());
+        assert!(Table::new(vec![1, 2], 1, 2).is_err());
+        assert!(Table::new(vec![u64::MAX, 2], 2, 1).is_err());
+        let table = Table::new(vec![3, 4, 5, 6, 7, 8, 9, 10], 2, 4).unwrap();
+        let f1 = metric("2*tp/(2*tp+fp+fn)");
+        let error = Test::new(&table, &f1, &Conditioning::None, Studentize::Pooled).unwrap_err();
+        assert!(error.to_string().contains("only for proportions"));
+    }
+}

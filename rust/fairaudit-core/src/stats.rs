@@ -1,0 +1,136 @@
+//! Distributions that the tests report with: normal quantiles, exact binomial intervals.
+
+/// Phi(z), the standard normal distribution function.
+pub fn normal_cdf(z: f64) -> f64 {
+    0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
+}
+
+/// The z with Phi(z) = p; infinite at 0 and 1.
+///
+/// ```
+/// let z = fairaudit_core::stats::normal_quantile(0.975);
+/// assert!((z - 1.959_963_984_540_054).abs() < 1e-12);
+/// ```
+pub fn normal_quantile(p: f64) -> f64 {
+    if p > 0.5 {
+        return -normal_quantile(1.0 - p);
+    }
+    if p == 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    // The left tail keeps its relative precision, so bisection there is exact to the last bits.
+    bisect(-40.0, 0.0, |z| normal_cdf(z) < p)
+}
+
+/// The exact (Clopper-Pearson) interval of a binomial probability after `successes` of `trials`.
+///
+/// Its bounds are the probabilities at which the observed count or a more extreme one has
+/// probability (1 - level)/2; they are quantiles of beta laws.
+///
+/// ```
+/// let (low, high) = fairaudit_core::stats::clopper_pearson(0, 10, 0.95);
+/// assert_eq!(low, 0.0);
+/// assert!((high - (1.0 - 0.025f64.powf(0.1))).abs() < 1e-12);
+/// ```
+pub fn clopper_pearson(successes: u64, trials: u64, level: f64) -> (f64, f64) {
+    let tail = (1.0 - level) / 2.0;
+    let (x, n) = (successes as f64, trials as f64);
+    let low = if successes == 0 { 0.0 } else { beta_quantile(x, n - x + 1.0, tail) };
+    let high = if successes == trials { 1.0 } else { 1.0 - beta_quantile(n - x, x + 1.0, tail) };
+    (low, high)
+}
+
+/// The p-quantile of the beta law with parameters a, b >= 1.
+fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
+    bisect(0.0, 1.0, |x| beta_cdf(a, b, x) < p)
+}
+
+/// `I_x(a, b)`, the regularised incomplete beta function, by its continued fraction (Lentz).
+fn beta_cdf(a: f64, b: f64, x: f64) -> f64 {
+    if x <= 0.0 || x >= 1.0 {
+        return x.clamp(0.0, 1.0);
+    }
+    if x > (a + 1.0) / (a + b + 2.0) {
+        return 1.0 - beta_cdf(b, a, 1.0 - x);
+    }
+    let ln_front = libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * libm::log(x) + b * libm::log1p(-x);
+    let tiny = 1e-300;
+    let guard = |value: f64| if value.abs() < tiny { tiny } else { value };
+    let mut c = 1.0;
+    let mut d = 1.0 / guard(1.0 - (a + b) * x / (a + 1.0));
+    let mut fraction = d;
+    let mut m = 1.0;
+    while m < 1e6 {
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        d = 1.0 / guard(1.0 + even * d);
+        c = guard(1.0 + even / c);
+        fraction *= d * c;
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        d = 1.0 / guard(1.0 + odd * d);
+        c = guard(1.0 + odd / c);
+        let change = d * c;
+        fraction *= change;
+        if (change - 1.0).abs() < 1e-15 {
+            break;
+        }
+        m += 1.0;
+    }
+    libm::exp(ln_front) * fraction / a
+}
+
+/// The point between `low` and `high` where `is_below` turns false, to the last bits.
+fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..1100 {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high || high - low <= 4.0 * f64::EPSILON * middle.abs() {
+            break;
+        }
+        if is_below(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    0.5 * (low + high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use statrs::distribution::{Beta, ContinuousCDF, Normal};
+
+    #[test]
+    fn normal_quantiles_equal_the_oracle() {
+        let oracle = Normal::standard();
+        for p in [1e-300, 1e-12, 0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.999_999] {
+            let z = normal_quantile(p);
+            assert!((normal_cdf(z) / p - 1.0).abs() < 1e-12 || p > 0.5, "{p}");
+            assert!((z - oracle.inverse_cdf(p)).abs() < 1e-8 * (1.0 + z.abs()), "{p}: {z}");
+        }
+        assert_eq!(normal_quantile(0.0), f64::NEG_INFINITY);
+        assert_eq!(normal_quantile(1.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn beta_law_equals_the_oracle() {
+        for (a, b) in [(1.0, 1.0), (3.0, 8.0), (51.0, 950.0), (1.0, 9_999.0), (500.0, 9_500.0)] {
+            let oracle = Beta::new(a, b).unwrap();
+            for x in [1e-4, 0.01, 0.05, 0.3, 0.9] {
+                let value = beta_cdf(a, b, x);
+                assert!((value - oracle.cdf(x)).abs() < 1e-10, "{a} {b} {x}: {value}");
+            }
+        }
+    }
+
+    /// By definition: at the bounds the tails of the binomial have probability 2.5 %.
+    #[test]
+    fn clopper_pearson_bounds_have_the_right_tails() {
+        let (low, high) = clopper_pearson(7, 40, 0.95);
+        let choose = |n: u64, k: u64| (0..k).fold(1.0, |c, i| c * (n - i) as f64 / (i + 1) as f64);
+        let mass = |p: f64, k: u64| choose(40, k) * p.powi(k as i32) * (1.0 - p).powi(40 - k as i32);
+        let upper: f64 = (7..=40).map(|k| mass(low, k)).sum();
+        let lower: f64 = (0..=7).map(|k| mass(high, k)).sum();
+        assert!((upper - 0.025).abs() < 1e-10 && (lower - 0.025).abs() < 1e-10, "{upper} {lower}");
+        assert_eq!(clopper_pearson(10, 10, 0.9).1, 1.0);
+    }
+}

@@ -1,0 +1,51 @@
+//! `tabulate` and `bin_scores`: rows to cells.
+
+use fairaudit_core::cells;
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::arrays::{ArrayColumn, slice};
+use crate::call::{Run, run, to_python};
+
+type Tabulation<'py> =
+    (Vec<Bound<'py, PyArray1<usize>>>, Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
+
+/// Distinct combinations of the columns' values: rows that hold each value, codes of each
+/// cell, counts, score sums in units of 2^-30.
+#[pyfunction]
+#[pyo3(signature = (columns, limits, score=None, n_threads=None))]
+fn tabulate<'py>(
+    py: Python<'py>,
+    columns: Vec<ArrayColumn<'py>>,
+    limits: Vec<usize>,
+    score: Option<PyReadonlyArray1<'py, f64>>,
+    n_threads: Option<usize>,
+) -> PyResult<Tabulation<'py>> {
+    let slices = columns.iter().map(ArrayColumn::as_column).collect::<PyResult<Vec<_>>>()?;
+    let score = score.as_ref().map(slice).transpose()?;
+    let work = 6 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
+    let table =
+        run(Run { py, n_threads, progress: None, work }, |control| cells::tabulate(&slices, &limits, score, control))?;
+    let rows = table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)).collect();
+    let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
+    let codes = numpy::PyArrayMethods::reshape(&codes, [table.counts.len(), limits.len()])?;
+    Ok((rows, codes, PyArray1::from_vec(py, table.counts), PyArray1::from_vec(py, table.score_sums)))
+}
+
+/// The bin of every score.
+#[pyfunction]
+fn bin_scores<'py>(
+    py: Python<'py>,
+    scores: PyReadonlyArray1<'py, f64>,
+    edges: PyReadonlyArray1<'py, f64>,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    let (scores, edges) = (slice(&scores)?, slice(&edges)?);
+    let bins = py.detach(|| cells::bin_scores(scores, edges)).map_err(|error| to_python(py, &error))?;
+    Ok(PyArray1::from_vec(py, bins))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("SCORE_UNIT", cells::SCORE_UNIT)?;
+    module.add_function(wrap_pyfunction!(tabulate, module)?)?;
+    module.add_function(wrap_pyfunction!(bin_scores, module)?)
+}

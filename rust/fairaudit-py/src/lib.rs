@@ -1,0 +1,25 @@
+//! The seam: builds `fairaudit_rs._native`. One short file per method; every long call goes
+//! through [`call::run`].
+// Arguments that arrive from Python are owned.
+#![allow(clippy::needless_pass_by_value)]
+
+mod arrays;
+mod call;
+mod cells;
+mod metrics;
+mod permutation;
+mod rng;
+mod stats;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fairaudit_core::rng::prepare();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    cells::register(module)?;
+    metrics::register(module)?;
+    permutation::register(module)?;
+    rng::register(module)?;
+    stats::register(module)
+}

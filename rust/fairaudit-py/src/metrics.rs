@@ -1,0 +1,73 @@
+//! Metrics over the classes of a table, as Python objects.
+
+use fairaudit_core::metrics::{Calibration, Formula, Metric};
+use pyo3::prelude::*;
+
+use crate::call::to_python;
+
+/// A metric that the native tests can evaluate.
+#[pyclass(name = "CountMetric", frozen, module = "fairaudit_rs._native")]
+pub(crate) struct PyMetric {
+    pub(crate) metric: Metric,
+    formula: Option<Formula>,
+}
+
+#[pymethods]
+impl PyMetric {
+    /// Reads a formula over tp, fp, fn, tn.
+    #[staticmethod]
+    fn formula(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let formula = Formula::parse(text).map_err(|error| to_python(py, &error))?;
+        Ok(Self { metric: formula.to_metric(), formula: Some(formula) })
+    }
+
+    /// Expected calibration error over classes that each have a bin, a score and a label.
+    #[staticmethod]
+    fn calibration(py: Python<'_>, bins: Vec<u32>, score: Vec<f64>, label: Vec<f64>) -> PyResult<Self> {
+        let calibration = Calibration::new(bins, score, label).map_err(|error| to_python(py, &error))?;
+        Ok(Self { metric: Metric::Calibration(calibration), formula: None })
+    }
+
+    /// (a, d) when the metric is `sum a_k c_k / sum d_k c_k`.
+    #[getter]
+    fn fraction(&self) -> Option<(Vec<f64>, Vec<f64>)> {
+        match &self.metric {
+            Metric::Fraction { numerator, denominator } => Some((numerator.clone(), denominator.clone())),
+            _ => None,
+        }
+    }
+
+    /// Whether the metric is the share of a set of rows that lie in a subset.
+    #[getter]
+    fn is_proportion(&self) -> bool {
+        self.metric.is_proportion()
+    }
+
+    /// (value, linearised variance) for the counts of one group.
+    fn evaluate(&self, py: Python<'_>, counts: Vec<f64>) -> PyResult<(f64, f64)> {
+        self.check(py, &counts)?;
+        let evaluation = self.metric.evaluate(&counts);
+        Ok((evaluation.value, evaluation.variance))
+    }
+
+    /// Partial derivatives of a formula by tp, fp, fn, tn.
+    fn gradient(&self, py: Python<'_>, counts: Vec<f64>) -> PyResult<Option<[f64; 4]>> {
+        self.check(py, &counts)?;
+        Ok(self.formula.as_ref().map(|formula| formula.gradient([counts[0], counts[1], counts[2], counts[3]])))
+    }
+}
+
+impl PyMetric {
+    fn check(&self, py: Python<'_>, counts: &[f64]) -> PyResult<()> {
+        let expected = self.metric.n_classes();
+        if counts.len() == expected {
+            return Ok(());
+        }
+        let accepted = format!("{expected} counts");
+        Err(to_python(py, &fairaudit_core::Error::argument("counts", format!("{} numbers", counts.len()), &accepted)))
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyMetric>()
+}

@@ -1,0 +1,155 @@
+//! The permutation lens: one object per comparison.
+
+use fairaudit_core::Error;
+use fairaudit_core::permutation::{
+    Alternative, Conditioning, Studentize, Table, Test, count_extreme, exact, max_t, null_distribution,
+};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::arrays::slice;
+use crate::call::{Run, run, to_python};
+use crate::metrics::PyMetric;
+
+fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
+    match name {
+        "none" => Ok(Studentize::None),
+        "unpooled" => Ok(Studentize::Unpooled),
+        "pooled" => Ok(Studentize::Pooled),
+        other => Err(to_python(py, &Error::argument("studentize", other, "none, unpooled, pooled"))),
+    }
+}
+
+fn alternative(py: Python<'_>, name: &str) -> PyResult<Alternative> {
+    match name {
+        "two-sided" => Ok(Alternative::TwoSided),
+        "greater" => Ok(Alternative::Greater),
+        "less" => Ok(Alternative::Less),
+        other => Err(to_python(py, &Error::argument("alternative", other, "two-sided, greater, less"))),
+    }
+}
+
+type ExactLaw<'py> = (f64, f64, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
+/// A permutation test on a table of counts.
+#[pyclass(name = "CountTest", frozen, module = "fairaudit_rs._native")]
+struct PyTest {
+    test: Test,
+    /// Estimated nanoseconds of a replicate.
+    replicate_work: u64,
+}
+
+#[pymethods]
+impl PyTest {
+    /// `counts` in the order stratum, group, class. `parts` of the classes exchange their
+    /// groups among themselves; "denominator" takes the parts from a proportion.
+    #[new]
+    #[pyo3(signature = (counts, n_groups, metric, studentize, conditioning=None))]
+    fn new(
+        py: Python<'_>,
+        counts: PyReadonlyArray1<'_, u64>,
+        n_groups: usize,
+        metric: &PyMetric,
+        studentize: &str,
+        conditioning: Option<Parts>,
+    ) -> PyResult<Self> {
+        let conditioning = match conditioning {
+            None => Conditioning::None,
+            Some(Parts::Classes(parts)) => Conditioning::Parts(parts),
+            Some(Parts::Name(name)) if name == "denominator" => Conditioning::Denominator,
+            Some(Parts::Name(name)) => {
+                return Err(to_python(
+                    py,
+                    &Error::argument("conditioning", name, "None, denominator, a part per class"),
+                ));
+            }
+        };
+        let counts = slice(&counts)?.to_vec();
+        let replicate_work = 100 + 40 * counts.len() as u64;
+        let studentize = self::studentize(py, studentize)?;
+        let test = Table::new(counts, n_groups, metric.metric.n_classes())
+            .and_then(|table| Test::new(&table, &metric.metric, &conditioning, studentize))
+            .map_err(|error| to_python(py, &error))?;
+        Ok(Self { test, replicate_work })
+    }
+
+    /// (value, variance, numerator, denominator) of every group.
+    fn evaluations(&self) -> Vec<(f64, f64, f64, f64)> {
+        self.test.evaluations().iter().map(|e| (e.value, e.variance, e.numerator, e.denominator)).collect()
+    }
+
+    /// The observed statistic.
+    fn observed(&self) -> f64 {
+        self.test.observed()
+    }
+
+    /// (p, probability of undefined, statistics, probabilities), or None when the law is too
+    /// large to be summed.
+    fn exact<'py>(&self, py: Python<'py>, alternative: &str) -> PyResult<Option<ExactLaw<'py>>> {
+        let alternative = self::alternative(py, alternative)?;
+        let law = run(Run { py, n_threads: Some(1), progress: None, work: 0 }, |_| Ok(exact(&self.test, alternative)))?;
+        Ok(law.map(|law| {
+            let statistics = PyArray1::from_vec(py, law.statistics);
+            (law.pvalue, law.undefined, statistics, PyArray1::from_vec(py, law.probabilities))
+        }))
+    }
+
+    /// The statistic of `n_resamples` permutations, in the order of the replicates.
+    #[pyo3(signature = (n_resamples, seed, series=0, n_threads=None, progress=None))]
+    fn null_distribution<'py>(
+        &self,
+        py: Python<'py>,
+        n_resamples: usize,
+        seed: u64,
+        series: u64,
+        n_threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let work = self.replicate_work.saturating_mul(n_resamples as u64);
+        let null = run(Run { py, n_threads, progress, work }, |control| {
+            null_distribution(&self.test, n_resamples, seed, series, control)
+        })?;
+        Ok(PyArray1::from_vec(py, null))
+    }
+
+    /// Step-down max-T p-values of pairs of groups.
+    #[pyo3(signature = (pairs, n_resamples, seed, series=0, n_threads=None, progress=None))]
+    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
+    fn max_t(
+        &self,
+        py: Python<'_>,
+        pairs: Vec<(usize, usize)>,
+        n_resamples: u64,
+        seed: u64,
+        series: u64,
+        n_threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<f64>> {
+        let work = (self.replicate_work + 10 * pairs.len() as u64).saturating_mul(n_resamples);
+        run(Run { py, n_threads, progress, work }, |control| {
+            max_t(&self.test, &pairs, n_resamples, seed, series, control)
+        })
+    }
+}
+
+#[derive(FromPyObject)]
+enum Parts {
+    Name(String),
+    Classes(Vec<u32>),
+}
+
+/// (at least as extreme, undefined) among null statistics.
+#[pyfunction(name = "count_extreme")]
+fn py_count_extreme(
+    py: Python<'_>,
+    null: PyReadonlyArray1<'_, f64>,
+    observed: f64,
+    alternative: &str,
+) -> PyResult<(u64, u64)> {
+    Ok(count_extreme(slice(&null)?, observed, self::alternative(py, alternative)?))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyTest>()?;
+    module.add_function(wrap_pyfunction!(py_count_extreme, module)?)
+}

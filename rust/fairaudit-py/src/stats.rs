@@ -1,0 +1,21 @@
+//! Quantiles and intervals.
+
+use fairaudit_core::stats;
+use pyo3::prelude::*;
+
+/// The z with Phi(z) = p.
+#[pyfunction]
+fn normal_quantile(p: f64) -> f64 {
+    stats::normal_quantile(p)
+}
+
+/// The exact interval of a binomial probability.
+#[pyfunction]
+fn clopper_pearson(successes: u64, trials: u64, level: f64) -> (f64, f64) {
+    stats::clopper_pearson(successes.min(trials), trials, level)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(normal_quantile, module)?)?;
+    module.add_function(wrap_pyfunction!(clopper_pearson, module)?)
+}
