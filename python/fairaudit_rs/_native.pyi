@@ -5,7 +5,6 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import disjoint_base
 
 __all__ = [
     "SCORE_UNIT",
@@ -34,7 +33,6 @@ def tabulate(
 def bin_scores(scores: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.uint32]: ...
 
 @final
-@disjoint_base
 class CountMetric:
     @staticmethod
     def formula(text: str) -> CountMetric: ...
@@ -50,7 +48,6 @@ class CountMetric:
     def gradient(self, counts: Sequence[float]) -> list[float] | None: ...
 
 @final
-@disjoint_base
 class CountTest:
     def __new__(
         cls,

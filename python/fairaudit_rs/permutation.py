@@ -279,6 +279,7 @@ def permutation_test(
     n_resamples = _validate.n_resamples(n_resamples)
     level = _validate.level("confidence_level", confidence_level)
     n_threads = _validate.n_threads(n_threads)
+    tick = _validate.progress(progress, n_resamples)
     scaling = _studentize(studentize, chosen)
     seed = _validate.seed(rng, random_state)
     conditional, own_strata = _split_strata(strata)
@@ -302,7 +303,7 @@ def permutation_test(
         )
     problem = _Problem.make(cells, chosen, keys, scaling, conditional)
     values = problem.group_values(cells)
-    plan = _Plan(engine, alternative, n_resamples, seed, n_threads, level, progress)
+    plan = _Plan(engine, alternative, n_resamples, seed, n_threads, level, tick)
     pairs = _pairs(keys, reference)
 
     warnings = []
@@ -531,7 +532,7 @@ class _Plan:
     seed: int
     n_threads: int | None
     level: float
-    progress: bool | Callable[[int, int], object] | None
+    tick: Callable[[int], object] | None
 
 
 @dataclass(frozen=True)
@@ -631,8 +632,7 @@ class _Problem:
                     f"engine is 'exact', but the permutation law of {self.metric.name} in these "
                     "data is too large to be summed; accepted: 'auto', 'cells'"
                 )
-        tick = _validate.progress(plan.progress, plan.n_resamples)
-        null = native.null_distribution(plan.n_resamples, plan.seed, series, plan.n_threads, tick)
+        null = native.null_distribution(plan.n_resamples, plan.seed, series, plan.n_threads, plan.tick)
         extreme, undefined_count = _native.count_extreme(null, statistic, alternative)
         return _Outcome(
             statistic,
@@ -658,9 +658,8 @@ class _Problem:
 
     def max_t(self, pairs: list[tuple[int, int]], plan: _Plan) -> list[float]:
         """Adjust two-sided p-values of all pairs by the joint replicates of all groups."""
-        tick = _validate.progress(plan.progress, plan.n_resamples)
         return self._test(range(len(self.keys))).max_t(
-            pairs, plan.n_resamples, plan.seed, _OMNIBUS_SERIES, plan.n_threads, tick
+            pairs, plan.n_resamples, plan.seed, _OMNIBUS_SERIES, plan.n_threads, plan.tick
         )
 
     def interval(self, pair: tuple[int, int], level: float) -> tuple[float, float]:

@@ -338,7 +338,10 @@ pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, con
 /// # Errors
 /// [`Error::Argument`] with the first score outside of the edges (or NaN) and its row.
 pub fn bin_scores(scores: &[f64], edges: &[f64]) -> Result<Vec<u32>> {
-    let last = edges.len().saturating_sub(2);
+    if edges.len() < 2 {
+        return Err(Error::argument("edges", format!("of length {}", edges.len()), "at least two edges"));
+    }
+    let last = edges.len() - 2;
     let mut bins = vec![0u32; scores.len()];
     bins.iter_mut().zip(scores).enumerate().try_for_each(|(row, (bin, &score))| {
         let inside = score >= edges[0] && score <= edges[last + 1];
@@ -442,5 +445,6 @@ mod tests {
         let error = bin_scores(&[0.2, 1.5], &edges).unwrap_err();
         assert_eq!(error.to_string(), "y_score is 1.5 in row 1; accepted: numbers from 0 to 1");
         assert!(bin_scores(&[f64::NAN], &edges).is_err());
+        assert!(bin_scores(&[0.5], &[]).is_err());
     }
 }

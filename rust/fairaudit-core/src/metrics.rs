@@ -385,7 +385,9 @@ impl Formula {
         if !theta.value.is_finite() {
             return Evaluation::UNDEFINED;
         }
-        let variance = theta.gradient.iter().zip(counts).map(|(g, c)| if c == 0.0 { 0.0 } else { g * g * c }).sum();
+        let variance: f64 = theta.gradient.iter().zip(counts).map(|(g, c)| if c == 0.0 { 0.0 } else { g * g * c }).sum();
+        // n v is at least of order 1/n unless it is 0: anything smaller is rounding.
+        let variance = if variance * counts.iter().sum::<f64>() < 1e-20 { 0.0 } else { variance };
         Evaluation { value: theta.value, variance, numerator: f64::NAN, denominator: f64::NAN }
     }
 

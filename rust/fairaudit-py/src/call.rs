@@ -40,19 +40,22 @@ pub(crate) fn run<T: Send>(run: Run<'_>, compute: impl FnOnce(&Control) -> Resul
     let control = Control::default();
     let guarded = || catch_unwind(AssertUnwindSafe(|| compute(&control)));
     let (outcome, interruption) = if work < INLINE_WORK {
-        (py.detach(guarded), None)
+        (Ok(py.detach(guarded)), None)
     } else {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
-            to_python(
-                py,
-                &Error::argument("n_threads", threads, &format!("a number of threads that can be started ({error})")),
-            )
-        })?;
-        py.detach(|| wait(&control, progress.as_ref(), || pool.install(guarded)))
+        // A scoped pool joins its threads: none is left when the call returns.
+        let pooled = || {
+            let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            builder.build_scoped(rayon::ThreadBuilder::run, |pool| pool.install(guarded))
+        };
+        py.detach(|| wait(&control, progress.as_ref(), pooled))
     };
     if let Some(interruption) = interruption {
         return Err(interruption);
     }
+    let outcome = outcome.map_err(|error| {
+        let accepted = format!("a number of threads that can be started ({error})");
+        to_python(py, &Error::argument("n_threads", threads, &accepted))
+    })?;
     match outcome {
         Ok(Ok(value)) => {
             if let Some(progress) = progress {
@@ -65,14 +68,12 @@ pub(crate) fn run<T: Send>(run: Run<'_>, compute: impl FnOnce(&Control) -> Resul
     }
 }
 
-type Outcome<T> = std::thread::Result<Result<T>>;
-
 /// Runs `compute` on another thread; here signals are heard and progress is told.
 fn wait<T: Send>(
     control: &Control,
     progress: Option<&Py<PyAny>>,
-    compute: impl FnOnce() -> Outcome<T> + Send,
-) -> (Outcome<T>, Option<PyErr>) {
+    compute: impl FnOnce() -> T + Send,
+) -> (T, Option<PyErr>) {
     std::thread::scope(|scope| {
         let (sender, receiver) = channel();
         let worker = scope.spawn(move || {
@@ -95,7 +96,8 @@ fn wait<T: Send>(
                 interruption = Some(error);
             }
         }
-        let outcome = worker.join().unwrap_or_else(Err);
+        // A panic in the computation was caught there; one in the pool itself goes on here.
+        let outcome = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (outcome, interruption)
     })
 }

@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{ArrayColumn, slice};
-use crate::call::{Run, run, to_python};
+use crate::call::{Run, run};
 
 type Tabulation<'py> =
     (Vec<Bound<'py, PyArray1<usize>>>, Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
@@ -40,7 +40,7 @@ fn bin_scores<'py>(
     edges: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let (scores, edges) = (slice(&scores)?, slice(&edges)?);
-    let bins = py.detach(|| cells::bin_scores(scores, edges)).map_err(|error| to_python(py, &error))?;
+    let bins = run(Run { py, n_threads: Some(1), progress: None, work: 0 }, |_| cells::bin_scores(scores, edges))?;
     Ok(PyArray1::from_vec(py, bins))
 }
 

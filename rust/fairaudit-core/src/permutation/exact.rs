@@ -131,8 +131,9 @@ impl CountLaw {
             }
             statistics.push(statistic);
         }
-        // An observed count so far out that its probability underflows.
-        let pvalue = f64::clamp(pvalue, f64::MIN_POSITIVE, 1.0);
+        // Relative to the sum, so that a law that is extreme throughout gives 1; and an observed
+        // count so far out that its probability underflows does not give 0.
+        let pvalue = f64::clamp(pvalue / self.law.iter().sum::<f64>(), f64::MIN_POSITIVE, 1.0);
         Exact { pvalue, undefined: 0.0, statistics, probabilities: self.law }
     }
 }

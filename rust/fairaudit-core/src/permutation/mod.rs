@@ -303,8 +303,14 @@ fn omnibus(groups: &[Evaluation], studentize: Studentize) -> f64 {
             groups.iter().map(|group| group.denominator * (group.value - p).powi(2)).sum::<f64>() / (p * (1.0 - p))
         }
         Studentize::Unpooled => {
-            if groups.iter().any(|group| group.variance == 0.0) {
-                return f64::INFINITY;
+            // A group without variance pins the mean: the limit of a variance that goes to 0.
+            let mut certain = groups.iter().filter(|group| group.variance == 0.0).map(|group| group.value);
+            if let Some(mean) = certain.next() {
+                if certain.any(|value| value != mean) {
+                    return f64::INFINITY;
+                }
+                let uncertain = groups.iter().filter(|group| group.variance > 0.0);
+                return uncertain.map(|group| (group.value - mean).powi(2) / group.variance).sum();
             }
             let weights: f64 = groups.iter().map(|group| 1.0 / group.variance).sum();
             let mean = groups.iter().map(|group| group.value / group.variance).sum::<f64>() / weights;
@@ -355,6 +361,15 @@ mod tests {
             })
             .sum();
         assert!((test.observed() - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_group_without_variance_pins_the_mean_of_the_omnibus() {
+        let group = |value, variance| Evaluation { value, variance, numerator: f64::NAN, denominator: f64::NAN };
+        let groups = [group(1.0, 0.0), group(0.9, 0.01), group(0.8, 0.01)];
+        assert!((omnibus(&groups, Studentize::Unpooled) - 5.0).abs() < 1e-12);
+        let groups = [group(1.0, 0.0), group(0.9, 0.0), group(0.8, 0.01)];
+        assert_eq!(omnibus(&groups, Studentize::Unpooled), f64::INFINITY);
     }
 
     #[test]

@@ -1,0 +1,67 @@
+//! Frozen numbers of every seeded function. A change here changes numbers that users may have
+//! published: mark it *Value-breaking* in the changelog.
+
+use fairaudit_core::metrics::Formula;
+use fairaudit_core::parallel::Control;
+use fairaudit_core::permutation::{Conditioning, Studentize, Table, Test, max_t, null_distribution};
+use fairaudit_core::rng::{Binomial, Domain, FixedHypergeometric, Hypergeometric, Stream, multinomial};
+
+fn stream() -> Stream {
+    Stream::new(2020, Domain::Simulation, 1, 2, 3)
+}
+
+#[test]
+fn words_and_integers() {
+    let mut words = stream();
+    assert_eq!([words.next_word(), words.next_word()], FROZEN_WORDS);
+    let mut integers = stream();
+    let drawn: Vec<u64> = (0..8).map(|_| integers.below(1_000)).collect();
+    assert_eq!(drawn, FROZEN_INTEGERS);
+    assert_eq!(stream().uniform(), FROZEN_UNIFORM);
+}
+
+#[test]
+fn samplers() {
+    let mut draws = stream();
+    // urn, rejection on the table of factorials, rejection by Stirling
+    let laws = [(50, 20, 9), (800, 300, 400), (1_000_000, 400_000, 300_000), (1_000_000_000_000, 7_000_000, 500_000_000)];
+    let drawn = laws.map(|(population, marked, n)| Hypergeometric::new(population, marked, n).sample(&mut draws));
+    assert_eq!(drawn, FROZEN_HYPERGEOMETRIC);
+    let mut draws = stream();
+    let drawn = laws.map(|(population, marked, n)| FixedHypergeometric::new(population, marked, n).sample(&mut draws));
+    assert_eq!(drawn, FROZEN_FIXED_HYPERGEOMETRIC);
+    let mut draws = stream();
+    let laws = [(20, 0.3), (1_000, 0.8), (1_000_000, 0.4), (1_000_000_000_000, 1e-9)];
+    assert_eq!(laws.map(|(trials, p)| Binomial::new(trials, p).sample(&mut draws)), FROZEN_BINOMIAL);
+    let mut counts = [0; 4];
+    multinomial(&mut stream(), 10_000, &[0.1, 0.0, 0.5, 0.4], &mut counts);
+    assert_eq!(counts, FROZEN_MULTINOMIAL);
+}
+
+fn test(groups: usize, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> Test {
+    let counts = [120, 60, 80, 240, 110, 70, 90, 230, 40, 30, 20, 60][..4 * groups].to_vec();
+    let metric = Formula::parse(formula).unwrap().to_metric();
+    Test::new(&Table::new(counts, groups, 4).unwrap(), &metric, conditioning, studentize).unwrap()
+}
+
+#[test]
+fn null_distributions() {
+    let control = Control::default();
+    let f1 = test(2, "2*tp/(2*tp+fp+fn)", &Conditioning::None, Studentize::Unpooled);
+    assert_eq!(null_distribution(&f1, 3, 7, 0, &control).unwrap(), FROZEN_F1);
+    let recall = test(3, "tp/(tp+fn)", &Conditioning::Denominator, Studentize::Pooled);
+    assert_eq!(null_distribution(&recall, 3, 7, 4, &control).unwrap(), FROZEN_RECALL);
+    let adjusted = max_t(&recall, &[(0, 1), (0, 2), (1, 2)], 200, 7, 0, &control).unwrap();
+    assert_eq!(adjusted, FROZEN_MAX_T);
+}
+
+const FROZEN_WORDS: [u64; 2] = [0, 0];
+const FROZEN_INTEGERS: [u64; 8] = [0; 8];
+const FROZEN_UNIFORM: f64 = 0.0;
+const FROZEN_HYPERGEOMETRIC: [u64; 4] = [0; 4];
+const FROZEN_FIXED_HYPERGEOMETRIC: [u64; 4] = [0; 4];
+const FROZEN_BINOMIAL: [u64; 4] = [0; 4];
+const FROZEN_MULTINOMIAL: [u64; 4] = [0; 4];
+const FROZEN_F1: [f64; 3] = [0.0; 3];
+const FROZEN_RECALL: [f64; 3] = [0.0; 3];
+const FROZEN_MAX_T: [f64; 3] = [0.0; 3];

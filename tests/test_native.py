@@ -1,0 +1,283 @@
+"""The seam: random numbers against NumPy, signals, threads, forks, panics, imports."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import fairaudit_rs as fa
+from fairaudit_rs import _native, errors
+
+from .reference import permutation as reference
+
+
+def long_test(n_resamples=100_000_000, **options):
+    """A test that would run for minutes."""
+    counts = np.array([9_000, 3_000, 4_000, 9_500, 8_000, 3_500, 4_200, 9_900], dtype=np.uint64)
+    test = _native.CountTest(counts, 2, fa.metrics.get("f1").native, "unpooled")
+    return test.null_distribution(n_resamples, 1, **options)
+
+
+def run_python(code, **options):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+class TestArguments:
+    def test_arrays_that_are_not_contiguous(self):
+        test_array = np.arange(16, dtype=np.uint64)[::2]
+        with pytest.raises(TypeError, match="not contiguous"):
+            _native.CountTest(test_array, 2, fa.metrics.get("tpr").native, "pooled")
+
+    def test_shapes_that_do_not_fit(self):
+        with pytest.raises(errors.ArgumentError, match="strata x groups x classes"):
+            _native.CountTest(np.ones(7, np.uint64), 2, fa.metrics.get("tpr").native, "pooled")
+        with pytest.raises(errors.ArgumentError, match="counts is 3 numbers; accepted: 4 counts"):
+            fa.metrics.get("tpr").native.evaluate([1, 2, 3])
+
+    def test_unknown_words(self):
+        counts = np.ones(8, np.uint64)
+        native = fa.metrics.get("tpr").native
+        with pytest.raises(errors.ArgumentError, match="studentize is x"):
+            _native.CountTest(counts, 2, native, "x")
+        with pytest.raises(errors.ArgumentError, match="conditioning is x"):
+            _native.CountTest(counts, 2, native, "none", "x")
+        with pytest.raises(errors.ArgumentError, match="alternative is x"):
+            _native.CountTest(counts, 2, native, "none").exact("x")
+
+    def test_no_threads(self):
+        with pytest.raises(errors.ArgumentError, match="n_threads is 0"):
+            long_test(10, n_threads=0)
+
+
+    def test_no_panic_crosses_the_seam(self):
+        counts = np.ones(8, np.uint64)
+        test = _native.CountTest(counts, 2, fa.metrics.get("tpr").native, "none")
+        with pytest.raises(errors.InternalError, match="index out of bounds.*please report it"):
+            test.max_t([(0, 9)], 10, 1)
+
+
+class TestKnownValues:
+    def test_philox_is_that_of_numpy(self):
+        rng = np.random.default_rng(0)
+        for _ in range(50):
+            key = rng.integers(0, 2**64, 2, dtype=np.uint64)
+            counter = rng.integers(1, 2**64, 4, dtype=np.uint64)
+            # NumPy increments the counter before it makes a block.
+            before = counter.copy()
+            before[0] -= np.uint64(1)
+            oracle = np.random.Philox(key=key, counter=before).random_raw(4)
+            assert _native.philox(counter.tolist(), key.tolist()) == oracle.tolist()
+
+    def test_normal_quantiles(self):
+        for p in (1e-12, 0.025, 0.5, 0.9, 0.999):
+            assert _native.normal_quantile(p) == pytest.approx(stats.norm.ppf(p), rel=1e-10)
+
+    def test_clopper_pearson(self):
+        for k, n in ((0, 99), (3, 99), (50, 9_999), (9_999, 9_999), (123, 1_000_000)):
+            expected = reference.clopper_pearson(k, n, 0.99)
+            assert _native.clopper_pearson(k, n, 0.99) == pytest.approx(expected, rel=1e-8)
+
+
+class TestReference:
+    """Draws against exact rational laws (small) and against scipy's laws (large)."""
+
+    def check(self, draws, law, n):
+        values = np.array(sorted(law))
+        expected = np.array([float(law[value]) for value in values]) * n
+        counts = np.array([np.sum(draws == value) for value in values])
+        assert counts.sum() == n
+        large = expected >= 10
+        pooled = np.append(expected[large], expected[~large].sum() + 1e-9)
+        found = np.append(counts[large], counts[~large].sum())
+        statistic = np.sum((found - pooled) ** 2 / pooled)
+        assert statistic < stats.chi2.isf(1e-6, max(len(pooled) - 1, 1))
+
+    @pytest.mark.parametrize("parameters", [(9, 4, 5), (30, 14, 15), (40, 33, 21), (60, 29, 30)])
+    def test_hypergeometric(self, parameters):
+        draws = _native.hypergeometric(*parameters, 200_000, 3)
+        self.check(draws, reference.hypergeometric_law(*parameters), 200_000)
+
+    @pytest.mark.parametrize("parameters", [(6, Fraction(1, 3)), (70, Fraction(4, 10))])
+    def test_binomial(self, parameters):
+        trials, p = parameters
+        draws = _native.binomial(trials, float(p), 200_000, 3)
+        self.check(draws, reference.binomial_law(trials, p), 200_000)
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [(10**6, 4 * 10**5, 5 * 10**5), (10**9, 10**3, 10**8), (10**12, 10**6, 3 * 10**11)],
+    )
+    def test_large_hypergeometric_moments(self, parameters):
+        population, marked, n_drawn = parameters
+        draws = _native.hypergeometric(*parameters, 400_000, 4).astype(float)
+        share = marked / population
+        mean = n_drawn * share
+        variance = mean * (1 - share) * (population - n_drawn) / (population - 1)
+        z = (draws - mean) / np.sqrt(variance)
+        assert abs(z.mean()) < 4.9 / np.sqrt(400_000)
+        assert abs(z.var() - 1) < 4.9 * np.sqrt(2 / 400_000)
+        skew = (population - 2 * marked) * np.sqrt(population - 1) * (population - 2 * n_drawn)
+        skew /= np.sqrt(float(n_drawn) * marked * (population - marked) * (population - n_drawn))
+        assert abs(np.mean(z**3) - skew / (population - 2)) < 4.9 * np.sqrt(15 / 400_000)
+
+
+class TestSignals:
+    def test_ctrl_c_is_heard(self):
+        code = (
+            "import threading, _thread, time\n"
+            "import os, signal\n"
+            "from tests.test_native import long_test\n"
+            "long_test(1000)\n"
+            "threading.Timer(0.5, lambda: (print(time.time(), flush=True),"
+            " os.kill(os.getpid(), signal.SIGINT))).start()\n"
+            "try:\n"
+            "    long_test()\n"
+            "except KeyboardInterrupt:\n"
+            "    print(time.time())\n"
+        )
+        done = run_python(code)
+        assert done.returncode == 0, done.stderr
+        sent, heard = map(float, done.stdout.split())
+        assert heard - sent < 0.5
+
+    def test_an_error_in_the_progress_callback_stops_the_call(self):
+        def stop(done):
+            raise RuntimeError("enough")
+
+        start = time.perf_counter()
+        with pytest.raises(RuntimeError, match="enough"):
+            long_test(progress=stop)
+        assert time.perf_counter() - start < 1
+
+    def test_ctrl_c_during_the_public_call(self):
+        y = np.arange(400) % 2
+        group = np.arange(400) // 7 % 2
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        start = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            fa.permutation_test(
+                y,
+                y[::-1],
+                sensitive_features=group,
+                metric="f1",
+                engine="cells",
+                n_resamples=50_000_000,
+            )
+        assert time.perf_counter() - start < 0.3 + 0.5
+
+
+class TestThreads:
+    def test_the_gil_is_released(self):
+        ticks = 0
+        stop = threading.Event()
+
+        def count():
+            nonlocal ticks
+            while not stop.is_set():
+                ticks += 1
+                time.sleep(0.001)
+
+        counter = threading.Thread(target=count)
+        counter.start()
+        long_test(2_000_000, n_threads=1)
+        stop.set()
+        counter.join()
+        assert ticks > 50
+
+    def test_eight_python_threads_at_once(self):
+        alone = long_test(40_000)
+        with ThreadPoolExecutor(8) as pool:
+            together = list(pool.map(lambda _: long_test(40_000), range(16)))
+        assert all(np.array_equal(alone, null) for null in together)
+
+    def test_a_forked_child_can_run_a_test_after_its_parent(self):
+        code = (
+            "import os, warnings\n"
+            "warnings.simplefilter('ignore')\n"
+            "from tests.test_native import long_test\n"
+            "parent = long_test(40_000)\n"
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    os._exit(0 if (long_test(40_000) == parent).all() else 3)\n"
+            "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        )
+        done = run_python(code)
+        assert done.stdout.strip() == "0", done.stderr
+
+    def test_no_thread_stays(self):
+        code = (
+            "import os\n"
+            "from tests.test_native import long_test\n"
+            "before = len(os.listdir('/proc/self/task'))\n"
+            "long_test(200_000, n_threads=5)\n"
+            "print(len(os.listdir('/proc/self/task')) - before)\n"
+        )
+        if not os.path.isdir("/proc/self/task"):  # noqa: PTH112
+            pytest.skip("needs /proc")
+        assert run_python(code).stdout.strip() == "0"
+
+
+class TestImport:
+    def test_heavy_packages_are_not_loaded(self):
+        code = (
+            "import sys, fairaudit_rs\n"
+            "heavy = {'scipy', 'polars', 'torch', 'pandas', 'highspy', 'sklearn', 'jinja2',"
+            " 'rich', 'click', 'msgspec', 'pyarrow'}\n"
+            "print(sorted(heavy & set(sys.modules)))\n"
+        )
+        assert run_python(code).stdout.strip() == "[]"
+
+    def test_importing_is_quick(self):
+        code = (
+            "import time, numpy\n"
+            "start = time.perf_counter()\n"
+            "import fairaudit_rs\n"
+            "print(time.perf_counter() - start)\n"
+        )
+        seconds = min(float(run_python(code).stdout) for _ in range(3))
+        assert seconds < 0.15
+
+    def test_the_core_works_without_any_extra(self):
+        """An import blocker stands in for an environment without the optional packages."""
+        code = (
+            "import sys\n"
+            "class Hide:\n"
+            "    def __init__(self, finder):\n"
+            "        self.finder = finder\n"
+            "    def find_spec(self, name, path=None, target=None):\n"
+            "        if name.partition('.')[0] in {'torch', 'sklearn', 'onnxruntime', 'pyspark',\n"
+            "                'pyarrow', 'pandas', 'pyvinecopulib'}:\n"
+            "            return None\n"
+            "        return self.finder.find_spec(name, path, target)\n"
+            "sys.meta_path[:] = [Hide(finder) for finder in sys.meta_path]\n"
+            "import numpy as np, polars as pl, fairaudit_rs as fa\n"
+            "data = fa.datasets.synthetic_credit(500)\n"
+            "kwargs = dict(y_true='repaid', y_pred='approved', sensitive_features='sex')\n"
+            "frame = pl.DataFrame(data)\n"
+            "first = fa.permutation_test(data=frame, metric='tpr', **kwargs)\n"
+            "objects = data['sex'].astype(object)\n"
+            "second = fa.permutation_test(data['repaid'], data['approved'],\n"
+            "    sensitive_features=objects, metric='tpr')\n"
+            "assert first.pvalue == second.pvalue\n"
+            "from fairaudit_rs.cli import main\n"
+            "main(['demo', '--rows', '500'])\n"
+        )
+        done = run_python(code)
+        assert done.returncode == 0, done.stderr
+        assert "true_positive_rate" in done.stdout
