@@ -81,10 +81,21 @@ impl Metric {
             Self::Calibration(calibration) => calibration.evaluate(counts),
         }
     }
+
+    /// As [`Metric::evaluate`], but a quotient of sums may leave its variance NaN: for
+    /// statistics that do not use it.
+    #[inline]
+    pub(crate) fn evaluate_value(&self, counts: &[f64]) -> Evaluation {
+        match self {
+            Self::Fraction { numerator, denominator } => fraction_value(numerator, denominator, counts),
+            other => other.evaluate(counts),
+        }
+    }
 }
 
+/// The value of a quotient of sums; its variance is left NaN.
 #[inline]
-fn fraction(numerator: &[f64], denominator: &[f64], counts: &[f64]) -> Evaluation {
+fn fraction_value(numerator: &[f64], denominator: &[f64], counts: &[f64]) -> Evaluation {
     let (mut above, mut below) = (0.0, 0.0);
     for ((&a, &d), &count) in numerator.iter().zip(denominator).zip(counts) {
         above += a * count;
@@ -93,13 +104,19 @@ fn fraction(numerator: &[f64], denominator: &[f64], counts: &[f64]) -> Evaluatio
     if below == 0.0 {
         return Evaluation::UNDEFINED;
     }
-    let value = above / below;
+    Evaluation { value: above / below, variance: f64::NAN, numerator: above, denominator: below }
+}
+
+#[inline]
+fn fraction(numerator: &[f64], denominator: &[f64], counts: &[f64]) -> Evaluation {
+    let evaluation = fraction_value(numerator, denominator, counts);
+    let (value, below) = (evaluation.value, evaluation.denominator);
     let mut variance = 0.0;
     for ((&a, &d), &count) in numerator.iter().zip(denominator).zip(counts) {
         let influence = (a - value * d) / below;
         variance += influence * influence * count;
     }
-    Evaluation { value, variance, numerator: above, denominator: below }
+    Evaluation { variance, ..evaluation }
 }
 
 /// Expected calibration error: `ECE = sum_b |sum_{i in b} (y_i - s_i)| / n`.
@@ -385,7 +402,8 @@ impl Formula {
         if !theta.value.is_finite() {
             return Evaluation::UNDEFINED;
         }
-        let variance: f64 = theta.gradient.iter().zip(counts).map(|(g, c)| if c == 0.0 { 0.0 } else { g * g * c }).sum();
+        let variance: f64 =
+            theta.gradient.iter().zip(counts).map(|(g, c)| if c == 0.0 { 0.0 } else { g * g * c }).sum();
         // n v is at least of order 1/n unless it is 0: anything smaller is rounding.
         let variance = if variance * counts.iter().sum::<f64>() < 1e-20 { 0.0 } else { variance };
         Evaluation { value: theta.value, variance, numerator: f64::NAN, denominator: f64::NAN }

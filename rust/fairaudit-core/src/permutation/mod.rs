@@ -244,10 +244,14 @@ impl Test {
         margin.chunks(self.table.n_classes).map(|counts| self.metric.evaluate(counts)).collect()
     }
 
+    /// What the statistic needs of every group.
     #[inline]
     fn evaluate_into(&self, margin: &[f64], evaluations: &mut [Evaluation]) {
         for (evaluation, counts) in evaluations.iter_mut().zip(margin.chunks(self.table.n_classes)) {
-            *evaluation = self.metric.evaluate(counts);
+            *evaluation = match self.studentize {
+                Studentize::Unpooled => self.metric.evaluate(counts),
+                Studentize::Pooled | Studentize::None => self.metric.evaluate_value(counts),
+            };
         }
     }
 

@@ -6,7 +6,7 @@ use super::rejection::{FactorialTerm, ln_whole, ratio_of_uniforms};
 /// Up to this many draws the urn itself is simulated.
 const URN_DRAWS: u64 = 12;
 /// A law with fixed parameters is tabulated when its effective support is at most this wide.
-const TABLE_WIDTH: usize = 2048;
+const TABLE_WIDTH: usize = 8192;
 
 /// A hypergeometric law, reduced by its symmetries to `draws <= marked <= population / 2`.
 ///
@@ -155,17 +155,26 @@ impl Hypergeometric {
 }
 
 /// The rejection sampler with everything that depends on the parameters alone.
+///
+/// p(x) is proportional to 1 / (x! (others + x)! (marked - x)! (draws - x)!); the four
+/// arguments at the mode are the `centers` c, and a step s from the mode changes them by
+/// +s, +s, -s, -s.
 #[derive(Debug, Clone, Copy)]
 struct Rejection {
     mode: f64,
     mean: f64,
     variance: f64,
     maximum: f64,
-    /// ln of (mode * others) / ((marked - mode) * (draws - mode)): the linear parts together.
-    slope: f64,
     centers: [f64; 4],
-    terms: [FactorialTerm; 4],
+    /// ln p(mode + s) - ln p(mode) as a polynomial in s without constant, for steps up to
+    /// `reach`.
+    series: [f64; DEGREE],
+    reach: f64,
 }
+
+const DEGREE: usize = 8;
+/// Directions in which a step moves -x of the four factorials.
+const SIGNS: [f64; 4] = [-1.0, -1.0, 1.0, 1.0];
 
 impl Rejection {
     #[inline]
@@ -176,25 +185,76 @@ impl Rejection {
         let mean = draws * share;
         let variance = mean * (1.0 - share) * ((population - draws) / (population - 1.0));
         let others = population - marked - draws;
-        // p(x) is proportional to 1 / (x! (marked-x)! (draws-x)! (others+x)!).
         let centers = [mode, others + mode, marked - mode, draws - mode];
-        let slope = if centers.iter().all(|&center| center > 0.0) {
-            libm::log((centers[0] * centers[1]) / (centers[2] * centers[3]))
+        let smallest = centers[0].min(centers[1]).min(centers[2]).min(centers[3]);
+        let mut sampler = Self { mode, mean, variance, maximum: draws, centers, series: [0.0; DEGREE], reach: -1.0 };
+        if smallest >= 1024.0 {
+            sampler.expand(smallest);
+        }
+        sampler
+    }
+
+    /// Stirling's formula of ln c! - ln (c - cs)! in powers of s, added over the four terms.
+    ///
+    /// With t = s/c one term is `s ln c - c((1 - t) ln(1 - t) + t) - ln(1 - t)/2 - (1/(1 - t) - 1)/(12c)`;
+    /// the coefficient of t^k is `-c/(k(k - 1)) + 1/(2k) - 1/(12c)`. Cut after t^8 and
+    /// used for |t| <= 1/16 the error is below 1e-8.
+    #[inline]
+    fn expand(&mut self, smallest: f64) {
+        let inverse = self.centers.map(|center| 1.0 / center);
+        let mut power = [1.0; 4];
+        for (k, coefficient) in self.series.iter_mut().enumerate() {
+            let k = k as f64 + 1.0;
+            let (main, half) = if k == 1.0 { (0.0, 0.5) } else { (1.0 / (k * (k - 1.0)), 0.5 / k) };
+            let mut sum = 0.0;
+            for i in 0..4 {
+                // power = (sign / c)^k, and c power = sign (sign / c)^(k - 1)
+                let lower = power[i] * SIGNS[i];
+                power[i] = lower * inverse[i];
+                sum += power[i] * (half - inverse[i] * (1.0 / 12.0)) - lower * main;
+            }
+            *coefficient = sum;
+        }
+        self.series[0] -= self.slope();
+        self.reach = smallest * (1.0 / 16.0);
+    }
+
+    /// ln of (mode (others + mode)) / ((marked - mode) (draws - mode)): the parts of the four
+    /// terms that are linear in the step. Near the mode this quotient is close to 1.
+    #[inline]
+    fn slope(&self) -> f64 {
+        let [a, b, c, d] = self.centers;
+        let below = c * d;
+        let excess = if below < (1u64 << 52) as f64 {
+            (a * b - below) / below
         } else {
-            ln_whole(centers[0]) + ln_whole(centers[1]) - ln_whole(centers[2]) - ln_whole(centers[3])
+            // Products beyond 2^53: their difference must not lose its digits.
+            let product = |x: f64, y: f64| i128::from(x as i64) * i128::from(y as i64);
+            (product(a, b) - product(c, d)) as f64 / below
         };
-        Self { mode, mean, variance, maximum: draws, slope, centers, terms: centers.map(FactorialTerm::new) }
+        if excess.abs() < 1.0 / 512.0 {
+            let e = excess;
+            return e * (1.0 - e * (0.5 - e * (1.0 / 3.0 - e * (0.25 - e * 0.2))));
+        }
+        ln_whole(a) + ln_whole(b) - ln_whole(c) - ln_whole(d)
     }
 
     #[inline]
     fn ln_ratio(&self, x: f64) -> f64 {
         let step = x - self.mode;
-        let [a, b, c, d] = &self.terms;
-        -step * self.slope
-            + a.curvature(x)
-            + b.curvature(self.centers[1] + step)
-            + c.curvature(self.centers[2] - step)
-            + d.curvature(self.centers[3] - step)
+        if step.abs() <= self.reach {
+            return step * self.series.iter().rev().fold(0.0, |sum, coefficient| sum * step + coefficient);
+        }
+        self.ln_ratio_by_factorials(step)
+    }
+
+    #[inline(never)]
+    fn ln_ratio_by_factorials(&self, step: f64) -> f64 {
+        let mut sum = -step * self.slope();
+        for (center, sign) in self.centers.into_iter().zip(SIGNS) {
+            sum += FactorialTerm::new(center).curvature(center - sign * step);
+        }
+        sum
     }
 
     #[inline]
@@ -468,6 +528,30 @@ mod tests {
             assert_eq!(counts.iter().sum::<u64>(), draws);
             cells.iter().position(|cell| cell.0 == (counts[0], counts[1])).unwrap() as u64
         });
+    }
+
+    /// The series and the factorials give one log ratio where both apply.
+    #[test]
+    fn series_equals_factorials() {
+        for (population, marked, draws) in [
+            (20_000, 9_000, 8_000),
+            (1_000_000, 400_000, 300_000),
+            (100_000_000, 70_000, 20_000_000),
+            (1_000_000_000_000, 400_000_000_000, 500_000_000_000),
+        ] {
+            let sampler = Rejection::new(&Hypergeometric::new(population, marked, draws));
+            let deviation = sampler.variance.sqrt();
+            assert!(sampler.reach > 4.0 * deviation, "{population}: {} {deviation}", sampler.reach);
+            for at in [-6.0, -4.0, -1.0, -0.1, 0.1, 1.0, 4.0, 6.0f64] {
+                let step = (at * deviation).round();
+                if step.abs() > sampler.reach {
+                    continue;
+                }
+                let series = sampler.ln_ratio(sampler.mode + step);
+                let factorials = sampler.ln_ratio_by_factorials(step);
+                assert!((series - factorials).abs() < 1e-8, "{population} {at}: {series} {factorials}");
+            }
+        }
     }
 
     /// The check has teeth: a law with the neighbouring parameter fails it.
