@@ -1,3 +1,64 @@
+//! The kernels of the permutation lens. Sizes are in the names.
+
+use divan::{Bencher, black_box};
+use fairaudit_core::cells::{Column, tabulate};
+use fairaudit_core::metrics::Formula;
+use fairaudit_core::parallel::Control;
+use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, Table, Test, exact, null_distribution};
+use fairaudit_core::rng::{Domain, FixedHypergeometric, Hypergeometric, Stream, philox};
+
 fn main() {
-    divan::main()
+    divan::main();
+}
+
+fn test(rows: u64, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> Test {
+    let counts = [12, 6, 8, 24, 11, 7, 9, 23].map(|share| share * rows / 100).to_vec();
+    let metric = Formula::parse(formula).unwrap().to_metric();
+    Test::new(&Table::new(counts, 2, 4).unwrap(), &metric, conditioning, studentize).unwrap()
+}
+
+#[divan::bench]
+fn philox_block() -> [u64; 4] {
+    philox(black_box([1, 2, 3, 4]), black_box([5, 6]))
+}
+
+#[divan::bench(args = [1_000, 1_000_000, 1_000_000_000_000])]
+fn hypergeometric_draw(bencher: Bencher, rows: u64) {
+    let mut stream = Stream::new(1, Domain::Simulation, 0, 0, 0);
+    let law = Hypergeometric::new(rows, rows / 5 * 2, rows / 10 * 3);
+    bencher.bench_local(|| law.sample(&mut stream));
+}
+
+#[divan::bench(args = [1_000, 1_000_000, 1_000_000_000_000])]
+fn fixed_hypergeometric_draw(bencher: Bencher, rows: u64) {
+    let mut stream = Stream::new(1, Domain::Simulation, 0, 0, 0);
+    let law = FixedHypergeometric::new(rows, rows / 5 * 2, rows / 10 * 3);
+    bencher.bench_local(|| law.sample(&mut stream));
+}
+
+#[divan::bench(args = [1_000, 1_000_000, 100_000_000])]
+fn thousand_replicates_of_a_rate(rows: u64) -> Vec<f64> {
+    let test = test(rows, "tp / (tp + fn)", &Conditioning::None, Studentize::Pooled);
+    null_distribution(&test, 1_000, 1, 0, &Control::default()).unwrap()
+}
+
+#[divan::bench(args = [1_000_000])]
+fn thousand_replicates_of_f1(rows: u64) -> Vec<f64> {
+    let test = test(rows, "2*tp / (2*tp + fp + fn)", &Conditioning::None, Studentize::Unpooled);
+    null_distribution(&test, 1_000, 1, 0, &Control::default()).unwrap()
+}
+
+#[divan::bench(args = [1_000, 1_000_000, 100_000_000])]
+fn exact_rate(rows: u64) -> f64 {
+    let test = test(rows, "tp / (tp + fn)", &Conditioning::Denominator, Studentize::Pooled);
+    exact(&test, Alternative::TwoSided).unwrap().pvalue
+}
+
+#[divan::bench]
+fn tabulate_three_columns_of_a_million_rows_one_thread(bencher: Bencher) {
+    let group: Vec<i64> = (0..1_000_000).map(|i| (i * 7919) % 97 % 2).collect();
+    let label: Vec<i64> = (0..1_000_000).map(|i| (i * 104_729) % 101 % 2).collect();
+    let decision: Vec<bool> = (0..1_000_000).map(|i| (i * 1_299_709) % 103 % 2 == 0).collect();
+    let columns = [Column::I64(&group), Column::I64(&label), Column::Bool(&decision)];
+    bencher.bench_local(|| tabulate(&columns, &[9, 9, 9], None, &Control::default()).unwrap());
 }
