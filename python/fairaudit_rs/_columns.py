@@ -1,26 +1,26 @@
-"""Where columns come from: arrays, frames and files, each brought to one kind of array.
+"""Columns in memory: whatever holds one value per row, brought to one kind of array.
 
-A source counts the distinct combinations of some of its columns: the native module does it
-for arrays, a streaming group-by of polars for frames and files. Nothing here knows what the
-values mean; `tables` does.
+Nothing here knows what the values mean; `tables` does.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from .errors import ArgumentError, ArgumentTypeError, ColumnError, DataError, TooManyValuesError
+from .errors import ArgumentTypeError, DataError
 
 if TYPE_CHECKING:
     import polars as pl
+
+#: Bin of a score that lies outside of all bins, or is missing.
+NO_BIN = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,27 @@ class Counts:
 
 @dataclass(frozen=True)
 class Coded:
-    """A column of text as codes into its distinct values."""
+    """A column as codes into its distinct values; the code after the last one is missing."""
 
     codes: NDArray[np.uint32]
-    labels: list[str | None]
+    labels: pl.Series
 
     def __len__(self) -> int:
         return len(self.codes)
 
+    def values_at(self, rows: NDArray[Any]) -> list[Any]:
+        """Return the values in some rows."""
+        return [self.labels[int(c)] if c < len(self.labels) else None for c in self.codes[rows]]
+
+
+Column: TypeAlias = NDArray[Any] | Coded
+
 
 @dataclass(frozen=True)
 class ArraySource:
-    """Columns in memory, one array each."""
+    """Columns in memory, one array each; the native module counts their combinations."""
 
-    columns: dict[str, NDArray[Any] | Coded]
+    columns: dict[str, Column]
 
     def count(
         self,
@@ -59,175 +66,89 @@ class ArraySource:
         edges: NDArray[np.float64] | None,
         n_threads: int | None,
     ) -> Counts:
-        arrays = [self.columns[key] for key in keys]
-        native = [_native_column(array) for array in arrays]
+        """Count the distinct combinations of the keys' values, and of the bins of the score."""
+        columns = [self.columns[key] for key in keys]
+        native = [_native_column(column) for column in columns]
         limits = list(limits)
-        score_values = None
+        scores = None
         if score is not None:
             assert edges is not None
-            score_values = _floats("y_score", self.columns[score])
-            native.append(_native.bin_scores(score_values, edges))
+            scores = _floats("y_score", self.columns[score])
+            bins = _native.bin_scores(scores, edges)
+            outside = bins == NO_BIN
+            if outside.any():
+                refuse_scores(
+                    int(outside.sum()), len(bins), float(scores[int(outside.argmax())]), edges
+                )
+            native.append(bins)
             limits.append(len(edges))
-        rows, codes, counts, sums = _native.tabulate(native, limits, score_values, n_threads)
+        rows, codes, counts, sums = _native.tabulate(native, limits, scores, n_threads)
         values = [
-            [array.labels[code] for code in array.codes[index]]
-            if isinstance(array, Coded)
-            else list(array[index])
-            for array, index in zip(arrays, rows, strict=False)
+            column.values_at(index) if isinstance(column, Coded) else list(column[index])
+            for column, index in zip(columns, rows, strict=False)
         ]
-        bins = None
-        if score is not None:
-            bins = native[-1][rows[-1]][codes[:, -1]].astype(np.int64)
         return Counts(
             values,
             codes[:, : len(keys)].astype(np.int64),
             counts.astype(np.int64),
             sums if score is not None else None,
-            bins,
+            native[-1][rows[-1]][codes[:, -1]].astype(np.int64) if score is not None else None,
         )
 
 
-def _native_column(array: NDArray[Any] | Coded) -> NDArray[Any]:
+def refuse_scores(n_outside: int, n_rows: int, example: float, edges: NDArray[np.float64]) -> None:
+    """Raise because some scores are in no bin."""
+    raise DataError(
+        f"y_score is missing or not between {edges[0]:g} and {edges[-1]:g} in {n_outside:,} of "
+        f"{n_rows:,} rows (for example {example:g}); accepted: scores inside of score_bins"
+    )
+
+
+def _native_column(column: Column) -> NDArray[Any]:
     """Return an array that the native module reads: numbers, booleans, fixed-width bytes."""
-    if isinstance(array, Coded):
-        return array.codes
-    kind = array.dtype.kind
-    if (kind in "biuf" and array.dtype.itemsize in (1, 4, 8)) or array.dtype in ("i2", "u2"):
-        return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
-    if kind == "f":
-        return np.ascontiguousarray(array, dtype=np.float64)
-    if kind in "US":
-        flat = np.ascontiguousarray(array)
-        if flat.dtype.itemsize == 0:
-            return np.zeros(len(flat), dtype=np.uint8)
-        return flat.view(np.uint8).reshape(len(flat), flat.dtype.itemsize)
-    raise ArgumentTypeError(f"a column has dtype {array.dtype}; accepted: numbers, booleans, text")
+    if isinstance(column, Coded):
+        return column.codes
+    array = np.require(column, dtype=column.dtype.newbyteorder("="), requirements=["C", "A"])
+    if array.dtype.kind in "US":
+        if array.dtype.itemsize == 0:
+            return np.zeros(len(array), dtype=np.uint8)
+        return array.view(np.uint8).reshape(len(array), array.dtype.itemsize)
+    return array
 
 
-def _floats(name: str, array: NDArray[Any] | Coded) -> NDArray[np.float64]:
-    if isinstance(array, Coded) or array.dtype.kind not in "biuf":
+def _floats(name: str, column: Column) -> NDArray[np.float64]:
+    if isinstance(column, Coded):
+        if not column.labels.dtype.is_integer():
+            raise ArgumentTypeError(f"{name} holds {column.labels.dtype}; accepted: numbers")
+        numbers = np.append(column.labels.cast(_polars().Float64).to_numpy(), np.nan)
+        return np.asarray(numbers[column.codes], dtype=np.float64)
+    if column.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"{name} holds text; accepted: numbers")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return np.require(column, dtype=np.float64, requirements=["C", "A"])
 
 
-@dataclass(frozen=True)
-class FrameSource:
-    """Columns of a polars lazy frame: a frame, or files that need not fit into memory."""
+def _polars() -> Any:
+    import polars as pl
 
-    frame: pl.LazyFrame
-    columns: dict[str, str]
-    origin: str
-
-    def count(
-        self,
-        keys: Sequence[str],
-        limits: Sequence[int],
-        score: str | None,
-        edges: NDArray[np.float64] | None,
-        n_threads: int | None,
-    ) -> Counts:
-        import polars as pl
-
-        chosen = [pl.col(self.columns[key]).alias(f"key{i}") for i, key in enumerate(keys)]
-        schema = self.frame.collect_schema()
-        chosen = [
-            column.cast(pl.String)
-            if isinstance(schema[self.columns[key]], pl.Categorical | pl.Enum)
-            else column
-            for column, key in zip(chosen, keys, strict=True)
-        ]
-        by = [f"key{i}" for i in range(len(keys))]
-        totals = [pl.len().cast(pl.Int64).alias("n")]
-        if score is not None:
-            assert edges is not None
-            fixed_edges = edges
-            column = pl.col(self.columns[score])
-            if not schema[self.columns[score]].is_numeric():
-                raise ArgumentTypeError(
-                    f"y_score column {self.columns[score]!r} holds "
-                    f"{schema[self.columns[score]]}; accepted: numbers"
-                )
-            chosen.append(column.cast(pl.Float64).fill_null(float("nan")).alias("score"))
-            by.append("bin")
-            totals.append(
-                (pl.col("score") / _native.SCORE_UNIT + 0.5)
-                .floor()
-                .cast(pl.Int64)
-                .sum()
-                .alias("score_sum")
-            )
-        lazy = self.frame.select(chosen)
-        if score is not None:
-            lazy = lazy.with_columns(
-                pl.col("score")
-                .map_batches(
-                    lambda values: pl.Series(
-                        _native.bin_scores(np.ascontiguousarray(values.to_numpy()), fixed_edges)
-                    ),
-                    return_dtype=pl.UInt32,
-                    is_elementwise=True,
-                )
-                .alias("bin")
-            )
-        with reading(self.origin):
-            table = lazy.group_by(by).agg(totals).collect(engine="streaming")
-        values, codes = [], []
-        for i, limit in enumerate(limits):
-            distinct = table[f"key{i}"].unique()
-            if len(distinct) > limit:
-                raise TooManyValuesError(f"column {i} has more than {limit} values", (i, limit))
-            values.append(distinct.to_list())
-            place = pl.DataFrame({f"key{i}": distinct}).with_row_index("code")
-            joined = table.select(f"key{i}").join(
-                place, on=f"key{i}", how="left", nulls_equal=True, maintain_order="left"
-            )
-            codes.append(joined["code"].to_numpy().astype(np.int64))
-        stacked = np.stack(codes, axis=1) if codes else np.zeros((len(table), 0), np.int64)
-        return Counts(
-            values,
-            stacked,
-            table["n"].to_numpy().astype(np.int64),
-            table["score_sum"].to_numpy().astype(np.int64) if score is not None else None,
-            table["bin"].to_numpy().astype(np.int64) if score is not None else None,
-        )
+    return pl
 
 
-class reading:  # noqa: N801 (a context manager that reads like a phrase)
-    """Turns errors of reading files into a DataError that names the file."""
-
-    def __init__(self, origin: object) -> None:
-        self.origin = origin
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        import polars as pl
-
-        if error is None or isinstance(error, DataError | ArgumentError | ArgumentTypeError):
-            return
-        if isinstance(error, pl.exceptions.ComputeError) and "accepted:" in str(error):
-            # An error of the native module that passed through polars.
-            text = str(error)
-            raise DataError(text[text.find("y_score") :].splitlines()[0]) from error
-        if isinstance(error, pl.exceptions.PolarsError | OSError):
-            reason = str(error).strip().splitlines()
-            raise DataError(
-                f"data from {self.origin} cannot be read: {reason[0] if reason else error!r}"
-            ) from error
-
-
-def column_array(name: str, value: Any) -> NDArray[Any] | Coded:
+def column_array(name: str, value: Any) -> Column:
     """Return one column as a one-dimensional array of numbers, booleans or text."""
+    if isinstance(value, str | bytes) or value is None:
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a column, one value per row")
     package = type(value).__module__.partition(".")[0]
     if package == "polars":
         return _from_series(name, value)
     if package == "pandas":
-        value = _from_pandas(value)
+        value = _from_pandas(name, value)
     elif hasattr(value, "detach") and hasattr(value, "numpy"):
         value = value.detach().cpu().numpy()
-    if np.ma.isMaskedArray(value) and np.ma.getmaskarray(value).any():
-        value = np.ma.filled(value.astype(object), None)
+    if np.ma.isMaskedArray(value):
+        mask, value = np.ma.getmaskarray(value), np.ma.getdata(value)
+        if mask.any():
+            value = value.astype(object)
+            value[mask] = None
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -241,8 +162,12 @@ def column_array(name: str, value: Any) -> NDArray[Any] | Coded:
     # A list that mixes text and numbers became text; look at its own values instead.
     if array.dtype.kind == "U" and isinstance(value, list | tuple):
         array = np.array(value, dtype=object)
-    if array.dtype.kind == "O":
-        return _from_objects(name, array)
+    if array.dtype.kind == "M":
+        array = array.astype("datetime64[us]").astype(object)
+    if array.dtype.kind in "OT":
+        return _from_objects(name, array.astype(object))
+    if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
+        return array.astype(np.float64)
     if array.dtype.kind not in "biufUS":
         raise ArgumentTypeError(
             f"{name} has dtype {array.dtype}; accepted: numbers, booleans, text"
@@ -250,8 +175,15 @@ def column_array(name: str, value: Any) -> NDArray[Any] | Coded:
     return array
 
 
-def _from_pandas(series: Any) -> Any:
+def _from_pandas(name: str, value: Any) -> Any:
     """Return a pandas column as an array; extension types become objects with None."""
+    pandas = sys.modules["pandas"]
+    if isinstance(value, pandas.DataFrame):
+        raise ArgumentTypeError(
+            f"{name} is a frame with the columns {list(map(str, value.columns))}; accepted: one "
+            "column (names must not occur twice)"
+        )
+    series = value if isinstance(value, pandas.Series) else pandas.Series(value)
     if str(series.dtype) == "category":
         labels = np.array([*series.cat.categories, None], dtype=object)
         return labels[series.cat.codes.to_numpy()]
@@ -260,123 +192,97 @@ def _from_pandas(series: Any) -> Any:
     return series.to_numpy(dtype=object, na_value=None)
 
 
-def _from_objects(name: str, values: NDArray[Any]) -> NDArray[Any] | Coded:
-    """Return Python objects as an array: text, numbers or booleans, None for missing."""
-    import polars as pl
-
-    # NaN among text is a missing value too (pandas writes it).
-    plain = [None if value is None or value != value else value for value in values.tolist()]
+def _from_objects(name: str, values: NDArray[Any]) -> Column:
+    """Return Python objects as a column: text, numbers or booleans, None for missing."""
+    pl = _polars()
     try:
-        return _from_series(name, pl.Series(name, plain, strict=True))
-    except (TypeError, pl.exceptions.PolarsError):
-        kinds = sorted({type(value).__name__ for value in plain})
+        series = pl.Series(name, values, strict=True)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        series = None
+    if series is not None and (series.dtype == pl.String or series.dtype == pl.Null):
+        return _from_series(name, series)
+    plain = [None if _is_missing(value) else value for value in values.tolist()]
+    kinds = {bool if isinstance(v, np.bool_) else type(v) for v in plain if v is not None}
+    if bytes in kinds:
+        plain = [v.decode("utf-8", errors="replace") if isinstance(v, bytes) else v for v in plain]
+        kinds = kinds - {bytes} | {str}
+    if kinds and all(issubclass(kind, str) for kind in kinds):
+        return _from_series(name, pl.Series(name, [None if v is None else str(v) for v in plain]))
+    if kinds <= {bool}:
+        return _from_series(name, pl.Series(name, plain, dtype=pl.Boolean))
+    whole = all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds)
+    if whole:
+        numbers = [None if v is None else int(v) for v in plain]
+        if all(v is None or -(2**63) <= v < 2**63 for v in numbers):
+            return _from_series(name, pl.Series(name, numbers, dtype=pl.Int64))
+    if all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):
+        return np.array([np.nan if v is None else float(v) for v in plain])
+    if len(kinds) > 1:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds)[:5])
+        raise ArgumentTypeError(f"{name} mixes values of types {names}; accepted: one type")
+    if next(iter(kinds)).__name__ == "Decimal":
+        return np.array([np.nan if v is None else float(v) for v in plain])
+    if next(iter(kinds)).__module__ == "datetime":
+        return _from_series(name, pl.Series(name, [None if v is None else str(v) for v in plain]))
+    raise ArgumentTypeError(
+        f"{name} holds values of type {next(iter(kinds)).__name__}; accepted: numbers, booleans, "
+        "text"
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def _from_series(name: str, series: pl.Series) -> Column:
+    """Return a polars column as an array; text and columns with gaps become codes."""
+    pl = _polars()
+    if not isinstance(series, pl.Series):
         raise ArgumentTypeError(
-            f"{name} mixes values of types {', '.join(kinds[:5])}; accepted: one type"
-        ) from None
-
-
-def _from_series(name: str, series: pl.Series) -> NDArray[Any] | Coded:
-    """Return a polars column as an array; text becomes codes, without an object per row."""
-    import polars as pl
-
+            f"{name} is a {type(series).__name__}; accepted: a column, one value per row"
+        )
     if series.dtype == pl.Null:
         return np.full(len(series), np.nan)
+    if series.dtype.is_float():
+        return np.asarray(series.to_numpy())
+    if series.dtype.is_decimal():
+        return np.asarray(series.cast(pl.Float64).to_numpy())
+    if series.dtype.is_temporal():
+        return _from_objects(name, np.array(series.to_list(), dtype=object))
     if isinstance(series.dtype, pl.Categorical | pl.Enum):
         series = series.cast(pl.String)
-    if series.dtype == pl.String:
-        labels = series.drop_nulls().unique().sort()
-        codes = series.cast(pl.Enum(labels)).to_physical().cast(pl.UInt32).fill_null(len(labels))
-        return Coded(codes.to_numpy(), [*labels.to_list(), None])
-    if series.dtype == pl.Boolean and series.null_count():
-        return series.cast(pl.Float64).to_numpy()
     if series.dtype.is_numeric() or series.dtype == pl.Boolean:
-        return series.to_numpy()
-    raise ArgumentTypeError(f"{name} holds {series.dtype}; accepted: numbers, booleans, text")
-
-
-def some(values: Sequence[object], most: int = 5) -> str:
-    shown = ", ".join(repr(value) for value in values[:most])
-    return shown + (f" and {len(values) - most} more" if len(values) > most else "")
+        if not series.null_count():
+            return np.asarray(series.to_numpy())
+    elif series.dtype != pl.String:
+        raise ArgumentTypeError(f"{name} holds {series.dtype}; accepted: numbers, booleans, text")
+    labels = series.drop_nulls().unique().sort()
+    text = labels.cast(pl.String)
+    codes = series.cast(pl.String).cast(pl.Enum(text)).to_physical().cast(pl.UInt32)
+    return Coded(codes.fill_null(len(labels)).to_numpy(), labels)
 
 
 def is_column(value: Any) -> bool:
+    """Whether a value looks like a column, not like one value of it."""
     return not isinstance(value, str | bytes) and hasattr(value, "__len__")
 
 
 def series_name(value: Any) -> str | None:
+    """Return the name of a pandas or polars series."""
     name = getattr(value, "name", None)
     return name if isinstance(name, str) and name else None
 
 
 def is_pandas(value: Any) -> bool:
+    """Whether a value is of pandas, without importing it."""
     return type(value).__module__.partition(".")[0] == "pandas" and "pandas" in sys.modules
 
 
-def names_of(role: str, value: Any) -> list[str]:
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ArgumentTypeError(
-            f"{role} is a {type(value).__name__}; with data= it is the name of a column or a list "
-            "of names"
-        )
-    if len(set(names)) != len(names):
-        raise ArgumentError(f"{role} is {list(names)!r}; a column is named twice")
-    return list(names)
-
-
-def check_columns(wanted: Sequence[str], existing: Sequence[str]) -> None:
-    missing = [name for name in wanted if name not in existing]
-    if missing:
-        raise ColumnError(
-            f"column {missing[0]!r} does not exist; the data have: {some(list(existing), 30)}"
-        )
-
-
-def lazy_frame(data: Any) -> tuple[pl.LazyFrame, str]:
-    """Return data as a lazy frame, and what to call it in messages."""
-    import polars as pl
-
-    if isinstance(data, pl.LazyFrame):
-        return data, "a LazyFrame"
-    if isinstance(data, pl.DataFrame):
-        return data.lazy(), "a frame"
-    if isinstance(data, str | Path):
-        return _scan(str(data))
-    if isinstance(data, list | tuple) and data and all(isinstance(p, str | Path) for p in data):
-        parts = [_scan(str(part))[0] for part in data]
-        return pl.concat(parts), f"{len(parts)} files"
-    if hasattr(data, "__arrow_c_stream__"):
-        return pl.DataFrame(data).lazy(), f"a {type(data).__name__}"
-    if isinstance(data, Mapping):
-        return pl.DataFrame(dict(data)).lazy(), "a mapping"
-    raise ArgumentTypeError(
-        f"data is a {type(data).__name__}; accepted: a polars, pandas or Arrow frame, a polars "
-        "LazyFrame, a path or glob of Parquet or CSV files, a mapping of columns, or Cells"
-    )
-
-
-def _scan(path: str) -> tuple[pl.LazyFrame, str]:
-    import glob
-
-    import polars as pl
-
-    place = Path(path)
-    files = (
-        sorted(str(p) for p in place.rglob("*.parquet"))
-        if place.is_dir()
-        else (
-            [path] if place.exists() else sorted(glob.glob(path))  # noqa: PTH207 (any pattern)
-        )
-    )
-    if not files:
-        raise DataError(f"data is {path!r}; no such file, and no file fits it as a pattern")
-    suffixes = {Path(file).suffix.lower() for file in files}
-    with reading(path):
-        if suffixes <= {".parquet", ".pq"}:
-            return pl.scan_parquet(files, glob=False), path
-        if suffixes <= {".csv"}:
-            return pl.scan_csv(files, glob=False), path
-    raise DataError(
-        f"data is {path!r} with files of type {', '.join(sorted(suffixes)) or 'unknown'}; "
-        "accepted: .parquet and .csv, not mixed"
-    )
+def some(values: Sequence[object], most: int = 5) -> str:
+    """Return the first few values for a message."""
+    shown = ", ".join(repr(value) for value in values[:most])
+    return shown + (f" and {len(values) - most} more" if len(values) > most else "")

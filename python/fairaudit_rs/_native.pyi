@@ -13,6 +13,7 @@ __all__ = [
     "__version__",
     "bin_scores",
     "binomial",
+    "check_csv",
     "clopper_pearson",
     "count_extreme",
     "hypergeometric",
@@ -30,6 +31,7 @@ def tabulate(
     score: NDArray[np.float64] | None = None,
     n_threads: int | None = None,
 ) -> tuple[list[NDArray[np.uint64]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64]]: ...
+def check_csv(path: str) -> list[str]: ...
 def bin_scores(scores: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.uint32]: ...
 
 @final

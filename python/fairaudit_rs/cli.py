@@ -137,6 +137,12 @@ def list_metrics(as_json: bool) -> None:
 @click.option("--pos-label", help="The value of labels and decisions that is the positive class.")
 @click.option("--reference", help="Compare every other group with this one.")
 @click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    help="A group to compare, repeated for each; all when left out. 'a & b' is an intersection.",
+)
+@click.option(
     "--alternative",
     default="two-sided",
     show_default=True,
@@ -175,6 +181,7 @@ def permutation(
     strata: tuple[str, ...],
     pos_label: str | None,
     reference: str | None,
+    groups: tuple[str, ...],
     alternative: str,
     adjust: str,
     n_resamples: int,
@@ -190,6 +197,8 @@ def permutation(
     \b
     fairaudit permutation loans.parquet -s sex -m tpr --y-true repaid --y-pred approved
     """
+    if json_path is not None and not json_path.parent.is_dir():
+        raise fa.errors.ArgumentError(f"--json is {json_path}; its directory does not exist")
     results = []
     for metric in metrics:
         results.append(
@@ -201,8 +210,9 @@ def permutation(
                 data=data,
                 metric=metric,
                 strata=list(strata) or "auto",
-                pos_label=_typed(pos_label),
-                reference=_typed(reference),
+                pos_label=pos_label,
+                reference=reference,
+                groups=list(groups) or None,
                 alternative=alternative,
                 adjust=adjust,
                 n_resamples=n_resamples,
@@ -218,21 +228,6 @@ def permutation(
         click.echo(f"\n{result}")
     if json_path is not None:
         _write_json(json_path, [result.to_dict() for result in results])
-
-
-def _typed(text: str | None) -> str | int | float | bool | None:
-    """Read a value of the command line as the number or boolean that a column may hold."""
-    if text is None:
-        return None
-    words = {"true": True, "false": False}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
 
 
 def _write_json(path: Path, content: object) -> None:

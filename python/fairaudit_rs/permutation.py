@@ -16,7 +16,7 @@ from .errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableEr
 from .metrics import Metric
 from .multiplicity import adjust_pvalues
 from .results import Result, group_name, number, p_text
-from .tables import AuditTable, Cells, GroupKey, Label
+from .tables import AuditTable, Cells, GroupKey, Label, matches
 
 __all__ = ["Comparison", "GroupValue", "PermutationResult", "permutation_test"]
 
@@ -441,7 +441,7 @@ def _cells(
             )
         if features is None:
             return data
-        return data.marginalize([features] if isinstance(features, str) else list(features))
+        return data.marginalize(features)
     table = AuditTable.make(
         data=data,
         y_true=y_true,
@@ -497,7 +497,10 @@ def _find_group(argument: str, label: Any, existing: Sequence[GroupKey]) -> Grou
     parts = label if isinstance(label, tuple | list) else (label,)
     wanted = tuple(part.item() if isinstance(part, np.generic) else part for part in parts)
     for key in existing:
-        if key == wanted:
+        if len(key) == len(wanted) and all(map(matches, key, wanted)):
+            return key
+    for key in existing:
+        if isinstance(label, str) and label == group_name(_label(key)):
             return key
     names = [repr(_label(key)) for key in existing]
     shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
@@ -632,7 +635,9 @@ class _Problem:
                     f"engine is 'exact', but the permutation law of {self.metric.name} in these "
                     "data is too large to be summed; accepted: 'auto', 'cells'"
                 )
-        null = native.null_distribution(plan.n_resamples, plan.seed, series, plan.n_threads, plan.tick)
+        null = native.null_distribution(
+            plan.n_resamples, plan.seed, series, plan.n_threads, plan.tick
+        )
         extreme, undefined_count = _native.count_extreme(null, statistic, alternative)
         return _Outcome(
             statistic,

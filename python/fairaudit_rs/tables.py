@@ -1,8 +1,8 @@
 """Tables: columns with roles, and rows collapsed to cells.
 
-Arrays, frames and files all go one way: a source (see `_columns`) counts the distinct
-combinations of the columns that a metric needs, and the few combinations are checked, named
-and sorted here.
+Arrays, frames and files all go one way: a source (see `_columns` and `_frames`) counts the
+distinct combinations of the columns that a metric needs, and the few combinations are checked,
+named and sorted here.
 """
 
 from __future__ import annotations
@@ -19,20 +19,24 @@ from numpy.typing import ArrayLike, NDArray
 from . import _validate
 from ._columns import (
     ArraySource,
-    Coded,
+    Column,
     Counts,
-    FrameSource,
-    check_columns,
     column_array,
     is_column,
     is_pandas,
-    lazy_frame,
-    names_of,
-    reading,
     series_name,
     some,
 )
-from .errors import ArgumentError, ArgumentTypeError, ColumnError, DataError, TooManyValuesError
+from ._frames import (
+    FrameSource,
+    as_frame,
+    check_columns,
+    factorize,
+    lazy_frame,
+    names_of,
+    reading,
+)
+from .errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,6 +48,7 @@ Label: TypeAlias = str | int | float | bool | None
 #: The labels of one group, one per sensitive feature.
 GroupKey: TypeAlias = tuple[Label, ...]
 
+MAX_ROWS = 2**53
 MAX_GROUP_VALUES = 1_000
 MAX_STRATUM_VALUES = 100_000
 MAX_DECISION_VALUES = 64
@@ -122,19 +127,17 @@ class Cells:
             key: int(size) for key, size in zip(self.groups, sizes, strict=True) if None not in key
         }
 
-    def marginalize(self, sensitive_features: Sequence[str]) -> Cells:
+    def marginalize(self, sensitive_features: str | Sequence[str]) -> Cells:
         """Keep some of the sensitive features and add up over the others."""
-        unknown = [name for name in sensitive_features if name not in self.sensitive_features]
-        if unknown or not sensitive_features:
-            raise ColumnError(
-                f"sensitive_features is {list(sensitive_features)!r}; the cells have: "
-                f"{', '.join(self.sensitive_features)}"
-            )
-        if tuple(sensitive_features) == self.sensitive_features:
+        kept = tuple(names_of("sensitive_features", sensitive_features))
+        if not kept:
+            raise ArgumentError("sensitive_features is empty; accepted: at least one name")
+        check_columns(kept, self.sensitive_features)
+        if kept == self.sensitive_features:
             return self
-        at = [self.sensitive_features.index(name) for name in sensitive_features]
+        at = [self.sensitive_features.index(name) for name in kept]
         groups = tuple(tuple(key[i] for i in at) for key in self.groups)
-        return self._rebuild(tuple(sensitive_features), groups, self.group, self._rows())
+        return self._rebuild(kept, groups, self.group, self._rows())
 
     def class_counts(
         self, groups: Sequence[GroupKey], classes: NDArray[np.int64], n_classes: int
@@ -221,7 +224,7 @@ class Cells:
             ("stratum", self.strata_names, self.strata, self.stratum),
         ):
             for i, name in enumerate(names):
-                labels = pl.Series([key[i] for key in keys], strict=False)
+                labels = _label_series(f"{kind}:{name}", [key[i] for key in keys])
                 columns[f"{kind}:{name}"] = labels.gather(codes.astype(np.uint32))
         for name in ("y_true", "y_pred"):
             if self._has(name):
@@ -259,58 +262,36 @@ class Cells:
         pos_label : optional
             See `tabulate`.
         """
-        import polars as pl
-
-        table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
-        if sensitive_features is None:
-            prefixed = {
-                kind: [name for name in table.columns if name.startswith(f"{kind}:")]
+        table = as_frame("frame", frame)
+        own = sensitive_features is None
+        if own:
+            group_columns, strata_columns = (
+                [name for name in table.columns if name.startswith(f"{kind}:")]
                 for kind in ("group", "stratum")
-            }
-            if not prefixed["group"]:
+            )
+            if not group_columns:
                 raise ArgumentError(
                     "sensitive_features is None; accepted: names of columns of the frame, which "
                     f"has: {', '.join(table.columns)}"
                 )
-            names = [name.removeprefix("group:") for name in prefixed["group"]]
-            strata_names = [name.removeprefix("stratum:") for name in prefixed["stratum"]]
-            group_columns, strata_columns = prefixed["group"], prefixed["stratum"]
             y_true = "y_true" if "y_true" in table.columns else None
             y_pred = "y_pred" if "y_pred" in table.columns else None
         else:
-            names = group_columns = names_of("sensitive_features", sensitive_features)
-            strata_names = strata_columns = names_of("strata", strata or [])
-        roles = [*group_columns, *strata_columns, *filter(None, (y_true, y_pred)), count]
-        check_columns(roles, table.columns)
-        counts = table[count]
-        if not counts.dtype.is_integer() or counts.null_count() or (counts < 0).any():
-            raise DataError(
-                f"column {count!r} holds the number of rows: whole numbers, none "
-                "negative, none missing"
-            )
-        edges = score_bin = score_sum = None
-        if "score_edges" in table.columns and sensitive_features is None:
-            edges = np.asarray(table["score_edges"][0].to_list()) if len(table) else None
-            score_bin = table["score_bin"].to_numpy()
-            score_sum = table["score_sum"].to_numpy().astype(np.int64)
-        key_columns = roles[:-1]
-        values, codes = [], []
-        for name in key_columns:
-            distinct = table[name].unique(maintain_order=True)
-            lookup = {value: i for i, value in enumerate(distinct.to_list())}
-            values.append(distinct.to_list())
-            codes.append([lookup[value] for value in table[name].to_list()])
-        counted = Counts(
-            values,
-            np.array(codes, dtype=np.int64).T.reshape(len(table), len(key_columns)),
-            counts.to_numpy().astype(np.int64),
-            score_sum,
-            score_bin,
-        )
+            group_columns = names_of("sensitive_features", sensitive_features)
+            strata_columns = names_of("strata", [] if strata is None else strata)
+            if not group_columns:
+                raise ArgumentError("sensitive_features is empty; accepted: at least one name")
+        keys = [*group_columns, *strata_columns, *filter(None, (y_true, y_pred))]
+        check_columns([*keys, count], table.columns)
+        edges = score_bins = score_sums = None
+        if own and "score_edges" in table.columns and len(table):
+            check_columns(["score_bin", "score_sum"], table.columns)
+            edges, score_bins, score_sums = _own_scores(table)
+        values, codes = factorize(table, keys)
         return _cells_of(
-            counted,
-            tuple(names),
-            tuple(strata_names),
+            Counts(values, codes, _row_counts(table, count), score_sums, score_bins),
+            tuple(name.removeprefix("group:") if own else name for name in group_columns),
+            tuple(name.removeprefix("stratum:") if own else name for name in strata_columns),
             y_true is not None,
             y_pred is not None,
             edges,
@@ -333,7 +314,13 @@ class Cells:
         import polars as pl
 
         with reading(path):
-            return cls.from_frame(pl.read_parquet(path))
+            frame = pl.read_parquet(path)
+        if not any(name.startswith("group:") for name in frame.columns):
+            raise DataError(
+                f"{path} does not hold cells; its columns are {', '.join(frame.columns)}. "
+                "Use tabulate for rows, Cells.from_frame for counts of your own"
+            )
+        return cls.from_frame(frame)
 
     def __repr__(self) -> str:
         features = ", ".join(self.sensitive_features)
@@ -345,6 +332,49 @@ class Cells:
 
     def _repr_html_(self) -> str:
         return self.to_frame()._repr_html_()
+
+
+def _label_series(name: str, labels: list[Label]) -> pl.Series:
+    """Return labels as a column that keeps every one of them apart."""
+    import polars as pl
+
+    kinds = {type(label) for label in labels if label is not None}
+    dtype = pl.Float64 if kinds == {int, float} else None
+    try:
+        series = pl.Series(name, labels, dtype=dtype, strict=dtype is None)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"labels of {name!r} do not fit into one column: {error}") from None
+    if series.null_count() != labels.count(None) or series.n_unique() != len(set(labels)):
+        raise DataError(f"labels of {name!r} do not fit into one column of {series.dtype}")
+    return series
+
+
+def _row_counts(table: pl.DataFrame, name: str) -> NDArray[np.int64]:
+    """Return the column that counts rows."""
+    counts = table[name]
+    whole = counts.dtype.is_integer() and not counts.null_count()
+    if not whole or (len(counts) and (counts.min() < 0 or counts.max() > MAX_ROWS)):  # type: ignore[operator]
+        raise DataError(
+            f"column {name!r} holds the number of rows; accepted: whole numbers from 0 to 2^53, "
+            "none missing"
+        )
+    return counts.to_numpy().astype(np.int64)
+
+
+def _own_scores(
+    table: pl.DataFrame,
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return edges, bins and sums of scores from a frame that `Cells.to_frame` made."""
+    if table["score_edges"].n_unique() != 1:
+        raise DataError("column 'score_edges' differs between rows; accepted: cells of one binning")
+    edges = _score_edges(table["score_edges"][0].to_list())
+    bins = table["score_bin"].to_numpy().astype(np.int64)
+    if bins.min() < 0 or bins.max() > len(edges) - 2:
+        raise DataError(
+            f"column 'score_bin' goes from {bins.min()} to {bins.max()}; accepted: 0 to "
+            f"{len(edges) - 2}"
+        )
+    return edges, bins, table["score_sum"].to_numpy().astype(np.int64)
 
 
 def _same_edges(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> bool:
@@ -376,13 +406,17 @@ def _canonical(
     score_edges: NDArray[np.float64] | None,
 ) -> Cells:
     """Sort groups, strata and cells; add cells that became equal; leave out empty ones."""
+    for role, columns, keys in (
+        ("sensitive feature", names, groups),
+        ("strata column", strata_names, strata),
+    ):
+        for i, name in enumerate(columns):
+            _check_one_kind(f"{role} {name!r}", [key[i] for key in keys])
     keep = count > 0
     groups, group = _relabel(groups, group[keep])
     strata, stratum = _relabel(strata, stratum[keep])
-    keys = np.stack([group, stratum, y_true[keep], y_pred[keep], score_bin[keep]], axis=1).astype(
-        np.int64
-    )
-    distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
+    rows = np.stack([group, stratum, y_true[keep], y_pred[keep], score_bin[keep]], axis=1)
+    distinct, inverse = np.unique(rows.astype(np.int64), axis=0, return_inverse=True)
     totals = np.zeros(len(distinct), dtype=np.int64)
     sums = np.zeros(len(distinct), dtype=np.int64)
     np.add.at(totals, inverse.ravel(), count[keep])
@@ -401,6 +435,17 @@ def _canonical(
         count=totals,
         score_sum=sums,
     )
+
+
+def _check_one_kind(name: str, labels: Sequence[Label]) -> None:
+    """Refuse labels that are text in one place and numbers in another: "1" and 1, 1 and True."""
+    kinds = {
+        "booleans" if isinstance(label, bool) else "text" if isinstance(label, str) else "numbers"
+        for label in labels
+        if label is not None
+    }
+    if len(kinds) > 1:
+        raise DataError(f"{name} holds {' and '.join(sorted(kinds))}; accepted: labels of one kind")
 
 
 def _relabel(
@@ -426,12 +471,21 @@ def _plain(value: Any) -> Label:
         return None
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="replace")
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_ROWS:
         return int(value)
     if isinstance(value, str | int | float):
         return value
-    # pandas.NA and NaT are missing values as well.
-    return None if type(value).__name__ in ("NAType", "NaTType") else str(value)
+    # Dates and the like go by their text.
+    return str(value)
+
+
+def matches(label: Label, wanted: Any) -> bool:
+    """Whether a label is the wanted one; text also names a number or boolean that reads so."""
+    if isinstance(label, str) or label is None:
+        return bool(label == wanted)
+    if isinstance(wanted, str):
+        return str(label).lower() == wanted.strip().lower()
+    return bool(label == wanted)
 
 
 def _cells_of(
@@ -459,14 +513,8 @@ def _cells_of(
     at = {name: next(columns) for name in present}
     for name in present:
         _refuse_missing(name, counted, values, at[name])
-    if pos_label is not None:
-        _check_pos_label(pos_label, [values[column] for column in at.values()])
     for name, column in at.items():
-        codes = np.array(
-            [_binary(name, value, values[column], pos_label) for value in values[column]],
-            dtype=np.int64,
-        )
-        coded[name] = codes[counted.codes[:, column]]
+        coded[name] = _binary(name, values[column], pos_label)[counted.codes[:, column]]
     zeros = np.zeros(len(counted.counts), dtype=np.int64)
     return _canonical(
         names,
@@ -508,27 +556,26 @@ def _refuse_missing(name: str, counted: Counts, values: list[list[Label]], colum
         )
 
 
-def _check_pos_label(pos_label: Label, columns: list[list[Label]]) -> None:
-    plain = _plain(pos_label)
-    seen: list[Label] = sorted(set().union(*columns), key=_sort_key)
-    if plain not in seen and len(seen) > 1:
-        raise ArgumentError(
-            f"pos_label is {pos_label!r}, which does not occur; y_true and y_pred hold {some(seen)}"
+def _binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64]:
+    """Return 1 for the positive class and 0 for others, for each value of a label column."""
+    shown = sorted(values, key=_sort_key)
+    coded = all(value in (0, 1) and not isinstance(value, str) for value in values)
+    wanted = _plain(pos_label)
+    found = any(matches(value, wanted) for value in values)
+    if pos_label is None or (coded and isinstance(wanted, str) and not found):
+        if coded:
+            return np.array([int(cast(int, value)) for value in values], dtype=np.int64)
+        text = any(isinstance(value, float) for value in values)
+        raise DataError(
+            f"{name} holds {some(shown)}; accepted: 0/1 or booleans. Name the positive class with "
+            f"pos_label, such as pos_label={shown[-1]!r}"
+            + ("; scores belong in y_score" if text else "")
         )
-
-
-def _binary(name: str, value: Label, column: list[Label], pos_label: Label) -> int:
-    """1 for the positive class, 0 for the other."""
-    coded = all(other in (0, 1) and not isinstance(other, str) for other in column)
-    if pos_label is not None and not (coded and _plain(pos_label) not in (0, 1)):
-        return int(value == _plain(pos_label))
-    if coded:
-        return int(cast(int, value))
-    raise DataError(
-        f"{name} holds {some(column)}; accepted: 0/1 or booleans. Name the positive class with "
-        f"pos_label, such as pos_label={column[0]!r}"
-        + ("; scores belong in y_score" if any(isinstance(v, float) for v in column) else "")
-    )
+    if not found and len(values) > 1:
+        raise ArgumentError(
+            f"pos_label is {pos_label!r}, which does not occur in {name}; it holds {some(shown)}"
+        )
+    return np.array([int(matches(value, wanted)) for value in values], dtype=np.int64)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -570,7 +617,7 @@ class AuditTable:
     def _from_arrays(
         cls, y_true: Any, y_pred: Any, y_score: Any, features: Any, strata: Any
     ) -> AuditTable:
-        columns: dict[str, NDArray[Any] | Coded] = {}
+        columns: dict[str, Column] = {}
         keys: dict[str, str] = {}
         for name, value in (("y_true", y_true), ("y_pred", y_pred), ("y_score", y_score)):
             if isinstance(value, str):
@@ -581,49 +628,56 @@ class AuditTable:
                 columns[name] = column_array(name, value)
         feature_names = cls._add(columns, keys, "sensitive_features", features)
         strata_names = () if strata is None else cls._add(columns, keys, "strata", strata)
-        lengths = {name: len(array) for name, array in columns.items()}
-        if len(set(lengths.values())) > 1:
-            shown = ", ".join(f"{name.split(':')[-1]} {n:,}" for name, n in lengths.items())
-            raise DataError(f"the columns differ in length: {shown}")
-        if not next(iter(lengths.values())):
-            raise DataError("the data have no rows")
+        _check_lengths({name.split(":")[-1]: len(column) for name, column in columns.items()})
         roles = frozenset(set(columns) & {"y_true", "y_pred", "y_score"})
         return cls(ArraySource(columns), feature_names, strata_names, roles, keys)
 
     @staticmethod
     def _add(
-        columns: dict[str, NDArray[Any] | Coded], keys: dict[str, str], role: str, value: Any
+        columns: dict[str, Column], keys: dict[str, str], role: str, value: Any
     ) -> tuple[str, ...]:
         """Add one array, or the several ones of a mapping, frame, list or 2-D array."""
         if isinstance(value, str):
             raise ArgumentTypeError(f"{role} is the text {value!r}; names of columns go with data=")
         single = "group" if role == "sensitive_features" else "stratum"
-        named: dict[str, Any]
+        named: list[tuple[str, Any]]
         if isinstance(value, Mapping):
-            named = {str(name): column for name, column in value.items()}
-        elif hasattr(value, "columns") and hasattr(value, "__getitem__"):
-            named = {str(name): value[name] for name in value.columns}
+            named = [(str(name), column) for name, column in value.items()]
+        elif (
+            hasattr(value, "__arrow_c_stream__")
+            and not is_pandas(value)
+            and not hasattr(value, "dtype")
+        ):
+            frame = as_frame(role, value)
+            named = [(name, frame[name]) for name in frame.columns]
+        elif hasattr(value, "columns") and hasattr(value, "iloc"):
+            named = [(str(name), value.iloc[:, i]) for i, name in enumerate(value.columns)]
         elif isinstance(value, list | tuple) and value and is_column(value[0]):
-            named = {
-                series_name(column) or f"{single}_{i + 1}": column for i, column in enumerate(value)
-            }
+            named = [
+                (series_name(column) or f"{single}_{i + 1}", column)
+                for i, column in enumerate(value)
+            ]
         elif isinstance(value, np.ndarray) and value.ndim == 2:
-            named = {f"{single}_{i + 1}": value[:, i] for i in range(value.shape[1])}
+            named = [(f"{single}_{i + 1}", value[:, i]) for i in range(value.shape[1])]
         else:
-            named = {series_name(value) or single: value}
+            named = [(series_name(value) or single, value)]
         if not named:
             raise ArgumentError(f"{role} has no columns")
-        for name, column in named.items():
+        for name, column in named:
             key = f"{role}:{name}"
+            if key in columns:
+                raise ArgumentError(f"{role} names {name!r} twice")
             columns[key] = column_array(f"{role} {name!r}", column)
             keys[key] = name
-        return tuple(f"{role}:{name}" for name in named)
+        return tuple(f"{role}:{name}" for name, _ in named)
 
     @classmethod
     def _from_data(
         cls, data: Any, y_true: Any, y_pred: Any, y_score: Any, features: Any, strata: Any
     ) -> AuditTable:
         feature_names = names_of("sensitive_features", features)
+        if not feature_names:
+            raise ArgumentError("sensitive_features is empty; accepted: at least one name")
         strata_names = [] if strata is None else names_of("strata", strata)
         labels = {"y_true": y_true, "y_pred": y_pred, "y_score": y_score}
         for name, value in labels.items():
@@ -636,16 +690,12 @@ class AuditTable:
         keys |= {f"strata:{name}": name for name in strata_names}
         wanted = roles | keys
         source: ArraySource | FrameSource
-        if is_pandas(data):
-            check_columns(list(wanted.values()), [str(name) for name in data.columns])
-            arrays = {key: column_array(name, data[name]) for key, name in wanted.items()}
-            source = ArraySource(arrays)
-            if not len(data):
-                raise DataError("the data have no rows")
+        if isinstance(data, Cells):
+            raise ArgumentTypeError("data are cells already; see Cells.marginalize and +")
+        if is_pandas(data) or isinstance(data, Mapping):
+            source = ArraySource(_named_columns(data, wanted))
         else:
-            frame, origin = lazy_frame(data)
-            with reading(origin):
-                check_columns(list(wanted.values()), frame.collect_schema().names())
+            frame, origin = lazy_frame(data, list(wanted.values()))
             source = FrameSource(frame, wanted, origin)
         return cls(
             source,
@@ -770,6 +820,27 @@ def tabulate(
 
 # ---------------------------------------------------------------------------------------------
 # Reading arguments
+
+
+def _check_lengths(lengths: dict[str, int]) -> None:
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
+        raise DataError(f"the columns differ in length: {shown}")
+    if not next(iter(lengths.values())):
+        raise DataError("the data have no rows")
+
+
+def _named_columns(data: Any, wanted: Mapping[str, str]) -> dict[str, Column]:
+    """Return columns of a pandas frame or a mapping by their role."""
+    existing = list(data) if isinstance(data, Mapping) else list(data.columns)
+    # A column named by a number goes by its text.
+    names = {str(name): name for name in existing}
+    check_columns(list(wanted.values()), list(names))
+    columns = {
+        key: column_array(f"column {name!r}", data[names[name]]) for key, name in wanted.items()
+    }
+    _check_lengths({wanted[key]: len(column) for key, column in columns.items()})
+    return columns
 
 
 def _score_edges(score_bins: int | ArrayLike | None) -> NDArray[np.float64]:

@@ -333,29 +333,26 @@ pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, con
     })
 }
 
+/// What [`bin_scores`] gives for a score outside of the edges, or NaN.
+pub const NO_BIN: u32 = u32::MAX;
+
 /// The bin of every score: bin b is [`edges[b]`, `edges[b + 1]`), the last one is closed.
 ///
 /// # Errors
-/// [`Error::Argument`] with the first score outside of the edges (or NaN) and its row.
+/// [`Error::Argument`] with fewer than two edges.
 pub fn bin_scores(scores: &[f64], edges: &[f64]) -> Result<Vec<u32>> {
     if edges.len() < 2 {
         return Err(Error::argument("edges", format!("of length {}", edges.len()), "at least two edges"));
     }
     let last = edges.len() - 2;
-    let mut bins = vec![0u32; scores.len()];
-    bins.iter_mut().zip(scores).enumerate().try_for_each(|(row, (bin, &score))| {
-        let inside = score >= edges[0] && score <= edges[last + 1];
-        if !inside {
-            return Err(Error::Argument(format!(
-                "y_score is {score} in row {row}; accepted: numbers from {} to {}",
-                edges[0],
-                edges[last + 1]
-            )));
+    let bin = |&score: &f64| {
+        if score >= edges[0] && score <= edges[last + 1] {
+            (edges.partition_point(|&edge| edge <= score) - 1).min(last) as u32
+        } else {
+            NO_BIN
         }
-        *bin = edges.partition_point(|&edge| edge <= score).saturating_sub(1).min(last) as u32;
-        Ok(())
-    })?;
-    Ok(bins)
+    };
+    Ok(scores.iter().map(bin).collect())
 }
 
 #[cfg(test)]
@@ -442,9 +439,7 @@ mod tests {
     fn scores_fall_into_half_open_bins() {
         let edges = [0.0, 0.5, 0.75, 1.0];
         assert_eq!(bin_scores(&[0.0, 0.499, 0.5, 0.75, 1.0], &edges).unwrap(), [0, 0, 1, 2, 2]);
-        let error = bin_scores(&[0.2, 1.5], &edges).unwrap_err();
-        assert_eq!(error.to_string(), "y_score is 1.5 in row 1; accepted: numbers from 0 to 1");
-        assert!(bin_scores(&[f64::NAN], &edges).is_err());
+        assert_eq!(bin_scores(&[0.2, 1.5, f64::NAN, -0.1], &edges).unwrap(), [0, NO_BIN, NO_BIN, NO_BIN]);
         assert!(bin_scores(&[0.5], &[]).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! `tabulate` and `bin_scores`: rows to cells.
 
-use fairaudit_core::cells;
+use fairaudit_core::{Error, cells};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -44,8 +44,38 @@ fn bin_scores<'py>(
     Ok(PyArray1::from_vec(py, bins))
 }
 
+/// The names in the header of a CSV file, once every row is seen to have as many fields.
+#[pyfunction]
+fn check_csv(py: Python<'_>, path: &str) -> PyResult<Vec<String>> {
+    run(Run { py, n_threads: Some(1), progress: None, work: u64::MAX }, |control| {
+        let unreadable = |error: csv::Error| Error::Argument(error.to_string());
+        let mut reader = csv::ReaderBuilder::new().from_path(path).map_err(unreadable)?;
+        let names = reader.headers().map_err(unreadable)?.iter().map(str::to_owned).collect::<Vec<_>>();
+        let mut record = csv::ByteRecord::new();
+        let mut rows = 0u64;
+        while reader.read_byte_record(&mut record).map_err(|error| ragged(&error, names.len()))? {
+            rows += 1;
+            if rows.is_multiple_of(4096) {
+                control.check()?;
+            }
+        }
+        Ok(names)
+    })
+}
+
+fn ragged(error: &csv::Error, expected: usize) -> Error {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { pos, len, .. } => Error::Argument(format!(
+            "line {} has {len} fields; accepted: {expected}, as the header",
+            pos.as_ref().map_or(0, csv::Position::line)
+        )),
+        _ => Error::Argument(error.to_string()),
+    }
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SCORE_UNIT", cells::SCORE_UNIT)?;
     module.add_function(wrap_pyfunction!(tabulate, module)?)?;
+    module.add_function(wrap_pyfunction!(check_csv, module)?)?;
     module.add_function(wrap_pyfunction!(bin_scores, module)?)
 }

@@ -1,0 +1,297 @@
+"""Columns of frames and files, counted by a streaming group-by of polars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from ._columns import NO_BIN, Counts, refuse_scores, some
+from .errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ColumnError,
+    DataError,
+    FairAuditError,
+    TooManyValuesError,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Rows from which the types of the columns of a CSV file are read.
+_CSV_SCHEMA_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """Columns of a polars lazy frame: a frame, or files that need not fit into memory."""
+
+    frame: pl.LazyFrame
+    columns: dict[str, str]
+    origin: str
+
+    def count(
+        self,
+        keys: Sequence[str],
+        limits: Sequence[int],
+        score: str | None,
+        edges: NDArray[np.float64] | None,
+        n_threads: int | None,
+    ) -> Counts:
+        """Count the distinct combinations of the keys' values, and of the bins of the score.
+
+        polars has a thread pool of its own, so `n_threads` does not apply.
+        """
+        import polars as pl
+
+        with reading(self.origin):
+            schema = self.frame.collect_schema()
+        chosen = [
+            _key(self.columns[key], schema[self.columns[key]]).alias(f"key{i}")
+            for i, key in enumerate(keys)
+        ]
+        by = [f"key{i}" for i in range(len(keys))]
+        totals = [pl.len().cast(pl.Int64).alias("n")]
+        lazy = self.frame
+        if score is not None:
+            assert edges is not None
+            name = self.columns[score]
+            if not schema[name].is_numeric():
+                raise ArgumentTypeError(
+                    f"y_score column {name!r} holds {schema[name]}; accepted: numbers"
+                )
+            chosen.append(pl.col(name).cast(pl.Float64).fill_null(float("nan")).alias("score"))
+            by.append("bin")
+            units = (pl.col("score") / _native.SCORE_UNIT + 0.5).floor()
+            totals.append(units.cast(pl.Int64, strict=False).sum().alias("score_sum"))
+            totals.append(pl.col("score").first().alias("example"))
+        lazy = lazy.select(chosen)
+        if score is not None:
+            lazy = lazy.with_columns(_bins(edges).alias("bin"))
+        with reading(self.origin):
+            table = lazy.group_by(by).agg(totals).collect(engine="streaming")
+        if score is not None:
+            assert edges is not None
+            outside = table.filter(pl.col("bin") == NO_BIN)
+            if len(outside):
+                n_outside, n_rows = int(outside["n"].sum()), int(table["n"].sum())
+                refuse_scores(n_outside, n_rows, outside["example"][0], edges)
+        for i, limit in enumerate(limits):
+            if table[f"key{i}"].n_unique() > limit:
+                raise TooManyValuesError(f"column {i} has more than {limit} values", (i, limit))
+        values, codes = factorize(table, [f"key{i}" for i in range(len(keys))])
+        return Counts(
+            values,
+            codes,
+            table["n"].to_numpy().astype(np.int64),
+            table["score_sum"].to_numpy().astype(np.int64) if score is not None else None,
+            table["bin"].to_numpy().astype(np.int64) if score is not None else None,
+        )
+
+
+def _key(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a column as a key to group by: NaN is missing, categories are text."""
+    import polars as pl
+
+    column = pl.col(name)
+    if isinstance(dtype, pl.Categorical | pl.Enum):
+        return column.cast(pl.String)
+    if dtype.is_float():
+        return column.fill_nan(None)
+    if dtype.is_decimal():
+        return column.cast(pl.Float64)
+    if dtype.is_nested() or dtype == pl.Object:
+        raise ArgumentTypeError(
+            f"column {name!r} holds {dtype}; accepted: numbers, booleans, text, dates"
+        )
+    return column
+
+
+def _bins(edges: NDArray[np.float64] | None) -> pl.Expr:
+    import polars as pl
+
+    assert edges is not None
+    return pl.col("score").map_batches(
+        lambda scores: pl.Series(
+            _native.bin_scores(np.ascontiguousarray(scores.to_numpy()), edges)
+        ),
+        return_dtype=pl.UInt32,
+        is_elementwise=True,
+    )
+
+
+def factorize(
+    table: pl.DataFrame, names: Sequence[str]
+) -> tuple[list[list[Any]], NDArray[np.int64]]:
+    """Return the distinct values of some columns of a small table, and the codes of its rows."""
+    import polars as pl
+
+    values, codes = [], []
+    for name in names:
+        keys = table.select(key=_key(name, table.schema[name]))
+        distinct = keys.unique(maintain_order=True)
+        values.append(distinct["key"].to_list())
+        place = distinct.with_row_index("code")
+        joined = keys.join(place, on="key", how="left", nulls_equal=True, maintain_order="left")
+        codes.append(joined["code"].cast(pl.Int64).to_numpy())
+    if not codes:
+        return [], np.zeros((len(table), 0), dtype=np.int64)
+    return values, np.stack(codes, axis=1)
+
+
+class reading:  # noqa: N801 (a context manager that reads like a phrase)
+    """Turns errors of reading a table into a DataError that names it."""
+
+    def __init__(self, origin: object) -> None:
+        self.origin = origin
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        import polars as pl
+
+        if error is None or isinstance(error, FairAuditError):
+            return
+        if isinstance(error, pl.exceptions.PolarsError | OSError | TypeError | ValueError):
+            reason = str(error).strip().splitlines()
+            raise DataError(
+                f"data from {self.origin} cannot be read: {reason[0] if reason else error!r}"
+            ) from error
+
+
+def as_frame(argument: str, value: Any) -> pl.DataFrame:
+    """Return a polars, pandas or Arrow frame, or a mapping of columns, as a polars frame."""
+    import polars as pl
+
+    if isinstance(value, pl.DataFrame):
+        return value
+    if isinstance(value, pl.LazyFrame):
+        return value.collect()
+    if isinstance(value, dict) or hasattr(value, "__arrow_c_stream__"):
+        with reading(f"a {type(value).__name__}"):
+            return pl.DataFrame(value)
+    raise ArgumentTypeError(
+        f"{argument} is a {type(value).__name__}; accepted: a polars, pandas or Arrow frame, or a "
+        "mapping of columns"
+    )
+
+
+def names_of(role: str, value: Any) -> list[str]:
+    """Return the names of columns that an argument gives."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ArgumentTypeError(
+            f"{role} is a {type(value).__name__}; with data= it is the name of a column or a list "
+            "of names"
+        )
+    if len(set(names)) != len(names):
+        raise ArgumentError(f"{role} is {list(names)!r}; a column is named twice")
+    return list(names)
+
+
+def check_columns(wanted: Sequence[str], existing: Sequence[str], origin: str = "") -> None:
+    """Raise when a column does not exist."""
+    missing = [name for name in wanted if name not in existing]
+    if missing:
+        of = f" of {origin}" if origin else ""
+        raise ColumnError(
+            f"column {missing[0]!r} does not exist; the columns{of} are: {some(list(existing), 30)}"
+        )
+
+
+def lazy_frame(data: Any, columns: Sequence[str]) -> tuple[pl.LazyFrame, str]:
+    """Return the named columns of some data as a lazy frame, and what to call the data."""
+    import polars as pl
+
+    if isinstance(data, pl.LazyFrame):
+        frame, origin = data, "a LazyFrame"
+    elif isinstance(data, pl.DataFrame):
+        frame, origin = data.lazy(), "a frame"
+    elif isinstance(data, str | Path):
+        return _scan(_files(data), columns), str(data)
+    elif isinstance(data, list | tuple) and data and all(isinstance(p, str | Path) for p in data):
+        files = [file for part in data for file in _files(part)]
+        return _scan(files, columns), f"{len(files)} files"
+    elif hasattr(data, "__arrow_c_stream__"):
+        frame, origin = as_frame("data", data).lazy(), f"a {type(data).__name__}"
+    else:
+        raise ArgumentTypeError(
+            f"data is a {type(data).__name__}; accepted: a polars, pandas or Arrow frame, a polars "
+            "LazyFrame, a path or glob of Parquet or CSV files, or a mapping of columns"
+        )
+    with reading(origin):
+        check_columns(columns, frame.collect_schema().names())
+    return frame.select(list(dict.fromkeys(columns))), origin
+
+
+def _files(path: str | Path) -> list[str]:
+    """Return the files that a path, a directory or a pattern names."""
+    import glob
+
+    text = str(path)
+    place = Path(path)
+    if text and place.is_dir():
+        inside = sorted(place.rglob("*.parquet"))
+        # Parts that a writer has hidden (_temporary, .cache) are not data.
+        hidden = ("_", ".")
+        files = [
+            str(file)
+            for file in inside
+            if not any(part.startswith(hidden) for part in file.relative_to(place).parts)
+        ]
+        if not files:
+            raise DataError(f"data is {text!r}, a directory without Parquet files")
+        return files
+    files = [text] if text and place.exists() else sorted(glob.glob(text))  # noqa: PTH207
+    if not files:
+        raise DataError(f"data is {text!r}; no such file, and no file fits it as a pattern")
+    return files
+
+
+def _scan(files: Sequence[str], columns: Sequence[str]) -> pl.LazyFrame:
+    """Return the named columns of all files, one after the other."""
+    import polars as pl
+
+    suffixes = {Path(file).suffix.lower() for file in files}
+    if not (suffixes <= {".parquet", ".pq"} or suffixes <= {".csv"}):
+        raise DataError(
+            f"data are files of type {', '.join(sorted(suffixes)) or 'unknown'}; accepted: "
+            ".parquet and .csv, not mixed"
+        )
+    wanted = list(dict.fromkeys(columns))
+    scans = []
+    for file in files:
+        with reading(file):
+            if suffixes <= {".csv"}:
+                _check_csv(file)
+                scan = pl.scan_csv(file, glob=False, infer_schema_length=_CSV_SCHEMA_ROWS)
+            else:
+                scan = pl.scan_parquet(file, glob=False)
+            check_columns(wanted, scan.collect_schema().names(), file)
+            scans.append(scan.select(wanted))
+    with reading(f"{len(files)} files"):
+        together = scans[0] if len(scans) == 1 else pl.concat(scans, how="vertical_relaxed")
+        together.collect_schema()
+    return together
+
+
+def _check_csv(file: str) -> None:
+    """Refuse a CSV file with rows of different length or a name that occurs twice.
+
+    polars fills short rows with missing values, and looks at long ones only when it needs all
+    columns.
+    """
+    try:
+        names = _native.check_csv(file)
+    except ArgumentError as error:
+        raise DataError(f"data from {file} cannot be read: {error}") from None
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise DataError(f"data from {file} cannot be read: column {twice[0]!r} occurs twice")
