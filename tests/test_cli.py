@@ -176,7 +176,7 @@ class TestArguments:
         data = self.change(tmp_path, score=pl.col("score") * 2)
         self.refused(
             tmp_path,
-            "y_score is .*; accepted: numbers from 0 to 1$",
+            "y_score is .* not between 0 and 1 in .* rows .*accepted: ",
             data,
             *("--y-true", "repaid", "--y-score", "score", "-s", "sex"),
             metric="calibration_error",

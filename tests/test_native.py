@@ -63,11 +63,10 @@ class TestArguments:
         with pytest.raises(errors.ArgumentError, match="n_threads is 0"):
             long_test(10, n_threads=0)
 
-
     def test_no_panic_crosses_the_seam(self):
         counts = np.ones(8, np.uint64)
         test = _native.CountTest(counts, 2, fa.metrics.get("tpr").native, "none")
-        with pytest.raises(errors.InternalError, match="index out of bounds.*please report it"):
+        with pytest.raises(errors.InternalError, match=r"index out of bounds.*please report it"):
             test.max_t([(0, 9)], 10, 1)
 
 

@@ -119,7 +119,7 @@ def _native_column(column: Column) -> NDArray[Any]:
 def _floats(name: str, column: Column) -> NDArray[np.float64]:
     if isinstance(column, Coded):
         if not column.labels.dtype.is_integer():
-            raise ArgumentTypeError(f"{name} holds {column.labels.dtype}; accepted: numbers")
+            raise ArgumentTypeError(f"{name} holds text; accepted: numbers")
         numbers = np.append(column.labels.cast(_polars().Float64).to_numpy(), np.nan)
         return np.asarray(numbers[column.codes], dtype=np.float64)
     if column.dtype.kind not in "biuf":

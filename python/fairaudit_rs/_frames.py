@@ -196,13 +196,12 @@ def names_of(role: str, value: Any) -> list[str]:
     return list(names)
 
 
-def check_columns(wanted: Sequence[str], existing: Sequence[str], origin: str = "") -> None:
+def check_columns(wanted: Sequence[str], existing: Sequence[str], where: str = "the data") -> None:
     """Raise when a column does not exist."""
     missing = [name for name in wanted if name not in existing]
     if missing:
-        of = f" of {origin}" if origin else ""
         raise ColumnError(
-            f"column {missing[0]!r} does not exist; the columns{of} are: {some(list(existing), 30)}"
+            f"column {missing[0]!r} does not exist; {where} have: {some(list(existing), 30)}"
         )
 
 
@@ -274,7 +273,8 @@ def _scan(files: Sequence[str], columns: Sequence[str]) -> pl.LazyFrame:
                 scan = pl.scan_csv(file, glob=False, infer_schema_length=_CSV_SCHEMA_ROWS)
             else:
                 scan = pl.scan_parquet(file, glob=False)
-            check_columns(wanted, scan.collect_schema().names(), file)
+            where = "the data" if len(files) == 1 else f"the data in {file}"
+            check_columns(wanted, scan.collect_schema().names(), where)
             scans.append(scan.select(wanted))
     with reading(f"{len(files)} files"):
         together = scans[0] if len(scans) == 1 else pl.concat(scans, how="vertical_relaxed")

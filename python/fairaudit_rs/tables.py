@@ -132,7 +132,7 @@ class Cells:
         kept = tuple(names_of("sensitive_features", sensitive_features))
         if not kept:
             raise ArgumentError("sensitive_features is empty; accepted: at least one name")
-        check_columns(kept, self.sensitive_features)
+        check_columns(kept, self.sensitive_features, "the cells")
         if kept == self.sensitive_features:
             return self
         at = [self.sensitive_features.index(name) for name in kept]
@@ -340,6 +340,8 @@ def _label_series(name: str, labels: list[Label]) -> pl.Series:
 
     kinds = {type(label) for label in labels if label is not None}
     dtype = pl.Float64 if kinds == {int, float} else None
+    if dtype and any(isinstance(label, int) and abs(label) > MAX_ROWS for label in labels):
+        raise DataError(f"labels of {name!r} do not fit into one column: fractions beside 2^53")
     try:
         series = pl.Series(name, labels, dtype=dtype, strict=dtype is None)
     except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
@@ -513,6 +515,8 @@ def _cells_of(
     at = {name: next(columns) for name in present}
     for name in present:
         _refuse_missing(name, counted, values, at[name])
+    if pos_label is not None and at:
+        _check_pos_label(pos_label, {name: values[column] for name, column in at.items()})
     for name, column in at.items():
         coded[name] = _binary(name, values[column], pos_label)[counted.codes[:, column]]
     zeros = np.zeros(len(counted.counts), dtype=np.int64)
@@ -556,10 +560,28 @@ def _refuse_missing(name: str, counted: Counts, values: list[list[Label]], colum
         )
 
 
+def _check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> None:
+    """Refuse a positive class that no column holds, when all of them hold 0 and 1."""
+    wanted = _plain(pos_label)
+    seen = [value for values in columns.values() for value in values]
+    if all(map(_is_coded, columns.values())) and not any(matches(v, wanted) for v in seen):
+        if len(set(seen)) == 1 and not isinstance(wanted, str):
+            return  # a part of the data in which the positive class does not occur
+        held: list[Label] = sorted(set(seen), key=_sort_key)
+        raise ArgumentError(
+            f"pos_label is {pos_label!r}, which does not occur in {' or '.join(columns)}; they "
+            f"hold {some(held)}"
+        )
+
+
+def _is_coded(values: list[Label]) -> bool:
+    return all(value in (0, 1) and not isinstance(value, str) for value in values)
+
+
 def _binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64]:
     """Return 1 for the positive class and 0 for others, for each value of a label column."""
     shown = sorted(values, key=_sort_key)
-    coded = all(value in (0, 1) and not isinstance(value, str) for value in values)
+    coded = _is_coded(values)
     wanted = _plain(pos_label)
     found = any(matches(value, wanted) for value in values)
     if pos_label is None or (coded and isinstance(wanted, str) and not found):
@@ -643,10 +665,8 @@ class AuditTable:
         named: list[tuple[str, Any]]
         if isinstance(value, Mapping):
             named = [(str(name), column) for name, column in value.items()]
-        elif (
-            hasattr(value, "__arrow_c_stream__")
-            and not is_pandas(value)
-            and not hasattr(value, "dtype")
+        elif hasattr(value, "__arrow_c_stream__") and (
+            hasattr(value, "column_names") or hasattr(value, "get_column")
         ):
             frame = as_frame(role, value)
             named = [(name, frame[name]) for name in frame.columns]
@@ -691,7 +711,7 @@ class AuditTable:
         wanted = roles | keys
         source: ArraySource | FrameSource
         if isinstance(data, Cells):
-            raise ArgumentTypeError("data are cells already; see Cells.marginalize and +")
+            raise ArgumentTypeError("data is a Cells, tabulated already; see marginalize and +")
         if is_pandas(data) or isinstance(data, Mapping):
             source = ArraySource(_named_columns(data, wanted))
         else:
