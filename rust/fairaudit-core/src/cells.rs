@@ -1,7 +1,7 @@
 //! Collapsing rows to cells: the distinct combinations of a few columns, with their counts.
 //!
-//! One pass over blocks of rows, no array per row: each block turns the values of a column
-//! into small codes, folds the codes of all columns into a cell, and counts. Which values
+//! One pass over tiles of rows, no array per row: a tile turns the values of each column into
+//! small codes, puts the codes of a row side by side, and counts. Which values
 //! there are, what they mean and in which order they come is the caller's business, who looks
 //! at a table of a few entries.
 
@@ -162,13 +162,24 @@ impl Dictionary {
 }
 
 /// The counts of some of the rows.
+///
+/// While the columns have few distinct values, the codes of a row side by side, `bits` wide
+/// each, are the index of its counter. When a column outgrows its bits the counters are moved
+/// into `cells`, the general form, and laid out anew.
 struct Partial {
     values: Vec<Dictionary>,
     /// `pairs[c]`: (cell of the columns before c, code in column c) to the cell with column c.
     pairs: Vec<Dictionary>,
     counts: Vec<u64>,
     sums: Vec<i64>,
+    bits: Vec<u32>,
+    /// Empty when the codes together need more than [`DENSE_BITS`] bits.
+    dense_counts: Vec<u64>,
+    dense_sums: Vec<i64>,
 }
+
+/// Counters of a dense layout: 4,096.
+const DENSE_BITS: u32 = 12;
 
 impl Partial {
     fn new(n_columns: usize) -> Self {
@@ -177,6 +188,9 @@ impl Partial {
             pairs: vec![Dictionary::new(); n_columns],
             counts: Vec::new(),
             sums: Vec::new(),
+            bits: vec![0; n_columns],
+            dense_counts: vec![0],
+            dense_sums: vec![0],
         }
     }
 
@@ -187,33 +201,105 @@ impl Partial {
         score: Option<&[f64]>,
         rows: std::ops::Range<usize>,
     ) -> Result<()> {
-        let mut cells = [0u32; TILE];
+        let mut codes = vec![[0u32; TILE]; columns.len()];
         let mut from = rows.start;
         while from < rows.end {
             let to = (from + TILE).min(rows.end);
-            let tile = &mut cells[..to - from];
-            tile.fill(0);
             for (c, column) in columns.iter().enumerate() {
-                let (values, pairs) = (&mut self.values[c], &mut self.pairs[c]);
-                with_key!(*column, |_, key| fold_column(values, pairs, tile, from, key, |i, j| column.same(i, j)));
+                let values = &mut self.values[c];
+                let tile = &mut codes[c][..to - from];
+                if matches!(column, Column::Bytes { .. })
+                    || !with_key!(*column, |_, key| few_values(values, tile, from, key))
+                {
+                    with_key!(*column, |_, key| any_values(values, tile, from, key, |i, j| column.same(i, j)));
+                }
                 if values.entries.len() > limits[c] {
                     return Err(Error::TooManyValues { column: c, limit: limits[c] });
                 }
             }
-            let n_cells = self.pairs.last().map_or(1, |pairs| pairs.entries.len());
-            self.counts.resize(n_cells, 0);
-            for &cell in tile.iter() {
-                self.counts[cell as usize] += 1;
-            }
-            if let Some(score) = score {
-                self.sums.resize(n_cells, 0);
-                for (&cell, value) in tile.iter().zip(&score[from..to]) {
-                    self.sums[cell as usize] += (value / SCORE_UNIT + 0.5).floor() as i64;
-                }
-            }
+            self.fit_bits();
+            self.count_tile(&codes, to - from, score.map(|score| &score[from..to]));
             from = to;
         }
         Ok(())
+    }
+
+    /// Makes room for every code that the dictionaries hold.
+    fn fit_bits(&mut self) {
+        let fits = |(values, &bits): (&Dictionary, &u32)| values.entries.len() <= 1 << bits;
+        if self.dense_counts.is_empty() || self.values.iter().zip(&self.bits).all(fits) {
+            return;
+        }
+        self.flush();
+        for (values, bits) in self.values.iter().zip(&mut self.bits) {
+            *bits = values.entries.len().next_power_of_two().trailing_zeros();
+        }
+        let total: u32 = self.bits.iter().sum();
+        let counters = if total <= DENSE_BITS { 1 << total } else { 0 };
+        self.dense_counts = vec![0; counters];
+        self.dense_sums = vec![0; counters];
+    }
+
+    fn count_tile(&mut self, codes: &[[u32; TILE]], rows: usize, score: Option<&[f64]>) {
+        let mut cells = [0u32; TILE];
+        let cells = &mut cells[..rows];
+        let dense = !self.dense_counts.is_empty();
+        for (c, codes) in codes.iter().enumerate() {
+            if dense {
+                let bits = self.bits[c];
+                cells.iter_mut().zip(codes).for_each(|(cell, code)| *cell = *cell << bits | code);
+            } else {
+                let pairs = &mut self.pairs[c];
+                for (cell, &code) in cells.iter_mut().zip(codes) {
+                    *cell = pairs.code(u64::from(*cell) << 32 | u64::from(code), 0, |_, _| true);
+                }
+            }
+        }
+        let (counts, sums) = if dense {
+            (&mut self.dense_counts, &mut self.dense_sums)
+        } else {
+            let n_cells = self.pairs.last().map_or(1, |pairs| pairs.entries.len());
+            self.counts.resize(n_cells, 0);
+            self.sums.resize(n_cells, 0);
+            (&mut self.counts, &mut self.sums)
+        };
+        for &cell in cells.iter() {
+            counts[cell as usize] += 1;
+        }
+        for (&cell, value) in cells.iter().zip(score.unwrap_or_default()) {
+            sums[cell as usize] += (value / SCORE_UNIT + 0.5).floor() as i64;
+        }
+    }
+
+    /// Moves the dense counters into the general form.
+    fn flush(&mut self) {
+        let (counts, sums) = (std::mem::take(&mut self.dense_counts), std::mem::take(&mut self.dense_sums));
+        for (index, (count, sum)) in counts.into_iter().zip(sums).enumerate() {
+            if count == 0 {
+                continue;
+            }
+            let mut rest = index;
+            let mut codes = vec![0; self.bits.len()];
+            for (code, &bits) in codes.iter_mut().zip(&self.bits).rev() {
+                *code = (rest & ((1 << bits) - 1)) as u32;
+                rest >>= bits;
+            }
+            self.add_cell(&codes, count, sum);
+        }
+    }
+
+    fn add_cell(&mut self, codes: &[u32], count: u64, sum: i64) {
+        let mut cell = 0u32;
+        for (pairs, &code) in self.pairs.iter_mut().zip(codes) {
+            cell = pairs.code(u64::from(cell) << 32 | u64::from(code), 0, |_, _| true);
+        }
+        let cell = cell as usize;
+        if cell >= self.counts.len() {
+            self.counts.resize(cell + 1, 0);
+        }
+        self.sums.resize(self.counts.len(), 0);
+        self.counts[cell] += count;
+        self.sums[cell] += sum;
     }
 
     /// Codes of every cell, one row of `n_columns` per cell.
@@ -233,7 +319,9 @@ impl Partial {
             .collect()
     }
 
-    fn merge(mut self, other: &Self, columns: &[Column], limits: &[usize]) -> Result<Self> {
+    fn merge(mut self, mut other: Self, columns: &[Column], limits: &[usize]) -> Result<Self> {
+        self.flush();
+        other.flush();
         let mut new_codes = Vec::with_capacity(columns.len());
         for (c, column) in columns.iter().enumerate() {
             let codes: Vec<u32> = other.values[c]
@@ -247,38 +335,59 @@ impl Partial {
             new_codes.push(codes);
         }
         for (cell, codes) in other.codes().iter().enumerate() {
-            let mut merged = 0u32;
-            for (c, &code) in codes.iter().enumerate() {
-                let key = u64::from(merged) << 32 | u64::from(new_codes[c][code as usize]);
-                merged = self.pairs[c].code(key, 0, |_, _| true);
-            }
-            let merged = merged as usize;
-            if merged >= self.counts.len() {
-                self.counts.resize(merged + 1, 0);
-            }
-            self.counts[merged] += other.counts[cell];
-            if !other.sums.is_empty() {
-                self.sums.resize(self.counts.len(), 0);
-                self.sums[merged] += other.sums[cell];
-            }
+            let codes: Vec<u32> = codes.iter().zip(&new_codes).map(|(&code, new)| new[code as usize]).collect();
+            self.add_cell(&codes, other.counts[cell], other.sums[cell]);
         }
         Ok(self)
     }
 }
 
+/// Most distinct values that [`few_values`] compares with.
+const FEW: usize = 4;
+
+/// Codes of a tile whose values are all among the first few of the dictionary, by comparing
+/// with each of them: no branch and no look-up per row. False when there is another value.
 #[inline]
-fn fold_column(
+fn few_values(values: &Dictionary, codes: &mut [u32], from: usize, key: impl Fn(usize) -> u64) -> bool {
+    let entries = &values.entries;
+    if entries.is_empty() || entries.len() > FEW {
+        return false;
+    }
+    // Places that the dictionary does not fill yet repeat the first value.
+    let known: [u64; FEW] = std::array::from_fn(|i| entries.get(i).unwrap_or(&entries[0]).0);
+    let mut all_known = true;
+    if entries.len() <= 2 {
+        for (offset, code) in codes.iter_mut().enumerate() {
+            let key = key(from + offset);
+            let is_second = key == known[1] && key != known[0];
+            all_known &= key == known[0] || is_second;
+            *code = u32::from(is_second);
+        }
+    } else {
+        for (offset, code) in codes.iter_mut().enumerate() {
+            let key = key(from + offset);
+            let mut found = u32::from(key == known[3]) * 3;
+            found = if key == known[2] { 2 } else { found };
+            found = if key == known[1] { 1 } else { found };
+            found = if key == known[0] { 0 } else { found };
+            all_known &= found > 0 || key == known[0];
+            *code = found;
+        }
+    }
+    all_known
+}
+
+#[inline]
+fn any_values(
     values: &mut Dictionary,
-    pairs: &mut Dictionary,
-    cells: &mut [u32],
+    codes: &mut [u32],
     from: usize,
     key: impl Fn(usize) -> u64,
     same: impl Fn(usize, usize) -> bool,
 ) {
-    for (offset, cell) in cells.iter_mut().enumerate() {
+    for (offset, code) in codes.iter_mut().enumerate() {
         let row = from + offset;
-        let code = values.code(key(row), row, &same);
-        *cell = pairs.code(u64::from(*cell) << 32 | u64::from(code), 0, |_, _| true);
+        *code = values.code(key(row), row, &same);
     }
 }
 
@@ -317,19 +426,20 @@ pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, con
     };
     let blocks = 0..rows.div_ceil(BLOCK);
     let empty = || Partial::new(columns.len());
-    let total = if rayon::current_thread_index().is_none() {
+    let mut total = if rayon::current_thread_index().is_none() {
         blocks.into_iter().try_fold(empty(), |partial, at| block(at, partial))?
     } else {
         blocks
             .into_par_iter()
             .try_fold(empty, |partial, at| block(at, partial))
-            .try_reduce(empty, |first, second| first.merge(&second, columns, limits))?
+            .try_reduce(empty, |first, second| first.merge(second, columns, limits))?
     };
+    total.flush();
     Ok(Tabulation {
         codes: total.codes(),
         value_rows: total.values.iter().map(|values| values.entries.iter().map(|entry| entry.1).collect()).collect(),
         counts: total.counts,
-        score_sums: total.sums,
+        score_sums: if score.is_some() { total.sums } else { Vec::new() },
     })
 }
 
