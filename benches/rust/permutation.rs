@@ -4,7 +4,9 @@ use divan::{Bencher, black_box};
 use fairaudit_core::cells::{Column, tabulate};
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
-use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, Table, Test, exact, null_distribution};
+use fairaudit_core::permutation::{
+    Alternative, Conditioning, Kernel, RowMetric, RowTest, Studentize, Table, Test, exact, null_distribution,
+};
 use fairaudit_core::rng::{Domain, FixedHypergeometric, Hypergeometric, Stream, philox};
 
 fn main() {
@@ -61,4 +63,30 @@ fn tabulate_three_columns_of_a_million_rows_one_thread(bencher: Bencher) {
     let decision: Vec<bool> = (0..1_000_000).map(|i| (i * 1_299_709) % 103 % 2 == 0).collect();
     let columns = [Column::I64(&group), Column::I64(&label), Column::Bool(&decision)];
     bencher.bench_local(|| tabulate(&columns, &[9, 9, 9], None, &Control::default()).unwrap());
+}
+
+fn rows(metric: RowMetric, n: usize) -> RowTest {
+    let group = (0..n).map(|i| u32::from(i * 7919 % 97 < 40)).collect();
+    RowTest::new(metric, group, 2, None, Studentize::Unpooled).unwrap()
+}
+
+const KERNELS: [Kernel; 3] = [Kernel::Baseline, Kernel::Avx2, Kernel::Avx512];
+
+fn sixteen_replicates(bencher: Bencher, kernel: Kernel, metric: RowMetric) {
+    let test = rows(metric, 1_000_000);
+    if Kernel::available().contains(&kernel) {
+        bencher.bench_local(|| test.null_distribution(16, 1, 0, kernel, &Control::default()).unwrap());
+    }
+}
+
+#[divan::bench(args = KERNELS)]
+fn sixteen_replicates_of_auc_of_a_million_rows(bencher: Bencher, kernel: Kernel) {
+    let positive = (0..1_000_000).map(|i| i * 104_729 % 101 < 40).collect();
+    sixteen_replicates(bencher, kernel, RowMetric::Auc { positive, tied_with_next: vec![false; 1_000_000] });
+}
+
+#[divan::bench(args = KERNELS)]
+fn sixteen_replicates_of_a_mean_of_a_million_rows(bencher: Bencher, kernel: Kernel) {
+    let numerator = (0..1_000_000).map(|i| f64::from(i * 7 % 1001)).collect();
+    sixteen_replicates(bencher, kernel, RowMetric::Ratio { numerator, denominator: None });
 }

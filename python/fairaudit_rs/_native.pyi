@@ -10,6 +10,7 @@ __all__ = [
     "SCORE_UNIT",
     "CountMetric",
     "CountTest",
+    "RowTest",
     "__version__",
     "bin_scores",
     "binomial",
@@ -64,6 +65,46 @@ class CountTest:
     def exact(
         self, alternative: str
     ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]] | None: ...
+    def null_distribution(
+        self,
+        n_resamples: int,
+        seed: int,
+        series: int = 0,
+        n_threads: int | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> NDArray[np.float64]: ...
+    def max_t(
+        self,
+        pairs: Sequence[tuple[int, int]],
+        n_resamples: int,
+        seed: int,
+        series: int = 0,
+        n_threads: int | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> list[float]: ...
+
+@final
+class RowTest:
+    @staticmethod
+    def auc(
+        positive: NDArray[np.bool_],
+        tied_with_next: NDArray[np.bool_],
+        group: NDArray[np.uint32],
+        n_groups: int,
+        studentize: str,
+        stratum: NDArray[np.uint32] | None = None,
+    ) -> RowTest: ...
+    @staticmethod
+    def ratio(
+        numerator: NDArray[np.float64],
+        denominator: NDArray[np.float64] | None,
+        group: NDArray[np.uint32],
+        n_groups: int,
+        studentize: str,
+        stratum: NDArray[np.uint32] | None = None,
+    ) -> RowTest: ...
+    def evaluations(self) -> list[tuple[float, float, float, float]]: ...
+    def observed(self) -> float: ...
     def null_distribution(
         self,
         n_resamples: int,

@@ -26,7 +26,8 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    const UNDEFINED: Self = Self { value: f64::NAN, variance: f64::NAN, numerator: f64::NAN, denominator: f64::NAN };
+    pub(crate) const UNDEFINED: Self =
+        Self { value: f64::NAN, variance: f64::NAN, numerator: f64::NAN, denominator: f64::NAN };
 
     /// Whether the metric has a value in this group.
     #[inline]

@@ -2,7 +2,8 @@
 
 use fairaudit_core::Error;
 use fairaudit_core::permutation::{
-    Alternative, Conditioning, Studentize, Table, Test, count_extreme, exact, max_t, null_distribution,
+    Alternative, Conditioning, Kernel, RowMetric, RowTest, Studentize, Table, Test, count_extreme, exact, max_t,
+    null_distribution,
 };
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -132,6 +133,122 @@ impl PyTest {
     }
 }
 
+/// A permutation test on rows: ranks and ratios of sums.
+#[pyclass(name = "RowTest", frozen, module = "fairaudit_rs._native")]
+struct PyRowTest {
+    test: RowTest,
+}
+
+#[pymethods]
+impl PyRowTest {
+    /// Area under the ROC curve; rows in ascending order of the score.
+    #[staticmethod]
+    #[pyo3(signature = (positive, tied_with_next, group, n_groups, studentize, stratum=None))]
+    fn auc(
+        py: Python<'_>,
+        positive: PyReadonlyArray1<'_, bool>,
+        tied_with_next: PyReadonlyArray1<'_, bool>,
+        group: PyReadonlyArray1<'_, u32>,
+        n_groups: usize,
+        studentize: &str,
+        stratum: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<Self> {
+        let metric =
+            RowMetric::Auc { positive: slice(&positive)?.to_vec(), tied_with_next: slice(&tied_with_next)?.to_vec() };
+        Self::make(py, metric, &group, n_groups, studentize, stratum.as_ref())
+    }
+
+    /// sum a / sum d, both with the weights multiplied in; d = 1 when it is left out.
+    #[staticmethod]
+    #[pyo3(signature = (numerator, denominator, group, n_groups, studentize, stratum=None))]
+    fn ratio(
+        py: Python<'_>,
+        numerator: PyReadonlyArray1<'_, f64>,
+        denominator: Option<PyReadonlyArray1<'_, f64>>,
+        group: PyReadonlyArray1<'_, u32>,
+        n_groups: usize,
+        studentize: &str,
+        stratum: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<Self> {
+        let metric = RowMetric::Ratio {
+            numerator: slice(&numerator)?.to_vec(),
+            denominator: denominator.as_ref().map(|d| slice(d).map(<[f64]>::to_vec)).transpose()?,
+        };
+        Self::make(py, metric, &group, n_groups, studentize, stratum.as_ref())
+    }
+
+    /// (value, variance, numerator, denominator) of every group.
+    fn evaluations(&self) -> Vec<(f64, f64, f64, f64)> {
+        self.test.evaluations().iter().map(|e| (e.value, e.variance, e.numerator, e.denominator)).collect()
+    }
+
+    /// The observed statistic.
+    fn observed(&self) -> f64 {
+        self.test.observed()
+    }
+
+    /// The statistic of `n_resamples` permutations, in the order of the replicates.
+    #[pyo3(signature = (n_resamples, seed, series=0, n_threads=None, progress=None))]
+    fn null_distribution<'py>(
+        &self,
+        py: Python<'py>,
+        n_resamples: usize,
+        seed: u64,
+        series: u64,
+        n_threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let kernel = Kernel::detect().map_err(|error| to_python(py, &error))?;
+        let work = self.work(n_resamples as u64);
+        let null = run(Run { py, n_threads, progress, work }, |control| {
+            self.test.null_distribution(n_resamples, seed, series, kernel, control)
+        })?;
+        Ok(PyArray1::from_vec(py, null))
+    }
+
+    /// Step-down max-T p-values of pairs of groups.
+    #[pyo3(signature = (pairs, n_resamples, seed, series=0, n_threads=None, progress=None))]
+    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
+    fn max_t(
+        &self,
+        py: Python<'_>,
+        pairs: Vec<(usize, usize)>,
+        n_resamples: u64,
+        seed: u64,
+        series: u64,
+        n_threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<f64>> {
+        let kernel = Kernel::detect().map_err(|error| to_python(py, &error))?;
+        let work = self.work(n_resamples);
+        run(Run { py, n_threads, progress, work }, |control| {
+            self.test.max_t(&pairs, n_resamples, seed, series, kernel, control)
+        })
+    }
+}
+
+impl PyRowTest {
+    fn make(
+        py: Python<'_>,
+        metric: RowMetric,
+        group: &PyReadonlyArray1<'_, u32>,
+        n_groups: usize,
+        studentize: &str,
+        stratum: Option<&PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<Self> {
+        let studentize = self::studentize(py, studentize)?;
+        let stratum = stratum.map(|stratum| slice(stratum).map(<[u32]>::to_vec)).transpose()?;
+        let test = RowTest::new(metric, slice(group)?.to_vec(), n_groups, stratum, studentize)
+            .map_err(|error| to_python(py, &error))?;
+        Ok(Self { test })
+    }
+
+    /// Estimated nanoseconds of some replicates.
+    fn work(&self, n_resamples: u64) -> u64 {
+        (self.test.n_rows() as u64).saturating_mul(n_resamples)
+    }
+}
+
 #[derive(FromPyObject)]
 enum Parts {
     Name(String),
@@ -151,5 +268,6 @@ fn py_count_extreme(
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyTest>()?;
+    module.add_class::<PyRowTest>()?;
     module.add_function(wrap_pyfunction!(py_count_extreme, module)?)
 }

@@ -1,9 +1,7 @@
 //! The `cells` engine: a label permutation of counts is a multivariate hypergeometric draw
 //! within each stratum, so a replicate costs O(cells) whatever the number of rows.
 
-use rayon::prelude::*;
-
-use super::{Test, difference};
+use super::{StepDown, Test};
 use crate::error::Result;
 use crate::metrics::Evaluation;
 use crate::parallel::{Control, fill_replicates};
@@ -125,10 +123,7 @@ pub fn null_distribution(
     Ok(null)
 }
 
-/// Step-down max-T p-values (Westfall and Young) of the pairs of groups, two-sided.
-///
-/// All pairs share the replicates of `series`, so the joint law of the statistics is kept.
-/// p of the j-th largest |S| = (1 + #{`max_{i >= j}` |`S_i*`| >= |`S_j`|}) / (1 + B), made monotone.
+/// Step-down max-T p-values of the pairs of groups; see [`StepDown`].
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
@@ -140,51 +135,15 @@ pub fn max_t(
     series: u64,
     control: &Control,
 ) -> Result<Vec<f64>> {
-    let statistic = |groups: &[Evaluation], pair: (usize, usize)| {
-        let size = difference(&groups[pair.0], &groups[pair.1], test.studentize).abs();
-        // An undefined replicate counts as extreme.
-        if size.is_nan() { f64::INFINITY } else { size }
-    };
-    let observed_groups = test.evaluations();
-    let observed: Vec<f64> = pairs.iter().map(|&pair| statistic(&observed_groups, pair)).collect();
-    let mut ascending: Vec<usize> = (0..pairs.len()).collect();
-    ascending.sort_by(|&i, &j| observed[i].total_cmp(&observed[j]).then(j.cmp(&i)));
-
+    let family = StepDown::new(pairs, &test.evaluations(), test.studentize);
     let sampler = TableSampler::new(test);
-    let count_block = |block: u64| -> Result<Vec<u64>> {
-        control.check()?;
+    family.adjust(n_resamples, BLOCK, control, |replicates, counts| {
         let mut scratch = sampler.scratch();
-        let mut counts = vec![0u64; pairs.len()];
-        let end = ((block + 1) * BLOCK).min(n_resamples);
-        for replicate in block * BLOCK..end {
+        for replicate in replicates {
             sampler.draw(seed, series, replicate, &mut scratch);
             test.evaluate_into(&scratch.margin, &mut scratch.evaluations);
-            let mut largest = 0.0f64;
-            for &pair in &ascending {
-                largest = largest.max(statistic(&scratch.evaluations, pairs[pair]));
-                counts[pair] += u64::from(super::Alternative::TwoSided.is_extreme(largest, observed[pair]));
-            }
+            family.count(&scratch.evaluations, counts);
         }
-        control.advance(end - block * BLOCK);
-        Ok(counts)
-    };
-    let add = |mut sum: Vec<u64>, counts: Vec<u64>| {
-        sum.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
-        Ok(sum)
-    };
-    let blocks = 0..n_resamples.div_ceil(BLOCK);
-    let zero = || vec![0u64; pairs.len()];
-    let counts = if rayon::current_thread_index().is_none() {
-        blocks.map(count_block).try_fold(zero(), |sum, counts| add(sum, counts?))?
-    } else {
-        blocks.into_par_iter().map(count_block).try_reduce(zero, add)?
-    };
-
-    let mut adjusted = vec![0.0; pairs.len()];
-    let mut floor = 0.0f64;
-    for &pair in ascending.iter().rev() {
-        floor = floor.max((counts[pair] + 1) as f64 / (n_resamples + 1) as f64);
-        adjusted[pair] = floor;
-    }
-    Ok(adjusted)
+        Ok(())
+    })
 }

@@ -6,9 +6,14 @@
 
 mod cells;
 mod exact;
+mod max_t;
+mod stream;
 
 pub use cells::{max_t, null_distribution};
 pub use exact::{Exact, exact};
+pub use stream::{Kernel, RowMetric, RowTest};
+
+use max_t::StepDown;
 
 use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric, merge_classes};

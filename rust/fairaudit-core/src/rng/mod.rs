@@ -7,8 +7,10 @@
 
 mod binomial;
 mod hypergeometric;
+mod lanes;
 mod rejection;
 
+pub use lanes::{LANES, LaneGenerator};
 pub(crate) use rejection::ln_factorial;
 
 pub use binomial::{Binomial, multinomial};

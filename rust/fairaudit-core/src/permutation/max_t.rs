@@ -1,0 +1,84 @@
+//! Step-down max-T adjustment (Westfall and Young) from joint replicates of all groups.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::{Alternative, Studentize, difference};
+use crate::error::Result;
+use crate::metrics::Evaluation;
+use crate::parallel::Control;
+
+/// A family of two-sided comparisons of pairs of groups.
+///
+/// All pairs share the replicates, so the joint law of their statistics is kept. The p-value of
+/// the j-th largest |S| is (1 + #{`max_{i >= j}` |`S_i*`| >= |`S_j`|}) / (1 + B), made monotone.
+/// An undefined statistic of a replicate counts as extreme.
+pub(super) struct StepDown<'a> {
+    pairs: &'a [(usize, usize)],
+    studentize: Studentize,
+    observed: Vec<f64>,
+    /// Positions of the pairs, the smallest observed statistic first.
+    ascending: Vec<usize>,
+}
+
+impl<'a> StepDown<'a> {
+    pub(super) fn new(pairs: &'a [(usize, usize)], groups: &[Evaluation], studentize: Studentize) -> Self {
+        let observed: Vec<f64> = pairs.iter().map(|&pair| size(groups, pair, studentize)).collect();
+        let mut ascending: Vec<usize> = (0..pairs.len()).collect();
+        ascending.sort_by(|&i, &j| observed[i].total_cmp(&observed[j]).then(j.cmp(&i)));
+        Self { pairs, studentize, observed, ascending }
+    }
+
+    /// Counts the pairs whose observed statistic one replicate reaches.
+    pub(super) fn count(&self, groups: &[Evaluation], counts: &mut [u64]) {
+        let mut largest = 0.0f64;
+        for &pair in &self.ascending {
+            largest = largest.max(size(groups, self.pairs[pair], self.studentize));
+            counts[pair] += u64::from(Alternative::TwoSided.is_extreme(largest, self.observed[pair]));
+        }
+    }
+
+    /// Runs `count_block` over all replicates in blocks of `block` and adjusts.
+    pub(super) fn adjust(
+        &self,
+        n_resamples: u64,
+        block: u64,
+        control: &Control,
+        count_block: impl Fn(Range<u64>, &mut [u64]) -> Result<()> + Sync,
+    ) -> Result<Vec<f64>> {
+        let zero = || vec![0u64; self.pairs.len()];
+        let run = |at: u64| -> Result<Vec<u64>> {
+            control.check()?;
+            let replicates = at * block..((at + 1) * block).min(n_resamples);
+            let done = replicates.end - replicates.start;
+            let mut counts = zero();
+            count_block(replicates, &mut counts)?;
+            control.advance(done);
+            Ok(counts)
+        };
+        let add = |mut sum: Vec<u64>, counts: Vec<u64>| {
+            sum.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
+            Ok(sum)
+        };
+        let blocks = 0..n_resamples.div_ceil(block);
+        let counts = if rayon::current_thread_index().is_none() {
+            blocks.map(run).try_fold(zero(), |sum, counts| add(sum, counts?))?
+        } else {
+            blocks.into_par_iter().map(run).try_reduce(zero, add)?
+        };
+        let mut adjusted = vec![0.0; self.pairs.len()];
+        let mut floor = 0.0f64;
+        for &pair in self.ascending.iter().rev() {
+            floor = floor.max((counts[pair] + 1) as f64 / (n_resamples + 1) as f64);
+            adjusted[pair] = floor;
+        }
+        Ok(adjusted)
+    }
+}
+
+/// |S| of a pair, infinite when it is undefined.
+fn size(groups: &[Evaluation], pair: (usize, usize), studentize: Studentize) -> f64 {
+    let size = difference(&groups[pair.0], &groups[pair.1], studentize).abs();
+    if size.is_nan() { f64::INFINITY } else { size }
+}

@@ -1,0 +1,90 @@
+//! One fast generator per replicate, sixteen replicates side by side.
+//!
+//! A kernel that needs a number per row seeds xoshiro128++ (Blackman and Vigna) of each of its
+//! replicates from that replicate's Philox block. Which lane or thread a replicate runs in
+//! changes nothing about its numbers.
+
+use super::{Domain, Stream};
+
+/// Replicates that run side by side.
+pub const LANES: usize = 16;
+
+/// xoshiro128++ in every lane.
+#[derive(Debug, Clone)]
+pub struct LaneGenerator {
+    state: [[u32; LANES]; 4],
+}
+
+impl LaneGenerator {
+    /// Generators of the replicates `first..first + LANES`.
+    pub fn new(seed: u64, domain: Domain, series: u64, first: u64) -> Self {
+        let mut state = [[0; LANES]; 4];
+        for lane in 0..LANES {
+            // Cell u64::MAX: no stratum of the cells engine uses it.
+            let mut stream = Stream::new(seed, domain, series, first + lane as u64, u64::MAX);
+            for pair in 0..2 {
+                let word = stream.next_word();
+                state[2 * pair][lane] = word as u32;
+                state[2 * pair + 1][lane] = (word >> 32) as u32;
+            }
+            // The state of zeros only (probability 2^-128) would stay so.
+            state[0][lane] |= u32::from((0..4).all(|word| state[word][lane] == 0));
+        }
+        Self { state }
+    }
+
+    /// The next 32 bits of every lane.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // a part of kernels that are compiled for several targets
+    pub fn next_words(&mut self) -> [u32; LANES] {
+        let mut words = [0; LANES];
+        for lane in 0..LANES {
+            let [s0, s1, s2, s3] = [0, 1, 2, 3].map(|word| self.state[word][lane]);
+            words[lane] = s0.wrapping_add(s3).rotate_left(7).wrapping_add(s0);
+            let mixed = [s0 ^ s3 ^ s1, s1 ^ s2 ^ s0, s2 ^ s0 ^ (s1 << 9), (s3 ^ s1).rotate_left(11)];
+            for word in 0..4 {
+                self.state[word][lane] = mixed[word];
+            }
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reference code of xoshiro128++, one lane.
+    fn reference(s: &mut [u32; 4]) -> u32 {
+        let result = s[0].wrapping_add(s[3]).rotate_left(7).wrapping_add(s[0]);
+        let t = s[1] << 9;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= t;
+        s[3] = s[3].rotate_left(11);
+        result
+    }
+
+    #[test]
+    fn lanes_follow_the_published_generator() {
+        let mut lanes = LaneGenerator::new(3, Domain::Permutation, 0, 32);
+        let mut scalar: Vec<[u32; 4]> =
+            (0..LANES).map(|lane| std::array::from_fn(|word| lanes.state[word][lane])).collect();
+        for _ in 0..50 {
+            let words = lanes.next_words();
+            let expected: Vec<u32> = scalar.iter_mut().map(reference).collect();
+            assert_eq!(words.to_vec(), expected);
+        }
+    }
+
+    #[test]
+    fn a_replicate_has_its_numbers_in_any_lane() {
+        let mut here = LaneGenerator::new(3, Domain::Permutation, 0, 0);
+        let mut there = LaneGenerator::new(3, Domain::Permutation, 0, 5);
+        for _ in 0..10 {
+            assert_eq!(here.next_words()[7], there.next_words()[2]);
+        }
+    }
+}
