@@ -215,6 +215,32 @@ class TestEveryMetric:
         assert_level(pvalues(make, self.N, metric=metric, n_resamples=499))
 
 
+class TestCalibrationError:
+    """Both groups perfectly calibrated, with different laws of the score."""
+
+    def make(self, rng):
+        score = np.concatenate([rng.beta(2, 2, 1_000), rng.beta(1, 4, 1_000)])
+        group = np.repeat(["a", "b"], 1_000)
+        return (rng.random(2_000) < score).astype(int), score, group
+
+    def rejected(self, n_audits, **options):
+        rng, wrong = np.random.default_rng(9), 0
+        for audit in range(n_audits):
+            y_true, score, group = self.make(rng)
+            wrong += fa.permutation_test(
+                y_true, y_score=score, sensitive_features=group, metric="ece", n_resamples=199,
+                rng=audit, **options,
+            ).pvalue <= LEVEL  # fmt: skip
+        return wrong / n_audits
+
+    def test_size(self):
+        low, high = band(LEVEL, 500)
+        assert low <= self.rejected(500) <= high
+
+    def test_exchanging_all_rows_is_broken(self):
+        assert self.rejected(300, strata=None) > band(LEVEL, 300)[1]
+
+
 class TestFamilies:
     """Family-wise error of all pairs of four equal groups."""
 

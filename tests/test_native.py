@@ -219,6 +219,29 @@ class TestThreads:
         done = run_python(code)
         assert done.stdout.strip() == "0", done.stderr
 
+    def test_lists_of_text_in_a_forked_child(self):
+        """Lists are read without polars, whose threads do not survive a fork."""
+        code = (
+            "import os, warnings\n"
+            "warnings.simplefilter('ignore')\n"
+            "import fairaudit_rs as fa\n"
+            "def run():\n"
+            "    return fa.permutation_test([1, 0] * 500, [1, 1, 0, 0] * 250, metric='f1', rng=1,\n"
+            "        sensitive_features=['a', 'b', None, 'b', 'a'] * 200).pvalue\n"
+            "parent = run()\n"
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    os._exit(0 if run() == parent else 3)\n"
+            "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        )
+        done = run_python(code)
+        assert done.stdout.strip() == "0", done.stderr
+
+    def test_many_threads_are_not_all_started(self):
+        start = time.perf_counter()
+        long_test(50_000, n_threads=4096)
+        assert time.perf_counter() - start < 2
+
     def test_no_thread_stays(self):
         code = (
             "import os\n"

@@ -53,7 +53,7 @@ fn thousand_replicates_of_f1(rows: u64) -> Vec<f64> {
 #[divan::bench(args = [1_000, 1_000_000, 100_000_000])]
 fn exact_rate(rows: u64) -> f64 {
     let test = test(rows, "tp / (tp + fn)", &Conditioning::Denominator, Studentize::Pooled);
-    exact(&test, Alternative::TwoSided).unwrap().pvalue
+    exact(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap().pvalue
 }
 
 #[divan::bench]

@@ -39,7 +39,7 @@ class Coded:
     """A column as codes into its distinct values; the code after the last one is missing."""
 
     codes: NDArray[np.uint32]
-    labels: pl.Series
+    labels: Sequence[Any] | pl.Series
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -83,10 +83,7 @@ class ArraySource:
             native.append(bins)
             limits.append(len(edges))
         rows, codes, counts, sums = _native.tabulate(native, limits, scores, n_threads)
-        values = [
-            column.values_at(index) if isinstance(column, Coded) else list(column[index])
-            for column, index in zip(columns, rows, strict=False)
-        ]
+        values = [_values_at(column, index) for column, index in zip(columns, rows, strict=False)]
         return Counts(
             values,
             codes[:, : len(keys)].astype(np.int64),
@@ -94,6 +91,35 @@ class ArraySource:
             sums if score is not None else None,
             native[-1][rows[-1]][codes[:, -1]].astype(np.int64) if score is not None else None,
         )
+
+    def in_memory(self) -> ArraySource:
+        """Return the columns as they are."""
+        return self
+
+    def encode(self, keys: Sequence[str], limits: Sequence[int]) -> tuple[Counts, NDArray[Any]]:
+        """Count the distinct combinations of the keys' values, and name that of every row."""
+        columns = [self.columns[key] for key in keys]
+        rows, codes, counts, cells = _native.encode(
+            [_native_column(column) for column in columns], limits
+        )
+        values = [_values_at(column, index) for column, index in zip(columns, rows, strict=True)]
+        return Counts(values, codes.astype(np.int64), counts.astype(np.int64)), cells
+
+    def numbers(self, key: str, name: str) -> NDArray[np.float64]:
+        """Return a column as finite floats."""
+        values = _floats(name, self.columns[key])
+        bad = ~np.isfinite(values)
+        if bad.any():
+            row = int(bad.argmax())
+            raise DataError(
+                f"{name} is {values[row]:g} in row {row} and missing or infinite in "
+                f"{int(bad.sum()):,} of {len(values):,} rows; accepted: finite numbers"
+            )
+        return values
+
+
+def _values_at(column: Column, rows: NDArray[Any]) -> list[Any]:
+    return column.values_at(rows) if isinstance(column, Coded) else list(column[rows])
 
 
 def refuse_scores(n_outside: int, n_rows: int, example: float, edges: NDArray[np.float64]) -> None:
@@ -118,9 +144,9 @@ def _native_column(column: Column) -> NDArray[Any]:
 
 def _floats(name: str, column: Column) -> NDArray[np.float64]:
     if isinstance(column, Coded):
-        if not column.labels.dtype.is_integer():
+        if len(column.labels) and isinstance(column.labels[0], str):
             raise ArgumentTypeError(f"{name} holds text; accepted: numbers")
-        numbers = np.append(column.labels.cast(_polars().Float64).to_numpy(), np.nan)
+        numbers = np.array([*map(float, column.labels), np.nan])
         return np.asarray(numbers[column.codes], dtype=np.float64)
     if column.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"{name} holds text; accepted: numbers")
@@ -149,6 +175,9 @@ def column_array(name: str, value: Any) -> Column:
         if mask.any():
             value = value.astype(object)
             value[mask] = None
+    if isinstance(value, list | tuple) and value and isinstance(value[0], str | None.__class__):
+        # Text as it is: an array of text would be as wide as its longest entry.
+        return _from_objects(name, list(value))
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -165,7 +194,7 @@ def column_array(name: str, value: Any) -> Column:
     if array.dtype.kind == "M":
         array = array.astype("datetime64[us]").astype(object)
     if array.dtype.kind in "OT":
-        return _from_objects(name, array.astype(object))
+        return _from_objects(name, array.astype(object).tolist())
     if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
         return array.astype(np.float64)
     if array.dtype.kind not in "biufUS":
@@ -192,42 +221,62 @@ def _from_pandas(name: str, value: Any) -> Any:
     return series.to_numpy(dtype=object, na_value=None)
 
 
-def _from_objects(name: str, values: NDArray[Any]) -> Column:
-    """Return Python objects as a column: text, numbers or booleans, None for missing."""
-    pl = _polars()
-    try:
-        series = pl.Series(name, values, strict=True)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        series = None
-    if series is not None and (series.dtype == pl.String or series.dtype == pl.Null):
-        return _from_series(name, series)
-    plain = [None if _is_missing(value) else value for value in values.tolist()]
-    kinds = {bool if isinstance(v, np.bool_) else type(v) for v in plain if v is not None}
+def _from_objects(name: str, values: list[Any]) -> Column:
+    """Return Python objects as a column: text, numbers or booleans, None for missing.
+
+    Without polars: its thread pool does not survive a fork, and lists must work in a child.
+    """
+    kinds = set(map(type, values))
+    if any(_may_be_missing(kind) for kind in kinds):
+        values = [None if _is_missing(value) else value for value in values]
+        kinds = set(map(type, values))
+    kinds.discard(type(None))
     if bytes in kinds:
-        plain = [v.decode("utf-8", errors="replace") if isinstance(v, bytes) else v for v in plain]
+        values = [
+            v.decode("utf-8", errors="replace") if isinstance(v, bytes) else v for v in values
+        ]
         kinds = kinds - {bytes} | {str}
-    if kinds and all(issubclass(kind, str) for kind in kinds):
-        return _from_series(name, pl.Series(name, [None if v is None else str(v) for v in plain]))
-    if kinds <= {bool}:
-        return _from_series(name, pl.Series(name, plain, dtype=pl.Boolean))
-    whole = all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds)
-    if whole:
-        numbers = [None if v is None else int(v) for v in plain]
-        if all(v is None or -(2**63) <= v < 2**63 for v in numbers):
-            return _from_series(name, pl.Series(name, numbers, dtype=pl.Int64))
-    if all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):
-        return np.array([np.nan if v is None else float(v) for v in plain])
+    if not kinds:
+        return np.full(len(values), np.nan)
+    booleans = all(issubclass(kind, bool | np.bool_) for kind in kinds)
+    if booleans or all(issubclass(kind, str) for kind in kinds):
+        return _coded(values)
+    numbers = all(
+        issubclass(kind, int | float | np.number) and not issubclass(kind, bool) for kind in kinds
+    )
+    if numbers and all(issubclass(kind, int | np.integer) for kind in kinds):
+        return _coded(values)
+    if numbers or (len(kinds) == 1 and next(iter(kinds)).__name__ == "Decimal"):
+        return np.array([np.nan if v is None else float(v) for v in values])
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds)[:5])
         raise ArgumentTypeError(f"{name} mixes values of types {names}; accepted: one type")
-    if next(iter(kinds)).__name__ == "Decimal":
-        return np.array([np.nan if v is None else float(v) for v in plain])
-    if next(iter(kinds)).__module__ == "datetime":
-        return _from_series(name, pl.Series(name, [None if v is None else str(v) for v in plain]))
+    kind = next(iter(kinds))
+    if kind.__module__ == "datetime":
+        return _coded([None if v is None else str(v) for v in values])
     raise ArgumentTypeError(
-        f"{name} holds values of type {next(iter(kinds)).__name__}; accepted: numbers, booleans, "
-        "text"
+        f"{name} holds values of type {kind.__name__}; accepted: numbers, booleans, text"
     )
+
+
+def _coded(values: list[Any]) -> Coded:
+    """Return values as codes into the distinct ones."""
+    place: dict[Any, int] = {}
+    codes = np.fromiter(
+        (place.setdefault(value, len(place)) for value in values), np.uint32, len(values)
+    )
+    missing = place.pop(None, None)
+    if missing is not None:
+        # The code after the last one is missing; those above its old place move down.
+        moved = np.arange(len(place) + 1, dtype=np.uint32)
+        moved[missing + 1 :] -= 1
+        moved[missing] = len(place)
+        codes = moved[codes]
+    return Coded(codes, list(place))
+
+
+def _may_be_missing(kind: type) -> bool:
+    return issubclass(kind, float | np.floating) or kind.__name__ in ("NAType", "NaTType")
 
 
 def _is_missing(value: Any) -> bool:
@@ -252,7 +301,7 @@ def _from_series(name: str, series: pl.Series) -> Column:
     if series.dtype.is_decimal():
         return np.asarray(series.cast(pl.Float64).to_numpy())
     if series.dtype.is_temporal():
-        return _from_objects(name, np.array(series.to_list(), dtype=object))
+        return _from_objects(name, series.to_list())
     if isinstance(series.dtype, pl.Categorical | pl.Enum):
         series = series.cast(pl.String)
     if series.dtype.is_numeric() or series.dtype == pl.Boolean:

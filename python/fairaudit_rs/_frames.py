@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._columns import NO_BIN, Counts, refuse_scores, some
+from ._columns import NO_BIN, ArraySource, Counts, column_array, refuse_scores, some
 from .errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -92,6 +92,19 @@ class FrameSource:
             table["n"].to_numpy().astype(np.int64),
             table["score_sum"].to_numpy().astype(np.int64) if score is not None else None,
             table["bin"].to_numpy().astype(np.int64) if score is not None else None,
+        )
+
+    def in_memory(self) -> ArraySource:
+        """Read the columns into memory."""
+        with reading(self.origin):
+            table = self.frame.select(list(dict.fromkeys(self.columns.values()))).collect(
+                engine="streaming"
+            )
+        return ArraySource(
+            {
+                key: column_array(f"column {name!r}", table[name])
+                for key, name in self.columns.items()
+            }
         )
 
 

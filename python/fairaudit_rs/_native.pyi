@@ -17,6 +17,7 @@ __all__ = [
     "check_csv",
     "clopper_pearson",
     "count_extreme",
+    "encode",
     "hypergeometric",
     "normal_quantile",
     "philox",
@@ -32,6 +33,11 @@ def tabulate(
     score: NDArray[np.float64] | None = None,
     n_threads: int | None = None,
 ) -> tuple[list[NDArray[np.uint64]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64]]: ...
+def encode(
+    columns: Sequence[NDArray[np.generic]], limits: Sequence[int]
+) -> tuple[
+    list[NDArray[np.uint64]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]
+]: ...
 def check_csv(path: str) -> list[str]: ...
 def bin_scores(scores: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.uint32]: ...
 
@@ -61,7 +67,10 @@ class CountTest:
         conditioning: str | Sequence[int] | None = None,
     ) -> CountTest: ...
     def evaluations(self) -> list[tuple[float, float, float, float]]: ...
+    def expected(self) -> list[float]: ...
     def observed(self) -> float: ...
+    @property
+    def needs_centring(self) -> bool: ...
     def exact(
         self, alternative: str
     ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]] | None: ...
@@ -87,8 +96,8 @@ class CountTest:
 class RowTest:
     @staticmethod
     def auc(
+        score: NDArray[np.float64],
         positive: NDArray[np.bool_],
-        tied_with_next: NDArray[np.bool_],
         group: NDArray[np.uint32],
         n_groups: int,
         studentize: str,
@@ -105,6 +114,8 @@ class RowTest:
     ) -> RowTest: ...
     def evaluations(self) -> list[tuple[float, float, float, float]]: ...
     def observed(self) -> float: ...
+    @property
+    def needs_centring(self) -> bool: ...
     def null_distribution(
         self,
         n_resamples: int,
@@ -124,7 +135,7 @@ class RowTest:
     ) -> list[float]: ...
 
 def count_extreme(
-    null: NDArray[np.float64], observed: float, alternative: str
+    null: NDArray[np.float64], observed: float, alternative: str, centred: bool
 ) -> tuple[int, int]: ...
 def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]: ...
 def hypergeometric(

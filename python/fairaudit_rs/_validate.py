@@ -92,18 +92,18 @@ def _from_sequence(sequence: np.random.SeedSequence) -> int:
     return int(sequence.generate_state(1, np.uint64)[0])
 
 
-def progress(value: object, total: int) -> Callable[[int], object] | None:
-    """Return the tick for the native module: a callable of the units done, or None."""
+def progress(value: object) -> ProgressCallback | None:
+    """Return the callback of (done, total), or None."""
     if value is None or value is False:
         return None
     if value is True:
-        return lambda done: _print_progress(done, total)
+        return _print_progress
     if not callable(value):
         raise ArgumentTypeError(
             f"progress is {value!r}; accepted: None, True, or a callable of (done, total)"
         )
     callback: Callable[[int, int], Any] = value
-    return lambda done: callback(done, total)
+    return callback
 
 
 def _print_progress(done: int, total: int) -> None:

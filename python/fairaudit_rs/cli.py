@@ -1,13 +1,14 @@
 """The command ``fairaudit``.
 
-Exit codes: 0 done, 2 usage or data error. Verdicts (1 and 3) come with the audit policy.
+Exit codes: 0 done, 2 usage or data error, 130 interrupted. Verdicts (1 and 3) come with the
+audit policy.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,13 @@ import click
 import fairaudit_rs as fa
 
 from .errors import FairAuditError
+from .results import group_name
 
 if TYPE_CHECKING:
     from .permutation import PermutationResult
 
 USAGE_ERROR = 2
+INTERRUPTED = 130
 
 
 class _Group(click.Group):
@@ -35,6 +38,9 @@ class _Group(click.Group):
         except OSError as error:
             click.echo(f"fairaudit: error: {error}", err=True)
             ctx.exit(USAGE_ERROR)
+        except KeyboardInterrupt:
+            click.echo("fairaudit: interrupted", err=True)
+            ctx.exit(INTERRUPTED)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -86,6 +92,7 @@ def demo(rows: int, seed: int) -> None:
             "positive_predictive_value",
             "f1",
             "calibration_error",
+            "auc",
         )
     ]
     _print_tests(tests)
@@ -105,7 +112,11 @@ def list_metrics(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
-        _print_rows(rows)
+        for row in rows:
+            click.echo(f"{row['metric']}: {row['meaning']}")
+            click.echo(f"    = {row['formula']}")
+            if row["aliases"]:
+                click.echo(f"    also {row['aliases']}")
 
 
 @main.command()
@@ -226,6 +237,7 @@ def permutation(
     _print_tests([(" & ".join(features), result) for result in results])
     for result in results:
         click.echo(f"\n{result}")
+        _print_pairs(result)
     if json_path is not None:
         _write_json(json_path, [result.to_dict() for result in results])
 
@@ -241,44 +253,38 @@ def _write_json(path: Path, content: object) -> None:
 
 
 def _print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
+    """Print a line per test under a heading per attribute, in 80 columns."""
     tests = list(tests)
     adjusted = fa.adjust_pvalues([result.pvalue for _, result in tests])
-    rows = []
+    heading = None
     for (attribute, result), adjusted_p in zip(tests, adjusted, strict=True):
-        values = [value.value for value in result.values]
+        names = [group_name(value.group) for value in result.values]
+        if heading != (attribute, names):
+            heading = (attribute, names)
+            groups = ", ".join(names) if len(names) <= 6 else f"{len(names)} groups"
+            click.echo(f"{attribute}: {groups}")
+            click.echo(f"  {'metric':<26}{'gap':>7}  {'interval':<18}{'p, Holm':>9}")
         low, high = result.confidence_interval
-        names = [str(value.group) for value in result.values]
-        rows.append(
-            {
-                "attribute": attribute,
-                "metric": result.metric,
-                "groups": " / ".join(
-                    f"{name} {value:.3f}" for name, value in zip(names, values, strict=True)
-                )
-                if len(values) <= 3
-                else f"{len(values)} groups, {min(values):.3f} to {max(values):.3f}",
-                "gap": f"{result.estimate:+.3f}" if len(values) == 2 else f"{result.estimate:.3f}",
-                "interval": f"{low:+.3f} .. {high:+.3f}",
-                "p": f"{result.pvalue:.4g}",
-                "p, Holm": f"{adjusted_p:.4g}",
-                "engine": result.engine,
-                "": "differs" if adjusted_p <= 1 - result.confidence_level else "-",
-            }
+        interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
+        sign = "+" if len(names) == 2 else ""
+        verdict = "differs" if adjusted_p <= 1 - result.confidence_level else ""
+        line = (
+            f"  {result.metric:<26}{result.estimate:>{sign}7.3f}  {interval:<18}{adjusted_p:>9.3g}"
         )
-    _print_rows(rows)
+        click.echo(f"{line}  {verdict}".rstrip())
+        values = [f"{value.value:.3f}" for value in result.values]
+        if len(values) <= 8:
+            click.echo(f"    {' / '.join(values)}")
 
 
-def _print_rows(rows: list[Mapping[str, str]] | list[dict[str, str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    # A table that is not for a terminal is as wide as it needs to be.
-    console = Console() if sys.stdout.isatty() else Console(width=250)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in rows[0]:
-        wraps = name in ("groups", "aliases", "meaning")
-        table.add_column(name, overflow="fold", no_wrap=not wraps)
-    for row in rows:
-        table.add_row(*(Text(value) for value in row.values()))
-    console.print(table)
+def _print_pairs(result: PermutationResult) -> None:
+    """Print the pairs of groups of a test of more than two."""
+    if len(result.values) == 2:
+        return
+    click.echo(f"  pairs, adjusted by {result.adjust}:")
+    for pair in result.comparisons:
+        low, high = pair.confidence_interval
+        click.echo(
+            f"    {group_name(pair.first)} - {group_name(pair.second)}: {pair.estimate:+.3f} "
+            f"({low:+.3f} .. {high:+.3f}), adjusted p = {pair.adjusted_pvalue:.3g}"
+        )

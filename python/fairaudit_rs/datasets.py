@@ -17,8 +17,8 @@ def synthetic_credit(n_rows: int = 20_000, *, rng: int = 2020) -> dict[str, NDAr
 
     Applicants have a ``sex`` (45 % female) and an ``age`` class (18-29: 25 %, 30-59: 55 %,
     60+: 20 %), drawn independently. The share that ``repaid`` is .75, .82 and .85 by age and
-    does not depend on sex. The model ``score`` is a noisy probability of repayment. The
-    decision ``approved`` is made from it with these rules:
+    does not depend on sex. The model ``score`` is a number from 0 to 1 that tends to be higher
+    for those who repay. The decision ``approved`` is drawn on its own, given ``repaid`` and sex:
 
     - women who would repay are approved with probability .82, men with .88: the true positive
       rate differs by -.06 between female and male, whatever their age;

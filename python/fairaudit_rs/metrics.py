@@ -10,16 +10,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from . import _native
 from .errors import ArgumentError, ArgumentTypeError, UnknownMetricError
 
-__all__ = ["Metric", "count_metric", "get", "names", "register", "table"]
+__all__ = ["Metric", "count_metric", "get", "names", "ratio_metric", "register", "table"]
 
-Conditioning = Literal["denominator", "label", "decision"]
+Conditioning = Literal["denominator", "label", "decision", "score"]
+Family = Literal["counts", "calibration", "ranks", "ratio"]
+
+#: A number per row: a function of the columns by name, or the name of a column.
+RowValue: TypeAlias = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]] | str
 
 #: What the rows of a set of confusion counts have in common.
 _ROWS = {
@@ -40,8 +47,11 @@ class Metric:
     name : str
         The name that results carry.
     formula : str
-        A formula over ``tp, fp, fn, tn``, or ``"calibration"`` for the expected calibration
-        error over ten bins of the score.
+        A formula over ``tp, fp, fn, tn`` (family ``"counts"``); for other families only what
+        tables print.
+    family : {"counts", "calibration", "ranks", "ratio"}
+        Counts of labels and decisions; the expected calibration error over ten bins of the
+        score; the area under the ROC curve; a ratio of sums of row values.
     description : str
         One line for tables.
     aliases : tuple of str
@@ -49,6 +59,11 @@ class Metric:
     conditions_on : {"denominator", "label", "decision"}, optional
         Rows whose groups ``strata="auto"`` exchanges among themselves: those of the metric's
         denominator (proportions), of one label, or of one decision. None: all rows.
+    numerator, denominator : callable or str, optional
+        Row values of a ratio: functions of a mapping of columns, or names of columns of
+        ``data``. Without a denominator the ratio is a mean.
+    columns : tuple of str
+        Which of y_true, y_pred and y_score a metric of another family than counts needs.
     """
 
     name: str
@@ -56,7 +71,27 @@ class Metric:
     description: str = ""
     aliases: tuple[str, ...] = ()
     conditions_on: Conditioning | None = None
+    family: Family = "counts"
+    numerator: RowValue | None = None
+    denominator: RowValue | None = None
+    columns: tuple[str, ...] = ()
     _parsed: _native.CountMetric | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.conditions_on not in (None, "denominator", "label", "decision", "score"):
+            raise ArgumentError(
+                f"conditions_on is {self.conditions_on!r}; accepted: None, 'denominator', "
+                "'label', 'decision'"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The parsed formula is made anew where it is needed.
+        return {**self.__dict__, "_parsed": None}
+
+    def __reduce__(self) -> Any:
+        if _METRICS.get(self.name) is self:
+            return get, (self.name,)
+        return super().__reduce__()
 
     @property
     def native(self) -> _native.CountMetric:
@@ -67,20 +102,20 @@ class Metric:
         return self._parsed
 
     @property
-    def is_calibration(self) -> bool:
-        """Whether the metric compares labels with scores instead of decisions."""
-        return self.formula == "calibration"
+    def is_counts(self) -> bool:
+        """Whether the metric is a formula over tp, fp, fn, tn."""
+        return self.family == "counts"
 
     @property
     def is_proportion(self) -> bool:
         """Whether the metric is the share of a set of rows that lie in a subset of it."""
-        return not self.is_calibration and self.native.is_proportion
+        return self.is_counts and self.native.is_proportion
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that the metric is computed from."""
-        if self.is_calibration:
-            return ("y_true", "y_score")
+        """Which of y_true, y_pred and y_score the metric is computed from."""
+        if not self.is_counts:
+            return self.columns
         fraction = self.native.fraction
         if fraction is None:
             return ("y_true", "y_pred")
@@ -95,7 +130,7 @@ class Metric:
     @property
     def denominator_rows(self) -> str | None:
         """What the rows in the denominator are called, when they have a plain name."""
-        fraction = None if self.is_calibration else self.native.fraction
+        fraction = self.native.fraction if self.is_counts else None
         if fraction is None:
             return None
         a, b, c, d = (int(value != 0) for value in fraction[1])
@@ -108,7 +143,7 @@ class Metric:
 
     def evaluate(self, *, tp: float, fp: float, fn: float, tn: float) -> float:
         """Compute the metric from the counts of one group; NaN where it is undefined."""
-        if self.is_calibration:
+        if not self.is_counts:
             raise ArgumentError(f"{self.name} is not a function of tp, fp, fn, tn")
         return self.native.evaluate([tp, fp, fn, tn])[0]
 
@@ -220,10 +255,82 @@ def _rows() -> Iterator[Metric]:
     )
     yield Metric(
         "calibration_error",
-        "calibration",
+        "sum over bins |sum (y - score)| / n",
         "mean distance of label share and score over ten bins of the score",
         ("ece", "expected_calibration_error"),
+        "score",
+        family="calibration",
+        columns=("y_true", "y_score"),
     )
+    yield Metric(
+        "auc",
+        "P(score+ > score-) + P(score+ = score-) / 2",
+        "share of pairs of a positive and a negative label that the score puts in order",
+        ("roc_auc", "roc_auc_score", "auroc"),
+        "label",
+        family="ranks",
+        columns=("y_true", "y_score"),
+    )
+
+    def mean(
+        name: str, formula: str, description: str, columns: str, value: RowValue, *aliases: str
+    ) -> Metric:
+        return Metric(
+            name,
+            formula,
+            description,
+            aliases,
+            family="ratio",
+            numerator=value,
+            columns=tuple(columns.split()),
+        )
+
+    yield mean("mean_prediction", "sum score / n", "mean score", "y_score", "y_score", "mean_score")
+    yield mean(
+        "mean_residual",
+        "sum (y - score) / n",
+        "mean of label minus score",
+        "y_true y_score",
+        lambda rows: rows["y_true"] - rows["y_score"],
+        "calibration_in_the_large",
+    )
+    yield mean(
+        "mean_absolute_error",
+        "sum |y - score| / n",
+        "mean distance of label and score",
+        "y_true y_score",
+        lambda rows: np.abs(rows["y_true"] - rows["y_score"]),
+        "mae",
+    )
+    yield mean(
+        "mean_squared_error",
+        "sum (y - score)^2 / n",
+        "mean squared distance of label and score",
+        "y_true y_score",
+        lambda rows: (rows["y_true"] - rows["y_score"]) ** 2,
+        "mse",
+        "brier_score",
+        "brier",
+    )
+    yield mean(
+        "log_loss",
+        "-sum (y ln score + (1 - y) ln (1 - score)) / n",
+        "mean negative log-likelihood of the labels, scores kept 2^-52 away from 0 and 1",
+        "y_true y_score",
+        _log_loss,
+        "cross_entropy",
+    )
+
+
+def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    label, score = rows["y_true"], rows["y_score"]
+    if np.any((score < 0) | (score > 1)):
+        bad = score[(score < 0) | (score > 1)][0]
+        raise ArgumentError(f"y_score holds {bad:g}; log_loss needs scores from 0 to 1")
+    if np.any((label != 0) & (label != 1)):
+        raise ArgumentError("y_true holds values besides 0 and 1; log_loss needs labels")
+    kept = np.clip(score, 2.0**-52, 1 - 2.0**-52)
+    return -np.where(label == 1, np.log(kept), np.log1p(-kept))
 
 
 _METRICS: dict[str, Metric] = {}
@@ -244,7 +351,7 @@ def register(metric: Metric) -> Metric:
     """
     if not isinstance(metric, Metric):
         raise ArgumentTypeError(f"metric is {metric!r}; accepted: a Metric, see count_metric")
-    if not metric.is_calibration:
+    if metric.is_counts:
         _ = metric.native  # a formula that cannot be read is refused here
     keys = [_key(name) for name in (metric.name, *metric.aliases)]
     for key in keys:
@@ -326,8 +433,76 @@ def count_metric(
             f"conditions_on is {conditions_on!r}; accepted: None, 'label', 'decision'"
         )
     native = _native.CountMetric.formula(formula)
-    conditioning: Conditioning | None = "denominator" if native.is_proportion else conditions_on
-    return Metric(name, formula, description or formula, (), conditioning, native)
+    conditioning: Conditioning | None = conditions_on
+    if conditions_on is None and native.is_proportion:
+        conditioning = "denominator"
+    return Metric(name, formula, description or formula, (), conditioning)
+
+
+def ratio_metric(
+    name: str,
+    numerator: RowValue,
+    denominator: RowValue | None = None,
+    *,
+    description: str = "",
+    columns: tuple[str, ...] = (),
+) -> Metric:
+    """Make a metric that is a ratio of sums of row values, or a mean.
+
+    Parameters
+    ----------
+    name : str
+        The name that results carry.
+    numerator, denominator : callable or str
+        The value of each row: the name of a column of ``data``, or a function of a mapping of
+        the columns named in ``columns``. Without a denominator the metric is a mean.
+    description : str, optional
+        One line for tables.
+    columns : tuple of str
+        Which of ``"y_true"``, ``"y_pred"``, ``"y_score"`` a function looks at.
+
+    Returns
+    -------
+    Metric
+
+    Examples
+    --------
+    >>> import fairaudit_rs as fa
+    >>> cost = fa.metrics.ratio_metric("cost_per_case", "cost", "cases")
+    >>> miss = fa.metrics.ratio_metric(
+    ...     "missed_score", lambda rows: rows["y_true"] * (1 - rows["y_score"]),
+    ...     lambda rows: rows["y_true"], columns=("y_true", "y_score"))
+    >>> miss.needs
+    ('y_true', 'y_score')
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise ArgumentError(f"name is {name!r}; accepted: a word that results can carry")
+    for argument, value in (("numerator", numerator), ("denominator", denominator)):
+        if not (
+            callable(value) or isinstance(value, str) or (value is None and argument[0] == "d")
+        ):
+            raise ArgumentTypeError(
+                f"{argument} is {value!r}; accepted: a function of a mapping of columns, or the "
+                "name of a column"
+            )
+    unknown = set(columns) - {"y_true", "y_pred", "y_score"}
+    if unknown:
+        raise ArgumentError(
+            f"columns names {sorted(unknown)}; accepted: 'y_true', 'y_pred', 'y_score'"
+        )
+
+    def shown(value: RowValue | None) -> str:
+        return "n" if value is None else f"sum {value if isinstance(value, str) else 'f(row)'}"
+
+    return Metric(
+        name,
+        f"{shown(numerator)} / {shown(denominator)}",
+        description,
+        family="ratio",
+        numerator=numerator,
+        denominator=denominator,
+        columns=tuple(columns),
+    )
 
 
 def table() -> list[dict[str, str]]:
@@ -336,15 +511,14 @@ def table() -> list[dict[str, str]]:
         "denominator": "rows of the denominator",
         "label": "rows of the same label",
         "decision": "rows of the same decision",
+        "score": "rows of the same score bin",
         None: "all rows",
     }
     return [
         {
             "metric": metric.name,
             "aliases": ", ".join(metric.aliases),
-            "formula": "sum over bins |sum (y - score)| / n"
-            if metric.is_calibration
-            else metric.formula,
+            "formula": metric.formula,
             "meaning": metric.description,
             "variance": metric.variance,
             'exchanged by strata="auto"': exchanged[metric.conditions_on],

@@ -11,21 +11,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, _validate, metrics
-from .errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
+from . import _validate, metrics
+from ._comparisons import (
+    OMNIBUS_SERIES,
+    CountProblem,
+    Outcome,
+    Plan,
+    Problem,
+    Progress,
+    RowProblem,
+    label,
+)
+from .errors import ArgumentError, ArgumentTypeError, DataError
 from .metrics import Metric
 from .multiplicity import adjust_pvalues
 from .results import Result, group_name, number, p_text
-from .tables import AuditTable, Cells, GroupKey, Label, matches
+from .tables import AuditTable, Cells, GroupKey, Label, Rows, matches
 
 __all__ = ["Comparison", "GroupValue", "PermutationResult", "permutation_test"]
 
 ALTERNATIVES = ("two-sided", "greater", "less")
-CALIBRATION_BINS = 10
+ENGINES = ("auto", "exact", "cells", "stream")
 #: Above this share of undefined replicates a result says so.
 _MANY_UNDEFINED = 0.01
-#: A first series of replicates that no pair of groups uses.
-_OMNIBUS_SERIES = 0
+MAX_PAIRS = 100_000
 
 
 @dataclass(frozen=True)
@@ -111,37 +120,46 @@ class PermutationResult(Result):
             if self.engine == "exact"
             else f"permutation test, {self.n_resamples:,} replicates"
         )
-        level = f"{100 * self.confidence_level:g} %"
-        found = self.pvalue <= 1 - self.confidence_level
-        verdict = (
-            f"more than chance explains at the {100 * (1 - self.confidence_level):.3g} % level"
-            if found
-            else "within what chance explains; that alone does not show equality"
-        )
+        alpha = 1 - self.confidence_level
         tail = f"{p_text(self.pvalue)}, {self.alternative} {test}"
+        between = (
+            "no interval"
+            if math.isnan(low)
+            else f"{100 * self.confidence_level:g} % interval {number(low)} to {number(high)}"
+        )
+        found = self.pvalue <= _cut(alpha)
+        direction = {"greater": " above 0", "less": " below 0"}.get(self.alternative, "")
+        if found:
+            verdict = f"more than chance explains{direction} at the {100 * alpha:.3g} % level"
+        elif direction:
+            verdict = f"no evidence of a gap{direction}; that alone does not show equality"
+        else:
+            verdict = "within what chance explains; that alone does not show equality"
+        within = self.exchanged.partition(" with equal ")[2]
+        gap = f"gap within equal {within}" if within else "gap"
         if len(self.values) == 2:
             first, second = self.values
             return (
                 f"{self.metric}: {number(first.value)} for {group_name(first.group)} and "
-                f"{number(second.value)} for {group_name(second.group)}. The gap of "
-                f"{number(self.estimate)} ({level} interval {number(low)} to {number(high)}) is "
-                f"{verdict} ({tail})."
+                f"{number(second.value)} for {group_name(second.group)}. The {gap} of "
+                f"{number(self.estimate)} ({between}) is {verdict} ({tail})."
             )
         least = min(self.values, key=lambda v: v.value)
         most = max(self.values, key=lambda v: v.value)
         return (
             f"{self.metric} of {len(self.values)} groups: from {number(least.value)} for "
             f"{group_name(least.group)} to {number(most.value)} for {group_name(most.group)}. "
-            f"The differences (largest {number(self.estimate)}, {level} interval {number(low)} to "
-            f"{number(high)}) are {verdict} ({tail})."
+            f"The differences (largest {gap} {number(self.estimate)}, {between}) are {verdict} "
+            f"({tail})."
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per compared pair of groups."""
+        """Return one row per pair of groups; with more than two, first that of all groups."""
         values = {value.group: value for value in self.values}
-        return [
+        pairs = [
             {
                 "metric": self.metric,
+                "comparison": "pair",
                 "first": group_name(pair.first),
                 "second": group_name(pair.second),
                 "first_value": values[pair.first].value,
@@ -154,9 +172,29 @@ class PermutationResult(Result):
                 "pvalue": pair.pvalue,
                 "adjusted_pvalue": pair.adjusted_pvalue,
                 "engine": pair.engine,
+                "n_undefined": pair.n_undefined,
             }
             for pair in self.comparisons
         ]
+        if len(self.values) == 2:
+            return pairs
+        everything = {
+            "comparison": "all groups",
+            "first": None,
+            "second": None,
+            "first_value": None,
+            "second_value": None,
+            "estimate": self.estimate,
+            "standard_error": self.standard_error,
+            "low": self.confidence_interval[0],
+            "high": self.confidence_interval[1],
+            "statistic": self.statistic,
+            "pvalue": self.pvalue,
+            "adjusted_pvalue": None,
+            "engine": self.engine,
+            "n_undefined": self.n_undefined,
+        }
+        return [{"metric": self.metric, **everything}, *pairs]
 
 
 def permutation_test(
@@ -217,8 +255,9 @@ def permutation_test(
         How p-values of several pairs are adjusted. ``"max-t"`` uses the joint replicates of
         all groups; it keeps the family-wise error when the groups do not differ in law at
         all, not for the weaker hypothesis that this metric is equal.
-    engine : {"auto", "exact", "cells"}
-        ``"auto"`` sums the permutation law where that is possible and draws from it otherwise.
+    engine : {"auto", "exact", "cells", "stream"}
+        ``"auto"`` sums the permutation law where that is possible and draws from it otherwise:
+        over cells for counts, over rows for ranks and row values.
     score_bins, pos_label : optional
         See `tabulate`.
     n_resamples : int
@@ -254,6 +293,10 @@ def permutation_test(
     relative 1e-10, a replicate without a value counts as extreme. Exact engines add up
     probabilities and need no "+ 1".
 
+    With strata of your own the statistic is what remains of the gap when the part that the
+    strata alone explain is taken away; for proportions the estimate is the Mantel-Haenszel
+    difference.
+
     Intervals: Newcombe's score interval for differences of proportions, otherwise the delta
     method; with more than two groups that of the largest gap comes from Bonferroni intervals of
     all pairs.
@@ -275,117 +318,184 @@ def permutation_test(
     chosen = metrics.get(metric)
     alternative = _validate.choice("alternative", alternative, ALTERNATIVES)
     adjust = _validate.choice("adjust", adjust, ("holm", "bh", "max-t", "none"))
-    engine = _validate.choice("engine", engine, ("auto", "exact", "cells"))
+    engine = _validate.choice("engine", engine, ENGINES)
     n_resamples = _validate.n_resamples(n_resamples)
     level = _validate.level("confidence_level", confidence_level)
     n_threads = _validate.n_threads(n_threads)
-    tick = _validate.progress(progress, n_resamples)
+    callback = _validate.progress(progress)
     scaling = _studentize(studentize, chosen)
     seed = _validate.seed(rng, random_state)
     conditional, own_strata = _split_strata(strata)
-    cells = _cells(
-        data,
-        y_true,
-        y_pred,
-        y_score,
-        sensitive_features,
-        own_strata,
-        chosen,
-        score_bins,
-        pos_label,
-        n_threads,
-    )
-    keys = _choose_groups(cells, groups, reference)
+    columns = (data, y_true, y_pred, y_score, sensitive_features, own_strata)
+    problem: Problem
+    if chosen.family in ("ranks", "ratio"):
+        rows = _rows(chosen, *columns, pos_label)
+        cells = rows.cells
+        keys = _choose_groups(cells, groups, reference)
+        problem = RowProblem.make(rows, chosen, keys, scaling, conditional)
+    else:
+        cells = _cells(*columns, chosen, score_bins, pos_label, n_threads)
+        keys = _choose_groups(cells, groups, reference)
+        problem = CountProblem.make(cells, chosen, keys, scaling, conditional)
     if alternative != "two-sided" and len(keys) > 2:
         raise ArgumentError(
             f"alternative is {alternative!r} with {len(keys)} groups; accepted: 'two-sided', or "
             "two groups named by groups="
         )
-    problem = _Problem.make(cells, chosen, keys, scaling, conditional)
-    values = problem.group_values(cells)
-    plan = _Plan(engine, alternative, n_resamples, seed, n_threads, level, tick)
+    if alternative != "two-sided" and level <= 0.5:
+        raise ArgumentError(
+            f"confidence_level is {level:g} with a one-sided alternative; accepted: above 0.5"
+        )
     pairs = _pairs(keys, reference)
+    joint = adjust == "max-t" and len(pairs) > 1
+    ticker = Progress(callback, n_resamples)
+    ticker.total = n_resamples * (len(pairs) + (len(keys) > 2) + joint)
+    plan = Plan(engine, alternative, n_resamples, seed, n_threads, level, ticker)
 
-    warnings = []
-    if cells.n_missing:
-        warnings.append(
-            f"{cells.n_missing:,} of {cells.n_rows:,} rows have no value of "
-            f"{' or '.join(cells.sensitive_features)} and belong to no group"
-        )
-    if scaling == "none":
-        warnings.append(
-            "the statistic is not studentized: the test can reject far too often when the groups "
-            "differ in anything but the metric"
-        )
-    comparisons = [problem.compare(pair, i, plan) for i, pair in enumerate(pairs)]
+    # Only a test of two groups shows its null distribution.
+    tests = [problem.test(pair, plan, 1 + i) for i, pair in enumerate(pairs)]
+    raw = [test.pvalue for test in tests]
     if len(keys) == 2:
-        outcome = comparisons[0]
-        estimate, standard_error = outcome.estimate, outcome.standard_error
-        interval = outcome.interval
-        test = outcome.test
+        test = tests[0]
+        gap = problem.gap((0, 1))
+        estimate, standard_error = gap.estimate, gap.standard_error
+        interval = problem.one_sided_interval((0, 1), alternative, level)
     else:
-        test = problem.test(range(len(keys)), plan, _OMNIBUS_SERIES)
+        test = problem.test(range(len(keys)), plan, OMNIBUS_SERIES)
         estimate, interval = problem.largest_gap(level)
         standard_error = math.nan
-        warnings.append(
-            "the largest gap of several groups has no standard error; its interval comes from "
-            "Bonferroni intervals of all pairs"
-        )
-    if test.n_undefined > _MANY_UNDEFINED * max(test.n_resamples, 1) and test.n_undefined:
-        warnings.append(
-            f"{test.n_undefined:,} of {test.n_resamples:,} replicates gave {chosen.name} no value "
-            "in some group and count as extreme"
-        )
-    if test.pvalue <= 0 or test.pvalue == np.finfo(float).tiny:
-        warnings.append("p is below the smallest number that can be told from 0")
-    raw = [comparison.test.pvalue for comparison in comparisons]
-    if adjust == "max-t" and len(pairs) > 1:
-        adjusted = problem.max_t(pairs, plan)
+    if joint:
+        # A pair is tested on its own rows, the family on all: never below the pair's own p.
+        adjusted = np.maximum(problem.max_t(pairs, plan), raw).tolist()
     else:
-        adjusted = adjust_pvalues(raw, "holm" if adjust == "max-t" else adjust).tolist()
+        adjusted = adjust_pvalues(raw, "none" if adjust == "max-t" else adjust).tolist()
+    comparisons = tuple(
+        Comparison(
+            first=label(keys[pair[0]]),
+            second=label(keys[pair[1]]),
+            estimate=problem.gap(pair).estimate,
+            standard_error=problem.gap(pair).standard_error,
+            statistic=outcome.statistic,
+            pvalue=outcome.pvalue,
+            adjusted_pvalue=adjusted_pvalue,
+            confidence_interval=problem.one_sided_interval(pair, alternative, level),
+            engine=outcome.engine,
+            n_undefined=outcome.n_undefined,
+        )
+        for pair, outcome, adjusted_pvalue in zip(pairs, tests, adjusted, strict=True)
+    )
+    values = tuple(
+        GroupValue(
+            group=label(key),
+            value=evaluation[0],
+            standard_error=math.sqrt(evaluation[1]),
+            n_rows=n_rows,
+            n_used=int(evaluation[3]) if chosen.is_proportion else n_rows,
+        )
+        for key, evaluation, n_rows in zip(keys, problem.evaluations, problem.n_rows, strict=True)
+    )
     return PermutationResult(
         estimate=estimate,
         standard_error=standard_error,
         statistic=test.statistic,
         pvalue=test.pvalue,
-        confidence_interval=interval
-        if alternative == "two-sided"
-        else comparisons[0].one_sided(alternative),
+        confidence_interval=interval,
         alternative=alternative,
-        n_rows=sum(value.n_rows for value in values),
+        n_rows=sum(problem.n_rows),
         group_sizes={value.group: value.n_rows for value in values},
         seed=seed,
         engine=test.engine,
-        warnings=tuple(warnings),
+        warnings=tuple(_warnings(problem, cells, test, tests, adjust, interval, plan)),
         metric=chosen.name,
-        values=tuple(values),
-        comparisons=tuple(
-            Comparison(
-                first=_label(keys[pair[0]]),
-                second=_label(keys[pair[1]]),
-                estimate=comparison.estimate,
-                standard_error=comparison.standard_error,
-                statistic=comparison.test.statistic,
-                pvalue=comparison.test.pvalue,
-                adjusted_pvalue=adjusted_pvalue,
-                confidence_interval=comparison.interval,
-                engine=comparison.test.engine,
-                n_undefined=comparison.test.n_undefined,
-            )
-            for pair, comparison, adjusted_pvalue in zip(pairs, comparisons, adjusted, strict=True)
-        ),
+        values=values,
+        comparisons=comparisons,
         pvalue_interval=test.pvalue_interval,
         n_resamples=test.n_resamples,
         n_undefined=test.n_undefined,
         n_missing=cells.n_missing,
         adjust=adjust,
         studentize=scaling,
-        interval="newcombe" if chosen.is_proportion else "delta",
-        exchanged=_exchanged(chosen, conditional, cells.strata_names),
+        interval=_interval_name(problem),
+        exchanged=_exchanged(chosen, conditional, cells.strata_names if conditional else ()),
         confidence_level=level,
         null_distribution=test.null,
         null_probabilities=test.probabilities,
     )
+
+
+def _interval_name(problem: Problem) -> str:
+    if not problem.metric.is_proportion:
+        return "delta"
+    return "mantel-haenszel" if problem.stratified else "newcombe"
+
+
+def _warnings(
+    problem: Problem,
+    cells: Cells,
+    test: Outcome,
+    tests: Sequence[Outcome],
+    adjust: str,
+    interval: tuple[float, float],
+    plan: Plan,
+) -> list[str]:
+    """Say what a reader must know besides the numbers."""
+    name, alpha = problem.metric.name, 1 - plan.level
+    warnings = []
+    if cells.n_missing:
+        warnings.append(
+            f"{cells.n_missing:,} of {cells.n_rows:,} rows have no value of "
+            f"{' or '.join(cells.sensitive_features)} and belong to no group"
+        )
+    if problem.scaling == "none":
+        warnings.append(
+            "the statistic is not studentized: the test can reject far too often when the groups "
+            "differ in anything but the metric"
+        )
+    if len(problem.keys) > 2:
+        warnings.append(
+            "the largest gap of several groups has no standard error; its interval comes from "
+            "Bonferroni intervals of all pairs, those of single pairs are not simultaneous"
+        )
+    if problem.metric.family == "calibration":
+        warnings.append(
+            "calibration_error is biased upwards in small groups, so its gap has no interval; the "
+            "test asks whether labels follow the scores in the same way"
+        )
+    certain = problem.certain_groups()
+    if certain and problem.scaling == "unpooled":
+        warnings.append(
+            f"{name} does not vary at all within {', '.join(certain[:5])}: its standard error is 0 "
+            "and says nothing, and the test can have little power"
+        )
+    share = max(outcome.undefined_share for outcome in (test, *tests))
+    if share > _MANY_UNDEFINED:
+        warnings.append(
+            f"{100 * share:.3g} % of the permutations give {name} no value in some group and "
+            "count as extreme"
+        )
+    if test.pvalue == np.finfo(float).tiny:
+        warnings.append("p is below the smallest number that can be told from 0")
+    drawn = [outcome for outcome in tests if outcome.engine != "exact"]
+    least = (len(tests) if adjust in ("holm", "bh") else 1) / (1 + plan.n_resamples)
+    if drawn and least > alpha:
+        warnings.append(
+            f"{len(tests):,} pairs with {plan.n_resamples:,} replicates each: no drawn test alone "
+            f"can reach {alpha:.3g} after adjustment; raise n_resamples to "
+            f"{math.ceil(len(tests) / alpha):,} or more"
+        )
+    low, high = interval
+    outside = low > 0 or high < 0
+    if len(problem.keys) == 2 and not math.isnan(low) and outside != (test.pvalue <= _cut(alpha)):
+        warnings.append(
+            "the interval and the test disagree about 0: they are different methods, and this "
+            "gap lies at the margin of both"
+        )
+    return warnings
+
+
+def _cut(alpha: float) -> float:
+    """Return the level to compare p-values with: 1 - 0.9 is a little less than 0.1."""
+    return alpha * (1 + 1e-9)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -442,6 +552,47 @@ def _cells(
         if features is None:
             return data
         return data.marginalize(features)
+    table = _table(metric, data, y_true, y_pred, y_score, features, strata)
+    return table.cells(
+        columns=metric.needs, score_bins=score_bins, pos_label=pos_label, n_threads=n_threads
+    )
+
+
+def _rows(
+    metric: Metric,
+    data: Any,
+    y_true: Any,
+    y_pred: Any,
+    y_score: Any,
+    features: Any,
+    strata: Any,
+    pos_label: Label,
+) -> Rows:
+    if isinstance(data, Cells):
+        raise ArgumentTypeError(
+            f"data is a Cells, which hold counts; {metric.name} needs the rows themselves"
+        )
+    named = [value for value in (metric.numerator, metric.denominator) if isinstance(value, str)]
+    extra = [name for name in named if name not in metric.columns]
+    table = _table(metric, data, y_true, y_pred, y_score, features, strata, extra)
+    return table.rows(
+        columns=metric.needs,
+        extra=[f"extra:{name}" for name in extra],
+        binary=metric.family == "ranks" or pos_label is not None,
+        pos_label=pos_label,
+    )
+
+
+def _table(
+    metric: Metric,
+    data: Any,
+    y_true: Any,
+    y_pred: Any,
+    y_score: Any,
+    features: Any,
+    strata: Any,
+    extra: Sequence[str] = (),
+) -> AuditTable:
     table = AuditTable.make(
         data=data,
         y_true=y_true,
@@ -449,6 +600,7 @@ def _cells(
         y_score=y_score,
         sensitive_features=features,
         strata=strata,
+        extra=extra,
     )
     for name in metric.needs:
         if name not in table.roles:
@@ -458,9 +610,7 @@ def _cells(
                 else ""
             )
             raise ArgumentError(f"{name} is None; {metric.name} needs it{hint}")
-    return table.cells(
-        columns=metric.needs, score_bins=score_bins, pos_label=pos_label, n_threads=n_threads
-    )
+    return table
 
 
 def _choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) -> list[GroupKey]:
@@ -476,7 +626,7 @@ def _choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) -
     if len(chosen) < 2:
         features = " and ".join(cells.sensitive_features)
         raise DataError(
-            f"only one group: {features} is {group_name(_label(chosen[0]))!r} in every row; a "
+            f"only one group: {features} is {group_name(label(chosen[0]))!r} in every row; a "
             "comparison needs at least two"
             if chosen
             else f"no group: {features} is missing in every row"
@@ -488,28 +638,29 @@ def _choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) -
     return chosen
 
 
-def _label(key: GroupKey) -> Any:
-    """Return the group as the user names it: a label, or a tuple of several."""
-    return key[0] if len(key) == 1 else key
-
-
-def _find_group(argument: str, label: Any, existing: Sequence[GroupKey]) -> GroupKey:
-    parts = label if isinstance(label, tuple | list) else (label,)
-    wanted = tuple(part.item() if isinstance(part, np.generic) else part for part in parts)
+def _find_group(argument: str, wanted: Any, existing: Sequence[GroupKey]) -> GroupKey:
+    parts = wanted if isinstance(wanted, tuple | list) else (wanted,)
+    parts = tuple(part.item() if isinstance(part, np.generic) else part for part in parts)
     for key in existing:
-        if len(key) == len(wanted) and all(map(matches, key, wanted)):
+        if len(key) == len(parts) and all(map(matches, key, parts)):
             return key
     for key in existing:
-        if isinstance(label, str) and label == group_name(_label(key)):
+        if isinstance(wanted, str) and wanted == group_name(label(key)):
             return key
-    names = [repr(_label(key)) for key in existing]
+    names = [repr(label(key)) for key in existing]
     shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    raise DataError(f"{argument} names {label!r}, which is no group of the data; groups: {shown}")
+    raise DataError(f"{argument} names {wanted!r}, which is no group of the data; groups: {shown}")
 
 
 def _pairs(keys: Sequence[GroupKey], reference: Any) -> list[tuple[int, int]]:
     if reference is not None:
         return [(i, len(keys) - 1) for i in range(len(keys) - 1)]
+    n_pairs = len(keys) * (len(keys) - 1) // 2
+    if n_pairs > MAX_PAIRS:
+        raise DataError(
+            f"{len(keys):,} groups make {n_pairs:,} pairs; accepted: at most {MAX_PAIRS:,} pairs. "
+            "Compare with one group by reference=, or name some groups by groups="
+        )
     return list(combinations(range(len(keys)), 2))
 
 
@@ -518,246 +669,7 @@ def _exchanged(metric: Metric, conditional: bool, strata_names: Sequence[str]) -
         "denominator": metric.denominator_rows or "rows of the denominator",
         "label": "rows of the same label",
         "decision": "rows of the same decision",
+        "score": "rows of the same score bin",
         None: "rows",
     }[metric.conditions_on if conditional else None]
     return rows + (f" with equal {', '.join(strata_names)}" if strata_names else "")
-
-
-# ---------------------------------------------------------------------------------------------
-# The test
-
-
-@dataclass(frozen=True)
-class _Plan:
-    engine: str
-    alternative: str
-    n_resamples: int
-    seed: int
-    n_threads: int | None
-    level: float
-    tick: Callable[[int], object] | None
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """One permutation test."""
-
-    statistic: float
-    pvalue: float
-    pvalue_interval: tuple[float, float]
-    engine: str
-    n_resamples: int
-    n_undefined: int
-    null: NDArray[np.float64]
-    probabilities: NDArray[np.float64] | None
-
-
-@dataclass(frozen=True)
-class _PairOutcome:
-    """The difference of two groups and its test."""
-
-    test: _Outcome
-    estimate: float
-    standard_error: float
-    interval: tuple[float, float]
-    one_sided: Callable[[str], tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """Counts by stratum, group and class, and what is computed from them."""
-
-    metric: Metric
-    native: _native.CountMetric
-    counts: NDArray[np.uint64]
-    keys: list[GroupKey]
-    scaling: str
-    conditioning: str | list[int] | None
-    #: (value, variance, numerator, denominator) of each group.
-    evaluations: list[tuple[float, float, float, float]]
-
-    @classmethod
-    def make(
-        cls, cells: Cells, metric: Metric, keys: list[GroupKey], scaling: str, conditional: bool
-    ) -> _Problem:
-        conditioning: str | list[int] | None = None
-        if metric.is_calibration:
-            native, classes, n_classes = _calibration(cells)
-        else:
-            native, classes, n_classes = metric.native, cells.confusion_classes(), 4
-            if conditional and metric.conditions_on is not None:
-                conditioning = {
-                    "denominator": "denominator",
-                    "label": [0, 1, 0, 1],
-                    "decision": [0, 0, 1, 1],
-                }[metric.conditions_on]  # type: ignore[assignment]
-        counts = cells.class_counts(keys, classes, n_classes)
-        totals = counts.sum(axis=0)
-        evaluations = []
-        for key, row in zip(keys, totals, strict=True):
-            value, variance = native.evaluate(row.astype(float).tolist())
-            if math.isnan(value):
-                raise NotMeasurableError(_why_undefined(metric, key, row))
-            fraction = native.fraction
-            above, below = (
-                (float(np.dot(part, row)) for part in fraction) if fraction else (math.nan,) * 2
-            )
-            evaluations.append((value, variance, above, below))
-        return cls(metric, native, counts, keys, scaling, conditioning, evaluations)
-
-    def _test(self, positions: Sequence[int]) -> _native.CountTest:
-        table = np.ascontiguousarray(self.counts[:, list(positions), :]).ravel()
-        return _native.CountTest(
-            table, len(positions), self.native, self.scaling, self.conditioning
-        )
-
-    def test(self, positions: Sequence[int], plan: _Plan, series: int) -> _Outcome:
-        """Test the groups at the given positions."""
-        native = self._test(positions)
-        statistic = native.observed()
-        alternative = plan.alternative if len(positions) == 2 else "two-sided"
-        if plan.engine in ("auto", "exact"):
-            law = native.exact(alternative)
-            if law is not None:
-                pvalue, undefined, statistics, probabilities = law
-                return _Outcome(
-                    statistic,
-                    pvalue,
-                    (pvalue, pvalue),
-                    "exact",
-                    0,
-                    int(undefined > 0),
-                    statistics,
-                    probabilities,
-                )
-            if plan.engine == "exact":
-                raise ArgumentError(
-                    f"engine is 'exact', but the permutation law of {self.metric.name} in these "
-                    "data is too large to be summed; accepted: 'auto', 'cells'"
-                )
-        null = native.null_distribution(
-            plan.n_resamples, plan.seed, series, plan.n_threads, plan.tick
-        )
-        extreme, undefined_count = _native.count_extreme(null, statistic, alternative)
-        return _Outcome(
-            statistic,
-            (1 + extreme) / (1 + plan.n_resamples),
-            _native.clopper_pearson(extreme, plan.n_resamples, 0.99),
-            "cells",
-            plan.n_resamples,
-            undefined_count,
-            null,
-            None,
-        )
-
-    def compare(self, pair: tuple[int, int], index: int, plan: _Plan) -> _PairOutcome:
-        """Test one pair of groups on their own rows."""
-        first, second = (self.evaluations[i] for i in pair)
-        return _PairOutcome(
-            test=self.test(pair, plan, 1 + index),
-            estimate=first[0] - second[0],
-            standard_error=math.sqrt(first[1] + second[1]),
-            interval=self.interval(pair, plan.level),
-            one_sided=lambda alternative: self._one_sided(pair, alternative, plan.level),
-        )
-
-    def max_t(self, pairs: list[tuple[int, int]], plan: _Plan) -> list[float]:
-        """Adjust two-sided p-values of all pairs by the joint replicates of all groups."""
-        return self._test(range(len(self.keys))).max_t(
-            pairs, plan.n_resamples, plan.seed, _OMNIBUS_SERIES, plan.n_threads, plan.tick
-        )
-
-    def interval(self, pair: tuple[int, int], level: float) -> tuple[float, float]:
-        """Return the interval of a difference: Newcombe's for proportions, else delta."""
-        z = _native.normal_quantile(0.5 + level / 2)
-        first, second = (self.evaluations[i] for i in pair)
-        gap = first[0] - second[0]
-        if not self.metric.is_proportion:
-            half = z * math.sqrt(first[1] + second[1])
-            return gap - half, gap + half
-        low_1, high_1 = _wilson(first[0], first[3], z)
-        low_2, high_2 = _wilson(second[0], second[3], z)
-        return (
-            max(gap - math.hypot(first[0] - low_1, high_2 - second[0]), -1.0),
-            min(gap + math.hypot(high_1 - first[0], second[0] - low_2), 1.0),
-        )
-
-    def _one_sided(
-        self, pair: tuple[int, int], alternative: str, level: float
-    ) -> tuple[float, float]:
-        low, high = self.interval(pair, 2 * level - 1) if level > 0.5 else (math.nan, math.nan)
-        bound = 1.0 if self.metric.is_proportion else math.inf
-        return (low, bound) if alternative == "greater" else (-bound, high)
-
-    def largest_gap(self, level: float) -> tuple[float, tuple[float, float]]:
-        """Return max - min and its interval from simultaneous intervals of all pairs."""
-        pairs = list(combinations(range(len(self.keys)), 2))
-        each = 1 - (1 - level) / len(pairs)
-        low, high, gap = 0.0, 0.0, 0.0
-        for pair in pairs:
-            from_, to = self.interval(pair, each)
-            low = max(low, from_, -to)
-            high = max(high, to, -from_)
-            gap = max(gap, abs(self.evaluations[pair[0]][0] - self.evaluations[pair[1]][0]))
-        return gap, (low, high)
-
-    def group_values(self, cells: Cells) -> list[GroupValue]:
-        """Return the metric of each group."""
-        sizes = cells.group_sizes()
-        return [
-            GroupValue(
-                group=_label(key),
-                value=evaluation[0],
-                standard_error=math.sqrt(evaluation[1]),
-                n_rows=sizes[key],
-                n_used=int(evaluation[3]) if self.metric.is_proportion else sizes[key],
-            )
-            for key, evaluation in zip(self.keys, self.evaluations, strict=True)
-        ]
-
-
-def _why_undefined(metric: Metric, key: GroupKey, counts: NDArray[np.uint64]) -> str:
-    group = group_name(_label(key))
-    rows = metric.denominator_rows
-    if rows is not None:
-        reason = f"has 0 {rows}"
-    elif metric.is_calibration:
-        reason = "has 0 rows"
-    else:
-        shown = ", ".join(
-            f"{name}={int(n)}" for name, n in zip(("tp", "fp", "fn", "tn"), counts, strict=True)
-        )
-        reason = f"has {shown}"
-    return (
-        f"group {group!r} {reason}; {metric.name} is not defined there. Name the groups to "
-        "compare with groups=, or choose another metric"
-    )
-
-
-def _calibration(cells: Cells) -> tuple[_native.CountMetric, NDArray[np.int64], int]:
-    """Classes of (score bin, label); the score of a bin is the mean score of its rows."""
-    edges = cells.score_edges
-    assert edges is not None
-    if edges[0] < 0 or edges[-1] > 1:
-        raise ArgumentError(
-            f"score_bins go from {edges[0]:g} to {edges[-1]:g}; calibration_error needs scores "
-            "that are probabilities, from 0 to 1"
-        )
-    bins, place = np.unique(cells.score_bin, return_inverse=True)
-    rows = np.zeros(len(bins))
-    sums = np.zeros(len(bins), dtype=np.int64)
-    np.add.at(rows, place, cells.count)
-    np.add.at(sums, place, cells.score_sum)
-    means = sums * _native.SCORE_UNIT / rows
-    coarse = np.minimum((means * CALIBRATION_BINS).astype(np.int64), CALIBRATION_BINS - 1)
-    native = _native.CountMetric.calibration(
-        np.repeat(coarse, 2).tolist(), np.repeat(means, 2).tolist(), [0.0, 1.0] * len(bins)
-    )
-    return native, 2 * place.ravel() + cells.y_true, 2 * len(bins)
-
-
-def _wilson(p: float, n: float, z: float) -> tuple[float, float]:
-    """Return the score interval of a proportion p of n rows."""
-    center = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return max(center - half, 0.0), min(center + half, 1.0)

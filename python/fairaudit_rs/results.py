@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -124,7 +125,11 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {group_name(key): to_plain(entry) for key, entry in value.items()}
+        names = [group_name(key) for key in value]
+        if len(set(names)) < len(names):
+            # Labels that contain " & ": lists keep them apart.
+            names = [json.dumps(to_plain(key)) for key in value]
+        return {name: to_plain(entry) for name, entry in zip(names, value.values(), strict=True)}
     if isinstance(value, np.ndarray):
         return to_plain(value.tolist())
     if isinstance(value, list | tuple):

@@ -49,6 +49,7 @@ Label: TypeAlias = str | int | float | bool | None
 GroupKey: TypeAlias = tuple[Label, ...]
 
 MAX_ROWS = 2**53
+MAX_SCORED_ROWS = 2**32
 MAX_GROUP_VALUES = 1_000
 MAX_STRATUM_VALUES = 100_000
 MAX_DECISION_VALUES = 64
@@ -144,8 +145,9 @@ class Cells:
     ) -> NDArray[np.uint64]:
         """Return counts by stratum, group (in the given order) and class of each cell."""
         position = np.full(len(self.groups), _ABSENT, dtype=np.int64)
+        place = {key: i for i, key in enumerate(self.groups)}
         for i, key in enumerate(groups):
-            position[self.groups.index(key)] = i
+            position[place[key]] = i
         group = position[self.group]
         keep = group != _ABSENT
         n_strata = max(len(self.strata), 1)
@@ -421,6 +423,11 @@ def _canonical(
     distinct, inverse = np.unique(rows.astype(np.int64), axis=0, return_inverse=True)
     totals = np.zeros(len(distinct), dtype=np.int64)
     sums = np.zeros(len(distinct), dtype=np.int64)
+    if score_edges is not None and int(count.sum()) > MAX_SCORED_ROWS:
+        raise DataError(
+            f"{int(count.sum()):,} rows with scores; accepted: at most {MAX_SCORED_ROWS:,}, "
+            "because sums of scores are kept in 64 bits"
+        )
     np.add.at(totals, inverse.ravel(), count[keep])
     np.add.at(sums, inverse.ravel(), score_sum[keep])
     return Cells(
@@ -490,6 +497,47 @@ def matches(label: Label, wanted: Any) -> bool:
     return bool(label == wanted)
 
 
+@dataclass(frozen=True)
+class _Named:
+    """What each distinct combination of values means."""
+
+    groups: list[GroupKey]
+    group: NDArray[np.int64]
+    strata: list[GroupKey]
+    stratum: NDArray[np.int64]
+    y_true: NDArray[np.int64]
+    y_pred: NDArray[np.int64]
+
+
+def _name(
+    counted: Counts,
+    n_features: int,
+    strata_names: tuple[str, ...],
+    labels: Sequence[str],
+    pos_label: Label,
+) -> _Named:
+    """Check and name distinct combinations of (features, strata, labels)."""
+    if not len(counted.counts) or not counted.counts.sum():
+        raise DataError("the data have no rows")
+    values = [[_plain(value) for value in column] for column in counted.values]
+    columns = iter(range(len(values)))
+    groups, group = _keys(counted, values, [next(columns) for _ in range(n_features)])
+    at_strata = [next(columns) for _ in strata_names]
+    for name, column in zip(strata_names, at_strata, strict=True):
+        _refuse_missing(f"strata column {name!r}", counted, values, column)
+    strata, stratum = _keys(counted, values, at_strata)
+    absent = np.full(len(counted.counts), _ABSENT, dtype=np.int64)
+    coded: dict[str, NDArray[np.int64]] = {"y_true": absent, "y_pred": absent}
+    at = {name: next(columns) for name in labels}
+    for name in labels:
+        _refuse_missing(name, counted, values, at[name])
+    if pos_label is not None and at:
+        _check_pos_label(pos_label, {name: values[column] for name, column in at.items()})
+    for name, column in at.items():
+        coded[name] = _binary(name, values[column], pos_label)[counted.codes[:, column]]
+    return _Named(groups, group, strata, stratum, coded["y_true"], coded["y_pred"])
+
+
 def _cells_of(
     counted: Counts,
     names: tuple[str, ...],
@@ -499,36 +547,20 @@ def _cells_of(
     edges: NDArray[np.float64] | None,
     pos_label: Label,
 ) -> Cells:
-    """Check and name distinct combinations of (features, strata, label, decision)."""
-    if not len(counted.counts) or not counted.counts.sum():
-        raise DataError("the data have no rows")
-    values = [[_plain(value) for value in column] for column in counted.values]
-    columns = iter(range(len(values)))
-    groups, group = _keys(counted, values, [next(columns) for _ in names])
-    at_strata = [next(columns) for _ in strata_names]
-    for name, column in zip(strata_names, at_strata, strict=True):
-        _refuse_missing(f"strata column {name!r}", counted, values, column)
-    strata, stratum = _keys(counted, values, at_strata)
-    absent = np.full(len(counted.counts), _ABSENT, dtype=np.int64)
-    coded: dict[str, NDArray[np.int64]] = {"y_true": absent, "y_pred": absent}
-    present = [name for name, has in (("y_true", has_label), ("y_pred", has_decision)) if has]
-    at = {name: next(columns) for name in present}
-    for name in present:
-        _refuse_missing(name, counted, values, at[name])
-    if pos_label is not None and at:
-        _check_pos_label(pos_label, {name: values[column] for name, column in at.items()})
-    for name, column in at.items():
-        coded[name] = _binary(name, values[column], pos_label)[counted.codes[:, column]]
+    """Make cells of distinct combinations of (features, strata, label, decision)."""
+    labels = [name for name, has in (("y_true", has_label), ("y_pred", has_decision)) if has]
+    named = _name(counted, len(names), strata_names, labels, pos_label)
     zeros = np.zeros(len(counted.counts), dtype=np.int64)
+    absent = np.full(len(counted.counts), _ABSENT, dtype=np.int64)
     return _canonical(
         names,
-        groups,
-        group,
+        named.groups,
+        named.group,
         strata_names,
-        strata,
-        stratum,
-        coded["y_true"],
-        coded["y_pred"],
+        named.strata,
+        named.stratum,
+        named.y_true,
+        named.y_pred,
         absent if counted.score_bins is None else counted.score_bins.astype(np.int64),
         counted.counts,
         zeros if counted.score_sums is None else counted.score_sums,
@@ -605,6 +637,16 @@ def _binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int6
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Rows as arrays: the group of each (a code into ``cells.groups``), and numbers by name."""
+
+    cells: Cells
+    group: NDArray[np.uint32]
+    stratum: NDArray[np.uint32] | None
+    columns: dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
 class AuditTable:
     """Columns with roles: what every lens reads its data from."""
 
@@ -624,16 +666,21 @@ class AuditTable:
         y_score: Any = None,
         sensitive_features: Any = None,
         strata: Any = None,
+        extra: Sequence[str] = (),
     ) -> AuditTable:
-        """Assign roles to arrays, or to columns of ``data``."""
+        """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name."""
         if sensitive_features is None:
             raise ArgumentTypeError(
                 "sensitive_features is missing; accepted: an array of group labels, several of "
                 "them in a dict or frame, or with data= the name(s) of its column(s)"
             )
+        if data is None and extra:
+            raise ArgumentTypeError(
+                f"column {extra[0]!r} is named by the metric; names of columns go with data="
+            )
         if data is None:
             return cls._from_arrays(y_true, y_pred, y_score, sensitive_features, strata)
-        return cls._from_data(data, y_true, y_pred, y_score, sensitive_features, strata)
+        return cls._from_data(data, y_true, y_pred, y_score, sensitive_features, strata, extra)
 
     @classmethod
     def _from_arrays(
@@ -693,7 +740,14 @@ class AuditTable:
 
     @classmethod
     def _from_data(
-        cls, data: Any, y_true: Any, y_pred: Any, y_score: Any, features: Any, strata: Any
+        cls,
+        data: Any,
+        y_true: Any,
+        y_pred: Any,
+        y_score: Any,
+        features: Any,
+        strata: Any,
+        extra: Sequence[str],
     ) -> AuditTable:
         feature_names = names_of("sensitive_features", features)
         if not feature_names:
@@ -708,7 +762,7 @@ class AuditTable:
         roles = {name: value for name, value in labels.items() if value is not None}
         keys = {f"sensitive_features:{name}": name for name in feature_names}
         keys |= {f"strata:{name}": name for name in strata_names}
-        wanted = roles | keys
+        wanted = roles | keys | {f"extra:{name}": name for name in extra}
         source: ArraySource | FrameSource
         if isinstance(data, Cells):
             raise ArgumentTypeError("data is a Cells, tabulated already; see marginalize and +")
@@ -755,6 +809,55 @@ class AuditTable:
         strata = tuple(self._keys[key] for key in self.strata)
         return _cells_of(
             counted, names, strata, "y_true" in used, "y_pred" in used, edges, pos_label
+        )
+
+    def rows(
+        self,
+        *,
+        columns: Sequence[str],
+        extra: Sequence[str] = (),
+        binary: bool = True,
+        pos_label: Label = None,
+        n_threads: int | None = None,
+    ) -> Rows:
+        """Return the rows as arrays: groups and strata as codes, the columns as floats.
+
+        ``binary`` checks that labels are 0 and 1; without it y_true may be any number.
+        """
+        source = self.source.in_memory()
+        labels = [name for name in ("y_true", "y_pred") if name in columns and binary]
+        keys = [*self.sensitive_features, *self.strata, *labels]
+        limits = (
+            [MAX_GROUP_VALUES] * len(self.sensitive_features)
+            + [MAX_STRATUM_VALUES] * len(self.strata)
+            + [MAX_DECISION_VALUES] * len(labels)
+        )
+        try:
+            counted, cell = source.encode(keys, limits)
+        except TooManyValuesError as error:
+            raise self._too_many(keys[error.column], error) from None
+        strata_names = tuple(self._keys[key] for key in self.strata)
+        named = _name(counted, len(self.sensitive_features), strata_names, labels, pos_label)
+        cells = _cells_of(
+            Counts(counted.values[: len(keys) - len(labels)], counted.codes, counted.counts),
+            tuple(self._keys[key] for key in self.sensitive_features),
+            strata_names,
+            False,
+            False,
+            None,
+            None,
+        )
+        _, group = _relabel(named.groups, named.group)
+        _, stratum = _relabel(named.strata, named.stratum)
+        values = {name: getattr(named, name).astype(np.float64)[cell] for name in labels}
+        for name in (*columns, *extra):
+            if name not in values:
+                values[name] = source.numbers(name, name.removeprefix("extra:"))
+        return Rows(
+            cells,
+            group.astype(np.uint32)[cell],
+            stratum.astype(np.uint32)[cell] if self.strata else None,
+            {name.removeprefix("extra:"): value for name, value in values.items()},
         )
 
     def _too_many(self, key: str, error: TooManyValuesError) -> DataError:

@@ -111,6 +111,13 @@ fn hash_bytes(bytes: &[u8]) -> u64 {
     hash
 }
 
+/// The first slot for a key: the top bits of a product, which depend on all bits of the key.
+#[inline]
+fn place(key: u64, slots: usize) -> usize {
+    let mixed = (key ^ (key >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> (64 - slots.trailing_zeros())) as usize
+}
+
 /// Codes of keys in the order of their first row: open addressing on 64-bit keys.
 #[derive(Debug, Clone)]
 struct Dictionary {
@@ -128,7 +135,7 @@ impl Dictionary {
     #[inline]
     fn code(&mut self, key: u64, row: usize, same: impl Fn(usize, usize) -> bool) -> u32 {
         let mask = self.slots.len() - 1;
-        let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & mask;
+        let mut at = place(key, self.slots.len());
         loop {
             let (slot_key, code) = self.slots[at];
             if code == 0 {
@@ -150,7 +157,7 @@ impl Dictionary {
             let mask = self.slots.len() * 4 - 1;
             self.slots = vec![(0, 0); mask + 1];
             for (index, &(key, _)) in self.entries.iter().enumerate() {
-                let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & mask;
+                let mut at = place(key, self.slots.len());
                 while self.slots[at].1 != 0 {
                     at = (at + 1) & mask;
                 }
@@ -443,6 +450,55 @@ pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, con
     })
 }
 
+#[inline]
+fn encode_tile(
+    values: &mut Dictionary,
+    pairs: &mut Dictionary,
+    cells: &mut [u32],
+    from: usize,
+    key: impl Fn(usize) -> u64,
+    same: impl Fn(usize, usize) -> bool,
+) {
+    for (offset, cell) in cells.iter_mut().enumerate() {
+        let code = values.code(key(from + offset), from + offset, &same);
+        *cell = pairs.code(u64::from(*cell) << 32 | u64::from(code), 0, |_, _| true);
+    }
+}
+
+/// As [`tabulate`], and the cell of every row.
+///
+/// # Errors
+/// See [`tabulate`].
+pub fn encode(columns: &[Column], limits: &[usize], control: &Control) -> Result<(Tabulation, Vec<u32>)> {
+    let rows = columns.first().map_or(0, Column::len);
+    if let Some(other) = columns.iter().map(Column::len).find(|&length| length != rows) {
+        return Err(Error::argument("columns", format!("of {rows} and {other} rows"), "columns of one length"));
+    }
+    let mut partial = Partial::new(columns.len());
+    let mut cells = vec![0u32; rows];
+    for (block, cells) in cells.chunks_mut(TILE).enumerate() {
+        control.check()?;
+        for (c, column) in columns.iter().enumerate() {
+            let (values, pairs) = (&mut partial.values[c], &mut partial.pairs[c]);
+            with_key!(*column, |_, key| encode_tile(values, pairs, cells, block * TILE, key, |i, j| column.same(i, j)));
+            if values.entries.len() > limits[c] {
+                return Err(Error::TooManyValues { column: c, limit: limits[c] });
+            }
+        }
+        partial.counts.resize(partial.pairs.last().map_or(1, |pairs| pairs.entries.len()), 0);
+        for &cell in cells.iter() {
+            partial.counts[cell as usize] += 1;
+        }
+    }
+    let table = Tabulation {
+        codes: partial.codes(),
+        value_rows: partial.values.iter().map(|values| values.entries.iter().map(|entry| entry.1).collect()).collect(),
+        counts: partial.counts,
+        score_sums: Vec::new(),
+    };
+    Ok((table, cells))
+}
+
 /// What [`bin_scores`] gives for a score outside of the edges, or NaN.
 pub const NO_BIN: u32 = u32::MAX;
 
@@ -516,6 +572,12 @@ mod tests {
             let parallel = pool.install(|| tabulate(&columns, &[20, 20, 20], Some(&score), &control)).unwrap();
             assert_eq!(as_map(&columns, &parallel), expected);
         }
+        let (encoded, cells) = encode(&columns[..2], &[20, 20], &control).unwrap();
+        for row in [0, 97, 1_000, rows - 1] {
+            let code = encoded.codes[cells[row] as usize][0] as usize;
+            assert_eq!(group[encoded.value_rows[0][code]], group[row]);
+        }
+        assert_eq!(encoded.counts.iter().sum::<u64>(), rows as u64);
     }
 
     #[test]

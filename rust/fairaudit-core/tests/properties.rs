@@ -61,7 +61,7 @@ proptest! {
         let table = Table::new(table, 2, 4).unwrap();
         let test = Test::new(&table, &metric, &Conditioning::None, studentize).unwrap();
         prop_assume!(test.evaluations().iter().all(fairaudit_core::metrics::Evaluation::is_defined));
-        let Some(law) = exact(&test, Alternative::TwoSided) else { return Ok(()) };
+        let Some(law) = exact(&test, Alternative::TwoSided, &Control::default()).unwrap() else { return Ok(()) };
         let total: f64 = law.probabilities.iter().sum();
         prop_assert!((total - 1.0).abs() < 1e-9);
         prop_assert!(law.pvalue > 0.0 && law.pvalue <= 1.0);

@@ -26,6 +26,9 @@ pub(crate) struct Run<'py> {
     pub(crate) work: u64,
 }
 
+/// Work that is worth a thread.
+const THREAD_WORK: u64 = 100_000;
+
 /// Runs `compute` without the GIL.
 ///
 /// Small work runs on the calling thread. Larger work runs in a pool of its own, which is gone
@@ -36,7 +39,9 @@ pub(crate) fn run<T: Send>(run: Run<'_>, compute: impl FnOnce(&Control) -> Resul
     if n_threads == Some(0) {
         return Err(to_python(py, &Error::argument("n_threads", 0, "None or a whole number of at least 1")));
     }
-    let threads = n_threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let wanted = n_threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    // No more threads than there is work for: starting one costs some 20 microseconds.
+    let threads = wanted.min(usize::try_from(work / THREAD_WORK).unwrap_or(usize::MAX).max(2));
     let control = Control::default();
     let guarded = || catch_unwind(AssertUnwindSafe(|| compute(&control)));
     let (outcome, interruption) = if work < INLINE_WORK {

@@ -32,6 +32,22 @@ fn tabulate<'py>(
     Ok((rows, codes, PyArray1::from_vec(py, table.counts), PyArray1::from_vec(py, table.score_sums)))
 }
 
+type Encoding<'py> =
+    (Vec<Bound<'py, PyArray1<usize>>>, Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
+
+/// As `tabulate`, and the cell of every row.
+#[pyfunction]
+fn encode<'py>(py: Python<'py>, columns: Vec<ArrayColumn<'py>>, limits: Vec<usize>) -> PyResult<Encoding<'py>> {
+    let slices = columns.iter().map(ArrayColumn::as_column).collect::<PyResult<Vec<_>>>()?;
+    let work = 10 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
+    let (table, cells) =
+        run(Run { py, n_threads: Some(1), progress: None, work }, |control| cells::encode(&slices, &limits, control))?;
+    let rows = table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)).collect();
+    let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
+    let codes = numpy::PyArrayMethods::reshape(&codes, [table.counts.len(), limits.len()])?;
+    Ok((rows, codes, PyArray1::from_vec(py, table.counts), PyArray1::from_vec(py, cells)))
+}
+
 /// The bin of every score.
 #[pyfunction]
 fn bin_scores<'py>(
@@ -76,6 +92,7 @@ fn ragged(error: &csv::Error, expected: usize) -> Error {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SCORE_UNIT", cells::SCORE_UNIT)?;
     module.add_function(wrap_pyfunction!(tabulate, module)?)?;
+    module.add_function(wrap_pyfunction!(encode, module)?)?;
     module.add_function(wrap_pyfunction!(check_csv, module)?)?;
     module.add_function(wrap_pyfunction!(bin_scores, module)?)
 }

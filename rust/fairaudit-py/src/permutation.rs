@@ -2,7 +2,7 @@
 
 use fairaudit_core::Error;
 use fairaudit_core::permutation::{
-    Alternative, Conditioning, Kernel, RowMetric, RowTest, Studentize, Table, Test, count_extreme, exact, max_t,
+    Alternative, Conditioning, Kernel, RowTest, Studentize, Table, Test, center_of, count_extreme, exact, max_t,
     null_distribution,
 };
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -79,6 +79,11 @@ impl PyTest {
         self.test.evaluations().iter().map(|e| (e.value, e.variance, e.numerator, e.denominator)).collect()
     }
 
+    /// The metric of every group that its strata alone explain.
+    fn expected(&self) -> Vec<f64> {
+        self.test.expected().to_vec()
+    }
+
     /// The observed statistic.
     fn observed(&self) -> f64 {
         self.test.observed()
@@ -88,11 +93,19 @@ impl PyTest {
     /// large to be summed.
     fn exact<'py>(&self, py: Python<'py>, alternative: &str) -> PyResult<Option<ExactLaw<'py>>> {
         let alternative = self::alternative(py, alternative)?;
-        let law = run(Run { py, n_threads: Some(1), progress: None, work: 0 }, |_| Ok(exact(&self.test, alternative)))?;
+        // Enumeration takes a million steps at most; only that is worth a thread to wait on.
+        let run_exact = Run { py, n_threads: Some(1), progress: None, work: u64::MAX };
+        let law = run(run_exact, |control| exact(&self.test, alternative, control))?;
         Ok(law.map(|law| {
             let statistics = PyArray1::from_vec(py, law.statistics);
             (law.pvalue, law.undefined, statistics, PyArray1::from_vec(py, law.probabilities))
         }))
+    }
+
+    /// Whether the null distribution must be centred at its own mean.
+    #[getter]
+    fn needs_centring(&self) -> bool {
+        self.test.needs_centring()
     }
 
     /// The statistic of `n_resamples` permutations, in the order of the replicates.
@@ -141,21 +154,22 @@ struct PyRowTest {
 
 #[pymethods]
 impl PyRowTest {
-    /// Area under the ROC curve; rows in ascending order of the score.
+    /// Area under the ROC curve.
     #[staticmethod]
-    #[pyo3(signature = (positive, tied_with_next, group, n_groups, studentize, stratum=None))]
+    #[pyo3(signature = (score, positive, group, n_groups, studentize, stratum=None))]
     fn auc(
         py: Python<'_>,
+        score: PyReadonlyArray1<'_, f64>,
         positive: PyReadonlyArray1<'_, bool>,
-        tied_with_next: PyReadonlyArray1<'_, bool>,
         group: PyReadonlyArray1<'_, u32>,
         n_groups: usize,
         studentize: &str,
         stratum: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<Self> {
-        let metric =
-            RowMetric::Auc { positive: slice(&positive)?.to_vec(), tied_with_next: slice(&tied_with_next)?.to_vec() };
-        Self::make(py, metric, &group, n_groups, studentize, stratum.as_ref())
+        let studentize = self::studentize(py, studentize)?;
+        let (score, positive, group) = (slice(&score)?, slice(&positive)?, slice(&group)?);
+        let stratum = stratum.as_ref().map(slice).transpose()?;
+        Self::make(py, score.len(), || RowTest::auc(score, positive, group, n_groups, stratum, studentize))
     }
 
     /// sum a / sum d, both with the weights multiplied in; d = 1 when it is left out.
@@ -170,11 +184,11 @@ impl PyRowTest {
         studentize: &str,
         stratum: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<Self> {
-        let metric = RowMetric::Ratio {
-            numerator: slice(&numerator)?.to_vec(),
-            denominator: denominator.as_ref().map(|d| slice(d).map(<[f64]>::to_vec)).transpose()?,
-        };
-        Self::make(py, metric, &group, n_groups, studentize, stratum.as_ref())
+        let studentize = self::studentize(py, studentize)?;
+        let (numerator, group) = (slice(&numerator)?, slice(&group)?);
+        let denominator = denominator.as_ref().map(slice).transpose()?;
+        let stratum = stratum.as_ref().map(slice).transpose()?;
+        Self::make(py, numerator.len(), || RowTest::ratio(numerator, denominator, group, n_groups, stratum, studentize))
     }
 
     /// (value, variance, numerator, denominator) of every group.
@@ -185,6 +199,12 @@ impl PyRowTest {
     /// The observed statistic.
     fn observed(&self) -> f64 {
         self.test.observed()
+    }
+
+    /// Whether the null distribution must be centred at its own mean.
+    #[getter]
+    fn needs_centring(&self) -> bool {
+        self.test.needs_centring()
     }
 
     /// The statistic of `n_resamples` permutations, in the order of the replicates.
@@ -230,16 +250,11 @@ impl PyRowTest {
 impl PyRowTest {
     fn make(
         py: Python<'_>,
-        metric: RowMetric,
-        group: &PyReadonlyArray1<'_, u32>,
-        n_groups: usize,
-        studentize: &str,
-        stratum: Option<&PyReadonlyArray1<'_, u32>>,
+        rows: usize,
+        build: impl FnOnce() -> fairaudit_core::Result<RowTest> + Send,
     ) -> PyResult<Self> {
-        let studentize = self::studentize(py, studentize)?;
-        let stratum = stratum.map(|stratum| slice(stratum).map(<[u32]>::to_vec)).transpose()?;
-        let test = RowTest::new(metric, slice(group)?.to_vec(), n_groups, stratum, studentize)
-            .map_err(|error| to_python(py, &error))?;
+        let work = 100 * rows as u64;
+        let test = run(Run { py, n_threads: Some(1), progress: None, work }, |_| build())?;
         Ok(Self { test })
     }
 
@@ -255,15 +270,18 @@ enum Parts {
     Classes(Vec<u32>),
 }
 
-/// (at least as extreme, undefined) among null statistics.
+/// (at least as extreme, undefined) among null statistics, taken from their mean if `centred`.
 #[pyfunction(name = "count_extreme")]
 fn py_count_extreme(
     py: Python<'_>,
     null: PyReadonlyArray1<'_, f64>,
     observed: f64,
     alternative: &str,
+    centred: bool,
 ) -> PyResult<(u64, u64)> {
-    Ok(count_extreme(slice(&null)?, observed, self::alternative(py, alternative)?))
+    let null = slice(&null)?;
+    let center = if centred { center_of(null, observed) } else { 0.0 };
+    Ok(count_extreme(null, observed, self::alternative(py, alternative)?, center))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -135,7 +135,7 @@ pub fn max_t(
     series: u64,
     control: &Control,
 ) -> Result<Vec<f64>> {
-    let family = StepDown::new(pairs, &test.evaluations(), test.studentize);
+    let family = StepDown::new(pairs, &test.evaluations(), |i, j| test.expected_gap(i, j), test.studentize);
     let sampler = TableSampler::new(test);
     family.adjust(n_resamples, BLOCK, control, |replicates, counts| {
         let mut scratch = sampler.scratch();

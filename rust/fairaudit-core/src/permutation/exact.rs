@@ -1,16 +1,20 @@
 //! The `exact` engine: the whole permutation law is summed.
 
 use super::{Alternative, Studentize, Test};
+use crate::error::Result;
 use crate::metrics::{Evaluation, Metric};
+use crate::parallel::Control;
 use crate::rng::{Hypergeometric, ln_factorial};
 
 /// Widest law of one count that is summed.
 const MAX_SUPPORT: usize = 1 << 22;
 /// Most products in the convolution of the laws of several strata.
 const MAX_PRODUCTS: usize = 1 << 24;
-/// Most rows and most tables in an enumeration.
+/// Most rows, tables, steps and nested choices in an enumeration.
 const MAX_ROWS: u64 = 200;
 const MAX_TABLES: usize = 100_000;
+const MAX_STEPS: usize = 1_000_000;
+const MAX_DEPTH: usize = 200;
 
 /// A permutation law that was summed completely.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,13 +33,17 @@ pub struct Exact {
 ///
 /// With two groups and a proportion whose denominators no permutation can change, the law is
 /// that of one hypergeometric count, or a sum of one per stratum, and extreme is decided on
-/// integers. Otherwise all tables with the observed margins are enumerated when there are at
-/// most 100,000.
-pub fn exact(test: &Test, alternative: Alternative) -> Option<Exact> {
+/// integers (with several strata, whose means are no integers, within a relative 1e-10).
+/// Otherwise all tables with the observed margins are enumerated when there are at most
+/// 100,000 and finding them takes at most a million steps.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn exact(test: &Test, alternative: Alternative, control: &Control) -> Result<Option<Exact>> {
     if CountLaw::applies(test) {
-        return CountLaw::new(test).map(|law| law.into_exact(test, alternative));
+        return Ok(CountLaw::new(test).map(|law| law.into_exact(test, alternative)));
     }
-    enumerate(test, alternative)
+    enumerate(test, alternative, control)
 }
 
 /// The law of the numerator count of the first group when all denominators are fixed.
@@ -104,7 +112,8 @@ impl CountLaw {
             Evaluation { value, variance: value * (1.0 - value) / rows, numerator: hits, denominator: rows }
         };
         let [first, second] = self.denominators;
-        super::difference(&evaluation(x, first), &evaluation(self.total - x, second), test.studentize)
+        let groups = [evaluation(x, first), evaluation(self.total - x, second)];
+        super::difference(&groups[0], &groups[1], test.expected_gap(0, 1), test.studentize)
     }
 
     fn into_exact(self, test: &Test, alternative: Alternative) -> Exact {
@@ -116,7 +125,7 @@ impl CountLaw {
             let x = self.first + offset as u64;
             let statistic = self.statistic(test, x);
             // The scale is the same for all x unless the variance is not pooled.
-            let extreme = if test.studentize == Studentize::Unpooled {
+            let extreme = if test.studentize == Studentize::Unpooled || test.expected_gap(0, 1) != 0.0 {
                 alternative.is_extreme(statistic, observed)
             } else {
                 let gap = self.scaled_gap(x);
@@ -151,50 +160,56 @@ fn convolve(first: &[f64], second: &[f64]) -> Vec<f64> {
 /// Depth-first walk over all tables with the margins of the test.
 struct Enumeration<'a> {
     test: &'a Test,
+    control: &'a Control,
+    steps: usize,
     strata: Vec<(Vec<u64>, Vec<u64>)>,
     margin: Vec<f64>,
     leaves: Vec<(f64, f64)>,
 }
 
-fn enumerate(test: &Test, alternative: Alternative) -> Option<Exact> {
+fn enumerate(test: &Test, alternative: Alternative, control: &Control) -> Result<Option<Exact>> {
     let table = &test.table;
-    if table.counts.iter().sum::<u64>() > MAX_ROWS {
-        return None;
+    let depth = table.strata().count() * (table.n_groups - 1) * table.n_classes;
+    if table.counts.iter().sum::<u64>() > MAX_ROWS || depth > MAX_DEPTH || depth == 0 {
+        return Ok(None);
     }
-    let strata = table.strata().map(|stratum| (table.class_totals(stratum), table.group_sizes(stratum))).collect();
-    let mut walk =
-        Enumeration { test, strata, margin: vec![0.0; table.n_groups * table.n_classes], leaves: Vec::new() };
-    let left = walk.strata.first().map(|stratum| stratum.0.clone())?;
-    let need = walk.strata[0].1[0];
-    if !walk.visit(0, 0, 0, &left, need, 0.0) {
-        return None;
+    let strata: Vec<_> =
+        table.strata().map(|stratum| (table.class_totals(stratum), table.group_sizes(stratum))).collect();
+    let (left, need) = (strata[0].0.clone(), strata[0].1[0]);
+    let margin = vec![0.0; table.n_groups * table.n_classes];
+    let mut walk = Enumeration { test, control, strata, margin, leaves: Vec::new(), steps: 0 };
+    let complete = walk.visit(0, 0, 0, &left, need, 0.0);
+    control.check()?;
+    if !complete {
+        return Ok(None);
     }
     let total: f64 = walk.leaves.iter().map(|leaf| leaf.1).sum();
-    let observed = test.observed();
-    let (mut pvalue, mut undefined) = (0.0, 0.0);
-    for &(statistic, weight) in &walk.leaves {
-        if alternative.is_extreme(statistic, observed) {
-            pvalue += weight;
-        }
-        if statistic.is_nan() {
-            undefined += weight;
-        }
-    }
     let (statistics, weights): (Vec<f64>, Vec<f64>) = walk.leaves.into_iter().unzip();
-    Some(Exact {
-        pvalue: (pvalue / total).min(1.0),
-        undefined: undefined / total,
-        statistics,
-        probabilities: weights.into_iter().map(|weight| weight / total).collect(),
-    })
+    let probabilities: Vec<f64> = weights.into_iter().map(|weight| weight / total).collect();
+    let law = || statistics.iter().copied().zip(probabilities.iter().copied());
+    let center = if test.needs_centring() {
+        let finite = || law().filter(|(statistic, _)| statistic.is_finite());
+        finite().map(|(statistic, p)| statistic * p).sum::<f64>() / finite().map(|(_, p)| p).sum::<f64>()
+    } else {
+        0.0
+    };
+    let observed = test.observed() - center;
+    let extreme = law().filter(|(statistic, _)| alternative.is_extreme(statistic - center, observed));
+    let pvalue = extreme.map(|(_, p)| p).sum::<f64>().min(1.0);
+    let undefined = law().filter(|(statistic, _)| statistic.is_nan()).map(|(_, p)| p).sum();
+    Ok(Some(Exact { pvalue, undefined, statistics, probabilities }))
 }
 
 impl Enumeration<'_> {
     /// Chooses the count of `class` in `group` of `stratum`; `left` are the rows of each class
     /// that no earlier group took, `need` the rows that this group still needs. False when
-    /// there are too many tables.
+    /// there are too many tables or steps, or the call was cancelled.
     fn visit(&mut self, stratum: usize, group: usize, class: usize, left: &[u64], need: u64, ln_weight: f64) -> bool {
         let (n_groups, n_classes) = (self.test.table.n_groups, self.test.table.n_classes);
+        self.steps += 1;
+        if self.steps > MAX_STEPS || (self.steps.is_multiple_of(1024) && self.control.check().is_err()) {
+            return false;
+        }
         if group == n_groups - 1 {
             return self.close_stratum(stratum, left, ln_weight);
         }
@@ -255,7 +270,7 @@ mod tests {
         let table = Table::new(counts, 2, 4).unwrap();
         let metric = Formula::parse(formula).unwrap().to_metric();
         let test = Test::new(&table, &metric, conditioning, studentize).unwrap();
-        exact(&test, Alternative::TwoSided)
+        exact(&test, Alternative::TwoSided, &Control::default()).unwrap()
     }
 
     /// The two roads meet: summing one count, and enumerating tables.
@@ -266,8 +281,8 @@ mod tests {
         for studentize in [Studentize::None, Studentize::Unpooled, Studentize::Pooled] {
             for alternative in [Alternative::TwoSided, Alternative::Greater, Alternative::Less] {
                 let test = Test::new(&table, &metric, &Conditioning::Denominator, studentize).unwrap();
-                let one_count = exact(&test, alternative).unwrap();
-                let tables = enumerate(&test, alternative).unwrap();
+                let one_count = exact(&test, alternative, &Control::default()).unwrap().unwrap();
+                let tables = enumerate(&test, alternative, &Control::default()).unwrap().unwrap();
                 assert!((one_count.pvalue - tables.pvalue).abs() < 1e-12);
                 assert_eq!(one_count.statistics.len(), tables.statistics.len());
             }
@@ -290,8 +305,8 @@ mod tests {
         let metric = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
         let table = Table::new(counts, 2, 4).unwrap();
         let test = Test::new(&table, &metric, &Conditioning::Denominator, Studentize::Pooled).unwrap();
-        let one_count = exact(&test, Alternative::TwoSided).unwrap();
-        let tables = enumerate(&test, Alternative::TwoSided).unwrap();
+        let one_count = exact(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap();
+        let tables = enumerate(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap();
         assert!((one_count.pvalue - tables.pvalue).abs() < 1e-12);
         assert!(tables.statistics.len() > one_count.statistics.len());
     }
@@ -301,6 +316,19 @@ mod tests {
         let counts = vec![600, 100, 400, 900, 200, 300, 700, 500];
         assert!(law(counts.clone(), "tp/(tp+fn)", &Conditioning::None, Studentize::Pooled).is_none());
         assert!(law(counts, "tp/(tp+fn)", &Conditioning::Denominator, Studentize::Pooled).is_some());
+    }
+
+    /// Many classes and strata: no deep recursion, no endless search.
+    #[test]
+    fn enumeration_gives_up_early() {
+        let bins: Vec<u32> = (0..200).map(|class| class / 2).collect();
+        let score = bins.iter().map(|&bin| f64::from(bin) / 100.0).collect();
+        let label = (0..200).map(|class| f64::from(class % 2)).collect();
+        let metric = crate::metrics::Metric::Calibration(crate::metrics::Calibration::new(bins, score, label).unwrap());
+        let counts = (0..10 * 20 * 200).map(|i| u64::from(i % 200 == i / 200 % 200)).collect();
+        let table = Table::new(counts, 20, 200).unwrap();
+        let test = Test::new(&table, &metric, &Conditioning::None, Studentize::Unpooled).unwrap();
+        assert_eq!(exact(&test, Alternative::TwoSided, &Control::default()), Ok(None));
     }
 
     #[test]

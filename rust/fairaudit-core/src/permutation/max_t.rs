@@ -16,6 +16,8 @@ use crate::parallel::Control;
 /// An undefined statistic of a replicate counts as extreme.
 pub(super) struct StepDown<'a> {
     pairs: &'a [(usize, usize)],
+    /// The gap of each pair that its strata alone explain.
+    expected: Vec<f64>,
     studentize: Studentize,
     observed: Vec<f64>,
     /// Positions of the pairs, the smallest observed statistic first.
@@ -23,18 +25,25 @@ pub(super) struct StepDown<'a> {
 }
 
 impl<'a> StepDown<'a> {
-    pub(super) fn new(pairs: &'a [(usize, usize)], groups: &[Evaluation], studentize: Studentize) -> Self {
-        let observed: Vec<f64> = pairs.iter().map(|&pair| size(groups, pair, studentize)).collect();
+    pub(super) fn new(
+        pairs: &'a [(usize, usize)],
+        groups: &[Evaluation],
+        expected_gap: impl Fn(usize, usize) -> f64,
+        studentize: Studentize,
+    ) -> Self {
+        let expected: Vec<f64> = pairs.iter().map(|&(first, second)| expected_gap(first, second)).collect();
+        let observed: Vec<f64> =
+            pairs.iter().zip(&expected).map(|(&pair, &gap)| size(groups, pair, gap, studentize)).collect();
         let mut ascending: Vec<usize> = (0..pairs.len()).collect();
         ascending.sort_by(|&i, &j| observed[i].total_cmp(&observed[j]).then(j.cmp(&i)));
-        Self { pairs, studentize, observed, ascending }
+        Self { pairs, expected, studentize, observed, ascending }
     }
 
     /// Counts the pairs whose observed statistic one replicate reaches.
     pub(super) fn count(&self, groups: &[Evaluation], counts: &mut [u64]) {
         let mut largest = 0.0f64;
         for &pair in &self.ascending {
-            largest = largest.max(size(groups, self.pairs[pair], self.studentize));
+            largest = largest.max(size(groups, self.pairs[pair], self.expected[pair], self.studentize));
             counts[pair] += u64::from(Alternative::TwoSided.is_extreme(largest, self.observed[pair]));
         }
     }
@@ -78,7 +87,7 @@ impl<'a> StepDown<'a> {
 }
 
 /// |S| of a pair, infinite when it is undefined.
-fn size(groups: &[Evaluation], pair: (usize, usize), studentize: Studentize) -> f64 {
-    let size = difference(&groups[pair.0], &groups[pair.1], studentize).abs();
+fn size(groups: &[Evaluation], pair: (usize, usize), expected: f64, studentize: Studentize) -> f64 {
+    let size = difference(&groups[pair.0], &groups[pair.1], expected, studentize).abs();
     if size.is_nan() { f64::INFINITY } else { size }
 }

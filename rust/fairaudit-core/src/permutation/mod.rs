@@ -146,6 +146,21 @@ impl Table {
         Self { counts, ..*self }
     }
 
+    /// Mean of the margin over all permutations within strata.
+    fn mean_margin(&self) -> Vec<f64> {
+        let mut mean = vec![0.0; self.n_groups * self.n_classes];
+        for stratum in self.strata() {
+            let totals = self.class_totals(stratum);
+            let rows = totals.iter().sum::<u64>().max(1) as f64;
+            for (row, size) in mean.chunks_mut(self.n_classes).zip(self.group_sizes(stratum)) {
+                for (sum, &total) in row.iter_mut().zip(&totals) {
+                    *sum += size as f64 * (total as f64 / rows);
+                }
+            }
+        }
+        mean
+    }
+
     /// Class counts of every group, summed over strata.
     fn margin(&self) -> Vec<f64> {
         let mut margin = vec![0.0; self.n_groups * self.n_classes];
@@ -171,12 +186,13 @@ pub enum Conditioning {
 ///
 /// ```
 /// use fairaudit_core::metrics::Formula;
+/// use fairaudit_core::parallel::Control;
 /// use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, Table, Test, exact};
 /// // tp, fp, fn, tn of two groups
 /// let table = Table::new(vec![8, 0, 2, 0, 3, 0, 7, 0], 2, 4).unwrap();
 /// let metric = Formula::parse("tp / (tp + fn)").unwrap().to_metric();
 /// let test = Test::new(&table, &metric, &Conditioning::Denominator, Studentize::Pooled).unwrap();
-/// let law = exact(&test, Alternative::TwoSided).unwrap();
+/// let law = exact(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap();
 /// assert!((law.pvalue - 0.069_779).abs() < 1e-6); // Fisher's test of 8/10 against 3/10
 /// ```
 #[derive(Debug, Clone)]
@@ -184,6 +200,10 @@ pub struct Test {
     table: Table,
     metric: Metric,
     studentize: Studentize,
+    /// The metric of each group at the mean of its counts over all permutations. With one
+    /// stratum it is the same for all groups; strata of different composition make it differ,
+    /// and what differs by them alone is no evidence.
+    expected: Vec<f64>,
 }
 
 impl Test {
@@ -232,12 +252,29 @@ impl Test {
         };
         let split = parts.map_or_else(|| table.clone(), |parts| table.split(&parts));
         let table = split.merge(&new_class, merged.n_classes()).keep_strata(&matters);
-        Ok(Self { table, metric: merged, studentize })
+        let mean_counts = table.mean_margin();
+        let expected = mean_counts
+            .chunks(table.n_classes)
+            .map(|counts| merged.evaluate(counts).value)
+            .map(|value| if value.is_nan() { 0.0 } else { value })
+            .collect();
+        Ok(Self { table, metric: merged, studentize, expected })
     }
 
     /// The metric in every group of the observed table.
     pub fn evaluations(&self) -> Vec<Evaluation> {
         self.evaluate(&self.table.margin())
+    }
+
+    /// The metric of each group that its strata alone explain.
+    pub fn expected(&self) -> &[f64] {
+        &self.expected
+    }
+
+    /// Whether the null distribution of a difference must be centred at its own mean: a
+    /// nonlinear metric over several strata is only nearly centred by [`Test::expected`].
+    pub fn needs_centring(&self) -> bool {
+        self.table.n_groups == 2 && self.table.strata().count() > 1 && !self.metric.is_proportion()
     }
 
     /// The observed statistic: the difference of two groups, or the omnibus of more.
@@ -263,20 +300,26 @@ impl Test {
     #[inline]
     fn statistic(&self, evaluations: &[Evaluation]) -> f64 {
         match evaluations {
-            [first, second] => difference(first, second, self.studentize),
-            groups => omnibus(groups, self.studentize),
+            [first, second] => difference(first, second, self.expected_gap(0, 1), self.studentize),
+            groups => omnibus(groups, &self.expected, self.studentize),
         }
+    }
+
+    #[inline]
+    fn expected_gap(&self, first: usize, second: usize) -> f64 {
+        let gap = self.expected[first] - self.expected[second];
+        // Equal but for rounding: one stratum.
+        if gap.abs() <= 1e-12 { 0.0 } else { gap }
     }
 }
 
-/// S = (`theta_1` - `theta_2`) / sqrt(v), NaN when a metric is undefined.
+/// S = (`theta_1` - `theta_2` - `expected`) / sqrt(v), NaN when a metric is undefined.
 ///
-/// Equal metrics give 0 whatever the variance; different metrics without variance give an
-/// infinite statistic.
+/// No gap gives 0 whatever the variance; a gap without variance gives an infinite statistic.
 #[inline]
-fn difference(first: &Evaluation, second: &Evaluation, studentize: Studentize) -> f64 {
-    let gap = first.value - second.value;
-    if gap.abs() <= 1e-14 * (first.value.abs() + second.value.abs()) {
+fn difference(first: &Evaluation, second: &Evaluation, expected: f64, studentize: Studentize) -> f64 {
+    let gap = first.value - second.value - expected;
+    if gap.abs() <= 1e-14 * (first.value.abs() + second.value.abs() + expected.abs()) {
         return 0.0;
     }
     let variance = match studentize {
@@ -290,16 +333,20 @@ fn difference(first: &Evaluation, second: &Evaluation, studentize: Studentize) -
     gap / variance.sqrt()
 }
 
-/// W = `sum_g` (`theta_g` - mean)^2 / `v_g` with the mean weighted by 1 / `v_g`; for proportions with
-/// the pooled variance this is Pearson's chi-square. Unstudentized: max - min.
-fn omnibus(groups: &[Evaluation], studentize: Studentize) -> f64 {
+/// W = `sum_g` (`theta_g` - mean)^2 / `v_g` with the mean weighted by 1 / `v_g`, of the metrics less
+/// what is expected of them; for proportions with the pooled variance this is Pearson's
+/// chi-square. Unstudentized: max - min.
+fn omnibus(groups: &[Evaluation], expected: &[f64], studentize: Studentize) -> f64 {
     if !groups.iter().all(Evaluation::is_defined) {
         return f64::NAN;
     }
+    // Relative to the first one, so that equal expectations change nothing at all.
+    let excess = |g: usize| groups[g].value - (expected[g] - expected[0]);
+    let all = 0..groups.len();
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-    for group in groups {
-        low = low.min(group.value);
-        high = high.max(group.value);
+    for g in all.clone() {
+        low = low.min(excess(g));
+        high = high.max(excess(g));
     }
     if high - low <= 1e-14 * (high.abs() + low.abs()) {
         return 0.0;
@@ -309,32 +356,41 @@ fn omnibus(groups: &[Evaluation], studentize: Studentize) -> f64 {
         Studentize::Pooled => {
             let rows: f64 = groups.iter().map(|group| group.denominator).sum();
             let p = groups.iter().map(|group| group.numerator).sum::<f64>() / rows;
-            groups.iter().map(|group| group.denominator * (group.value - p).powi(2)).sum::<f64>() / (p * (1.0 - p))
+            let mean = all.clone().map(|g| groups[g].denominator * excess(g)).sum::<f64>() / rows;
+            all.map(|g| groups[g].denominator * (excess(g) - mean).powi(2)).sum::<f64>() / (p * (1.0 - p))
         }
         Studentize::Unpooled => {
             // A group without variance pins the mean: the limit of a variance that goes to 0.
-            let mut certain = groups.iter().filter(|group| group.variance == 0.0).map(|group| group.value);
-            if let Some(mean) = certain.next() {
-                if certain.any(|value| value != mean) {
+            let mut certain = all.clone().filter(|&g| groups[g].variance == 0.0);
+            if let Some(mean) = certain.next().map(excess) {
+                if certain.any(|g| excess(g) != mean) {
                     return f64::INFINITY;
                 }
-                let uncertain = groups.iter().filter(|group| group.variance > 0.0);
-                return uncertain.map(|group| (group.value - mean).powi(2) / group.variance).sum();
+                let uncertain = all.filter(|&g| groups[g].variance > 0.0);
+                return uncertain.map(|g| (excess(g) - mean).powi(2) / groups[g].variance).sum();
             }
             let weights: f64 = groups.iter().map(|group| 1.0 / group.variance).sum();
-            let mean = groups.iter().map(|group| group.value / group.variance).sum::<f64>() / weights;
-            groups.iter().map(|group| (group.value - mean).powi(2) / group.variance).sum()
+            let mean = all.clone().map(|g| excess(g) / groups[g].variance).sum::<f64>() / weights;
+            all.map(|g| (excess(g) - mean).powi(2) / groups[g].variance).sum()
         }
     }
 }
 
-/// How many of the null statistics are at least as extreme as the observed one, and how many
-/// of these are undefined.
-pub fn count_extreme(null: &[f64], observed: f64, alternative: Alternative) -> (u64, u64) {
+/// Where a null distribution is centred: its mean with the observed statistic, which no
+/// permutation of the data changes, so that the test stays valid. 0 when nothing is finite.
+pub fn center_of(null: &[f64], observed: f64) -> f64 {
+    let finite = || null.iter().copied().chain([observed]).filter(|statistic| statistic.is_finite());
+    let n = finite().count();
+    if n == 0 { 0.0 } else { finite().sum::<f64>() / n as f64 }
+}
+
+/// How many of the null statistics, less `center`, are at least as extreme as the observed one,
+/// and how many of these are undefined.
+pub fn count_extreme(null: &[f64], observed: f64, alternative: Alternative, center: f64) -> (u64, u64) {
     let mut extreme = 0;
     let mut undefined = 0;
     for &statistic in null {
-        extreme += u64::from(alternative.is_extreme(statistic, observed));
+        extreme += u64::from(alternative.is_extreme(statistic - center, observed - center));
         undefined += u64::from(statistic.is_nan());
     }
     (extreme, undefined)
@@ -344,6 +400,7 @@ pub fn count_extreme(null: &[f64], observed: f64, alternative: Alternative) -> (
 mod tests {
     use super::*;
     use crate::metrics::Formula;
+    use crate::parallel::Control;
 
     fn metric(text: &str) -> Metric {
         Formula::parse(text).unwrap().to_metric()
@@ -376,9 +433,9 @@ mod tests {
     fn a_group_without_variance_pins_the_mean_of_the_omnibus() {
         let group = |value, variance| Evaluation { value, variance, numerator: f64::NAN, denominator: f64::NAN };
         let groups = [group(1.0, 0.0), group(0.9, 0.01), group(0.8, 0.01)];
-        assert!((omnibus(&groups, Studentize::Unpooled) - 5.0).abs() < 1e-12);
+        assert!((omnibus(&groups, &[0.0; 3], Studentize::Unpooled) - 5.0).abs() < 1e-12);
         let groups = [group(1.0, 0.0), group(0.9, 0.0), group(0.8, 0.01)];
-        assert_eq!(omnibus(&groups, Studentize::Unpooled), f64::INFINITY);
+        assert_eq!(omnibus(&groups, &[0.0; 3], Studentize::Unpooled), f64::INFINITY);
     }
 
     #[test]
@@ -409,6 +466,22 @@ mod tests {
         let test = Test::new(&table, &metric("tp/(tp+fn)"), &Conditioning::Denominator, Studentize::Pooled).unwrap();
         assert_eq!(test.table.strata().count(), 1);
         assert_eq!(test.table.counts.iter().sum::<u64>(), 3 + 5 + 7 + 9);
+    }
+
+    /// One group lies 20 points lower in both strata, but is more often in the better one.
+    #[test]
+    fn what_strata_explain_is_no_evidence_and_hides_none() {
+        let counts = vec![70, 30, 9, 1, 3, 7, 50, 50];
+        let share = Metric::Fraction { numerator: vec![1.0, 0.0], denominator: vec![1.0, 1.0] };
+        let test =
+            Test::new(&Table::new(counts, 2, 2).unwrap(), &share, &Conditioning::None, Studentize::Pooled).unwrap();
+        let groups = test.evaluations();
+        assert!(groups[0].value > groups[1].value && test.observed() < -1.0);
+        assert!(exact(&test, Alternative::Less, &Control::default()).unwrap().unwrap().pvalue < 0.1);
+        // The statistic is centred: its mean over the law is 0.
+        let law = exact(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap();
+        let mean: f64 = law.statistics.iter().zip(&law.probabilities).map(|(s, p)| s * p).sum();
+        assert!(mean.abs() < 1e-9, "{mean}");
     }
 
     #[test]

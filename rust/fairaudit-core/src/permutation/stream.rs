@@ -140,9 +140,58 @@ impl RowTest {
         Ok(Self { metric, center, noise, group, stratum, sizes, studentize })
     }
 
+    /// A test of the AUC: `score` and `positive` of each row, in any order.
+    ///
+    /// # Errors
+    /// As [`RowTest::new`].
+    pub fn auc(
+        score: &[f64],
+        positive: &[bool],
+        group: &[u32],
+        n_groups: usize,
+        stratum: Option<&[u32]>,
+        studentize: Studentize,
+    ) -> Result<Self> {
+        check_lengths(score.len(), [positive.len(), group.len(), stratum.map_or(score.len(), <[u32]>::len)])?;
+        let order = order(score, |row| u64::from(positive[row]), group, stratum);
+        let at = |i: usize| order[i] as usize;
+        let metric = RowMetric::Auc {
+            positive: (0..order.len()).map(|i| positive[at(i)]).collect(),
+            tied_with_next: (0..order.len()).map(|i| i + 1 < order.len() && score[at(i)] == score[at(i + 1)]).collect(),
+        };
+        let pick = |codes: &[u32]| order.iter().map(|&row| codes[row as usize]).collect();
+        Self::new(metric, pick(group), n_groups, stratum.map(pick), studentize)
+    }
+
+    /// A test of sum a / sum d, of rows in any order; d is 1 when it is left out.
+    ///
+    /// # Errors
+    /// As [`RowTest::new`].
+    pub fn ratio(
+        numerator: &[f64],
+        denominator: Option<&[f64]>,
+        group: &[u32],
+        n_groups: usize,
+        stratum: Option<&[u32]>,
+        studentize: Studentize,
+    ) -> Result<Self> {
+        let rows = numerator.len();
+        check_lengths(rows, [denominator.map_or(rows, <[f64]>::len), group.len(), stratum.map_or(rows, <[u32]>::len)])?;
+        let order = order(numerator, |row| denominator.map_or(0, |d| ordered_bits(d[row])), group, stratum);
+        let pick = |values: &[f64]| order.iter().map(|&row| values[row as usize]).collect();
+        let pick_codes = |codes: &[u32]| order.iter().map(|&row| codes[row as usize]).collect();
+        let metric = RowMetric::Ratio { numerator: pick(numerator), denominator: denominator.map(pick) };
+        Self::new(metric, pick_codes(group), n_groups, stratum.map(pick_codes), studentize)
+    }
+
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.group.len()
+    }
+
+    /// Whether the null distribution of a difference must be centred at its own mean.
+    pub fn needs_centring(&self) -> bool {
+        self.n_groups() == 2 && self.sizes.len() > 1
     }
 
     fn n_groups(&self) -> usize {
@@ -178,8 +227,8 @@ impl RowTest {
 
     fn statistic(&self, groups: &[Evaluation]) -> f64 {
         match groups {
-            [first, second] => difference(first, second, self.studentize),
-            groups => omnibus(groups, self.studentize),
+            [first, second] => difference(first, second, 0.0, self.studentize),
+            groups => omnibus(groups, &vec![0.0; groups.len()], self.studentize),
         }
     }
 
@@ -238,7 +287,7 @@ impl RowTest {
         kernel: Kernel,
         control: &Control,
     ) -> Result<Vec<f64>> {
-        let family = StepDown::new(pairs, &self.centred_evaluations(), self.studentize);
+        let family = StepDown::new(pairs, &self.centred_evaluations(), |_, _| 0.0, self.studentize);
         family.adjust(n_resamples, LANES as u64, control, |replicates, counts| {
             let sums = self.replicate_sums(seed, series, replicates.start, kernel, control)?;
             for lane in 0..(replicates.end - replicates.start) as usize {
@@ -273,6 +322,31 @@ impl RowTest {
         }
         Ok(state.sums)
     }
+}
+
+fn check_lengths(rows: usize, others: [usize; 3]) -> Result<()> {
+    match others.into_iter().find(|&length| length != rows) {
+        Some(other) => Err(Error::argument("rows", format!("{rows} and {other}"), "columns of one length")),
+        None => Ok(()),
+    }
+}
+
+/// Bits that are in the order of the values.
+fn ordered_bits(value: f64) -> u64 {
+    let bits = (value + 0.0).to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+/// Rows in ascending order of everything that a test looks at, so that the result does not
+/// depend on the order in which they arrive.
+fn order(first: &[f64], second: impl Fn(usize) -> u64, group: &[u32], stratum: Option<&[u32]>) -> Vec<u32> {
+    let mut keyed: Vec<(u64, u32)> = first.iter().zip(0..).map(|(&value, row)| (ordered_bits(value), row)).collect();
+    let rest = |row: u32| {
+        let row = row as usize;
+        (second(row), stratum.map_or(0, |stratum| stratum[row]), group[row])
+    };
+    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(&rest(b.1))));
+    keyed.into_iter().map(|(_, row)| row).collect()
 }
 
 /// AUC = sum x / (n+ n-); v = var(x / n-) / n+ + var(y / n+) / n-, both with ddof 1 (`DeLong`).

@@ -1,0 +1,261 @@
+"""The permutation lens on ranks and row values: the stream engine."""
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fairaudit_rs as fa
+from fairaudit_rs import errors
+
+from .reference import row_oracles
+from .reference import rows as reference
+
+
+def make(seed=0, n=300, groups="ab", levels=None):
+    rng = np.random.default_rng(seed)
+    y_true = (rng.random(n) < 0.4).astype(int)
+    score = np.clip(0.3 * y_true + 0.7 * rng.random(n), 0, 1)
+    if levels:
+        score = np.round(score * levels) / levels
+    return y_true, score, rng.choice(list(groups), n)
+
+
+def test_of(y_true, score, group, metric, **options):
+    return fa.permutation_test(
+        y_true, y_score=score, sensitive_features=group, metric=metric, **{"rng": 1, **options}
+    )
+
+
+test_of.__test__ = False
+
+
+class TestArguments:
+    def test_cells_hold_no_rows(self):
+        y_true, score, group = make()
+        cells = fa.tabulate(y_true=y_true, y_score=score, sensitive_features=group)
+        with pytest.raises(errors.ArgumentTypeError, match="auc needs the rows themselves"):
+            fa.permutation_test(data=cells, metric="auc")
+
+    @pytest.mark.parametrize(("keep", "few"), [(0, "0 rows"), (1, "1 row")])
+    def test_too_few_positives(self, keep, few):
+        y_true, score, group = make()
+        positives = np.flatnonzero((group == "b") & (y_true == 1))
+        y_true[positives[keep:]] = 0
+        with pytest.raises(errors.NotMeasurableError, match=f"'b' has {few} with a positive label"):
+            test_of(y_true, score, group, "auc")
+
+    def test_scores_that_are_missing(self):
+        y_true, score, group = make()
+        score[3] = np.nan
+        with pytest.raises(errors.DataError, match=r"y_score is nan in row 3 .* in 1 of"):
+            test_of(y_true, score, group, "auc")
+
+    def test_log_loss_needs_probabilities(self):
+        y_true, score, group = make()
+        with pytest.raises(errors.ArgumentError, match="log_loss needs scores from 0 to 1"):
+            test_of(y_true, 2 * score + 1, group, "log_loss")
+
+    def test_row_values_that_do_not_fit(self):
+        y_true, score, group = make()
+        short = fa.metrics.ratio_metric("short", lambda rows: np.ones(3))
+        with pytest.raises(errors.ArgumentError, match="numerator of short gives an array"):
+            test_of(y_true, score, group, short)
+        with pytest.raises(errors.ArgumentTypeError, match="go with data="):
+            test_of(y_true, score, group, fa.metrics.ratio_metric("cost", "cost"))
+
+    def test_an_instruction_set_that_is_not_there(self, monkeypatch):
+        monkeypatch.setenv("FAIRAUDIT_SIMD", "avx1024")
+        with pytest.raises(errors.ArgumentError, match="FAIRAUDIT_SIMD is avx1024; accepted: base"):
+            test_of(*make(), "auc")
+
+
+class TestReference:
+    @pytest.mark.parametrize("levels", [None, 10])
+    def test_auc_and_delong(self, levels):
+        y_true, score, group = make(levels=levels)
+        result = test_of(y_true, score, group, "auc", n_resamples=20)
+        assert result.engine == "stream"
+        for value in result.values:
+            rows = group == value.group
+            assert value.value == pytest.approx(reference.auc(y_true[rows], score[rows]), rel=1e-12)
+            assert value.standard_error**2 == pytest.approx(
+                reference.delong_variance(y_true[rows], score[rows]), rel=1e-10
+            )
+
+    @pytest.mark.parametrize("name", sorted(reference.ROW_METRICS))
+    def test_row_metrics(self, name):
+        y_true, score, group = make()
+        score = np.clip(score, 0.01, 0.99)
+        result = test_of(y_true, score, group, name, n_resamples=20)
+        for value in result.values:
+            rows = group == value.group
+            a, d = reference.ROW_METRICS[name](y_true[rows], score[rows])
+            assert value.value == pytest.approx(reference.ratio(a, d), rel=1e-10)
+            assert value.standard_error**2 == pytest.approx(
+                reference.ratio_variance(a, d), rel=1e-10
+            )
+
+    @pytest.mark.parametrize("name", ["auc", "brier_score"])
+    def test_the_law_is_that_of_shuffled_rows(self, name):
+        y_true, score, group = make(2, n=160)
+        if name == "auc":
+            columns, estimate = (y_true, score), reference.auc_estimate
+        else:
+            columns, estimate = reference.ROW_METRICS[name](y_true, score), reference.ratio_estimate
+            if columns[1] is None or np.ndim(columns[1]) == 0:
+                columns = (columns[0], np.ones(len(group)))
+        slow = reference.row_permutation_pvalue(
+            columns, group, estimate, n_resamples=800, rng=np.random.default_rng(1)
+        )
+        fast = test_of(y_true, score, group, name, strata=None, n_resamples=20_000)
+        assert fast.statistic == pytest.approx(slow["statistic"], rel=1e-9)
+        band = 4.9 * math.sqrt(0.25 / 800)
+        assert abs(fast.pvalue - slow["pvalue"]) < band
+        for share in (0.1, 0.5, 0.9):
+            at = np.quantile(slow["null"], share)
+            assert abs(np.mean(fast.null_distribution <= at) - share) < band
+
+    def test_stream_and_cells_agree_in_law(self):
+        """The mean of a 0/1 value is a rate: chi-square of the two null distributions."""
+        rng = np.random.default_rng(3)
+        y_pred, group = rng.integers(0, 2, 90), rng.choice(["a", "b"], 90)
+        share = fa.metrics.ratio_metric("share", "y_score", columns=("y_score",))
+        options = {"sensitive_features": group, "studentize": "unpooled", "rng": 1}
+        n = 60_000
+        stream = fa.permutation_test(y_score=y_pred, metric=share, n_resamples=n, **options)
+        cells = fa.permutation_test(
+            y_pred=y_pred,
+            metric="selection_rate",
+            engine="cells",
+            strata=None,
+            n_resamples=n,
+            **options,
+        )
+        assert stream.statistic == pytest.approx(cells.statistic, rel=1e-10)
+        values, counts = np.unique(
+            np.round(np.concatenate([stream.null_distribution, cells.null_distribution]), 6),
+            return_counts=True,
+        )
+        values = values[counts >= 20]
+        found = [
+            np.array([np.sum(np.abs(null - value) < 2e-6) for value in values])
+            for null in (stream.null_distribution, cells.null_distribution)
+        ]
+        statistic = np.sum((found[0] - found[1]) ** 2 / (found[0] + found[1]))
+        from scipy.stats import chi2
+
+        assert statistic < chi2.isf(1e-6, len(values) - 1)
+
+
+class TestProperties:
+    @pytest.mark.parametrize("metric", ["auc", "log_loss", "mean_residual"])
+    @pytest.mark.parametrize("groups", ["ab", "abc"])
+    def test_bits(self, metric, groups, tmp_path):
+        y_true, score, group = make(4, n=4_000, groups=groups, levels=100)
+        score = np.clip(score, 0.01, 0.99)
+        first = test_of(y_true, score, group, metric, n_resamples=99)
+        order = np.random.default_rng(0).permutation(len(group))
+        frame = pl.DataFrame({"y": y_true, "s": score, "group": group})
+        for i, part in enumerate(frame.iter_slices(999)):
+            part.write_parquet(tmp_path / f"{9 - i}.parquet")
+        names = {"y_true": "y", "y_score": "s", "sensitive_features": "group", "rng": 1}
+        others = [
+            test_of(y_true, score, group, metric, n_resamples=99, n_threads=n) for n in (1, 2, 7)
+        ]
+        others.append(test_of(y_true[order], score[order], group[order], metric, n_resamples=99))
+        others += [
+            fa.permutation_test(data=data, metric=metric, n_resamples=99, **names)
+            for data in (frame, frame.lazy(), str(tmp_path / "*.parquet"))
+        ]
+        for other in others:
+            assert np.array_equal(other.null_distribution, first.null_distribution)
+            assert other.to_dict() == first.to_dict()
+
+    def test_bits_of_every_instruction_set(self):
+        code = (
+            "import numpy as np, hashlib, fairaudit_rs as fa\n"
+            "from tests.test_rows import make, test_of\n"
+            "for metric in ('auc', 'mae'):\n"
+            "    null = test_of(*make(5, n=3000), metric, n_resamples=200).null_distribution\n"
+            "    print(hashlib.sha256(null.tobytes()).hexdigest())\n"
+        )
+        seen = set()
+        for name in ("baseline", "avx2", "avx512"):
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+                env={**os.environ, "FAIRAUDIT_SIMD": name},
+            )
+            if done.returncode and "accepted:" in done.stderr:
+                continue  # this processor has no such instructions
+            assert done.returncode == 0, done.stderr
+            seen.add(done.stdout)
+        assert len(seen) == 1
+
+    def test_strata_labels_and_reference_groups(self):
+        y_true, score, group = make(6, n=900, groups="abc")
+        result = test_of(
+            y_true,
+            score,
+            group,
+            "auc",
+            strata=np.arange(900) % 3,
+            reference="b",
+            adjust="max-t",
+            n_resamples=199,
+        )
+        assert result.exchanged == "rows of the same label with equal stratum"
+        assert [pair.second for pair in result.comparisons] == ["b", "b"]
+        assert all(pair.adjusted_pvalue >= pair.pvalue for pair in result.comparisons)
+
+    def test_columns_of_the_data(self):
+        frame = pl.DataFrame(
+            {"g": ["a", "b"] * 200, "cost": np.arange(400.0), "cases": [1, 2] * 200}
+        )
+        cost = fa.metrics.ratio_metric("cost_per_case", "cost", "cases")
+        result = fa.permutation_test(data=frame, sensitive_features="g", metric=cost, rng=1)
+        assert result.values[0].value == frame.filter(pl.col("g") == "a")["cost"].mean()
+        assert result.values[1].value == frame.filter(pl.col("g") == "b")["cost"].mean() / 2
+
+
+@pytest.mark.calibration
+class TestCalibration:
+    def rejected(self, audits, metric, n_audits, **options):
+        rng = np.random.default_rng(1)
+        p = [
+            test_of(*audits(rng), metric, n_resamples=399, **options).pvalue
+            for _ in range(n_audits)
+        ]
+        return np.mean(np.array(p) <= 0.05)
+
+    def test_auc_with_very_different_base_rates(self):
+        """Base rates .5 (1,500 rows) and .06 (300 rows), one AUC."""
+
+        def audits(rng):
+            y_true, score, group = row_oracles.auc_equal(rng)
+            return y_true, score, group
+
+        from scipy.stats import binom
+
+        assert self.rejected(audits, "auc", 1_000) <= binom(1_000, 0.05).isf(1e-6) / 1_000
+        assert self.rejected(audits, "auc", 400, strata=None, studentize=False) > 0.2
+
+    def test_means_with_very_different_spread(self):
+        def audits(rng):
+            value, group = row_oracles.equal_means(rng)
+            return None, value, group
+
+        from scipy.stats import binom
+
+        low, high = (binom(1_500, 0.05).ppf(1e-6) / 1_500, binom(1_500, 0.05).isf(1e-6) / 1_500)
+        assert low <= self.rejected(audits, "mean_prediction", 1_500) <= high
+        unstudentized = self.rejected(audits, "mean_prediction", 400, studentize=False)
+        assert unstudentized == pytest.approx(0.56, abs=0.12)
