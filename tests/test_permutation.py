@@ -628,6 +628,25 @@ class TestProperties:
         assert "<script>" not in result._repr_html_()
         assert "&lt;script&gt;" in result._repr_html_()
 
+    def test_names_of_intersections_stay_apart(self):
+        y_true, y_pred, _ = random_rows(28, n=40)
+        first = ["x & y", "x"] * 20
+        second = ["z", "y & z"] * 20
+        result = fa.permutation_test(
+            y_true, y_pred, sensitive_features={"p": first, "q": second}, metric="accuracy"
+        )
+        assert result.to_dict()["group_sizes"] == {'["x", "y & z"]': 20, '["x & y", "z"]': 20}
+
+    def test_metrics_travel(self):
+        import pickle
+
+        for metric in (
+            *map(fa.metrics.get, fa.metrics.names()),
+            fa.metrics.count_metric("own", "fn / (fn + tp)"),
+        ):
+            _ = metric.is_proportion
+            assert pickle.loads(pickle.dumps(metric)) == metric
+
     def test_a_result_is_frozen(self):
         result = compare((8, 0, 2, 0), (3, 0, 7, 0))
         with pytest.raises(AttributeError):

@@ -120,7 +120,16 @@ class Problem(ABC):
         del native, alternative
 
     def test(self, positions: Sequence[int], plan: Plan, series: int) -> Outcome:
-        """Test the groups at the given positions."""
+        """Test the groups at the given positions.
+
+        Only the test of all groups keeps its null distribution: there can be many pairs.
+        """
+        outcome = self._test(positions, plan, series)
+        if len(positions) == len(self.keys):
+            return outcome
+        return replace(outcome, null=outcome.null[:0], probabilities=None)
+
+    def _test(self, positions: Sequence[int], plan: Plan, series: int) -> Outcome:
         native = self.native(positions)
         statistic = native.observed()
         alternative = plan.alternative if len(positions) == 2 else "two-sided"

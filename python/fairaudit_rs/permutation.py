@@ -352,7 +352,6 @@ def permutation_test(
     ticker.total = n_resamples * (len(pairs) + (len(keys) > 2) + joint)
     plan = Plan(engine, alternative, n_resamples, seed, n_threads, level, ticker)
 
-    # Only a test of two groups shows its null distribution.
     tests = [problem.test(pair, plan, 1 + i) for i, pair in enumerate(pairs)]
     raw = [test.pvalue for test in tests]
     if len(keys) == 2:
