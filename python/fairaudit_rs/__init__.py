@@ -10,9 +10,10 @@
 
 from . import datasets, errors, metrics
 from ._native import __version__
+from .cells import Cells
 from .multiplicity import adjust_pvalues
 from .permutation import PermutationResult, permutation_test
-from .tables import Cells, tabulate
+from .tables import tabulate
 
 __all__ = [
     "permutation_test",

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
+from .cells import Cells, GroupKey
 from .errors import ArgumentError, NotMeasurableError
 from .metrics import Metric
 from .results import group_name
-from .tables import Cells, GroupKey, Rows
+from .tables import Rows
 
 #: A first series of replicates, of all groups together, that no pair uses.
 OMNIBUS_SERIES = 0

@@ -22,11 +22,12 @@ from ._comparisons import (
     RowProblem,
     label,
 )
+from .cells import Cells, GroupKey, Label, matches
 from .errors import ArgumentError, ArgumentTypeError, DataError
 from .metrics import Metric
 from .multiplicity import adjust_pvalues
 from .results import Result, group_name, number, p_text
-from .tables import AuditTable, Cells, GroupKey, Label, Rows, matches
+from .tables import AuditTable, Rows
 
 __all__ = ["Comparison", "GroupValue", "PermutationResult", "permutation_test"]
 

@@ -1,17 +1,14 @@
-"""Tables: columns with roles, and rows collapsed to cells.
+"""Tables: columns with roles, from arrays, frames and files to cells or rows.
 
-Arrays, frames and files all go one way: a source (see `_columns` and `_frames`) counts the
-distinct combinations of the columns that a metric needs, and the few combinations are checked,
-named and sorted here.
+All go one way: a source (see `_columns` and `_frames`) counts the distinct combinations of the
+columns that a metric needs, and `cells` says what they mean.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,615 +22,16 @@ from ._columns import (
     is_column,
     is_pandas,
     series_name,
-    some,
 )
-from ._frames import (
-    FrameSource,
-    as_frame,
-    check_columns,
-    factorize,
-    lazy_frame,
-    names_of,
-    reading,
-)
+from ._frames import FrameSource, as_frame, check_columns, lazy_frame, names_of
+from .cells import Cells, Label, cells_of, name_combinations, relabel, score_edges_of
 from .errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
 
-if TYPE_CHECKING:
-    import polars as pl
+__all__ = ["AuditTable", "Rows", "tabulate"]
 
-__all__ = ["AuditTable", "Cells", "tabulate"]
-
-#: A value that names a group or a stratum; None is a missing value.
-Label: TypeAlias = str | int | float | bool | None
-#: The labels of one group, one per sensitive feature.
-GroupKey: TypeAlias = tuple[Label, ...]
-
-MAX_ROWS = 2**53
-MAX_SCORED_ROWS = 2**32
 MAX_GROUP_VALUES = 1_000
 MAX_STRATUM_VALUES = 100_000
 MAX_DECISION_VALUES = 64
-DEFAULT_SCORE_BINS = 100
-_ABSENT = -1
-
-
-# ---------------------------------------------------------------------------------------------
-# Cells
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Rows collapsed to counts by group, stratum, label, decision and score bin.
-
-    Cells are what the count metrics need of the data, whatever the number of rows. Cells of
-    parts of the data add up: ``a + b``, or ``sum(parts)``. They are always in one order, so
-    equal data give equal cells and the same seed gives the same test.
-
-    Make them with `tabulate`, or from counts that a database made, with `Cells.from_frame`.
-
-    Attributes
-    ----------
-    sensitive_features, strata_names : tuple of str
-        Names of the attributes that make groups and strata.
-    groups, strata : tuple of tuples
-        The labels of each group and stratum; None is a missing value.
-    score_edges : ndarray or None
-        Edges of the score bins.
-    group, stratum, y_true, y_pred, score_bin : ndarray
-        One entry per cell; -1 where a column was not given.
-    count, score_sum : ndarray
-        Rows in each cell, and the sum of their scores in units of 2**-30.
-    """
-
-    sensitive_features: tuple[str, ...]
-    groups: tuple[GroupKey, ...]
-    strata_names: tuple[str, ...]
-    strata: tuple[GroupKey, ...]
-    score_edges: NDArray[np.float64] | None
-    group: NDArray[np.int64]
-    stratum: NDArray[np.int64]
-    y_true: NDArray[np.int8]
-    y_pred: NDArray[np.int8]
-    score_bin: NDArray[np.int64]
-    count: NDArray[np.int64]
-    score_sum: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.count)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows in all cells, rows without a group included."""
-        return int(self.count.sum())
-
-    @property
-    def n_missing(self) -> int:
-        """Number of rows in which a sensitive feature is missing."""
-        missing = np.array([None in group for group in self.groups], dtype=bool)
-        return int(self.count[missing[self.group]].sum()) if len(self) else 0
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Which of y_true, y_pred and y_score the cells hold."""
-        present = [name for name in ("y_true", "y_pred") if self._has(name)]
-        return (*present, "y_score") if self.score_edges is not None else tuple(present)
-
-    def _has(self, name: str) -> bool:
-        return bool(len(self)) and bool(getattr(self, name)[0] != _ABSENT)
-
-    def group_sizes(self) -> dict[GroupKey, int]:
-        """Return the number of rows of each group without missing labels."""
-        sizes = np.bincount(self.group, weights=self.count, minlength=len(self.groups))
-        return {
-            key: int(size) for key, size in zip(self.groups, sizes, strict=True) if None not in key
-        }
-
-    def marginalize(self, sensitive_features: str | Sequence[str]) -> Cells:
-        """Keep some of the sensitive features and add up over the others."""
-        kept = tuple(names_of("sensitive_features", sensitive_features))
-        if not kept:
-            raise ArgumentError("sensitive_features is empty; accepted: at least one name")
-        check_columns(kept, self.sensitive_features, "the cells")
-        if kept == self.sensitive_features:
-            return self
-        at = [self.sensitive_features.index(name) for name in kept]
-        groups = tuple(tuple(key[i] for i in at) for key in self.groups)
-        return self._rebuild(kept, groups, self.group, self._rows())
-
-    def class_counts(
-        self, groups: Sequence[GroupKey], classes: NDArray[np.int64], n_classes: int
-    ) -> NDArray[np.uint64]:
-        """Return counts by stratum, group (in the given order) and class of each cell."""
-        position = np.full(len(self.groups), _ABSENT, dtype=np.int64)
-        place = {key: i for i, key in enumerate(self.groups)}
-        for i, key in enumerate(groups):
-            position[place[key]] = i
-        group = position[self.group]
-        keep = group != _ABSENT
-        n_strata = max(len(self.strata), 1)
-        flat = (self.stratum[keep] * len(groups) + group[keep]) * n_classes + classes[keep]
-        counts = np.zeros(n_strata * len(groups) * n_classes, dtype=np.uint64)
-        np.add.at(counts, flat, self.count[keep].astype(np.uint64))
-        return counts.reshape(n_strata, len(groups), n_classes)
-
-    def confusion_classes(self) -> NDArray[np.int64]:
-        """Return 0 for tp, 1 for fp, 2 for fn, 3 for tn; a column that is absent counts as 0."""
-        label = np.maximum(self.y_true, 0).astype(np.int64)
-        decision = np.maximum(self.y_pred, 0).astype(np.int64)
-        return 2 * (1 - decision) + (1 - label)
-
-    # -- combining ---------------------------------------------------------------------------
-
-    def __add__(self, other: object) -> Cells:
-        if not isinstance(other, Cells):
-            return NotImplemented
-        for name in ("sensitive_features", "strata_names", "columns"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine != theirs and len(self) and len(other):
-                raise DataError(f"cells with {name} {mine} and {theirs} cannot be added")
-        if not _same_edges(self.score_edges, other.score_edges):
-            raise DataError("cells with different score bins cannot be added")
-        rows = tuple(np.concatenate(pair) for pair in zip(self._rows(), other._rows(), strict=True))
-        strata = self.strata + other.strata
-        rows = (np.concatenate([self.stratum, other.stratum + len(self.strata)]), *rows[1:])
-        group = np.concatenate([self.group, other.group + len(self.groups)])
-        return self._rebuild(
-            self.sensitive_features, self.groups + other.groups, group, rows, strata
-        )
-
-    def __radd__(self, other: object) -> Cells:
-        # sum() starts from 0.
-        return self if other == 0 and isinstance(other, int) else NotImplemented
-
-    def _rows(self) -> tuple[NDArray[Any], ...]:
-        return (self.stratum, self.y_true, self.y_pred, self.score_bin, self.count, self.score_sum)
-
-    def _rebuild(
-        self,
-        names: tuple[str, ...],
-        groups: tuple[GroupKey, ...],
-        group: NDArray[np.int64],
-        rows: tuple[NDArray[Any], ...],
-        strata: tuple[GroupKey, ...] | None = None,
-    ) -> Cells:
-        strata = self.strata if strata is None else strata
-        return _canonical(
-            names, groups, group, self.strata_names, strata, *rows, score_edges=self.score_edges
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Cells):
-            return NotImplemented
-        return (
-            (self.sensitive_features, self.groups, self.strata_names, self.strata)
-            == (other.sensitive_features, other.groups, other.strata_names, other.strata)
-            and _same_edges(self.score_edges, other.score_edges)
-            and np.array_equal(self.group, other.group)
-            and all(np.array_equal(a, b) for a, b in zip(self._rows(), other._rows(), strict=True))
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-    # -- in and out --------------------------------------------------------------------------
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return the cells as a polars frame that `from_frame` reads back."""
-        import polars as pl
-
-        columns: dict[str, Any] = {}
-        for kind, names, keys, codes in (
-            ("group", self.sensitive_features, self.groups, self.group),
-            ("stratum", self.strata_names, self.strata, self.stratum),
-        ):
-            for i, name in enumerate(names):
-                labels = _label_series(f"{kind}:{name}", [key[i] for key in keys])
-                columns[f"{kind}:{name}"] = labels.gather(codes.astype(np.uint32))
-        for name in ("y_true", "y_pred"):
-            if self._has(name):
-                columns[name] = getattr(self, name)
-        if self.score_edges is not None:
-            columns["score_bin"] = self.score_bin
-            columns["score_sum"] = self.score_sum
-            columns["score_edges"] = pl.Series(
-                [self.score_edges.tolist()] * len(self), dtype=pl.List(pl.Float64)
-            )
-        columns["count"] = self.count
-        return pl.DataFrame(columns)
-
-    @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        *,
-        sensitive_features: str | Sequence[str] | None = None,
-        y_true: str | None = None,
-        y_pred: str | None = None,
-        strata: str | Sequence[str] | None = None,
-        count: str = "count",
-        pos_label: Label = None,
-    ) -> Cells:
-        """Make cells from a frame of counts: that of `to_frame`, or a group-by of your own.
-
-        Parameters
-        ----------
-        frame : polars, pandas or Arrow frame
-            One row per combination of values.
-        sensitive_features, y_true, y_pred, strata, count : str, optional
-            Names of the columns. Without ``sensitive_features`` the frame must have the
-            columns that `to_frame` makes.
-        pos_label : optional
-            See `tabulate`.
-        """
-        table = as_frame("frame", frame)
-        own = sensitive_features is None
-        if own:
-            group_columns, strata_columns = (
-                [name for name in table.columns if name.startswith(f"{kind}:")]
-                for kind in ("group", "stratum")
-            )
-            if not group_columns:
-                raise ArgumentError(
-                    "sensitive_features is None; accepted: names of columns of the frame, which "
-                    f"has: {', '.join(table.columns)}"
-                )
-            y_true = "y_true" if "y_true" in table.columns else None
-            y_pred = "y_pred" if "y_pred" in table.columns else None
-        else:
-            group_columns = names_of("sensitive_features", sensitive_features)
-            strata_columns = names_of("strata", [] if strata is None else strata)
-            if not group_columns:
-                raise ArgumentError("sensitive_features is empty; accepted: at least one name")
-        keys = [*group_columns, *strata_columns, *filter(None, (y_true, y_pred))]
-        check_columns([*keys, count], table.columns)
-        edges = score_bins = score_sums = None
-        if own and "score_edges" in table.columns and len(table):
-            check_columns(["score_bin", "score_sum"], table.columns)
-            edges, score_bins, score_sums = _own_scores(table)
-        values, codes = factorize(table, keys)
-        return _cells_of(
-            Counts(values, codes, _row_counts(table, count), score_sums, score_bins),
-            tuple(name.removeprefix("group:") if own else name for name in group_columns),
-            tuple(name.removeprefix("stratum:") if own else name for name in strata_columns),
-            y_true is not None,
-            y_pred is not None,
-            edges,
-            pos_label,
-        )
-
-    def write_parquet(self, path: str | Path) -> None:
-        """Write the cells to a Parquet file; the file appears whole or not at all."""
-        target = Path(path)
-        scratch = target.with_name(f".{target.name}.tmp")
-        try:
-            self.to_frame().write_parquet(scratch)
-            scratch.replace(target)
-        finally:
-            scratch.unlink(missing_ok=True)
-
-    @classmethod
-    def read_parquet(cls, path: str | Path) -> Cells:
-        """Read cells that `write_parquet` wrote."""
-        import polars as pl
-
-        with reading(path):
-            frame = pl.read_parquet(path)
-        if not any(name.startswith("group:") for name in frame.columns):
-            raise DataError(
-                f"{path} does not hold cells; its columns are {', '.join(frame.columns)}. "
-                "Use tabulate for rows, Cells.from_frame for counts of your own"
-            )
-        return cls.from_frame(frame)
-
-    def __repr__(self) -> str:
-        features = ", ".join(self.sensitive_features)
-        strata = f", strata by {', '.join(self.strata_names)}" if self.strata_names else ""
-        return (
-            f"Cells: {self.n_rows:,} rows in {len(self):,} cells, {len(self.groups)} groups "
-            f"by {features}{strata}, with {', '.join(self.columns) or 'no labels'}"
-        )
-
-    def _repr_html_(self) -> str:
-        return self.to_frame()._repr_html_()
-
-
-def _label_series(name: str, labels: list[Label]) -> pl.Series:
-    """Return labels as a column that keeps every one of them apart."""
-    import polars as pl
-
-    kinds = {type(label) for label in labels if label is not None}
-    dtype = pl.Float64 if kinds == {int, float} else None
-    if dtype and any(isinstance(label, int) and abs(label) > MAX_ROWS for label in labels):
-        raise DataError(f"labels of {name!r} do not fit into one column: fractions beside 2^53")
-    try:
-        series = pl.Series(name, labels, dtype=dtype, strict=dtype is None)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"labels of {name!r} do not fit into one column: {error}") from None
-    if series.null_count() != labels.count(None) or series.n_unique() != len(set(labels)):
-        raise DataError(f"labels of {name!r} do not fit into one column of {series.dtype}")
-    return series
-
-
-def _row_counts(table: pl.DataFrame, name: str) -> NDArray[np.int64]:
-    """Return the column that counts rows."""
-    counts = table[name]
-    whole = counts.dtype.is_integer() and not counts.null_count()
-    if not whole or (len(counts) and (counts.min() < 0 or counts.max() > MAX_ROWS)):  # type: ignore[operator]
-        raise DataError(
-            f"column {name!r} holds the number of rows; accepted: whole numbers from 0 to 2^53, "
-            "none missing"
-        )
-    return counts.to_numpy().astype(np.int64)
-
-
-def _own_scores(
-    table: pl.DataFrame,
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return edges, bins and sums of scores from a frame that `Cells.to_frame` made."""
-    if table["score_edges"].n_unique() != 1:
-        raise DataError("column 'score_edges' differs between rows; accepted: cells of one binning")
-    edges = _score_edges(table["score_edges"][0].to_list())
-    bins = table["score_bin"].to_numpy().astype(np.int64)
-    if bins.min() < 0 or bins.max() > len(edges) - 2:
-        raise DataError(
-            f"column 'score_bin' goes from {bins.min()} to {bins.max()}; accepted: 0 to "
-            f"{len(edges) - 2}"
-        )
-    return edges, bins, table["score_sum"].to_numpy().astype(np.int64)
-
-
-def _same_edges(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> bool:
-    return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
-
-
-def _sort_key(label: Label) -> tuple[int, Any]:
-    """Missing last, numbers by value, then text."""
-    if label is None:
-        return (3, 0)
-    if isinstance(label, bool):
-        return (0, int(label))
-    return (1, label) if isinstance(label, int | float) else (2, label)
-
-
-def _canonical(
-    names: tuple[str, ...],
-    groups: Sequence[GroupKey],
-    group: NDArray[np.int64],
-    strata_names: tuple[str, ...],
-    strata: Sequence[GroupKey],
-    stratum: NDArray[np.int64],
-    y_true: NDArray[Any],
-    y_pred: NDArray[Any],
-    score_bin: NDArray[np.int64],
-    count: NDArray[np.int64],
-    score_sum: NDArray[np.int64],
-    *,
-    score_edges: NDArray[np.float64] | None,
-) -> Cells:
-    """Sort groups, strata and cells; add cells that became equal; leave out empty ones."""
-    for role, columns, keys in (
-        ("sensitive feature", names, groups),
-        ("strata column", strata_names, strata),
-    ):
-        for i, name in enumerate(columns):
-            _check_one_kind(f"{role} {name!r}", [key[i] for key in keys])
-    keep = count > 0
-    groups, group = _relabel(groups, group[keep])
-    strata, stratum = _relabel(strata, stratum[keep])
-    rows = np.stack([group, stratum, y_true[keep], y_pred[keep], score_bin[keep]], axis=1)
-    distinct, inverse = np.unique(rows.astype(np.int64), axis=0, return_inverse=True)
-    totals = np.zeros(len(distinct), dtype=np.int64)
-    sums = np.zeros(len(distinct), dtype=np.int64)
-    if score_edges is not None and int(count.sum()) > MAX_SCORED_ROWS:
-        raise DataError(
-            f"{int(count.sum()):,} rows with scores; accepted: at most {MAX_SCORED_ROWS:,}, "
-            "because sums of scores are kept in 64 bits"
-        )
-    np.add.at(totals, inverse.ravel(), count[keep])
-    np.add.at(sums, inverse.ravel(), score_sum[keep])
-    return Cells(
-        names,
-        groups,
-        strata_names,
-        strata,
-        score_edges,
-        group=distinct[:, 0],
-        stratum=distinct[:, 1],
-        y_true=distinct[:, 2].astype(np.int8),
-        y_pred=distinct[:, 3].astype(np.int8),
-        score_bin=distinct[:, 4],
-        count=totals,
-        score_sum=sums,
-    )
-
-
-def _check_one_kind(name: str, labels: Sequence[Label]) -> None:
-    """Refuse labels that are text in one place and numbers in another: "1" and 1, 1 and True."""
-    kinds = {
-        "booleans" if isinstance(label, bool) else "text" if isinstance(label, str) else "numbers"
-        for label in labels
-        if label is not None
-    }
-    if len(kinds) > 1:
-        raise DataError(f"{name} holds {' and '.join(sorted(kinds))}; accepted: labels of one kind")
-
-
-def _relabel(
-    keys: Sequence[GroupKey], codes: NDArray[np.int64]
-) -> tuple[tuple[GroupKey, ...], NDArray[np.int64]]:
-    """Sort the keys that occur, and give every code its key's new place."""
-    used = {keys[code] for code in np.unique(codes)}
-    ordered = sorted(used, key=lambda key: [_sort_key(label) for label in key])
-    place = {key: i for i, key in enumerate(ordered)}
-    table = np.array([place.get(key, 0) for key in keys] or [0], dtype=np.int64)
-    return tuple(ordered), table[codes]
-
-
-# ---------------------------------------------------------------------------------------------
-# From distinct combinations of values to cells
-
-
-def _plain(value: Any) -> Label:
-    """Return a value as str, int, float, bool or None, the same for every kind of table."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_ROWS:
-        return int(value)
-    if isinstance(value, str | int | float):
-        return value
-    # Dates and the like go by their text.
-    return str(value)
-
-
-def matches(label: Label, wanted: Any) -> bool:
-    """Whether a label is the wanted one; text also names a number or boolean that reads so."""
-    if isinstance(label, str) or label is None:
-        return bool(label == wanted)
-    if isinstance(wanted, str):
-        return str(label).lower() == wanted.strip().lower()
-    return bool(label == wanted)
-
-
-@dataclass(frozen=True)
-class _Named:
-    """What each distinct combination of values means."""
-
-    groups: list[GroupKey]
-    group: NDArray[np.int64]
-    strata: list[GroupKey]
-    stratum: NDArray[np.int64]
-    y_true: NDArray[np.int64]
-    y_pred: NDArray[np.int64]
-
-
-def _name(
-    counted: Counts,
-    n_features: int,
-    strata_names: tuple[str, ...],
-    labels: Sequence[str],
-    pos_label: Label,
-) -> _Named:
-    """Check and name distinct combinations of (features, strata, labels)."""
-    if not len(counted.counts) or not counted.counts.sum():
-        raise DataError("the data have no rows")
-    values = [[_plain(value) for value in column] for column in counted.values]
-    columns = iter(range(len(values)))
-    groups, group = _keys(counted, values, [next(columns) for _ in range(n_features)])
-    at_strata = [next(columns) for _ in strata_names]
-    for name, column in zip(strata_names, at_strata, strict=True):
-        _refuse_missing(f"strata column {name!r}", counted, values, column)
-    strata, stratum = _keys(counted, values, at_strata)
-    absent = np.full(len(counted.counts), _ABSENT, dtype=np.int64)
-    coded: dict[str, NDArray[np.int64]] = {"y_true": absent, "y_pred": absent}
-    at = {name: next(columns) for name in labels}
-    for name in labels:
-        _refuse_missing(name, counted, values, at[name])
-    if pos_label is not None and at:
-        _check_pos_label(pos_label, {name: values[column] for name, column in at.items()})
-    for name, column in at.items():
-        coded[name] = _binary(name, values[column], pos_label)[counted.codes[:, column]]
-    return _Named(groups, group, strata, stratum, coded["y_true"], coded["y_pred"])
-
-
-def _cells_of(
-    counted: Counts,
-    names: tuple[str, ...],
-    strata_names: tuple[str, ...],
-    has_label: bool,
-    has_decision: bool,
-    edges: NDArray[np.float64] | None,
-    pos_label: Label,
-) -> Cells:
-    """Make cells of distinct combinations of (features, strata, label, decision)."""
-    labels = [name for name, has in (("y_true", has_label), ("y_pred", has_decision)) if has]
-    named = _name(counted, len(names), strata_names, labels, pos_label)
-    zeros = np.zeros(len(counted.counts), dtype=np.int64)
-    absent = np.full(len(counted.counts), _ABSENT, dtype=np.int64)
-    return _canonical(
-        names,
-        named.groups,
-        named.group,
-        strata_names,
-        named.strata,
-        named.stratum,
-        named.y_true,
-        named.y_pred,
-        absent if counted.score_bins is None else counted.score_bins.astype(np.int64),
-        counted.counts,
-        zeros if counted.score_sums is None else counted.score_sums,
-        score_edges=edges,
-    )
-
-
-def _keys(
-    counted: Counts, values: list[list[Label]], columns: list[int]
-) -> tuple[list[GroupKey], NDArray[np.int64]]:
-    """Combine the labels of several columns: the distinct keys, and the key of each cell."""
-    if not columns:
-        return [()], np.zeros(len(counted.counts), dtype=np.int64)
-    distinct, inverse = np.unique(counted.codes[:, columns], axis=0, return_inverse=True)
-    keys = [
-        tuple(values[column][code] for column, code in zip(columns, row, strict=True))
-        for row in distinct
-    ]
-    return keys, inverse.ravel().astype(np.int64)
-
-
-def _refuse_missing(name: str, counted: Counts, values: list[list[Label]], column: int) -> None:
-    missing = [code for code, value in enumerate(values[column]) if value is None]
-    rows = int(counted.counts[np.isin(counted.codes[:, column], missing)].sum())
-    if rows:
-        raise DataError(
-            f"{name} is missing (NaN or None) in {rows:,} of {int(counted.counts.sum()):,} rows; "
-            "leave these rows out or fill them in before the audit"
-        )
-
-
-def _check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> None:
-    """Refuse a positive class that no column holds, when all of them hold 0 and 1."""
-    wanted = _plain(pos_label)
-    seen = [value for values in columns.values() for value in values]
-    if all(map(_is_coded, columns.values())) and not any(matches(v, wanted) for v in seen):
-        if len(set(seen)) == 1 and not isinstance(wanted, str):
-            return  # a part of the data in which the positive class does not occur
-        held: list[Label] = sorted(set(seen), key=_sort_key)
-        raise ArgumentError(
-            f"pos_label is {pos_label!r}, which does not occur in {' or '.join(columns)}; they "
-            f"hold {some(held)}"
-        )
-
-
-def _is_coded(values: list[Label]) -> bool:
-    return all(value in (0, 1) and not isinstance(value, str) for value in values)
-
-
-def _binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64]:
-    """Return 1 for the positive class and 0 for others, for each value of a label column."""
-    shown = sorted(values, key=_sort_key)
-    coded = _is_coded(values)
-    wanted = _plain(pos_label)
-    found = any(matches(value, wanted) for value in values)
-    if pos_label is None or (coded and isinstance(wanted, str) and not found):
-        if coded:
-            return np.array([int(cast(int, value)) for value in values], dtype=np.int64)
-        text = any(isinstance(value, float) for value in values)
-        raise DataError(
-            f"{name} holds {some(shown)}; accepted: 0/1 or booleans. Name the positive class with "
-            f"pos_label, such as pos_label={shown[-1]!r}"
-            + ("; scores belong in y_score" if text else "")
-        )
-    if not found and len(values) > 1:
-        raise ArgumentError(
-            f"pos_label is {pos_label!r}, which does not occur in {name}; it holds {some(shown)}"
-        )
-    return np.array([int(matches(value, wanted)) for value in values], dtype=np.int64)
-
-
-# ---------------------------------------------------------------------------------------------
-# Roles
 
 
 @dataclass(frozen=True)
@@ -798,7 +196,7 @@ class AuditTable:
             + [MAX_STRATUM_VALUES] * len(self.strata)
             + [MAX_DECISION_VALUES] * len(present)
         )
-        edges = _score_edges(score_bins) if "y_score" in used else None
+        edges = score_edges_of(score_bins) if "y_score" in used else None
         try:
             counted = self.source.count(
                 keys, limits, "y_score" if edges is not None else None, edges, n_threads
@@ -807,7 +205,7 @@ class AuditTable:
             raise self._too_many(keys[error.column], error) from None
         names = tuple(self._keys[key] for key in self.sensitive_features)
         strata = tuple(self._keys[key] for key in self.strata)
-        return _cells_of(
+        return cells_of(
             counted, names, strata, "y_true" in used, "y_pred" in used, edges, pos_label
         )
 
@@ -837,8 +235,10 @@ class AuditTable:
         except TooManyValuesError as error:
             raise self._too_many(keys[error.column], error) from None
         strata_names = tuple(self._keys[key] for key in self.strata)
-        named = _name(counted, len(self.sensitive_features), strata_names, labels, pos_label)
-        cells = _cells_of(
+        named = name_combinations(
+            counted, len(self.sensitive_features), strata_names, labels, pos_label
+        )
+        cells = cells_of(
             Counts(counted.values[: len(keys) - len(labels)], counted.codes, counted.counts),
             tuple(self._keys[key] for key in self.sensitive_features),
             strata_names,
@@ -847,8 +247,8 @@ class AuditTable:
             None,
             None,
         )
-        _, group = _relabel(named.groups, named.group)
-        _, stratum = _relabel(named.strata, named.stratum)
+        _, group = relabel(named.groups, named.group)
+        _, stratum = relabel(named.strata, named.stratum)
         values = {name: getattr(named, name).astype(np.float64)[cell] for name in labels}
         for name in (*columns, *extra):
             if name not in values:
@@ -964,23 +364,3 @@ def _named_columns(data: Any, wanted: Mapping[str, str]) -> dict[str, Column]:
     }
     _check_lengths({wanted[key]: len(column) for key, column in columns.items()})
     return columns
-
-
-def _score_edges(score_bins: int | ArrayLike | None) -> NDArray[np.float64]:
-    if score_bins is None:
-        score_bins = DEFAULT_SCORE_BINS
-    if isinstance(score_bins, int | np.integer) and not isinstance(score_bins, bool):
-        n = _validate.count("score_bins", score_bins, 1, 10_000)
-        return np.arange(n + 1) / n
-    edges = np.asarray(score_bins)
-    if (
-        edges.dtype.kind not in "iuf"
-        or edges.ndim != 1
-        or len(edges) < 2
-        or not bool(np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0))
-    ):
-        raise ArgumentError(
-            f"score_bins is {score_bins!r}; accepted: a number of bins, or at least two "
-            "increasing edges"
-        )
-    return edges.astype(np.float64)
