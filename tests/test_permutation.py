@@ -64,6 +64,7 @@ class TestArguments:
             ({"studentize": "pooled", "metric": "f1"}, errors.ArgumentError, "not a proportion"),
             ({"adjust": "sidak"}, errors.ArgumentError, "adjust is 'sidak'"),
             ({"engine": "gpu"}, errors.ArgumentError, "engine is 'gpu'"),
+            ({"score_bins": 5}, errors.ArgumentTypeError, "score_bins goes with calibration_error"),
             ({"confidence_level": 95}, errors.ArgumentError, "strictly between 0 and 1"),
             ({"confidence_level": "95"}, errors.ArgumentTypeError, "confidence_level is '95'"),
             ({"rng": -1}, errors.ArgumentError, "rng is -1"),
@@ -320,34 +321,48 @@ class TestReference:
     @pytest.mark.parametrize("metric", ["true_positive_rate", "f1"])
     def test_strata_of_the_user(self, metric):
         """What the strata explain is taken away: the law is centred at its own mean."""
-        y_true, y_pred, group = rows_of((6, 2, 3, 4), (3, 4, 5, 2))
+        y_true, y_pred, group = rows_of((8, 2, 2, 4), (2, 4, 6, 2))
         region = (np.arange(len(y_true)) % 5 < 2).astype(int) + (group == "a")
         studentize = "pooled" if metric in PROPORTIONS else "unpooled"
         strata = 2 * region + y_true if metric in PROPORTIONS else region
-        law = reference.exact_law(y_true, y_pred, group, metric, strata, studentize)
-        tables = reference.tables_of_groups(y_true, y_pred, group, ["a", "b"])
-        observed = reference.statistic_of_tables(*tables, metric, studentize)
-        if metric in PROPORTIONS:
-            mean = sum(statistic * float(p) for statistic, p in law)
-            result = fa.permutation_test(
-                y_true, y_pred, sensitive_features=group, metric=metric, strata=region
-            )
-            expected = sum(
-                float(p) for s, p in law if abs(s - mean) >= abs(observed - mean) * (1 - 1e-9)
-            )
-            assert result.pvalue == pytest.approx(expected, rel=1e-9)
-            assert result.statistic == pytest.approx(observed - mean, rel=1e-9)
-        else:
-            result = fa.permutation_test(
-                y_true, y_pred, sensitive_features=group, metric=metric, strata=region
-            )
-            # The core centres to first order before it studentizes; then at the mean of the law.
-            centred = result.null_distribution - result.null_distribution @ (
-                result.null_probabilities
-            )
-            here = result.statistic - result.null_distribution @ result.null_probabilities
-            extreme = np.abs(centred) >= abs(here) * (1 - 1e-9)
-            assert result.pvalue == pytest.approx(result.null_probabilities[extreme].sum())
+        cell = 2 * (1 - y_pred) + (1 - y_true)
+        counts, draws = zip(
+            *(
+                (tuple(np.bincount(cell[strata == s], minlength=4).tolist()),
+                 int(np.sum((strata == s) & (group == "a"))))
+                for s in np.unique(strata)
+            ),
+            strict=True,
+        )  # fmt: skip
+        law = reference.law_of_group_table(counts, draws)
+        total = np.sum(counts, axis=0)
+        mean_a = sum(float(p) * np.array(table) for table, p in law.items())
+        expected_gap = reference.value(metric, *mean_a) - reference.value(metric, *(total - mean_a))
+
+        def centred(table):
+            """(T - gap at the mean counts) / sqrt(v) of a table of group a."""
+            tables = table, tuple(total - np.array(table))
+            values = [reference.value(metric, *t) for t in tables]
+            spread = sum(reference.variance(metric, *t) for t in tables)
+            if studentize == "pooled":
+                (x, n), (y, m) = (reference.proportion_counts(metric, *t) for t in tables)
+                p = (x + y) / (n + m)
+                spread = p * (1 - p) * (1 / n + 1 / m)
+            return (values[0] - values[1] - expected_gap) / math.sqrt(spread)
+
+        statistics = np.array([centred(table) for table in law])
+        weights = np.array([float(p) for p in law.values()])
+        observed = centred(reference.table_of_rows(y_true[group == "a"], y_pred[group == "a"]))
+        # First order is all for a proportion; other laws are centred at their own mean too.
+        center = 0 if metric in PROPORTIONS else statistics @ weights
+        extreme = np.abs(statistics - center) >= abs(observed - center) * (1 - 1e-9)
+        result = fa.permutation_test(
+            y_true, y_pred, sensitive_features=group, metric=metric, strata=region
+        )
+        assert result.engine == "exact"
+        assert result.statistic == pytest.approx(observed, rel=1e-9)
+        assert result.pvalue == pytest.approx(weights[extreme].sum(), rel=1e-9)
+        assert result.pvalue < 1
 
     def test_mantel_haenszel(self):
         """Berkeley admissions, 1973: the gap between the sexes turns within departments.

@@ -216,6 +216,29 @@ class TestProperties:
         assert [pair.second for pair in result.comparisons] == ["b", "b"]
         assert all(pair.adjusted_pvalue >= pair.pvalue for pair in result.comparisons)
 
+    def test_gaps_are_taken_within_strata(self):
+        """One group is more often where values are high, and 1 lower wherever it is."""
+        rng = np.random.default_rng(7)
+        high = rng.random(2_000) < 0.5
+        group = np.where(rng.random(2_000) < np.where(high, 0.8, 0.2), "a", "b")
+        value = 10.0 * high - (group == "a") + rng.normal(size=2_000)
+        options = {"sensitive_features": group, "metric": "mean_score", "rng": 1}
+        crude = fa.permutation_test(y_score=value, n_resamples=99, **options)
+        within = fa.permutation_test(y_score=value, strata=high, n_resamples=999, **options)
+        assert crude.estimate > 4
+        assert within.estimate == pytest.approx(-0.64, abs=0.1)  # the part that groups do not share
+        assert within.pvalue == 1 / 1_000
+        three = np.where(rng.random(2_000) < 0.3, "c", group)
+        omnibus = fa.permutation_test(
+            y_score=10.0 * high + rng.normal(size=2_000),
+            strata=high,
+            metric="mean_score",
+            sensitive_features=three,
+            rng=1,
+            n_resamples=499,
+        )
+        assert omnibus.pvalue > 0.01
+
     def test_columns_of_the_data(self):
         frame = pl.DataFrame(
             {"g": ["a", "b"] * 200, "cost": np.arange(400.0), "cases": [1, 2] * 200}

@@ -181,9 +181,13 @@ class Problem(ABC):
         return adjusted
 
     def gap(self, pair: tuple[int, int]) -> Gap:
-        """Return the difference of two groups."""
+        """Return the difference of two groups, less what strata of the user's explain."""
         first, second = (self.evaluations[i] for i in pair)
-        return Gap(first[0] - second[0], math.sqrt(first[1] + second[1]))
+        estimate = first[0] - second[0]
+        if self.stratified:
+            expected = self.native(pair).expected()
+            estimate -= expected[0] - expected[1]
+        return Gap(estimate, math.sqrt(first[1] + second[1]))
 
     def interval(self, pair: tuple[int, int], level: float) -> tuple[float, float]:
         """Return the two-sided interval of a difference; NaN where it cannot be measured."""
@@ -329,12 +333,8 @@ class CountProblem(Problem):
         Proportions: the Mantel-Haenszel difference with the variance of Greenland and Robins
         (1985). Others: the difference less what the strata alone explain.
         """
-        gap = super().gap(pair)
-        if not self.stratified:
-            return gap
-        if not self.metric.is_proportion:
-            expected = self.native(pair).expected()
-            return Gap(gap.estimate - expected[0] + expected[1], gap.standard_error)
+        if not (self.stratified and self.metric.is_proportion):
+            return super().gap(pair)
         assert self.count_metric.fraction is not None
         hits, rows = (self.counts[:, list(pair), :] @ np.array(part)
                       for part in self.count_metric.fraction)  # fmt: skip
@@ -395,6 +395,11 @@ class RowProblem(Problem):
     def drawing_engine(self) -> str:
         """Return the name of the engine that draws replicates."""
         return "stream"
+
+    @property
+    def stratified(self) -> bool:
+        """Whether gaps are taken within strata of the user's."""
+        return bool(self.rows.cells.strata_names)
 
     def native(self, positions: Sequence[int]) -> _native.RowTest:
         """Return the native test of the groups at these positions."""

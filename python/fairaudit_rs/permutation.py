@@ -296,7 +296,8 @@ def permutation_test(
 
     With strata of your own the statistic is what remains of the gap when the part that the
     strata alone explain is taken away; for proportions the estimate is the Mantel-Haenszel
-    difference.
+    difference, for other metrics that remainder (smaller than the gap within each stratum where
+    groups are spread unevenly over strata).
 
     Intervals: Newcombe's score interval for differences of proportions, otherwise the delta
     method; with more than two groups that of the largest gap comes from Bonferroni intervals of
@@ -327,6 +328,10 @@ def permutation_test(
     scaling = _studentize(studentize, chosen)
     seed = _validate.seed(rng, random_state)
     conditional, own_strata = _split_strata(strata)
+    if score_bins is not None and chosen.family != "calibration":
+        raise ArgumentTypeError(f"score_bins goes with calibration_error, not with {chosen.name}")
+    if score_bins is not None and isinstance(data, Cells):
+        raise ArgumentTypeError("score_bins does not go with data=cells, which hold their own bins")
     columns = (data, y_true, y_pred, y_score, sensitive_features, own_strata)
     problem: Problem
     if chosen.family in ("ranks", "ratio"):

@@ -196,6 +196,11 @@ impl PyRowTest {
         self.test.evaluations().iter().map(|e| (e.value, e.variance, e.numerator, e.denominator)).collect()
     }
 
+    /// The metric of every group that its strata alone explain.
+    fn expected(&self) -> Vec<f64> {
+        self.test.expected().to_vec()
+    }
+
     /// The observed statistic.
     fn observed(&self) -> f64 {
         self.test.observed()

@@ -87,6 +87,9 @@ pub struct RowTest {
     /// Rows by stratum and group.
     sizes: Vec<Vec<u32>>,
     studentize: Studentize,
+    /// The metric of each group (centred) when every row belongs to it by the share of its
+    /// stratum that does: what the strata alone explain. 0 without strata.
+    expected: Vec<f64>,
 }
 
 /// Sums over the rows of one group, in every lane.
@@ -137,7 +140,19 @@ impl RowTest {
             sizes[stratum.as_ref().map_or(0, |stratum| stratum[row] as usize)][g as usize] += 1;
         }
         let (center, noise) = metric.center();
-        Ok(Self { metric, center, noise, group, stratum, sizes, studentize })
+        let mut test = Self { metric, center, noise, group, stratum, sizes, studentize, expected: vec![0.0; n_groups] };
+        if let Some(stratum) = &test.stratum {
+            let shares = |row: usize, member: &mut [Lanes]| {
+                let sizes = &test.sizes[stratum[row] as usize];
+                let rows = f64::from(sizes.iter().sum::<u32>());
+                for (member, &size) in member.iter_mut().zip(sizes) {
+                    *member = [f64::from(size) / rows; LANES];
+                }
+            };
+            let groups = test.evaluate_members(shares);
+            test.expected = groups.iter().map(|group| if group.is_defined() { group.value } else { 0.0 }).collect();
+        }
+        Ok(test)
     }
 
     /// A test of the AUC: `score` and `positive` of each row, in any order.
@@ -208,16 +223,33 @@ impl RowTest {
     }
 
     fn centred_evaluations(&self) -> Vec<Evaluation> {
+        self.evaluate_members(|row, member| {
+            member.fill([0.0; LANES]);
+            member[self.group[row] as usize] = [1.0; LANES];
+        })
+    }
+
+    /// The metric of every group, `members` telling to what extent a row belongs to each.
+    fn evaluate_members(&self, members: impl Fn(usize, &mut [Lanes])) -> Vec<Evaluation> {
         let mut sums = vec![ZERO; self.n_groups()];
         let mut member = vec![[0.0; LANES]; self.n_groups()];
         let mut ties = Ties::default();
         for row in 0..self.n_rows() {
-            let group = self.group[row] as usize;
-            member[group] = [1.0; LANES];
+            members(row, &mut member);
             self.metric.add(row, &member, &mut sums, &mut ties);
-            member[group] = [0.0; LANES];
         }
         self.evaluate(&sums, 0)
+    }
+
+    /// The metric of each group that its strata alone explain, less that of all rows.
+    pub fn expected(&self) -> &[f64] {
+        &self.expected
+    }
+
+    fn expected_gap(&self, first: usize, second: usize) -> f64 {
+        let gap = self.expected[first] - self.expected[second];
+        // Equal but for rounding: strata of equal composition.
+        if gap.abs() <= 1e-12 { 0.0 } else { gap }
     }
 
     /// The observed statistic.
@@ -227,8 +259,8 @@ impl RowTest {
 
     fn statistic(&self, groups: &[Evaluation]) -> f64 {
         match groups {
-            [first, second] => difference(first, second, 0.0, self.studentize),
-            groups => omnibus(groups, &vec![0.0; groups.len()], self.studentize),
+            [first, second] => difference(first, second, self.expected_gap(0, 1), self.studentize),
+            groups => omnibus(groups, &self.expected, self.studentize),
         }
     }
 
@@ -287,7 +319,7 @@ impl RowTest {
         kernel: Kernel,
         control: &Control,
     ) -> Result<Vec<f64>> {
-        let family = StepDown::new(pairs, &self.centred_evaluations(), |_, _| 0.0, self.studentize);
+        let family = StepDown::new(pairs, &self.centred_evaluations(), |i, j| self.expected_gap(i, j), self.studentize);
         family.adjust(n_resamples, LANES as u64, control, |replicates, counts| {
             let sums = self.replicate_sums(seed, series, replicates.start, kernel, control)?;
             for lane in 0..(replicates.end - replicates.start) as usize {
@@ -765,6 +797,20 @@ mod tests {
         let test = RowTest::new(metric, vec![0, 0, 0, 1, 1, 1], 2, None, Studentize::Unpooled).unwrap();
         assert_eq!(test.evaluations()[1].variance, 0.0);
         assert_eq!(test.observed(), 0.0);
+    }
+
+    /// Rows of a group that prefers the stratum with high values: the strata explain its mean,
+    /// and in one stratum of three groups nothing else is left of it.
+    #[test]
+    fn strata_explain_what_they_do() {
+        let stratum: Vec<u32> = (0..600).map(|i| u32::from(i % 3 == 0)).collect();
+        let group: Vec<u32> = (0..600).map(|i| u32::from(i % 5 < if i % 3 == 0 { 4 } else { 1 })).collect();
+        let value: Vec<f64> = stratum.iter().map(|&s| 10.0 * f64::from(s)).collect();
+        let test = RowTest::ratio(&value, None, &group, 2, Some(&stratum), Studentize::Unpooled).unwrap();
+        let groups = test.evaluations();
+        assert!(groups[1].value - groups[0].value > 3.0);
+        assert!((test.expected()[1] - test.expected()[0] - (groups[1].value - groups[0].value)).abs() < 1e-9);
+        assert!(test.observed().abs() < 1e-6);
     }
 
     /// Values far from 0 keep the digits of their variance.
