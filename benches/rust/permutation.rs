@@ -5,9 +5,10 @@ use fairaudit_core::cells::{Column, tabulate};
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
-    Alternative, Conditioning, Kernel, RowMetric, RowTest, Studentize, Table, Test, exact, null_distribution,
+    Alternative, Conditioning, Groups, RowTest, Studentize, Table, Test, exact, null_distribution,
 };
 use fairaudit_core::rng::{Domain, FixedHypergeometric, Hypergeometric, Stream, philox};
+use fairaudit_core::simd::Kernel;
 
 fn main() {
     divan::main();
@@ -41,13 +42,13 @@ fn fixed_hypergeometric_draw(bencher: Bencher, rows: u64) {
 #[divan::bench(args = [1_000, 1_000_000, 100_000_000])]
 fn thousand_replicates_of_a_rate(rows: u64) -> Vec<f64> {
     let test = test(rows, "tp / (tp + fn)", &Conditioning::None, Studentize::Pooled);
-    null_distribution(&test, 1_000, 1, 0, &Control::default()).unwrap()
+    null_distribution(&test, 0..1_000, 1, 0, &Control::default()).unwrap()
 }
 
 #[divan::bench(args = [1_000_000])]
 fn thousand_replicates_of_f1(rows: u64) -> Vec<f64> {
     let test = test(rows, "2*tp / (2*tp + fp + fn)", &Conditioning::None, Studentize::Unpooled);
-    null_distribution(&test, 1_000, 1, 0, &Control::default()).unwrap()
+    null_distribution(&test, 0..1_000, 1, 0, &Control::default()).unwrap()
 }
 
 #[divan::bench(args = [1_000, 1_000_000, 100_000_000])]
@@ -65,28 +66,44 @@ fn tabulate_three_columns_of_a_million_rows_one_thread(bencher: Bencher) {
     bencher.bench_local(|| tabulate(&columns, &[9, 9, 9], None, &Control::default()).unwrap());
 }
 
-fn rows(metric: RowMetric, n: usize) -> RowTest {
-    let group = (0..n).map(|i| u32::from(i * 7919 % 97 < 40)).collect();
-    RowTest::new(metric, group, 2, None, Studentize::Unpooled).unwrap()
+const KERNELS: [Kernel; 3] = [Kernel::Baseline, Kernel::Avx2, Kernel::Avx512];
+const ROWS: usize = 1_000_000;
+
+fn groups_of(n_groups: usize, group: &[u32]) -> Groups<'_> {
+    Groups { group, n_groups, stratum: None }
 }
 
-const KERNELS: [Kernel; 3] = [Kernel::Baseline, Kernel::Avx2, Kernel::Avx512];
+fn codes(n_groups: u32) -> Vec<u32> {
+    (0..ROWS as u32).map(|i| i.wrapping_mul(7919) % 97 % n_groups).collect()
+}
 
-fn sixteen_replicates(bencher: Bencher, kernel: Kernel, metric: RowMetric) {
-    let test = rows(metric, 1_000_000);
+fn sixteen_replicates(bencher: Bencher, kernel: Kernel, test: &RowTest) {
     if Kernel::available().contains(&kernel) {
-        bencher.bench_local(|| test.null_distribution(16, 1, 0, kernel, &Control::default()).unwrap());
+        bencher.bench_local(|| test.null_distribution(0..16, 1, 0, kernel, &Control::default()).unwrap());
     }
+}
+
+fn auc(n_groups: u32) -> RowTest {
+    let positive: Vec<bool> = (0..ROWS).map(|i| i * 104_729 % 101 < 40).collect();
+    let score: Vec<f64> = (0..ROWS).map(|i| i as f64).collect();
+    let group = codes(n_groups);
+    RowTest::auc(&score, &positive, None, groups_of(n_groups as usize, &group), Studentize::Unpooled).unwrap()
 }
 
 #[divan::bench(args = KERNELS)]
 fn sixteen_replicates_of_auc_of_a_million_rows(bencher: Bencher, kernel: Kernel) {
-    let positive = (0..1_000_000).map(|i| i * 104_729 % 101 < 40).collect();
-    sixteen_replicates(bencher, kernel, RowMetric::Auc { positive, tied_with_next: vec![false; 1_000_000] });
+    sixteen_replicates(bencher, kernel, &auc(2));
+}
+
+#[divan::bench(args = KERNELS)]
+fn sixteen_replicates_of_auc_of_three_groups(bencher: Bencher, kernel: Kernel) {
+    sixteen_replicates(bencher, kernel, &auc(3));
 }
 
 #[divan::bench(args = KERNELS)]
 fn sixteen_replicates_of_a_mean_of_a_million_rows(bencher: Bencher, kernel: Kernel) {
-    let numerator = (0..1_000_000).map(|i| f64::from(i * 7 % 1001)).collect();
-    sixteen_replicates(bencher, kernel, RowMetric::Ratio { numerator, denominator: None });
+    let value: Vec<f64> = (0..ROWS).map(|i| (i * 7 % 1001) as f64).collect();
+    let group = codes(2);
+    let test = RowTest::ratio(&value, None, groups_of(2, &group), Studentize::Unpooled).unwrap();
+    sixteen_replicates(bencher, kernel, &test);
 }

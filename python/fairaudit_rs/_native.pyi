@@ -8,12 +8,17 @@ from numpy.typing import NDArray
 
 __all__ = [
     "SCORE_UNIT",
+    "CorrelationTest",
     "CountMetric",
     "CountTest",
+    "FunctionTest",
     "RowTest",
     "__version__",
+    "beta_quantile",
     "bin_scores",
     "binomial",
+    "bootstrap_counts",
+    "bootstrap_rows",
     "check_csv",
     "clopper_pearson",
     "count_extreme",
@@ -49,6 +54,10 @@ class CountMetric:
     def calibration(
         bins: Sequence[int], score: Sequence[float], label: Sequence[float]
     ) -> CountMetric: ...
+    @staticmethod
+    def ranks(levels: int) -> CountMetric: ...
+    @staticmethod
+    def joint(components: Sequence[CountMetric]) -> CountMetric: ...
     @property
     def fraction(self) -> tuple[list[float], list[float]] | None: ...
     @property
@@ -81,6 +90,7 @@ class CountTest:
         series: int = 0,
         n_threads: int | None = None,
         progress: Callable[[int], object] | None = None,
+        first: int = 0,
     ) -> NDArray[np.float64]: ...
     def max_t(
         self,
@@ -102,11 +112,22 @@ class RowTest:
         n_groups: int,
         studentize: str,
         stratum: NDArray[np.uint32] | None = None,
+        weight: NDArray[np.float64] | None = None,
+        cluster: NDArray[np.uint32] | None = None,
     ) -> RowTest: ...
     @staticmethod
     def ratio(
         numerator: NDArray[np.float64],
         denominator: NDArray[np.float64] | None,
+        group: NDArray[np.uint32],
+        n_groups: int,
+        studentize: str,
+        stratum: NDArray[np.uint32] | None = None,
+    ) -> RowTest: ...
+    @staticmethod
+    def counts(
+        counts: NDArray[np.float64],
+        metric: CountMetric,
         group: NDArray[np.uint32],
         n_groups: int,
         studentize: str,
@@ -124,6 +145,16 @@ class RowTest:
         series: int = 0,
         n_threads: int | None = None,
         progress: Callable[[int], object] | None = None,
+        first: int = 0,
+    ) -> NDArray[np.float64]: ...
+    def bootstrap(
+        self,
+        n_resamples: int,
+        seed: int,
+        series: int = 0,
+        n_threads: int | None = None,
+        progress: Callable[[int], object] | None = None,
+        first: int = 0,
     ) -> NDArray[np.float64]: ...
     def max_t(
         self,
@@ -135,6 +166,78 @@ class RowTest:
         progress: Callable[[int], object] | None = None,
     ) -> list[float]: ...
 
+@final
+class CorrelationTest:
+    def __new__(
+        cls,
+        x: NDArray[np.float64],
+        y: NDArray[np.float64],
+        studentize: str,
+        stratum: NDArray[np.uint32] | None = None,
+    ) -> CorrelationTest: ...
+    def correlation(self) -> float: ...
+    def variance(self) -> float: ...
+    def observed(self) -> float: ...
+    def null_distribution(
+        self,
+        n_resamples: int,
+        seed: int,
+        series: int = 0,
+        n_threads: int | None = None,
+        progress: Callable[[int], object] | None = None,
+        first: int = 0,
+    ) -> NDArray[np.float64]: ...
+
+@final
+class FunctionTest:
+    def __new__(
+        cls,
+        group: NDArray[np.uint32],
+        n_groups: int,
+        studentize: str,
+        stratum: NDArray[np.uint32] | None = None,
+        unit: NDArray[np.uint32] | None = None,
+    ) -> FunctionTest: ...
+    def assignment(
+        self, replicate: int | None, seed: int, series: int = 0
+    ) -> NDArray[np.uint32]: ...
+    def statistic(self, values: Sequence[float], samples: NDArray[np.float64]) -> float: ...
+    def observed_compiled(
+        self,
+        address: int,
+        columns: Sequence[NDArray[np.float64]],
+        n_samples: int,
+        seed: int,
+        series: int = 0,
+    ) -> float: ...
+    def null_distribution_compiled(
+        self,
+        address: int,
+        columns: Sequence[NDArray[np.float64]],
+        n_samples: int,
+        n_resamples: int,
+        seed: int,
+        series: int = 0,
+        n_threads: int | None = None,
+        progress: Callable[[int], object] | None = None,
+        first: int = 0,
+    ) -> NDArray[np.float64]: ...
+
+def bootstrap_counts(
+    counts: NDArray[np.uint64],
+    n_groups: int,
+    metric: CountMetric,
+    n_resamples: int,
+    seed: int,
+    series: int = 0,
+    n_threads: int | None = None,
+    progress: Callable[[int], object] | None = None,
+    first: int = 0,
+) -> NDArray[np.float64]: ...
+def bootstrap_rows(
+    n_rows: int, n_samples: int, seed: int, series: int, replicate: int | None, group: int
+) -> NDArray[np.uint32]: ...
+def beta_quantile(a: float, b: float, p: float) -> float: ...
 def count_extreme(
     null: NDArray[np.float64], observed: float, alternative: str, centred: bool
 ) -> tuple[int, int]: ...

@@ -4,15 +4,18 @@
 //! permutation tests, [`rng`] the counter-based random numbers and the samplers,
 //! [`metrics`] the count metrics, [`cells`] the collapse of rows to counts, [`stats`]
 //! the distributions, [`parallel`] the control of a running call.
-// `permutation/stream.rs` says why it is the exception.
+// `simd.rs` says why it is the exception.
 #![deny(unsafe_code)]
 
+pub mod bootstrap;
 pub mod cells;
 pub mod error;
 pub mod metrics;
 pub mod parallel;
 pub mod permutation;
 pub mod rng;
+pub mod rows;
+pub mod simd;
 pub mod stats;
 
 pub use error::{Error, Result};

@@ -50,6 +50,14 @@ pub enum Metric {
     Formula(Formula),
     /// Expected calibration error over bins.
     Calibration(Calibration),
+    /// Area under the ROC curve of scores with few values, in ascending order: class 2l holds the
+    /// negative labels of the l-th value, class 2l + 1 the positive ones.
+    Ranks {
+        /// Number of values.
+        levels: usize,
+    },
+    /// Several metrics over the confusion counts at once.
+    Joint(Vec<Metric>),
 }
 
 impl Metric {
@@ -70,6 +78,8 @@ impl Metric {
             Self::Fraction { numerator, .. } => numerator.len(),
             Self::Formula(_) => COUNTS.len(),
             Self::Calibration(calibration) => calibration.label.len(),
+            Self::Ranks { levels } => 2 * levels,
+            Self::Joint(components) => components.first().map_or(0, Self::n_classes),
         }
     }
 
@@ -80,6 +90,22 @@ impl Metric {
             Self::Fraction { numerator, denominator } => fraction(numerator, denominator, counts),
             Self::Formula(formula) => formula.evaluate([counts[0], counts[1], counts[2], counts[3]]),
             Self::Calibration(calibration) => calibration.evaluate(counts),
+            Self::Ranks { .. } => ranks(counts),
+            // A joint criterion has no one value.
+            Self::Joint(_) => Evaluation::UNDEFINED,
+        }
+    }
+
+    /// `psi_k` = d theta / d `c_k` at the counts of a group, of a metric over the confusion counts.
+    pub(crate) fn influence(&self, counts: &[f64; 4]) -> Option<[f64; 4]> {
+        match self {
+            Self::Fraction { numerator, denominator } if numerator.len() == counts.len() => {
+                let evaluation = fraction_value(numerator, denominator, counts);
+                let psi = |k: usize| (numerator[k] - evaluation.value * denominator[k]) / evaluation.denominator;
+                Some(std::array::from_fn(psi))
+            }
+            Self::Formula(formula) => Some(formula.gradient(*counts)),
+            _ => None,
         }
     }
 
@@ -92,6 +118,41 @@ impl Metric {
             other => other.evaluate(counts),
         }
     }
+}
+
+/// AUC of the classes of [`Metric::Ranks`], ties 1/2.
+fn ranks(counts: &[f64]) -> Evaluation {
+    let [mut negatives, mut positives, mut x, mut x_squares, mut y_squares] = [0.0; 5];
+    for level in counts.chunks_exact(2) {
+        let below = negatives + 0.5 * level[0];
+        let positives_below = positives + 0.5 * level[1];
+        x += level[1] * below;
+        x_squares += level[1] * below * below;
+        y_squares += level[0] * positives_below * positives_below;
+        negatives += level[0];
+        positives += level[1];
+    }
+    delong([negatives, positives, x, x_squares, y_squares])
+}
+
+/// AUC = sum x / (n+ n-); v = var(x / n-) / n+ + var(y / n+) / n-, both with ddof 1 (`DeLong`);
+/// x of a positive: negatives below, y of a negative: positives below, ties 1/2.
+pub(crate) fn delong([negatives, positives, x, x_squares, y_squares]: [f64; 5]) -> Evaluation {
+    let pairs = negatives * positives;
+    if pairs == 0.0 {
+        return Evaluation::UNDEFINED;
+    }
+    let value = x / pairs;
+    let y = pairs - x;
+    // Sums of squares about the mean; what is left of large ones by rounding is none.
+    let about = |squares: f64, sum: f64, n: f64| {
+        let rest = squares - sum * sum / n;
+        if rest <= 1e-12 * squares { 0.0 } else { rest }
+    };
+    let variance = about(x_squares, x, positives) / (negatives * negatives * (positives - 1.0) * positives)
+        + about(y_squares, y, negatives) / (positives * positives * (negatives - 1.0) * negatives);
+    // A single row of a kind leaves its part 0 / 0: the variance cannot be measured.
+    Evaluation { value, variance, numerator: f64::NAN, denominator: f64::NAN }
 }
 
 /// The value of a quotient of sums; its variance is left NaN.

@@ -41,7 +41,7 @@ pub fn clopper_pearson(successes: u64, trials: u64, level: f64) -> (f64, f64) {
 }
 
 /// The p-quantile of the beta law with parameters a, b >= 1.
-fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
+pub fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
     bisect(0.0, 1.0, |x| beta_cdf(a, b, x) < p)
 }
 

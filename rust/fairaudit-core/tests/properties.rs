@@ -79,12 +79,12 @@ proptest! {
         let table = Table::new(table, 3, 4).unwrap();
         let test = Test::new(&table, &metric, &Conditioning::None, Studentize::Unpooled).unwrap();
         let control = Control::default();
-        let inline = null_distribution(&test, 300, seed, 0, &control).unwrap();
-        let fewer = null_distribution(&test, 17, seed, 0, &control).unwrap();
+        let inline = null_distribution(&test, 0..300, seed, 0, &control).unwrap();
+        let fewer = null_distribution(&test, 0..17, seed, 0, &control).unwrap();
         prop_assert_eq!(&inline[..17], &fewer[..]);
         for threads in [2, 7] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let parallel = pool.install(|| null_distribution(&test, 300, seed, 0, &control)).unwrap();
+            let parallel = pool.install(|| null_distribution(&test, 0..300, seed, 0, &control)).unwrap();
             prop_assert_eq!(&inline, &parallel);
         }
     }

@@ -51,6 +51,6 @@ pub(crate) fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -
     array.as_slice().map_err(|_| not_contiguous())
 }
 
-fn not_contiguous() -> PyErr {
+pub(crate) fn not_contiguous() -> PyErr {
     PyTypeError::new_err("the array is not contiguous; pass numpy.ascontiguousarray(array)")
 }

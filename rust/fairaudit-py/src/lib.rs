@@ -4,8 +4,11 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod arrays;
+mod bootstrap;
 mod call;
+mod callable;
 mod cells;
+mod correlation;
 mod metrics;
 mod permutation;
 mod rng;
@@ -17,7 +20,10 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fairaudit_core::rng::prepare();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    bootstrap::register(module)?;
+    callable::register(module)?;
     cells::register(module)?;
+    correlation::register(module)?;
     metrics::register(module)?;
     permutation::register(module)?;
     rng::register(module)?;

@@ -28,6 +28,19 @@ impl PyMetric {
         Ok(Self { metric: Metric::Calibration(calibration), formula: None })
     }
 
+    /// Area under the ROC curve over classes of (value of the score, label), in ascending order.
+    #[staticmethod]
+    fn ranks(levels: usize) -> Self {
+        Self { metric: Metric::Ranks { levels }, formula: None }
+    }
+
+    /// Several metrics over tp, fp, fn, tn at once.
+    #[staticmethod]
+    fn joint(components: Vec<PyRef<'_, Self>>) -> Self {
+        let components = components.iter().map(|component| component.metric.clone()).collect();
+        Self { metric: Metric::Joint(components), formula: None }
+    }
+
     /// (a, d) when the metric is `sum a_k c_k / sum d_k c_k`.
     #[getter]
     fn fraction(&self) -> Option<(Vec<f64>, Vec<f64>)> {

@@ -2,17 +2,19 @@
 
 use fairaudit_core::Error;
 use fairaudit_core::permutation::{
-    Alternative, Conditioning, Kernel, RowTest, Studentize, Table, Test, center_of, count_extreme, exact, max_t,
+    Alternative, Conditioning, Groups, RowTest, Studentize, Table, Test, center_of, count_extreme, exact, max_t,
     null_distribution,
 };
-use numpy::{PyArray1, PyReadonlyArray1};
+use fairaudit_core::simd::Kernel;
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::arrays::slice;
+use crate::arrays::{not_contiguous, slice};
+use crate::bootstrap::flat;
 use crate::call::{Run, run, to_python};
 use crate::metrics::PyMetric;
 
-fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
+pub(crate) fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
     match name {
         "none" => Ok(Studentize::None),
         "unpooled" => Ok(Studentize::Unpooled),
@@ -108,20 +110,22 @@ impl PyTest {
         self.test.needs_centring()
     }
 
-    /// The statistic of `n_resamples` permutations, in the order of the replicates.
-    #[pyo3(signature = (n_resamples, seed, series=0, n_threads=None, progress=None))]
+    /// The statistic of `n_resamples` permutations from the replicate `first` on.
+    #[pyo3(signature = (n_resamples, seed, series=0, n_threads=None, progress=None, first=0))]
+    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
     fn null_distribution<'py>(
         &self,
         py: Python<'py>,
-        n_resamples: usize,
+        n_resamples: u64,
         seed: u64,
         series: u64,
         n_threads: Option<usize>,
         progress: Option<Py<PyAny>>,
+        first: u64,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let work = self.replicate_work.saturating_mul(n_resamples as u64);
+        let work = self.replicate_work.saturating_mul(n_resamples);
         let null = run(Run { py, n_threads, progress, work }, |control| {
-            null_distribution(&self.test, n_resamples, seed, series, control)
+            null_distribution(&self.test, first..first + n_resamples, seed, series, control)
         })?;
         Ok(PyArray1::from_vec(py, null))
     }
@@ -154,9 +158,11 @@ struct PyRowTest {
 
 #[pymethods]
 impl PyRowTest {
-    /// Area under the ROC curve.
+    /// Area under the ROC curve; with `cluster`, the cluster of each row, `group` and `stratum`
+    /// are those of the clusters.
     #[staticmethod]
-    #[pyo3(signature = (score, positive, group, n_groups, studentize, stratum=None))]
+    #[pyo3(signature = (score, positive, group, n_groups, studentize, stratum=None, weight=None, cluster=None))]
+    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
     fn auc(
         py: Python<'_>,
         score: PyReadonlyArray1<'_, f64>,
@@ -165,14 +171,22 @@ impl PyRowTest {
         n_groups: usize,
         studentize: &str,
         stratum: Option<PyReadonlyArray1<'_, u32>>,
+        weight: Option<PyReadonlyArray1<'_, f64>>,
+        cluster: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<Self> {
         let studentize = self::studentize(py, studentize)?;
         let (score, positive, group) = (slice(&score)?, slice(&positive)?, slice(&group)?);
-        let stratum = stratum.as_ref().map(slice).transpose()?;
-        Self::make(py, score.len(), || RowTest::auc(score, positive, group, n_groups, stratum, studentize))
+        let (stratum, weight) = (stratum.as_ref().map(slice).transpose()?, weight.as_ref().map(slice).transpose()?);
+        let cluster = cluster.as_ref().map(slice).transpose()?;
+        let groups = Groups { group, n_groups, stratum };
+        Self::make(py, score.len(), || match cluster {
+            None => RowTest::auc(score, positive, weight, groups, studentize),
+            Some(cluster) => RowTest::clustered_auc(score, positive, weight, cluster, groups, studentize),
+        })
     }
 
-    /// sum a / sum d, both with the weights multiplied in; d = 1 when it is left out.
+    /// sum a / sum d of rows or clusters, both with the weights multiplied in; d = 1 when it is
+    /// left out.
     #[staticmethod]
     #[pyo3(signature = (numerator, denominator, group, n_groups, studentize, stratum=None))]
     fn ratio(
@@ -187,8 +201,29 @@ impl PyRowTest {
         let studentize = self::studentize(py, studentize)?;
         let (numerator, group) = (slice(&numerator)?, slice(&group)?);
         let denominator = denominator.as_ref().map(slice).transpose()?;
-        let stratum = stratum.as_ref().map(slice).transpose()?;
-        Self::make(py, numerator.len(), || RowTest::ratio(numerator, denominator, group, n_groups, stratum, studentize))
+        let groups = Groups { group, n_groups, stratum: stratum.as_ref().map(slice).transpose()? };
+        Self::make(py, numerator.len(), || RowTest::ratio(numerator, denominator, groups, studentize))
+    }
+
+    /// A formula over confusion counts: of each row or cluster its weighted tp, fp, fn, tn.
+    #[staticmethod]
+    #[pyo3(signature = (counts, metric, group, n_groups, studentize, stratum=None))]
+    fn counts(
+        py: Python<'_>,
+        counts: PyReadonlyArray2<'_, f64>,
+        metric: &PyMetric,
+        group: PyReadonlyArray1<'_, u32>,
+        n_groups: usize,
+        studentize: &str,
+        stratum: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<Self> {
+        let studentize = self::studentize(py, studentize)?;
+        let (units, rest) = counts.as_slice().map_err(|_| not_contiguous())?.as_chunks::<4>();
+        if !rest.is_empty() || counts.as_array().ncols() != 4 {
+            return Err(to_python(py, &Error::argument("counts", "of another shape", "four columns")));
+        }
+        let groups = Groups { group: slice(&group)?, n_groups, stratum: stratum.as_ref().map(slice).transpose()? };
+        Self::make(py, units.len(), || RowTest::counts(units, &metric.metric, groups, studentize))
     }
 
     /// (value, variance, numerator, denominator) of every group.
@@ -212,23 +247,46 @@ impl PyRowTest {
         self.test.needs_centring()
     }
 
-    /// The statistic of `n_resamples` permutations, in the order of the replicates.
-    #[pyo3(signature = (n_resamples, seed, series=0, n_threads=None, progress=None))]
+    /// The statistic of `n_resamples` permutations from the replicate `first` on.
+    #[pyo3(signature = (n_resamples, seed, series=0, n_threads=None, progress=None, first=0))]
+    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
     fn null_distribution<'py>(
         &self,
         py: Python<'py>,
-        n_resamples: usize,
+        n_resamples: u64,
         seed: u64,
         series: u64,
         n_threads: Option<usize>,
         progress: Option<Py<PyAny>>,
+        first: u64,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let kernel = Kernel::detect().map_err(|error| to_python(py, &error))?;
-        let work = self.work(n_resamples as u64);
+        let work = self.work(n_resamples);
         let null = run(Run { py, n_threads, progress, work }, |control| {
-            self.test.null_distribution(n_resamples, seed, series, kernel, control)
+            self.test.null_distribution(first..first + n_resamples, seed, series, kernel, control)
         })?;
         Ok(PyArray1::from_vec(py, null))
+    }
+
+    /// Values and variances of bootstrap replicates; see `bootstrap_counts`.
+    #[pyo3(signature = (n_resamples, seed, series=0, n_threads=None, progress=None, first=0))]
+    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
+    fn bootstrap<'py>(
+        &self,
+        py: Python<'py>,
+        n_resamples: u64,
+        seed: u64,
+        series: u64,
+        n_threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+        first: u64,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let kernel = Kernel::detect().map_err(|error| to_python(py, &error))?;
+        let work = self.work(2 * n_resamples);
+        let replicates = run(Run { py, n_threads, progress, work }, |control| {
+            self.test.bootstrap(first..first + n_resamples, seed, series, kernel, control)
+        })?;
+        Ok(flat(py, replicates))
     }
 
     /// Step-down max-T p-values of pairs of groups.
@@ -265,7 +323,7 @@ impl PyRowTest {
 
     /// Estimated nanoseconds of some replicates.
     fn work(&self, n_resamples: u64) -> u64 {
-        (self.test.n_rows() as u64).saturating_mul(n_resamples)
+        self.test.replicate_work().saturating_mul(n_resamples)
     }
 }
 

@@ -15,7 +15,14 @@ fn clopper_pearson(successes: u64, trials: u64, level: f64) -> (f64, f64) {
     stats::clopper_pearson(successes.min(trials), trials, level)
 }
 
+/// The p-quantile of the beta law with parameters a, b of at least 1.
+#[pyfunction]
+fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
+    stats::beta_quantile(a.max(1.0), b.max(1.0), p)
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(beta_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(normal_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(clopper_pearson, module)?)
 }

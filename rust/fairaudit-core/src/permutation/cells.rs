@@ -1,6 +1,8 @@
 //! The `cells` engine: a label permutation of counts is a multivariate hypergeometric draw
 //! within each stratum, so a replicate costs O(cells) whatever the number of rows.
 
+use std::ops::Range;
+
 use super::{StepDown, Test};
 use crate::error::Result;
 use crate::metrics::Evaluation;
@@ -94,7 +96,7 @@ impl TableSampler {
     }
 }
 
-/// The statistic of `n_resamples` permutations, in the order of the replicates.
+/// The statistic of some permutations, in the order of the replicates.
 ///
 /// `series` separates the comparisons that share a seed. The result depends on the test, the
 /// seed, the series and the replicate's index alone.
@@ -103,21 +105,20 @@ impl TableSampler {
 /// [`crate::Error::Cancelled`].
 pub fn null_distribution(
     test: &Test,
-    n_resamples: usize,
+    replicates: Range<u64>,
     seed: u64,
     series: u64,
     control: &Control,
 ) -> Result<Vec<f64>> {
     let sampler = TableSampler::new(test);
-    let mut null = vec![0.0; n_resamples];
+    let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
     fill_replicates(
         &mut null,
         control,
         || sampler.scratch(),
-        |replicate, scratch| {
-            sampler.draw(seed, series, replicate, scratch);
-            test.evaluate_into(&scratch.margin, &mut scratch.evaluations);
-            test.statistic(&scratch.evaluations)
+        |offset, scratch| {
+            sampler.draw(seed, series, replicates.start + offset, scratch);
+            test.statistic_of(&scratch.margin, &mut scratch.evaluations)
         },
     )?;
     Ok(null)
@@ -135,14 +136,15 @@ pub fn max_t(
     series: u64,
     control: &Control,
 ) -> Result<Vec<f64>> {
-    let family = StepDown::new(pairs, &test.evaluations(), |i, j| test.expected_gap(i, j), test.studentize);
+    let observed = test.evaluations();
+    let family = StepDown::new(pairs, |pair| test.pair_statistic(&test.table.margin(), &observed, pair));
     let sampler = TableSampler::new(test);
     family.adjust(n_resamples, BLOCK, control, |replicates, counts| {
         let mut scratch = sampler.scratch();
         for replicate in replicates {
             sampler.draw(seed, series, replicate, &mut scratch);
             test.evaluate_into(&scratch.margin, &mut scratch.evaluations);
-            family.count(&scratch.evaluations, counts);
+            family.count(|pair| test.pair_statistic(&scratch.margin, &scratch.evaluations, pair), counts);
         }
         Ok(())
     })

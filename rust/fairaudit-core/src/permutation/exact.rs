@@ -245,7 +245,7 @@ impl Enumeration<'_> {
             let (totals, need) = (totals.clone(), sizes[0]);
             self.visit(stratum + 1, 0, 0, &totals, need, ln_weight)
         } else {
-            let statistic = self.test.statistic(&self.test.evaluate(&self.margin));
+            let statistic = self.test.statistic_of(&self.margin, &mut self.test.evaluate(&self.margin));
             // Relative to a table of full factorials, so that the exponential cannot underflow.
             let rows = table.counts.iter().sum::<u64>() as f64;
             let scale = ln_factorial((rows / (table.n_groups * table.n_classes) as f64).floor());

@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{Alternative, Studentize, difference};
+use super::Alternative;
 use crate::error::Result;
-use crate::metrics::Evaluation;
 use crate::parallel::Control;
 
 /// A family of two-sided comparisons of pairs of groups.
@@ -16,34 +15,25 @@ use crate::parallel::Control;
 /// An undefined statistic of a replicate counts as extreme.
 pub(super) struct StepDown<'a> {
     pairs: &'a [(usize, usize)],
-    /// The gap of each pair that its strata alone explain.
-    expected: Vec<f64>,
-    studentize: Studentize,
     observed: Vec<f64>,
     /// Positions of the pairs, the smallest observed statistic first.
     ascending: Vec<usize>,
 }
 
 impl<'a> StepDown<'a> {
-    pub(super) fn new(
-        pairs: &'a [(usize, usize)],
-        groups: &[Evaluation],
-        expected_gap: impl Fn(usize, usize) -> f64,
-        studentize: Studentize,
-    ) -> Self {
-        let expected: Vec<f64> = pairs.iter().map(|&(first, second)| expected_gap(first, second)).collect();
-        let observed: Vec<f64> =
-            pairs.iter().zip(&expected).map(|(&pair, &gap)| size(groups, pair, gap, studentize)).collect();
+    /// A family with the observed `statistic` of each pair.
+    pub(super) fn new(pairs: &'a [(usize, usize)], statistic: impl Fn((usize, usize)) -> f64) -> Self {
+        let observed: Vec<f64> = pairs.iter().map(|&pair| size(statistic(pair))).collect();
         let mut ascending: Vec<usize> = (0..pairs.len()).collect();
         ascending.sort_by(|&i, &j| observed[i].total_cmp(&observed[j]).then(j.cmp(&i)));
-        Self { pairs, expected, studentize, observed, ascending }
+        Self { pairs, observed, ascending }
     }
 
     /// Counts the pairs whose observed statistic one replicate reaches.
-    pub(super) fn count(&self, groups: &[Evaluation], counts: &mut [u64]) {
+    pub(super) fn count(&self, statistic: impl Fn((usize, usize)) -> f64, counts: &mut [u64]) {
         let mut largest = 0.0f64;
         for &pair in &self.ascending {
-            largest = largest.max(size(groups, self.pairs[pair], self.expected[pair], self.studentize));
+            largest = largest.max(size(statistic(self.pairs[pair])));
             counts[pair] += u64::from(Alternative::TwoSided.is_extreme(largest, self.observed[pair]));
         }
     }
@@ -86,8 +76,7 @@ impl<'a> StepDown<'a> {
     }
 }
 
-/// |S| of a pair, infinite when it is undefined.
-fn size(groups: &[Evaluation], pair: (usize, usize), expected: f64, studentize: Studentize) -> f64 {
-    let size = difference(&groups[pair.0], &groups[pair.1], expected, studentize).abs();
-    if size.is_nan() { f64::INFINITY } else { size }
+/// |S|, infinite when it is undefined.
+fn size(statistic: f64) -> f64 {
+    if statistic.is_nan() { f64::INFINITY } else { statistic.abs() }
 }

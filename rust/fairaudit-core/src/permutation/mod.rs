@@ -4,14 +4,20 @@
 //! exchangeable. A replicate is a table with the same margins: [`cells`] draws it, [`exact`]
 //! sums over all of them. The statistic is recomputed for every replicate from its counts.
 
+mod callable;
 mod cells;
+mod clusters;
 mod exact;
+mod joint;
 mod max_t;
+mod shuffle;
 mod stream;
 
+pub use callable::{FunctionTest, OBSERVED, Resamples};
 pub use cells::{max_t, null_distribution};
 pub use exact::{Exact, exact};
-pub use stream::{Kernel, RowMetric, RowTest};
+pub use shuffle::CorrelationTest;
+pub use stream::{Groups, RowTest};
 
 use max_t::StepDown;
 
@@ -123,7 +129,7 @@ impl Table {
     }
 
     /// Adds classes that share a new class.
-    fn merge(&self, new_class: &[usize], n_classes: usize) -> Self {
+    pub(crate) fn merge(&self, new_class: &[usize], n_classes: usize) -> Self {
         let mut counts = Vec::with_capacity(self.counts.len() / self.n_classes * n_classes);
         for row in self.counts.chunks(self.n_classes) {
             let start = counts.len();
@@ -162,7 +168,7 @@ impl Table {
     }
 
     /// Class counts of every group, summed over strata.
-    fn margin(&self) -> Vec<f64> {
+    pub(crate) fn margin(&self) -> Vec<f64> {
         let mut margin = vec![0.0; self.n_groups * self.n_classes];
         for stratum in self.strata() {
             margin.iter_mut().zip(stratum).for_each(|(sum, &count)| *sum += count as f64);
@@ -202,7 +208,8 @@ pub struct Test {
     studentize: Studentize,
     /// The metric of each group at the mean of its counts over all permutations. With one
     /// stratum it is the same for all groups; strata of different composition make it differ,
-    /// and what differs by them alone is no evidence.
+    /// and what differs by them alone is no evidence. Of a joint criterion that of every
+    /// component (fastest).
     expected: Vec<f64>,
 }
 
@@ -221,7 +228,12 @@ impl Test {
                 "one over the classes of the table",
             ));
         }
-        if !metric.is_proportion() {
+        if let Metric::Joint(components) = metric {
+            joint::check(components, studentize)?;
+            if *conditioning == Conditioning::Denominator {
+                return Err(Error::argument("conditioning", "on the denominator", "proportions only"));
+            }
+        } else if !metric.is_proportion() {
             if studentize == Studentize::Pooled {
                 return Err(Error::argument(
                     "studentize",
@@ -253,9 +265,13 @@ impl Test {
         let split = parts.map_or_else(|| table.clone(), |parts| table.split(&parts));
         let table = split.merge(&new_class, merged.n_classes()).keep_strata(&matters);
         let mean_counts = table.mean_margin();
+        let components = match &merged {
+            Metric::Joint(components) => &components[..],
+            one => std::slice::from_ref(one),
+        };
         let expected = mean_counts
             .chunks(table.n_classes)
-            .map(|counts| merged.evaluate(counts).value)
+            .flat_map(|counts| components.iter().map(|metric| metric.evaluate(counts).value))
             .map(|value| if value.is_nan() { 0.0 } else { value })
             .collect();
         Ok(Self { table, metric: merged, studentize, expected })
@@ -279,7 +295,27 @@ impl Test {
 
     /// The observed statistic: the difference of two groups, or the omnibus of more.
     pub fn observed(&self) -> f64 {
-        self.statistic(&self.evaluations())
+        let margin = self.table.margin();
+        self.statistic_of(&margin, &mut self.evaluate(&margin))
+    }
+
+    /// The statistic of a table with these class counts of every group; `evaluations` is a buffer.
+    #[inline]
+    fn statistic_of(&self, margin: &[f64], evaluations: &mut [Evaluation]) -> f64 {
+        if let Metric::Joint(components) = &self.metric {
+            let groups: Vec<usize> = (0..self.table.n_groups).collect();
+            return joint::statistic(components, margin, &groups, &self.expected, self.studentize);
+        }
+        self.evaluate_into(margin, evaluations);
+        self.statistic(evaluations)
+    }
+
+    /// The statistic of two groups.
+    fn pair_statistic(&self, margin: &[f64], groups: &[Evaluation], (i, j): (usize, usize)) -> f64 {
+        if let Metric::Joint(components) = &self.metric {
+            return joint::statistic(components, margin, &[i, j], &self.expected, self.studentize);
+        }
+        difference(&groups[i], &groups[j], self.expected_gap(i, j), self.studentize)
     }
 
     fn evaluate(&self, margin: &[f64]) -> Vec<Evaluation> {

@@ -3,123 +3,95 @@
 //! The rows are put in order once (by score for ranks). A replicate walks over them and draws
 //! the group of every row sequentially without replacement, so that each group gets exactly
 //! its rows; sixteen replicates go side by side. There is no shuffle, no sort and no index per
-//! replicate, and the rows are read once per sixteen replicates.
+//! replicate, and the rows are read once per sixteen replicates. Where clusters of rows move
+//! together, the units that are drawn are clusters.
 //!
 //! The draw compares floor(u R / 2^32) with the rows that the group still needs, u being 32
 //! random bits and R the rows that are left: exact but for 2^-32 per row.
-// Unsafe code: calling a kernel that was compiled for an instruction set which the processor
-// was just seen to have.
-#![allow(unsafe_code)]
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::clusters::ClusteredAuc;
 use super::{StepDown, Studentize, difference, omnibus};
+use crate::bootstrap;
 use crate::error::{Error, Result};
-use crate::metrics::Evaluation;
+use crate::metrics::{Evaluation, Metric};
 use crate::parallel::Control;
 use crate::rng::{Domain, LANES, LaneGenerator};
+use crate::rows::{Auc, Counts, Lanes, Mean, Ratio, RowMetric, RowSums, WeightedAuc, of_each_metric};
+use crate::simd::{Kernel, Task};
 
 /// Rows between two looks at the control.
 const TILE: usize = 1 << 15;
 
-type Lanes = [f64; LANES];
+/// All bits or none, for every replicate.
+type Mask = [u32; LANES];
 
-/// What is computed from the rows of a group.
-#[derive(Debug, Clone)]
-pub enum RowMetric {
-    /// Area under the ROC curve, ties 1/2, with `DeLong`'s variance.
-    ///
-    /// Rows in ascending order of the score.
-    Auc {
-        /// The label of each row.
-        positive: Vec<bool>,
-        /// Whether a row has the score of the next one.
-        tied_with_next: Vec<bool>,
-    },
-    /// sum w a / sum w d with variance sum (w (a - theta d))^2 / (sum w d)^2.
-    Ratio {
-        /// w a of each row.
-        numerator: Vec<f64>,
-        /// w d of each row; none when it is 1 everywhere.
-        denominator: Option<Vec<f64>>,
-    },
-}
-
-impl RowMetric {
-    /// Centres a ratio at its value over all rows: (that value, what sums of squares are noise).
-    fn center(&mut self) -> (f64, f64) {
-        let Self::Ratio { numerator, denominator } = self else { return (0.0, 0.0) };
-        let squares: f64 = numerator.iter().map(|a| a * a).sum();
-        let below = denominator.as_ref().map_or(numerator.len() as f64, |d| d.iter().sum());
-        let center = numerator.iter().sum::<f64>() / below;
-        if !center.is_finite() {
-            return (0.0, 0.0);
-        }
-        for (row, a) in numerator.iter_mut().enumerate() {
-            *a -= center * denominator.as_ref().map_or(1.0, |d| d[row]);
-        }
-        (center, 1e-26 * squares)
-    }
-
-    fn n_rows(&self) -> usize {
-        match self {
-            Self::Auc { positive, .. } => positive.len(),
-            Self::Ratio { numerator, .. } => numerator.len(),
-        }
-    }
-}
-
-/// A permutation test on rows.
-///
-/// A ratio is centred: `a - center d` takes the place of `a`, which changes the metric of every
-/// group by `center` and its variance not at all, and keeps the digits of values that lie far
-/// from 0.
+/// A permutation test on rows, or on clusters of rows.
 #[derive(Debug, Clone)]
 pub struct RowTest {
-    metric: RowMetric,
+    units: Units,
+    /// What ratios and means are centred at.
     center: f64,
-    /// Sums of squares up to this are rounding.
-    noise: f64,
-    /// Observed group of each row.
+    /// Observed group of each unit.
     group: Vec<u32>,
-    /// Stratum of each row; none when there is one.
+    /// Stratum of each unit; none when there is one.
     stratum: Option<Vec<u32>>,
-    /// Rows by stratum and group.
+    /// Units by stratum and group.
     sizes: Vec<Vec<u32>>,
     studentize: Studentize,
-    /// The metric of each group (centred) when every row belongs to it by the share of its
+    /// Sums over all units, of metrics whose sums are the same in every replicate.
+    totals: Vec<f64>,
+    /// The metric of each group (centred) when every unit belongs to it by the share of its
     /// stratum that does: what the strata alone explain. 0 without strata.
     expected: Vec<f64>,
 }
 
-/// Sums over the rows of one group, in every lane.
-///
-/// AUC: negatives, positives, then over rows in the group: sum of x, sum of x^2 over positives
-/// (x: negatives below, ties 1/2), sum of y^2 over negatives (y: positives below, ties 1/2).
-/// Ratio: sums of A, D, A^2, A D, D^2.
-#[derive(Debug, Clone, Copy)]
-struct Sums([Lanes; 5]);
+/// What is drawn into groups.
+#[derive(Debug, Clone)]
+enum Units {
+    Rows(RowMetric),
+    Clusters(ClusteredAuc),
+}
 
-const ZERO: Sums = Sums([[0.0; LANES]; 5]);
+/// Columns of the units that every test has.
+#[derive(Debug, Clone, Copy)]
+pub struct Groups<'a> {
+    /// Observed group of each unit.
+    pub group: &'a [u32],
+    /// Number of groups.
+    pub n_groups: usize,
+    /// Stratum of each unit, if there are several.
+    pub stratum: Option<&'a [u32]>,
+}
+
+impl Groups<'_> {
+    fn pick(&self, order: &[u32]) -> (Vec<u32>, Option<Vec<u32>>) {
+        let pick = |codes: &[u32]| order.iter().map(|&row| codes[row as usize]).collect();
+        (pick(self.group), self.stratum.map(pick))
+    }
+}
 
 impl RowTest {
-    /// Prepares a test of the rows' metric between `n_groups` groups.
-    ///
-    /// # Errors
-    /// [`Error::Argument`] when lengths or codes do not fit, or there are more than 2^32 - 1 rows.
-    pub fn new(
-        mut metric: RowMetric,
+    /// Prepares a test of units that are in order.
+    fn new(
+        mut units: Units,
         group: Vec<u32>,
         n_groups: usize,
         stratum: Option<Vec<u32>>,
         studentize: Studentize,
     ) -> Result<Self> {
-        let rows = metric.n_rows();
+        let rows = match &units {
+            Units::Rows(metric) => metric.n_rows(),
+            Units::Clusters(auc) => auc.n_clusters(),
+        };
         let fits = group.len() == rows
             && stratum.as_ref().is_none_or(|stratum| stratum.len() == rows)
-            && match &metric {
-                RowMetric::Auc { tied_with_next, .. } => tied_with_next.len() == rows,
-                RowMetric::Ratio { denominator, .. } => denominator.as_ref().is_none_or(|d| d.len() == rows),
+            && match &units {
+                Units::Rows(metric) => metric.is_consistent(),
+                Units::Clusters(_) => true,
             };
         if !fits || u32::try_from(rows).is_err() {
             return Err(Error::argument(
@@ -139,69 +111,125 @@ impl RowTest {
         for (row, &g) in group.iter().enumerate() {
             sizes[stratum.as_ref().map_or(0, |stratum| stratum[row] as usize)][g as usize] += 1;
         }
-        let (center, noise) = metric.center();
-        let mut test = Self { metric, center, noise, group, stratum, sizes, studentize, expected: vec![0.0; n_groups] };
+        let (center, totals) = match &mut units {
+            Units::Rows(metric) => (metric.center(), of_each_metric!(metric, metric => totals(metric, rows))),
+            Units::Clusters(_) => (0.0, Vec::new()),
+        };
+        let expected = vec![0.0; n_groups];
+        let mut test = Self { units, center, group, stratum, sizes, studentize, totals, expected };
         if let Some(stratum) = &test.stratum {
-            let shares = |row: usize, member: &mut [Lanes]| {
+            let groups = test.evaluate_members(|row, member| {
                 let sizes = &test.sizes[stratum[row] as usize];
                 let rows = f64::from(sizes.iter().sum::<u32>());
                 for (member, &size) in member.iter_mut().zip(sizes) {
                     *member = [f64::from(size) / rows; LANES];
                 }
-            };
-            let groups = test.evaluate_members(shares);
+            });
             test.expected = groups.iter().map(|group| if group.is_defined() { group.value } else { 0.0 }).collect();
         }
         Ok(test)
     }
 
-    /// A test of the AUC: `score` and `positive` of each row, in any order.
+    /// A test of the AUC: `score` and `positive` of each row, in any order, with weights that
+    /// are 1 when they are left out.
     ///
     /// # Errors
-    /// As [`RowTest::new`].
+    /// [`Error::Argument`] when lengths or codes do not fit, or there are more than 2^32 - 1 rows.
     pub fn auc(
         score: &[f64],
         positive: &[bool],
-        group: &[u32],
-        n_groups: usize,
-        stratum: Option<&[u32]>,
+        weight: Option<&[f64]>,
+        groups: Groups<'_>,
         studentize: Studentize,
     ) -> Result<Self> {
-        check_lengths(score.len(), [positive.len(), group.len(), stratum.map_or(score.len(), <[u32]>::len)])?;
-        let order = order(score, |row| u64::from(positive[row]), group, stratum);
+        check_lengths(score.len(), [positive.len(), weight.map_or(score.len(), <[f64]>::len)], groups)?;
+        let last = |row: usize| (u64::from(positive[row]), weight.map_or(0, |weight| ordered_bits(weight[row])));
+        let order = order(score, last, groups);
         let at = |i: usize| order[i] as usize;
-        let metric = RowMetric::Auc {
-            positive: (0..order.len()).map(|i| positive[at(i)]).collect(),
-            tied_with_next: (0..order.len()).map(|i| i + 1 < order.len() && score[at(i)] == score[at(i + 1)]).collect(),
+        let positive = (0..order.len()).map(|i| positive[at(i)]).collect();
+        let tied_with_next =
+            (0..order.len()).map(|i| i + 1 < order.len() && score[at(i)] == score[at(i + 1)]).collect();
+        let metric = match weight {
+            None => RowMetric::Auc(Auc { positive, tied_with_next }),
+            Some(weight) => {
+                let weight = order.iter().map(|&row| weight[row as usize]).collect();
+                RowMetric::WeightedAuc(WeightedAuc { positive, weight, tied_with_next })
+            }
         };
-        let pick = |codes: &[u32]| order.iter().map(|&row| codes[row as usize]).collect();
-        Self::new(metric, pick(group), n_groups, stratum.map(pick), studentize)
+        let (group, stratum) = groups.pick(&order);
+        Self::new(Units::Rows(metric), group, groups.n_groups, stratum, studentize)
+    }
+
+    /// A test of the AUC where rows of one cluster move together; `groups` are of the clusters,
+    /// `cluster` gives the cluster of each row.
+    ///
+    /// # Errors
+    /// As [`RowTest::auc`].
+    pub fn clustered_auc(
+        score: &[f64],
+        positive: &[bool],
+        weight: Option<&[f64]>,
+        cluster: &[u32],
+        groups: Groups<'_>,
+        studentize: Studentize,
+    ) -> Result<Self> {
+        let auc = ClusteredAuc::new(score, positive, weight, cluster, groups.group.len())?;
+        let (group, stratum) = (groups.group.to_vec(), groups.stratum.map(<[u32]>::to_vec));
+        Self::new(Units::Clusters(auc), group, groups.n_groups, stratum, studentize)
     }
 
     /// A test of sum a / sum d, of rows in any order; d is 1 when it is left out.
     ///
     /// # Errors
-    /// As [`RowTest::new`].
+    /// As [`RowTest::auc`].
     pub fn ratio(
         numerator: &[f64],
         denominator: Option<&[f64]>,
-        group: &[u32],
-        n_groups: usize,
-        stratum: Option<&[u32]>,
+        groups: Groups<'_>,
         studentize: Studentize,
     ) -> Result<Self> {
         let rows = numerator.len();
-        check_lengths(rows, [denominator.map_or(rows, <[f64]>::len), group.len(), stratum.map_or(rows, <[u32]>::len)])?;
-        let order = order(numerator, |row| denominator.map_or(0, |d| ordered_bits(d[row])), group, stratum);
+        check_lengths(rows, [denominator.map_or(rows, <[f64]>::len), rows], groups)?;
+        let order = order(numerator, |row| (denominator.map_or(0, |d| ordered_bits(d[row])), 0), groups);
         let pick = |values: &[f64]| order.iter().map(|&row| values[row as usize]).collect();
-        let pick_codes = |codes: &[u32]| order.iter().map(|&row| codes[row as usize]).collect();
-        let metric = RowMetric::Ratio { numerator: pick(numerator), denominator: denominator.map(pick) };
-        Self::new(metric, pick_codes(group), n_groups, stratum.map(pick_codes), studentize)
+        let metric = match denominator {
+            None => RowMetric::Mean(Mean::new(pick(numerator))),
+            Some(denominator) => RowMetric::Ratio(Ratio::new(pick(numerator), pick(denominator))),
+        };
+        let (group, stratum) = groups.pick(&order);
+        Self::new(Units::Rows(metric), group, groups.n_groups, stratum, studentize)
     }
 
-    /// Number of rows.
-    pub fn n_rows(&self) -> usize {
+    /// A test of a formula over confusion counts, of units that each bring weighted counts: rows
+    /// or clusters, in any order.
+    ///
+    /// # Errors
+    /// As [`RowTest::auc`], and when the metric is not one over tp, fp, fn, tn.
+    pub fn counts(counts: &[[f64; 4]], metric: &Metric, groups: Groups<'_>, studentize: Studentize) -> Result<Self> {
+        check_lengths(counts.len(), [counts.len(); 2], groups)?;
+        let first: Vec<f64> = counts.iter().map(|unit| unit[0]).collect();
+        let mut order = order(&first, |row| (ordered_bits(counts[row][1]), ordered_bits(counts[row][2])), groups);
+        // The fourth count last: units that agree in all else.
+        order.sort_by(|&a, &b| {
+            let key = |row: u32| counts[row as usize].map(ordered_bits);
+            key(a).cmp(&key(b))
+        });
+        let metric = Counts::new(order.iter().map(|&unit| counts[unit as usize]).collect(), metric.clone())?;
+        let (group, stratum) = groups.pick(&order);
+        Self::new(Units::Rows(RowMetric::Counts(metric)), group, groups.n_groups, stratum, studentize)
+    }
+
+    /// Number of units: rows or clusters.
+    pub fn n_units(&self) -> usize {
         self.group.len()
+    }
+
+    /// Estimated nanoseconds of a replicate on one thread.
+    pub fn replicate_work(&self) -> u64 {
+        match &self.units {
+            Units::Rows(_) => self.n_units() as u64,
+            Units::Clusters(auc) => 4 * auc.n_rows() as u64,
+        }
     }
 
     /// Whether the null distribution of a difference must be centred at its own mean.
@@ -209,7 +237,7 @@ impl RowTest {
         self.n_groups() == 2 && self.sizes.len() > 1
     }
 
-    fn n_groups(&self) -> usize {
+    pub(crate) fn n_groups(&self) -> usize {
         self.sizes[0].len()
     }
 
@@ -229,16 +257,19 @@ impl RowTest {
         })
     }
 
-    /// The metric of every group, `members` telling to what extent a row belongs to each.
+    /// The metric of every group, `members` telling to what extent a unit belongs to each.
     fn evaluate_members(&self, members: impl Fn(usize, &mut [Lanes])) -> Vec<Evaluation> {
-        let mut sums = vec![ZERO; self.n_groups()];
-        let mut member = vec![[0.0; LANES]; self.n_groups()];
-        let mut ties = Ties::default();
-        for row in 0..self.n_rows() {
-            members(row, &mut member);
-            self.metric.add(row, &member, &mut sums, &mut ties);
+        let (rows, n_groups) = (self.n_units(), self.n_groups());
+        match &self.units {
+            Units::Rows(metric) => of_each_metric!(metric, metric => sums_of(metric, rows, n_groups, members)),
+            Units::Clusters(auc) => {
+                let mut member = vec![[0.0; LANES]; rows * n_groups];
+                member.chunks_mut(n_groups).enumerate().for_each(|(unit, member)| members(unit, member));
+                let mut evaluations = auc.evaluate(&member, n_groups);
+                evaluations.truncate(n_groups);
+                evaluations
+            }
         }
-        self.evaluate(&sums, 0)
     }
 
     /// The metric of each group that its strata alone explain, less that of all rows.
@@ -264,36 +295,24 @@ impl RowTest {
         }
     }
 
-    fn evaluate(&self, sums: &[Sums], lane: usize) -> Vec<Evaluation> {
-        let of_group = |group: &Sums| {
-            let sums = group.0.map(|lanes| lanes[lane]);
-            match &self.metric {
-                RowMetric::Auc { .. } => auc(sums),
-                RowMetric::Ratio { denominator: Some(_), .. } => ratio(sums, self.noise),
-                // d = 1: the sums of A D and D^2 are those of A and D.
-                RowMetric::Ratio { .. } => ratio([sums[0], sums[1], sums[2], sums[0], sums[1]], self.noise),
-            }
-        };
-        sums.iter().map(of_group).collect()
-    }
-
-    /// The statistic of `n_resamples` permutations, in the order of the replicates.
+    /// The statistic of some permutations, in the order of the replicates.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
     pub fn null_distribution(
         &self,
-        n_resamples: usize,
+        replicates: Range<u64>,
         seed: u64,
         series: u64,
         kernel: Kernel,
         control: &Control,
     ) -> Result<Vec<f64>> {
-        let mut null = vec![0.0; n_resamples];
+        let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
         let fill = |(block, chunk): (usize, &mut [f64])| -> Result<()> {
-            let sums = self.replicate_sums(seed, series, (block * LANES) as u64, kernel, control)?;
-            for (lane, value) in chunk.iter_mut().enumerate() {
-                *value = self.statistic(&self.evaluate(&sums, lane));
+            let first = replicates.start + (block * LANES) as u64;
+            let groups = self.replicates(seed, series, first, kernel, control)?;
+            for (value, groups) in chunk.iter_mut().zip(groups.chunks(self.n_groups())) {
+                *value = self.statistic(groups);
             }
             control.advance(chunk.len() as u64);
             Ok(())
@@ -319,394 +338,441 @@ impl RowTest {
         kernel: Kernel,
         control: &Control,
     ) -> Result<Vec<f64>> {
-        let family = StepDown::new(pairs, &self.centred_evaluations(), |i, j| self.expected_gap(i, j), self.studentize);
+        let statistic = |groups: &[Evaluation], (i, j): (usize, usize)| {
+            difference(&groups[i], &groups[j], self.expected_gap(i, j), self.studentize)
+        };
+        let observed = self.centred_evaluations();
+        let family = StepDown::new(pairs, |pair| statistic(&observed, pair));
         family.adjust(n_resamples, LANES as u64, control, |replicates, counts| {
-            let sums = self.replicate_sums(seed, series, replicates.start, kernel, control)?;
-            for lane in 0..(replicates.end - replicates.start) as usize {
-                family.count(&self.evaluate(&sums, lane), counts);
+            let all = self.replicates(seed, series, replicates.start, kernel, control)?;
+            let lanes = (replicates.end - replicates.start) as usize;
+            for groups in all.chunks(self.n_groups()).take(lanes) {
+                family.count(|pair| statistic(groups, pair), counts);
             }
             Ok(())
         })
     }
 
-    /// Sums of all groups for the replicates `first..first + LANES`.
-    fn replicate_sums(
+    /// Bootstrap replicates: every group's units drawn with replacement; strata play no part.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn bootstrap(
+        &self,
+        replicates: Range<u64>,
+        seed: u64,
+        series: u64,
+        kernel: Kernel,
+        control: &Control,
+    ) -> Result<bootstrap::Replicates> {
+        let members = |group: u32| -> Vec<u32> {
+            (0..self.n_units() as u32).filter(|&unit| self.group[unit as usize] == group).collect()
+        };
+        let members: Vec<Vec<u32>> = (0..self.n_groups() as u32).map(members).collect();
+        let mut results = match &self.units {
+            Units::Rows(metric) => {
+                let groups: Vec<RowMetric> = members.iter().map(|rows| metric.select(rows)).collect();
+                bootstrap::of_rows(&groups, replicates, seed, series, kernel, control)?
+            }
+            Units::Clusters(auc) => {
+                let n_groups = self.n_groups();
+                bootstrap::of_lanes(replicates, n_groups, control, |first| {
+                    let mut member = vec![[0.0; LANES]; self.n_units() * n_groups];
+                    for (group, units) in members.iter().enumerate() {
+                        let visit = |i: usize, times: Lanes| member[units[i] as usize * n_groups + group] = times;
+                        bootstrap::multiplicities(units.len(), seed, series, first, group as u64, kernel, visit);
+                    }
+                    Ok(auc.evaluate(&member, n_groups))
+                })?
+            }
+        };
+        for (value, _) in &mut results {
+            *value += self.center;
+        }
+        Ok(results)
+    }
+
+    /// The metric of every group (fastest) in the replicates `first..first + LANES`.
+    fn replicates(
         &self,
         seed: u64,
         series: u64,
         first: u64,
         kernel: Kernel,
         control: &Control,
-    ) -> Result<Vec<Sums>> {
-        let mut state = State {
-            generator: LaneGenerator::new(seed, Domain::Permutation, series, first),
-            needed: self.sizes.iter().map(|sizes| sizes.iter().map(|&size| [size; LANES]).collect()).collect(),
+    ) -> Result<Vec<Evaluation>> {
+        let draw = Draw {
+            generator: LaneGenerator::new(seed, Domain::Permutation, series, first, u64::MAX),
+            needed: self.sizes.iter().flatten().map(|&size| [size; LANES]).collect(),
             left: self.sizes.iter().map(|sizes| sizes.iter().sum()).collect(),
-            sums: vec![ZERO; self.n_groups()],
-            ties: Ties::default(),
+            n_groups: self.n_groups(),
         };
+        match &self.units {
+            Units::Rows(RowMetric::Auc(auc)) if self.n_groups() == 2 && i32::try_from(self.n_units()).is_ok() => {
+                self.auc_pair(auc, draw, kernel, control)
+            }
+            Units::Rows(metric) => of_each_metric!(metric, metric => self.walk(metric, draw, kernel, control)),
+            Units::Clusters(auc) => {
+                control.check()?;
+                let mut draw = draw;
+                let mut member = vec![[0.0; LANES]; self.n_units() * self.n_groups()];
+                for (unit, member) in member.chunks_mut(self.n_groups()).enumerate() {
+                    draw.many(self.stratum_of(unit), member);
+                }
+                Ok(auc.evaluate(&member, self.n_groups()))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn stratum_of(&self, unit: usize) -> usize {
+        self.stratum.as_ref().map_or(0, |stratum| stratum[unit] as usize)
+    }
+
+    /// Draws the groups of all rows and adds the rows up.
+    fn walk<const N: usize, M: RowSums<N>>(
+        &self,
+        metric: &M,
+        draw: Draw,
+        kernel: Kernel,
+        control: &Control,
+    ) -> Result<Vec<Evaluation>> {
+        let n_groups = self.n_groups();
+        let (mut draw, mut sums, mut open) = (draw, vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
+        self.tiles(control, |rows| {
+            kernel.run(Walk { test: self, metric, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
+        })?;
+        if M::ADDITIVE {
+            // The last group has what the others left.
+            for (k, total) in self.totals.iter().enumerate() {
+                for lane in 0..LANES {
+                    let others: f64 = sums[..n_groups - 1].iter().map(|sums| sums[k][lane]).sum();
+                    sums[n_groups - 1][k][lane] = total - others;
+                }
+            }
+        }
+        Ok(evaluate_lanes(metric, &sums))
+    }
+
+    fn auc_pair(&self, auc: &Auc, draw: Draw, kernel: Kernel, control: &Control) -> Result<Vec<Evaluation>> {
+        let (mut draw, mut sums, mut open) = (draw, PairSums::default(), OpenPair::default());
+        self.tiles(control, |rows| {
+            kernel.run(WalkAucPair { test: self, auc, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
+        })?;
+        Ok(evaluate_lanes(auc, &sums.of_groups()))
+    }
+
+    /// Calls `walk` on all rows, some at a time.
+    fn tiles(&self, control: &Control, mut walk: impl FnMut(Range<usize>)) -> Result<()> {
         let mut from = 0;
-        while from < self.n_rows() {
+        while from < self.n_units() {
             control.check()?;
-            let to = (from + TILE).min(self.n_rows());
-            kernel.run(self, &mut state, from..to);
+            let to = (from + TILE).min(self.n_units());
+            walk(from..to);
             from = to;
         }
-        Ok(state.sums)
+        Ok(())
     }
 }
 
-fn check_lengths(rows: usize, others: [usize; 3]) -> Result<()> {
-    match others.into_iter().find(|&length| length != rows) {
+fn evaluate_lanes<const N: usize, M: RowSums<N>>(metric: &M, sums: &[[Lanes; N]]) -> Vec<Evaluation> {
+    (0..LANES).flat_map(|lane| sums.iter().map(move |sums| metric.evaluate(sums.map(|lanes| lanes[lane])))).collect()
+}
+
+/// The metric of every group when `members` tells to what extent a row belongs to each.
+fn sums_of<const N: usize, M: RowSums<N>>(
+    metric: &M,
+    rows: usize,
+    n_groups: usize,
+    members: impl Fn(usize, &mut [Lanes]),
+) -> Vec<Evaluation> {
+    let (mut sums, mut open) = (vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
+    let mut member = vec![[0.0; LANES]; n_groups];
+    for row in 0..rows {
+        members(row, &mut member);
+        metric.add(row, &member, &mut sums, &mut open);
+    }
+    sums.iter().map(|sums| metric.evaluate(sums.map(|lanes| lanes[0]))).collect()
+}
+
+/// Sums over all rows of a metric whose sums are the same in every replicate.
+fn totals<const N: usize, M: RowSums<N>>(metric: &M, rows: usize) -> Vec<f64> {
+    if !M::ADDITIVE {
+        return Vec::new();
+    }
+    let (mut sums, mut open) = ([[[0.0; LANES]; N]], M::Open::default());
+    for row in 0..rows {
+        metric.add(row, &[[1.0; LANES]], &mut sums, &mut open);
+    }
+    sums[0].iter().map(|lanes| lanes[0]).collect()
+}
+
+fn check_lengths(rows: usize, others: [usize; 2], groups: Groups<'_>) -> Result<()> {
+    let codes = [groups.group.len(), groups.stratum.map_or(rows, <[u32]>::len)];
+    match others.into_iter().chain(codes).find(|&length| length != rows) {
         Some(other) => Err(Error::argument("rows", format!("{rows} and {other}"), "columns of one length")),
         None => Ok(()),
     }
 }
 
 /// Bits that are in the order of the values.
-fn ordered_bits(value: f64) -> u64 {
+pub(crate) fn ordered_bits(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
 /// Rows in ascending order of everything that a test looks at, so that the result does not
 /// depend on the order in which they arrive.
-fn order(first: &[f64], second: impl Fn(usize) -> u64, group: &[u32], stratum: Option<&[u32]>) -> Vec<u32> {
+fn order(first: &[f64], second: impl Fn(usize) -> (u64, u64), groups: Groups<'_>) -> Vec<u32> {
     let mut keyed: Vec<(u64, u32)> = first.iter().zip(0..).map(|(&value, row)| (ordered_bits(value), row)).collect();
     let rest = |row: u32| {
         let row = row as usize;
-        (second(row), stratum.map_or(0, |stratum| stratum[row]), group[row])
+        (second(row), groups.stratum.map_or(0, |stratum| stratum[row]), groups.group[row])
     };
     keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(&rest(b.1))));
     keyed.into_iter().map(|(_, row)| row).collect()
 }
 
-/// AUC = sum x / (n+ n-); v = var(x / n-) / n+ + var(y / n+) / n-, both with ddof 1 (`DeLong`).
-fn auc([negatives, positives, x, x_squares, y_squares]: [f64; 5]) -> Evaluation {
-    let pairs = negatives * positives;
-    if pairs == 0.0 {
-        return Evaluation::UNDEFINED;
-    }
-    let value = x / pairs;
-    let y = pairs - x;
-    // Sums of squares about the mean, not below 0 by rounding.
-    let about_x = (x_squares - x * x / positives).max(0.0);
-    let about_y = (y_squares - y * y / negatives).max(0.0);
-    let variance = about_x / (negatives * negatives * (positives - 1.0) * positives)
-        + about_y / (positives * positives * (negatives - 1.0) * negatives);
-    // A single row of a kind leaves its part 0 / 0: the variance cannot be measured.
-    Evaluation { value, variance, numerator: f64::NAN, denominator: f64::NAN }
-}
-
-fn ratio([above, below, above_squares, products, below_squares]: [f64; 5], noise: f64) -> Evaluation {
-    if below == 0.0 {
-        return Evaluation::UNDEFINED;
-    }
-    let value = above / below;
-    let squares = above_squares - 2.0 * value * products + value * value * below_squares;
-    let variance = if squares <= noise { 0.0 } else { squares / (below * below) };
-    Evaluation { value, variance, numerator: f64::NAN, denominator: f64::NAN }
-}
-
-/// Where a walk over the rows stands.
-struct State {
+/// Draws the groups of units one after the other, without replacement.
+struct Draw {
     generator: LaneGenerator,
-    /// Rows that each group still needs, by stratum, group and lane.
-    needed: Vec<Vec<[u32; LANES]>>,
-    /// Rows left in each stratum.
+    /// Units that each group still needs, by stratum and group.
+    needed: Vec<[u32; LANES]>,
+    /// Units left in each stratum.
     left: Vec<u32>,
-    sums: Vec<Sums>,
-    ties: Ties,
+    n_groups: usize,
 }
 
-/// The instruction set that a kernel was compiled for. The bits are the same on each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kernel {
-    /// What every processor of the architecture has.
-    Baseline,
-    /// AVX2.
-    Avx2,
-    /// AVX-512 (F, BW, DQ, VL).
-    Avx512,
-}
-
-impl Kernel {
-    /// The best one that this processor runs; the environment variable `FAIRAUDIT_SIMD`
-    /// (`baseline`, `avx2`, `avx512`) asks for another.
-    ///
-    /// # Errors
-    /// [`Error::Argument`] when the processor does not run what the variable asks for.
-    pub fn detect() -> Result<Self> {
-        let available = Self::available();
-        let Ok(wanted) = std::env::var("FAIRAUDIT_SIMD") else {
-            return Ok(*available.last().unwrap_or(&Self::Baseline));
-        };
-        let named = available.iter().copied().find(|kernel| kernel.name() == wanted);
-        named.ok_or_else(|| {
-            let names: Vec<&str> = available.iter().map(|kernel| kernel.name()).collect();
-            Error::argument("FAIRAUDIT_SIMD", wanted, &format!("{} on this processor", names.join(", ")))
-        })
-    }
-
-    /// All that this processor runs, the best one last.
-    pub fn available() -> Vec<Self> {
-        #[allow(unused_mut)]
-        let mut kernels = vec![Self::Baseline];
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx2") {
-                kernels.push(Self::Avx2);
-            }
-            if is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl")
-            {
-                kernels.push(Self::Avx512);
-            }
-        }
-        kernels
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-        }
-    }
-
-    fn run(self, test: &RowTest, state: &mut State, rows: std::ops::Range<usize>) {
-        match self {
-            // SAFETY: `available` saw the instruction set on this processor.
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { walk_avx2(test, state, rows) },
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => unsafe { walk_avx512(test, state, rows) },
-            _ => walk(test, state, rows),
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn walk_avx2(test: &RowTest, state: &mut State, rows: std::ops::Range<usize>) {
-    walk(test, state, rows);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn walk_avx512(test: &RowTest, state: &mut State, rows: std::ops::Range<usize>) {
-    walk(test, state, rows);
-}
-
-/// Draws the groups of some rows and adds the rows to the sums. Two groups in one stratum, the
-/// usual case, is compiled for itself.
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn walk(test: &RowTest, state: &mut State, rows: std::ops::Range<usize>) {
-    let State { generator, needed, left, sums, ties } = state;
-    if let ([first, second], [groups], None) = (&mut sums[..], &mut needed[..], &test.stratum) {
-        let (mut both, mut words, mut first_needed) = ([*first, *second], generator.clone(), groups[0]);
-        let total = left[0];
-        let start = rows.start;
-        walk_rows(&test.metric, rows.clone(), &mut both, ties, |row, member: &mut [Lanes; 2]| {
-            draw_of_two(&words.next_words(), &mut first_needed, total - (row - start) as u32, member);
-        });
-        left[0] = total - rows.len() as u32;
-        groups[0] = first_needed;
-        *generator = words;
-        [*first, *second] = both;
-        return;
-    }
-    let mut member = vec![[0.0; LANES]; sums.len()];
-    for row in rows {
-        let stratum = test.stratum.as_ref().map_or(0, |stratum| stratum[row] as usize);
-        draw_of_many(&generator.next_words(), &mut needed[stratum], left[stratum], &mut member);
-        left[stratum] -= 1;
-        test.metric.add(row, &member, sums, ties);
-    }
-}
-
-/// Rows of two groups, with the kind of metric decided outside of the loop.
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn walk_rows(
-    metric: &RowMetric,
-    rows: std::ops::Range<usize>,
-    sums: &mut [Sums; 2],
-    ties: &mut Ties,
-    mut draw: impl FnMut(usize, &mut [Lanes; 2]),
-) {
-    let mut member = [[0.0; LANES]; 2];
-    match metric {
-        RowMetric::Ratio { numerator, denominator: None } => {
-            for row in rows {
-                draw(row, &mut member);
-                add_value(numerator[row], &member, sums);
-            }
-        }
-        RowMetric::Ratio { numerator, denominator: Some(denominator) } => {
-            for row in rows {
-                draw(row, &mut member);
-                add_pair(numerator[row], denominator[row], &member, sums);
-            }
-        }
-        RowMetric::Auc { positive, tied_with_next } => {
-            for row in rows {
-                draw(row, &mut member);
-                let tied = tied_with_next[row];
-                if tied || !ties.open.is_empty() {
-                    ties.add(positive[row], tied, &member, sums);
-                } else if positive[row] {
-                    add_positive(&member, sums);
-                } else {
-                    add_negative(&member, sums);
-                }
-            }
-        }
-    }
-}
-
-/// Gives a row to one of two groups in every lane.
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn draw_of_two(words: &[u32; LANES], needed: &mut [u32; LANES], left: u32, member: &mut [Lanes; 2]) {
-    for lane in 0..LANES {
-        let place = (u64::from(words[lane]) * u64::from(left)) >> 32;
-        let first = place < u64::from(needed[lane]);
-        needed[lane] -= u32::from(first);
-        member[0][lane] = if first { 1.0 } else { 0.0 };
-        member[1][lane] = if first { 0.0 } else { 1.0 };
-    }
-}
-
-/// Gives a row to one of many groups in every lane.
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn draw_of_many(words: &[u32; LANES], needed: &mut [[u32; LANES]], left: u32, member: &mut [Lanes]) {
-    let mut places = [0u32; LANES];
-    for lane in 0..LANES {
-        places[lane] = ((u64::from(words[lane]) * u64::from(left)) >> 32) as u32;
-    }
-    let mut taken = [false; LANES];
-    for (needed, member) in needed.iter_mut().zip(member) {
+impl Draw {
+    /// All bits where the next unit is one of the first of two groups, in every lane.
+    #[inline(always)]
+    fn of_two(&mut self, stratum: usize) -> Mask {
+        let words = self.generator.next_words();
+        let left = self.left[stratum];
+        let needed = &mut self.needed[2 * stratum];
+        let mut first = [0; LANES];
         for lane in 0..LANES {
-            let here = !taken[lane] && places[lane] < needed[lane];
-            places[lane] = places[lane].wrapping_sub(needed[lane]);
-            needed[lane] -= u32::from(here);
-            member[lane] = if here { 1.0 } else { 0.0 };
-            taken[lane] |= here;
+            let place = ((u64::from(words[lane]) * u64::from(left)) >> 32) as u32;
+            first[lane] = if place < needed[lane] { u32::MAX } else { 0 };
+            needed[lane] = needed[lane].wrapping_add(first[lane]);
         }
+        self.left[stratum] = left - 1;
+        first
+    }
+
+    /// Gives the next unit to one of many groups, in every lane.
+    #[inline(always)]
+    fn many(&mut self, stratum: usize, member: &mut [Lanes]) {
+        let words = self.generator.next_words();
+        let left = self.left[stratum];
+        let mut places = [0u32; LANES];
+        for lane in 0..LANES {
+            places[lane] = ((u64::from(words[lane]) * u64::from(left)) >> 32) as u32;
+        }
+        let mut taken = [false; LANES];
+        let needed = &mut self.needed[stratum * self.n_groups..(stratum + 1) * self.n_groups];
+        for (needed, member) in needed.iter_mut().zip(member) {
+            for lane in 0..LANES {
+                let here = !taken[lane] && places[lane] < needed[lane];
+                places[lane] = places[lane].wrapping_sub(needed[lane]);
+                needed[lane] -= u32::from(here);
+                member[lane] = if here { 1.0 } else { 0.0 };
+                taken[lane] |= here;
+            }
+        }
+        self.left[stratum] = left - 1;
     }
 }
 
-impl RowMetric {
-    /// Adds a row to the sums of the groups that it is a member of.
-    #[inline(always)]
-    #[allow(clippy::inline_always)]
-    fn add(&self, row: usize, member: &[Lanes], sums: &mut [Sums], ties: &mut Ties) {
-        match self {
-            Self::Ratio { numerator, denominator: None } => add_value(numerator[row], member, sums),
-            Self::Ratio { numerator, denominator: Some(denominator) } => {
-                add_pair(numerator[row], denominator[row], member, sums);
-            }
-            Self::Auc { positive, tied_with_next } => {
-                if tied_with_next[row] || !ties.open.is_empty() {
-                    ties.add(positive[row], tied_with_next[row], member, sums);
-                } else if positive[row] {
-                    add_positive(member, sums);
-                } else {
-                    add_negative(member, sums);
-                }
-            }
-        }
-    }
+/// A walk over some rows that gives them to groups.
+struct Walk<'a, const N: usize, M: RowSums<N>> {
+    test: &'a RowTest,
+    metric: &'a M,
+    draw: &'a mut Draw,
+    sums: &'a mut [[Lanes; N]],
+    open: &'a mut M::Open,
+    rows: Range<usize>,
 }
 
-/// Rows of one score that were seen so far, by group: negatives and positives.
-#[derive(Debug, Default)]
-struct Ties {
-    open: Vec<[Lanes; 2]>,
-}
-
-impl Ties {
+impl<const N: usize, M: RowSums<N>> Task for Walk<'_, N, M> {
     #[inline(always)]
-    #[allow(clippy::inline_always)]
-    fn add(&mut self, positive: bool, tied_with_next: bool, member: &[Lanes], sums: &mut [Sums]) {
-        self.open.resize(member.len(), [[0.0; LANES]; 2]);
-        for (open, member) in self.open.iter_mut().zip(member) {
-            for (count, m) in open[usize::from(positive)].iter_mut().zip(member) {
-                *count += m;
+    fn run(self) {
+        let Self { test, metric, draw, sums, open, rows } = self;
+        if M::ADDITIVE && sums.len() == 2 {
+            // Only the first of two groups is added up, in registers.
+            let mut first = [sums[0]];
+            for row in rows {
+                let member = draw.of_two(test.stratum_of(row)).map(|first| f64::from(first & 1));
+                metric.add(row, &[member], &mut first, open);
             }
-        }
-        if tied_with_next {
+            sums[0] = first[0];
             return;
         }
-        for (open, Sums([negatives, positives, x, x_squares, y_squares])) in self.open.iter().zip(sums) {
-            for lane in 0..LANES {
-                let [in_negatives, in_positives] = [open[0][lane], open[1][lane]];
-                let below = negatives[lane] + 0.5 * in_negatives;
-                let positives_below = positives[lane] + 0.5 * in_positives;
-                x[lane] += in_positives * below;
-                x_squares[lane] += in_positives * below * below;
-                y_squares[lane] += in_negatives * positives_below * positives_below;
-                negatives[lane] += in_negatives;
-                positives[lane] += in_positives;
-            }
-        }
-        self.open.clear();
-    }
-}
-
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn add_positive(member: &[Lanes], sums: &mut [Sums]) {
-    for (member, Sums([negatives, positives, x, x_squares, _])) in member.iter().zip(sums) {
-        for lane in 0..LANES {
-            let below = member[lane] * negatives[lane];
-            x[lane] += below;
-            x_squares[lane] += below * negatives[lane];
-            positives[lane] += member[lane];
+        let counted = if M::ADDITIVE { sums.len() - 1 } else { sums.len() };
+        let mut member = vec![[0.0; LANES]; sums.len()];
+        for row in rows {
+            draw.many(test.stratum_of(row), &mut member);
+            metric.add(row, &member[..counted], &mut sums[..counted], open);
         }
     }
 }
 
+/// Sums of the AUC over two groups.
+#[derive(Clone, Copy, Default)]
+struct PairSums {
+    /// Negatives and positives so far, in both groups.
+    labels: [u32; 2],
+    /// The same in the first group.
+    first_negatives: [u32; LANES],
+    first_positives: [u32; LANES],
+    /// By group, as in [`Auc`].
+    x: [Lanes; 2],
+    x_squares: [Lanes; 2],
+    y_squares: [Lanes; 2],
+}
+
+/// Rows of the score that is not over yet: negatives and positives, in both groups and the first.
+#[derive(Default)]
+struct OpenPair {
+    labels: [u32; 2],
+    first: [[u32; LANES]; 2],
+}
+
+/// Rows of the other label below, by group; 0 in the group that a row is not in.
 #[inline(always)]
-#[allow(clippy::inline_always)]
-fn add_negative(member: &[Lanes], sums: &mut [Sums]) {
-    for (member, Sums([negatives, positives, _, _, y_squares])) in member.iter().zip(sums) {
-        for lane in 0..LANES {
-            let below = member[lane] * positives[lane];
-            y_squares[lane] += below * positives[lane];
-            negatives[lane] += member[lane];
-        }
+fn below(in_first: &[u32; LANES], in_both: u32, first: &Mask) -> [Lanes; 2] {
+    let mut below = [[0.0; LANES]; 2];
+    for lane in 0..LANES {
+        // Signed: there are conversions of these to floats in all instruction sets.
+        below[0][lane] = f64::from((in_first[lane] & first[lane]) as i32);
+        below[1][lane] = f64::from(((in_both - in_first[lane]) & !first[lane]) as i32);
     }
+    below
 }
 
 #[inline(always)]
-#[allow(clippy::inline_always)]
-fn add_value(a: f64, member: &[Lanes], sums: &mut [Sums]) {
-    let square = a * a;
-    for (member, Sums([above, below, above_squares, _, _])) in member.iter().zip(sums) {
-        for lane in 0..LANES {
-            above[lane] += member[lane] * a;
-            below[lane] += member[lane];
-            above_squares[lane] += member[lane] * square;
-        }
-    }
-}
-
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn add_pair(a: f64, d: f64, member: &[Lanes], sums: &mut [Sums]) {
-    let terms = [a, d, a * a, a * d, d * d];
-    for (member, Sums(sums)) in member.iter().zip(sums) {
+fn add_to(sums: &mut [Lanes; 2], terms: &[Lanes; 2]) {
+    for (sums, terms) in sums.iter_mut().zip(terms) {
         for (sum, term) in sums.iter_mut().zip(terms) {
-            for lane in 0..LANES {
-                sum[lane] += member[lane] * term;
+            *sum += term;
+        }
+    }
+}
+
+#[inline(always)]
+fn add_squares(sums: &mut [Lanes; 2], terms: &[Lanes; 2]) {
+    for (sums, terms) in sums.iter_mut().zip(terms) {
+        for (sum, term) in sums.iter_mut().zip(terms) {
+            *sum += term * term;
+        }
+    }
+}
+
+impl PairSums {
+    /// Adds a row whose score no other row has.
+    #[inline(always)]
+    fn add(&mut self, positive: bool, first: &Mask) {
+        if positive {
+            let below = below(&self.first_negatives, self.labels[0], first);
+            add_to(&mut self.x, &below);
+            add_squares(&mut self.x_squares, &below);
+            for (count, first) in self.first_positives.iter_mut().zip(first) {
+                *count += first & 1;
+            }
+            self.labels[1] += 1;
+        } else {
+            let below = below(&self.first_positives, self.labels[1], first);
+            add_squares(&mut self.y_squares, &below);
+            for (count, first) in self.first_negatives.iter_mut().zip(first) {
+                *count += first & 1;
+            }
+            self.labels[0] += 1;
+        }
+    }
+
+    /// Adds all rows of one score.
+    #[inline(never)]
+    fn add_tied(&mut self, open: &OpenPair) {
+        for lane in 0..LANES {
+            let before_first = [self.first_negatives[lane], self.first_positives[lane]];
+            let in_first = [open.first[0][lane], open.first[1][lane]];
+            let before_second = [self.labels[0] - before_first[0], self.labels[1] - before_first[1]];
+            let in_second = [open.labels[0] - in_first[0], open.labels[1] - in_first[1]];
+            for (group, (before, here)) in
+                [(before_first, in_first), (before_second, in_second)].into_iter().enumerate()
+            {
+                let [negatives, positives] = here.map(f64::from);
+                let below = f64::from(before[0]) + 0.5 * negatives;
+                let positives_below = f64::from(before[1]) + 0.5 * positives;
+                self.x[group][lane] += positives * below;
+                self.x_squares[group][lane] += positives * below * below;
+                self.y_squares[group][lane] += negatives * positives_below * positives_below;
+            }
+            self.first_negatives[lane] += in_first[0];
+            self.first_positives[lane] += in_first[1];
+        }
+        self.labels = [self.labels[0] + open.labels[0], self.labels[1] + open.labels[1]];
+    }
+
+    /// The sums of [`Auc`] of both groups.
+    fn of_groups(&self) -> [[Lanes; 5]; 2] {
+        let first = [self.first_negatives, self.first_positives].map(|lanes| lanes.map(f64::from));
+        let rest = |label: usize| first[label].map(|count| f64::from(self.labels[label]) - count);
+        [
+            [first[0], first[1], self.x[0], self.x_squares[0], self.y_squares[0]],
+            [rest(0), rest(1), self.x[1], self.x_squares[1], self.y_squares[1]],
+        ]
+    }
+}
+
+impl OpenPair {
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.labels == [0; 2]
+    }
+
+    #[inline(always)]
+    fn add(&mut self, positive: bool, first: &Mask) {
+        let label = usize::from(positive);
+        self.labels[label] += 1;
+        for (count, first) in self.first[label].iter_mut().zip(first) {
+            *count += first & 1;
+        }
+    }
+}
+
+/// A walk over some rows of two groups for the AUC.
+struct WalkAucPair<'a> {
+    test: &'a RowTest,
+    auc: &'a Auc,
+    draw: &'a mut Draw,
+    sums: &'a mut PairSums,
+    open: &'a mut OpenPair,
+    rows: Range<usize>,
+}
+
+impl Task for WalkAucPair<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { test, auc, draw, sums, open, rows } = self;
+        // A copy, so that it stays in registers.
+        let mut running = *sums;
+        for row in rows {
+            let first = draw.of_two(test.stratum_of(row));
+            let (positive, tied) = (auc.positive[row], auc.tied_with_next[row]);
+            if tied || !open.is_empty() {
+                open.add(positive, &first);
+                if !tied {
+                    *sums = running;
+                    sums.add_tied(open);
+                    running = *sums;
+                    *open = OpenPair::default();
+                }
+            } else {
+                running.add(positive, &first);
             }
         }
+        *sums = running;
     }
 }
 
@@ -735,9 +801,23 @@ mod tests {
         }
     }
 
-    fn auc_metric(data: &Data) -> RowMetric {
-        let tied = (0..data.score.len()).map(|i| data.score.get(i + 1) == Some(&data.score[i])).collect();
-        RowMetric::Auc { positive: data.positive.clone(), tied_with_next: tied }
+    fn auc_test(data: &Data, n_groups: u64) -> RowTest {
+        let score: Vec<f64> = data.score.iter().map(|&score| f64::from(score)).collect();
+        let groups = Groups { group: &data.group, n_groups: n_groups as usize, stratum: None };
+        RowTest::auc(&score, &data.positive, None, groups, Studentize::Unpooled).unwrap()
+    }
+
+    fn mean_test(values: &[f64], group: &[u32], stratum: Option<&[u32]>) -> RowTest {
+        let n_groups = group.iter().max().map_or(0, |&g| g as usize + 1);
+        RowTest::ratio(values, None, Groups { group, n_groups, stratum }, Studentize::Unpooled).unwrap()
+    }
+
+    /// Sums of the values in every group (fastest) and lane.
+    fn group_sums(test: &RowTest, first: u64) -> Vec<f64> {
+        let evaluations = test.replicates(5, 0, first, Kernel::Baseline, &Control::default()).unwrap();
+        let sizes: Vec<f64> =
+            (0..test.n_groups()).map(|g| test.sizes.iter().map(|sizes| f64::from(sizes[g])).sum()).collect();
+        evaluations.iter().enumerate().map(|(i, e)| (e.value + test.center) * sizes[i % test.n_groups()]).collect()
     }
 
     /// AUC and `DeLong` variance by the definition: all pairs.
@@ -772,8 +852,7 @@ mod tests {
     fn auc_and_its_variance_equal_all_pairs() {
         for (levels, groups) in [(5, 2), (1_000_000, 2), (40, 3)] {
             let data = data(300, levels, groups);
-            let test = RowTest::new(auc_metric(&data), data.group.clone(), groups as usize, None, Studentize::Unpooled)
-                .unwrap();
+            let test = auc_test(&data, groups);
             for (group, evaluation) in test.evaluations().iter().enumerate() {
                 let (value, variance) = auc_by_pairs(&data, &data.group, group as u32);
                 assert!((evaluation.value - value).abs() < 1e-13);
@@ -786,15 +865,14 @@ mod tests {
     fn ratios_and_their_variance() {
         let values = [3.0, -1.0, 4.0, 1.5, 9.0, 2.0];
         let below = [1.0, 2.0, 1.0, 0.5, 3.0, 1.0];
-        let metric = RowMetric::Ratio { numerator: values.to_vec(), denominator: Some(below.to_vec()) };
-        let test = RowTest::new(metric, vec![0, 0, 0, 1, 1, 1], 2, None, Studentize::Unpooled).unwrap();
+        let groups = Groups { group: &[0, 0, 0, 1, 1, 1], n_groups: 2, stratum: None };
+        let test = RowTest::ratio(&values, Some(&below), groups, Studentize::Unpooled).unwrap();
         let evaluation = test.evaluations()[0];
         assert!((evaluation.value - 1.5).abs() < 1e-15);
         let squares: f64 = (0..3).map(|i: usize| (values[i] - 1.5 * below[i]).powi(2)).sum();
         assert!((evaluation.variance - squares / 16.0).abs() < 1e-15);
         // All rows with one ratio: no variance at all, and not a little by rounding.
-        let metric = RowMetric::Ratio { numerator: vec![0.1; 6], denominator: None };
-        let test = RowTest::new(metric, vec![0, 0, 0, 1, 1, 1], 2, None, Studentize::Unpooled).unwrap();
+        let test = mean_test(&[0.1; 6], &[0, 0, 0, 1, 1, 1], None);
         assert_eq!(test.evaluations()[1].variance, 0.0);
         assert_eq!(test.observed(), 0.0);
     }
@@ -806,7 +884,7 @@ mod tests {
         let stratum: Vec<u32> = (0..600).map(|i| u32::from(i % 3 == 0)).collect();
         let group: Vec<u32> = (0..600).map(|i| u32::from(i % 5 < if i % 3 == 0 { 4 } else { 1 })).collect();
         let value: Vec<f64> = stratum.iter().map(|&s| 10.0 * f64::from(s)).collect();
-        let test = RowTest::ratio(&value, None, &group, 2, Some(&stratum), Studentize::Unpooled).unwrap();
+        let test = mean_test(&value, &group, Some(&stratum));
         let groups = test.evaluations();
         assert!(groups[1].value - groups[0].value > 3.0);
         assert!((test.expected()[1] - test.expected()[0] - (groups[1].value - groups[0].value)).abs() < 1e-9);
@@ -819,9 +897,8 @@ mod tests {
         let noise: Vec<f64> = (0..1000).map(|i| f64::from(i * 37 % 101) / 101.0).collect();
         let group: Vec<u32> = (0..1000).map(|i| i % 2).collect();
         let test = |offset: f64| {
-            let numerator = noise.iter().map(|value| value + offset).collect();
-            let metric = RowMetric::Ratio { numerator, denominator: None };
-            RowTest::new(metric, group.clone(), 2, None, Studentize::Unpooled).unwrap()
+            let values: Vec<f64> = noise.iter().map(|value| value + offset).collect();
+            mean_test(&values, &group, None)
         };
         let (near, far) = (test(0.0), test(1e9));
         assert!((far.evaluations()[0].variance / near.evaluations()[0].variance - 1.0).abs() < 1e-6);
@@ -833,15 +910,11 @@ mod tests {
     fn groups_keep_their_sizes_in_every_stratum() {
         let data = data(5_000, 50, 4);
         let stratum: Vec<u32> = data.score.iter().map(|score| score % 3).collect();
-        let metric =
-            RowMetric::Ratio { numerator: stratum.iter().map(|&s| f64::from(s == 1)).collect(), denominator: None };
-        let test = RowTest::new(metric, data.group.clone(), 4, Some(stratum), Studentize::Unpooled).unwrap();
-        let sums = test.replicate_sums(1, 0, 0, Kernel::Baseline, &Control::default()).unwrap();
-        for (group, Sums([in_second, rows, ..])) in sums.iter().enumerate() {
-            let size: u32 = test.sizes.iter().map(|sizes| sizes[group]).sum();
-            assert_eq!(rows, &[f64::from(size); LANES]);
-            let expected = f64::from(test.sizes[1][group]) - test.center * f64::from(size);
-            assert!(in_second.iter().all(|sum| (sum - expected).abs() < 1e-9));
+        let marked: Vec<f64> = stratum.iter().map(|&s| f64::from(s == 1)).collect();
+        let test = mean_test(&marked, &data.group, Some(&stratum));
+        // Within the stratum of the marked rows each group has as many of them as it has rows.
+        for (i, sum) in group_sums(&test, 0).iter().enumerate() {
+            assert!((sum - f64::from(test.sizes[1][i % 4])).abs() < 1e-6, "{sum}");
         }
     }
 
@@ -851,15 +924,12 @@ mod tests {
         for groups in [2, 3] {
             let marked: Vec<f64> = (0..60).map(|i| f64::from(i % 4 == 0)).collect();
             let group: Vec<u32> = (0..60).map(|i| if i < 25 { 0 } else { 1 + i % (groups - 1) }).collect();
-            let metric = RowMetric::Ratio { numerator: marked, denominator: None };
-            let test = RowTest::new(metric, group, groups as usize, None, Studentize::None).unwrap();
+            let test = mean_test(&marked, &group, None);
             let mut counts = [0u32; 16];
             let blocks = 6_000;
             for block in 0..blocks {
-                let sums =
-                    test.replicate_sums(5, 0, block * LANES as u64, Kernel::Baseline, &Control::default()).unwrap();
-                // Centred at 1/4: marked - rows / 4.
-                sums[0].0[0].iter().for_each(|&sum| counts[(sum + 25.0 / 4.0).round() as usize] += 1);
+                let sums = group_sums(&test, block * LANES as u64);
+                sums.iter().step_by(groups as usize).for_each(|&sum| counts[sum.round() as usize] += 1);
             }
             let (first, law) = crate::rng::Hypergeometric::new(60, 15, 25).law(100).unwrap();
             let draws = (blocks * LANES as u64) as f64;
@@ -883,19 +953,18 @@ mod tests {
         let control = Control::default();
         for (levels, groups) in [(7, 2), (1_000_000, 2), (30, 5)] {
             let data = data(70_001, levels, groups);
-            let test = RowTest::new(auc_metric(&data), data.group.clone(), groups as usize, None, Studentize::Unpooled)
-                .unwrap();
-            let baseline = test.null_distribution(37, 3, 1, Kernel::Baseline, &control).unwrap();
+            let test = auc_test(&data, groups);
+            let baseline = test.null_distribution(0..37, 3, 1, Kernel::Baseline, &control).unwrap();
             assert!(baseline.iter().all(|value| value.is_finite()));
             for kernel in Kernel::available() {
-                assert_eq!(test.null_distribution(37, 3, 1, kernel, &control).unwrap(), baseline, "{kernel:?}");
+                assert_eq!(test.null_distribution(0..37, 3, 1, kernel, &control).unwrap(), baseline, "{kernel:?}");
             }
             let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
             assert_eq!(
-                pool.install(|| test.null_distribution(37, 3, 1, Kernel::Baseline, &control)).unwrap(),
+                pool.install(|| test.null_distribution(0..37, 3, 1, Kernel::Baseline, &control)).unwrap(),
                 baseline
             );
-            assert_eq!(test.null_distribution(5, 3, 1, Kernel::Baseline, &control).unwrap()[..], baseline[..5]);
+            assert_eq!(test.null_distribution(3..9, 3, 1, Kernel::Baseline, &control).unwrap()[..], baseline[3..9]);
         }
     }
 }

@@ -10,7 +10,7 @@ mod hypergeometric;
 mod lanes;
 mod rejection;
 
-pub use lanes::{LANES, LaneGenerator};
+pub use lanes::{LANES, LaneGenerator, RowGenerator};
 pub(crate) use rejection::ln_factorial;
 
 pub use binomial::{Binomial, multinomial};

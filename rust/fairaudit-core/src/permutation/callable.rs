@@ -1,0 +1,242 @@
+//! The `callable` engine: any function of the rows of a group.
+//!
+//! The core makes the replicates: which rows belong to which group, and which rows a bootstrap
+//! sample of a group has. Who evaluates the function is the caller's choice; the numbers of a
+//! replicate depend on its index alone.
+
+use std::ops::Range;
+
+use super::{Studentize, difference, omnibus};
+use crate::error::{Error, Result};
+use crate::metrics::Evaluation;
+use crate::parallel::{Control, fill_replicates};
+use crate::rng::{Domain, RowGenerator};
+
+/// Rows with groups that are exchanged within strata, by row or by cluster.
+#[derive(Debug, Clone)]
+pub struct FunctionTest {
+    /// Group of each unit, in the order of the strata.
+    group: Vec<u32>,
+    /// Ends of the strata.
+    ends: Vec<usize>,
+    /// Place of each row's unit in that order.
+    place: Vec<u32>,
+    n_groups: usize,
+    studentize: Studentize,
+}
+
+impl FunctionTest {
+    /// `group` and `stratum` of each unit; `unit` of each row when units are clusters of rows.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when lengths or codes do not fit.
+    pub fn new(
+        group: &[u32],
+        n_groups: usize,
+        stratum: Option<&[u32]>,
+        unit: Option<&[u32]>,
+        studentize: Studentize,
+    ) -> Result<Self> {
+        let units = group.len();
+        if stratum.is_some_and(|stratum| stratum.len() != units) || u32::try_from(units).is_err() {
+            return Err(Error::argument("group", format!("of length {units}"), "columns of one length"));
+        }
+        let out_of_range = unit.is_some_and(|unit| unit.iter().any(|&code| code as usize >= units));
+        if n_groups < 2 || group.iter().any(|&g| g as usize >= n_groups) || out_of_range {
+            return Err(Error::argument("group", "out of range", "codes below n_groups, at least two groups"));
+        }
+        let stratum_of = |unit: u32| stratum.map_or(0, |stratum| stratum[unit as usize]);
+        let mut order: Vec<u32> = (0..units as u32).collect();
+        order.sort_by_key(|&unit| stratum_of(unit));
+        let mut ends: Vec<usize> = (1..units).filter(|&i| stratum_of(order[i - 1]) != stratum_of(order[i])).collect();
+        ends.push(units);
+        let mut place = vec![0u32; units];
+        for (i, &unit) in order.iter().enumerate() {
+            place[unit as usize] = i as u32;
+        }
+        Ok(Self {
+            group: order.iter().map(|&unit| group[unit as usize]).collect(),
+            ends,
+            place: unit.map_or_else(|| place.clone(), |unit| unit.iter().map(|&code| place[code as usize]).collect()),
+            n_groups,
+            studentize,
+        })
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.place.len()
+    }
+
+    /// Number of groups.
+    pub fn n_groups(&self) -> usize {
+        self.n_groups
+    }
+
+    /// The group of every row in a replicate; none: as observed.
+    pub fn assignment(&self, seed: u64, series: u64, replicate: Option<u64>) -> Vec<u32> {
+        let mut group = self.group.clone();
+        if let Some(replicate) = replicate {
+            let mut generator = RowGenerator::new(seed, Domain::Permutation, series, replicate, 0);
+            let mut start = 0;
+            for &end in &self.ends {
+                generator.shuffle(&mut group[start..end]);
+                start = end;
+            }
+        }
+        self.place.iter().map(|&place| group[place as usize]).collect()
+    }
+
+    /// The statistic from the value of every group and its bootstrap values, by sample and group
+    /// (fastest). Two groups: equation (1), `v = sum_b (T*_b - T)^2 / n_b`; more: the variance of each
+    /// group about its value.
+    pub fn statistic(&self, values: &[f64], samples: &[f64]) -> f64 {
+        let n = (samples.len() / self.n_groups) as f64;
+        let evaluation =
+            |value: f64, variance: f64| Evaluation { value, variance, numerator: f64::NAN, denominator: f64::NAN };
+        if values.iter().chain(samples).any(|value| value.is_nan()) {
+            return f64::NAN;
+        }
+        if let [first, second] = values {
+            let squares = samples.chunks(2).map(|sample| ((sample[0] - sample[1]) - (first - second)).powi(2));
+            let variance = squares.sum::<f64>() / n;
+            return difference(&evaluation(*first, variance), &evaluation(*second, 0.0), 0.0, self.studentize);
+        }
+        let of_group = |(g, &value): (usize, &f64)| {
+            let samples = samples.iter().skip(g).step_by(self.n_groups);
+            evaluation(value, samples.map(|sample| (sample - value).powi(2)).sum::<f64>() / n)
+        };
+        let groups: Vec<Evaluation> = values.iter().enumerate().map(of_group).collect();
+        omnibus(&groups, &vec![0.0; self.n_groups], self.studentize)
+    }
+
+    /// The statistic of some permutations of a function that runs without Python: it gets the
+    /// columns of the rows of a group. `n_samples` bootstrap samples each, 0 without studentizing.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    #[allow(clippy::too_many_arguments)]
+    pub fn null_distribution(
+        &self,
+        function: impl Fn(&[Vec<f64>]) -> f64 + Sync,
+        columns: &[&[f64]],
+        n_samples: usize,
+        replicates: Range<u64>,
+        seed: u64,
+        series: u64,
+        control: &Control,
+    ) -> Result<Vec<f64>> {
+        let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
+        fill_replicates(&mut null, control, Vec::new, |offset, drawn: &mut Vec<Vec<f64>>| {
+            let replicate = replicates.start + offset;
+            let group = self.assignment(seed, series, Some(replicate));
+            if control.check().is_err() {
+                // The answer is thrown away.
+                return f64::NAN;
+            }
+            self.evaluate(&function, columns, &group, n_samples, seed, series, replicate, drawn)
+        })?;
+        Ok(null)
+    }
+
+    /// The observed statistic of a function that runs without Python, with the value of every group.
+    pub fn observed(
+        &self,
+        function: impl Fn(&[Vec<f64>]) -> f64,
+        columns: &[&[f64]],
+        n_samples: usize,
+        seed: u64,
+        series: u64,
+    ) -> f64 {
+        let group = self.assignment(seed, series, None);
+        self.evaluate(&function, columns, &group, n_samples, seed, series, OBSERVED, &mut Vec::new())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn evaluate(
+        &self,
+        function: &impl Fn(&[Vec<f64>]) -> f64,
+        columns: &[&[f64]],
+        group: &[u32],
+        n_samples: usize,
+        seed: u64,
+        series: u64,
+        replicate: u64,
+        drawn: &mut Vec<Vec<f64>>,
+    ) -> f64 {
+        let mut values = vec![0.0; self.n_groups];
+        let mut samples = vec![0.0; n_samples * self.n_groups];
+        drawn.resize(columns.len(), Vec::new());
+        for g in 0..self.n_groups {
+            let rows: Vec<u32> = (0..group.len() as u32).filter(|&row| group[row as usize] == g as u32).collect();
+            take(columns, rows.iter().copied(), drawn);
+            values[g] = function(drawn);
+            let mut bootstrap = Resamples::new(seed, series, replicate, g as u64);
+            for sample in 0..n_samples {
+                take(columns, bootstrap.next_sample(rows.len()).map(|i| rows[i as usize]), drawn);
+                samples[sample * self.n_groups + g] = function(drawn);
+            }
+        }
+        self.statistic(&values, &samples)
+    }
+}
+
+fn take(columns: &[&[f64]], rows: impl Iterator<Item = u32> + Clone, drawn: &mut [Vec<f64>]) {
+    let rows: Vec<u32> = rows.collect();
+    for (column, drawn) in columns.iter().zip(drawn) {
+        drawn.clear();
+        drawn.extend(rows.iter().map(|&row| column[row as usize]));
+    }
+}
+
+/// The replicate that stands for the observed groups in the bootstrap.
+pub const OBSERVED: u64 = u64::MAX;
+
+/// Bootstrap samples of the rows of a group, one after the other.
+pub struct Resamples {
+    generator: RowGenerator,
+}
+
+impl Resamples {
+    /// The samples of a group in a replicate.
+    pub fn new(seed: u64, series: u64, replicate: u64, group: u64) -> Self {
+        Self { generator: RowGenerator::new(seed, Domain::Bootstrap, series, replicate, group) }
+    }
+
+    /// Positions of the rows of the next sample.
+    pub fn next_sample(&mut self, rows: usize) -> std::vec::IntoIter<u32> {
+        let drawn: Vec<u32> = (0..rows).map(|_| self.generator.below(rows as u32)).collect();
+        drawn.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_move_together_within_strata() {
+        let (group, stratum) = ([0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 1]);
+        let unit = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5];
+        let test = FunctionTest::new(&group, 2, Some(&stratum), Some(&unit), Studentize::None).unwrap();
+        let observed: Vec<u32> = unit.iter().map(|&unit| group[unit as usize]).collect();
+        assert_eq!(test.assignment(1, 0, None), observed);
+        let mut moved = false;
+        for replicate in 0..50 {
+            let drawn = test.assignment(1, 0, Some(replicate));
+            assert!(drawn[0] == drawn[1] && drawn[3] == drawn[4] && drawn[8] == drawn[9]);
+            assert_eq!(drawn[0] + drawn[2] + drawn[3], 1);
+            assert_eq!(drawn[6] + drawn[7] + drawn[8], 2);
+            moved |= drawn != observed;
+        }
+        assert!(moved);
+    }
+
+    #[test]
+    fn equation_one() {
+        let test = FunctionTest::new(&[0, 1], 2, None, None, Studentize::Unpooled).unwrap();
+        let statistic = test.statistic(&[3.0, 1.0], &[3.5, 1.0, 2.0, 1.0, 3.0, 1.5]);
+        let variance = (0.25 + 1.0 + 0.25) / 3.0;
+        assert!((statistic - 2.0 / f64::sqrt(variance)).abs() < 1e-14);
+    }
+}

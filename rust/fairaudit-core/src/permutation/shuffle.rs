@@ -1,0 +1,194 @@
+//! The `shuffle` engine: correlation of a row value with a continuous attribute.
+//!
+//! The attribute stays and the value is truly permuted. The statistic `S = r / sqrt(v)` with
+//! `v = mu22 / (mu20 mu02) / n` tests "uncorrelated" and not "independent" (`DiCiccio` and Romano,
+//! 2017); as mu20 and mu02 are the same in every permutation, it is `sum xy / sqrt(sum x^2 y^2)` of
+//! the centred columns.
+
+use std::ops::Range;
+
+use super::Studentize;
+use super::stream::ordered_bits;
+use crate::error::{Error, Result};
+use crate::parallel::{Control, fill_replicates};
+use crate::rng::{Domain, RowGenerator};
+
+/// Correlation of two columns, the second permuted within strata.
+#[derive(Debug, Clone)]
+pub struct CorrelationTest {
+    /// Less the mean of its stratum.
+    x: Vec<f64>,
+    y: Vec<f64>,
+    /// Ends of the strata.
+    ends: Vec<usize>,
+    studentize: Studentize,
+    /// sqrt(sum x^2 sum y^2).
+    scale: f64,
+}
+
+impl CorrelationTest {
+    /// Prepares a test of rows in any order. Within strata both columns are taken less the mean
+    /// of the stratum: the strata explain no part of what is tested.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when lengths do not fit or a value is not finite.
+    pub fn new(x: &[f64], y: &[f64], stratum: Option<&[u32]>, studentize: Studentize) -> Result<Self> {
+        let rows = x.len();
+        if y.len() != rows || stratum.is_some_and(|stratum| stratum.len() != rows) || u32::try_from(rows).is_err() {
+            return Err(Error::argument("rows", format!("{rows} and {}", y.len()), "columns of one length"));
+        }
+        if studentize == Studentize::Pooled {
+            return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
+        }
+        if let Some(bad) = x.iter().chain(y).find(|value| !value.is_finite()) {
+            return Err(Error::argument("value", bad, "finite numbers"));
+        }
+        let stratum_of = |row: u32| stratum.map_or(0, |stratum| stratum[row as usize]);
+        let mut order: Vec<u32> = (0..rows as u32).collect();
+        order.sort_unstable_by_key(|&row| {
+            (stratum_of(row), ordered_bits(x[row as usize]), ordered_bits(y[row as usize]))
+        });
+        let mut ends: Vec<usize> = (1..rows).filter(|&i| stratum_of(order[i - 1]) != stratum_of(order[i])).collect();
+        ends.push(rows);
+        let pick = |values: &[f64]| -> Vec<f64> { order.iter().map(|&row| values[row as usize]).collect() };
+        let mut test = Self { x: pick(x), y: pick(y), ends, studentize, scale: 0.0 };
+        for segment in test.segments() {
+            center(&mut test.x[segment.clone()]);
+            center(&mut test.y[segment]);
+        }
+        let squares = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
+        test.scale = (squares(&test.x) * squares(&test.y)).sqrt();
+        Ok(test)
+    }
+
+    fn segments(&self) -> Vec<Range<usize>> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| start..end).collect()
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.x.len()
+    }
+
+    /// r, NaN when a column does not vary.
+    pub fn correlation(&self) -> f64 {
+        let products: f64 = self.x.iter().zip(&self.y).map(|(x, y)| x * y).sum();
+        let r = if self.scale > 0.0 { products / self.scale } else { f64::NAN };
+        if r.abs() <= 1e-14 { 0.0 } else { r }
+    }
+
+    /// `sum_i psi_i^2 / n^2` with `psi = z_x z_y - r (z_x^2 + z_y^2) / 2`: the variance of r, also where
+    /// r is not 0.
+    pub fn variance(&self) -> f64 {
+        let n = self.n_rows() as f64;
+        let square = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>() / n;
+        let (xx, yy) = (square(&self.x), square(&self.y));
+        let r = self.correlation();
+        let psi = |x: f64, y: f64| x * y / (xx * yy).sqrt() - 0.5 * r * (x * x / xx + y * y / yy);
+        self.x.iter().zip(&self.y).map(|(&x, &y)| psi(x, y).powi(2)).sum::<f64>() / (n * n)
+    }
+
+    /// The observed statistic.
+    pub fn observed(&self) -> f64 {
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (x, y) in self.x.iter().zip(&self.y) {
+            products += x * y;
+            squares += (x * y) * (x * y);
+        }
+        self.statistic(products, squares)
+    }
+
+    fn statistic(&self, products: f64, squares: f64) -> f64 {
+        if self.scale == 0.0 {
+            return f64::NAN;
+        }
+        if products.abs() <= 1e-14 * self.scale {
+            return 0.0;
+        }
+        match self.studentize {
+            Studentize::None => products / self.scale,
+            _ => products / squares.sqrt(),
+        }
+    }
+
+    /// The statistic of some permutations, in the order of the replicates.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn null_distribution(
+        &self,
+        replicates: Range<u64>,
+        seed: u64,
+        series: u64,
+        control: &Control,
+    ) -> Result<Vec<f64>> {
+        let segments = self.segments();
+        let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
+        fill_replicates(&mut null, control, Vec::new, |offset, values: &mut Vec<f64>| {
+            values.clone_from(&self.y);
+            let mut generator = RowGenerator::new(seed, Domain::Permutation, series, replicates.start + offset, 0);
+            let (mut products, mut squares) = (0.0, 0.0);
+            for segment in &segments {
+                let (x, y) = (&self.x[segment.clone()], &mut values[segment.clone()]);
+                // Fisher and Yates from the back: what is swapped in stays, and is added up.
+                for last in (0..x.len()).rev() {
+                    y.swap(last, generator.below(last as u32 + 1) as usize);
+                    let product = x[last] * y[last];
+                    products += product;
+                    squares += product * product;
+                }
+            }
+            self.statistic(products, squares)
+        })?;
+        Ok(null)
+    }
+}
+
+/// Takes the mean away; what is then left by rounding is 0.
+fn center(values: &mut [f64]) {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    for value in values {
+        let rest = *value - mean;
+        *value = if rest.abs() <= 1e-14 * (value.abs() + mean.abs()) { 0.0 } else { rest };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns() -> (Vec<f64>, Vec<f64>, Vec<u32>) {
+        let x: Vec<f64> = (0..200).map(|i| f64::from(i * 37 % 101)).collect();
+        let y: Vec<f64> = (0..200).map(|i| f64::from(i * i % 83) + 0.3 * x[i as usize]).collect();
+        (x, y, (0..200).map(|i| i % 3).collect())
+    }
+
+    #[test]
+    fn the_order_of_rows_changes_nothing() {
+        let (x, y, stratum) = columns();
+        let back = |values: &[f64]| values.iter().rev().copied().collect::<Vec<_>>();
+        let stratum_back: Vec<u32> = stratum.iter().rev().copied().collect();
+        let control = Control::default();
+        let run = |x: &[f64], y: &[f64], stratum: Option<&[u32]>| {
+            let test = CorrelationTest::new(x, y, stratum, Studentize::Unpooled).unwrap();
+            (test.observed(), test.null_distribution(0..50, 3, 1, &control).unwrap())
+        };
+        assert_eq!(run(&x, &y, None), run(&back(&x), &back(&y), None));
+        assert_eq!(run(&x, &y, Some(&stratum)), run(&back(&x), &back(&y), Some(&stratum_back)));
+        let test = CorrelationTest::new(&x, &y, None, Studentize::Unpooled).unwrap();
+        let part = test.null_distribution(20..30, 3, 1, &control).unwrap();
+        assert_eq!(part[..], run(&x, &y, None).1[20..30]);
+    }
+
+    /// A correlation that the strata make is none within them.
+    #[test]
+    fn strata_explain_what_they_do() {
+        let x: Vec<f64> = (0..300).map(|i| f64::from(i % 3) * 10.0 + f64::from(i * 7 % 11)).collect();
+        let y: Vec<f64> = (0..300).map(|i| f64::from(i % 3) * 10.0 + f64::from(i * 5 % 13)).collect();
+        let stratum: Vec<u32> = (0..300).map(|i| i % 3).collect();
+        let plain = CorrelationTest::new(&x, &y, None, Studentize::Unpooled).unwrap();
+        let within = CorrelationTest::new(&x, &y, Some(&stratum), Studentize::Unpooled).unwrap();
+        assert!(plain.correlation() > 0.7 && within.correlation().abs() < 0.1);
+    }
+}

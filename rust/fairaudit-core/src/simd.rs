@@ -1,0 +1,94 @@
+//! One kernel for three instruction sets, chosen when it runs. The bits are the same on each.
+// Unsafe code: calling a function that was compiled for an instruction set which the processor
+// was just seen to have.
+#![allow(unsafe_code)]
+
+use crate::error::{Error, Result};
+
+/// The instruction set that a kernel was compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// What every processor of the architecture has.
+    Baseline,
+    /// AVX2.
+    Avx2,
+    /// AVX-512 (F, BW, DQ, VL).
+    Avx512,
+}
+
+/// Work that is compiled for every instruction set; its `run` must be `inline(always)`, and so
+/// must be what it calls in its loops.
+pub(crate) trait Task {
+    /// Does the work.
+    fn run(self);
+}
+
+impl Kernel {
+    /// The best one that this processor runs; the environment variable `FAIRAUDIT_SIMD`
+    /// (`baseline`, `avx2`, `avx512`) asks for another.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when the processor does not run what the variable asks for.
+    pub fn detect() -> Result<Self> {
+        let available = Self::available();
+        let Ok(wanted) = std::env::var("FAIRAUDIT_SIMD") else {
+            return Ok(*available.last().unwrap_or(&Self::Baseline));
+        };
+        let named = available.iter().copied().find(|kernel| kernel.name() == wanted);
+        named.ok_or_else(|| {
+            let names: Vec<&str> = available.iter().map(|kernel| kernel.name()).collect();
+            Error::argument("FAIRAUDIT_SIMD", wanted, &format!("{} on this processor", names.join(", ")))
+        })
+    }
+
+    /// All that this processor runs, the best one last.
+    pub fn available() -> Vec<Self> {
+        #[allow(unused_mut)]
+        let mut kernels = vec![Self::Baseline];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") {
+                kernels.push(Self::Avx2);
+            }
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+            {
+                kernels.push(Self::Avx512);
+            }
+        }
+        kernels
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    pub(crate) fn run(self, task: impl Task) {
+        match self {
+            // SAFETY: `available` saw the instruction set on this processor.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { run_avx2(task) },
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { run_avx512(task) },
+            _ => task.run(),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn run_avx2(task: impl Task) {
+    task.run();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn run_avx512(task: impl Task) {
+    task.run();
+}

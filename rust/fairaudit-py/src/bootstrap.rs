@@ -1,0 +1,44 @@
+//! Bootstrap replicates of counts; those of rows belong to `RowTest`.
+
+use fairaudit_core::bootstrap::{Replicates, of_counts};
+use fairaudit_core::permutation::Table;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::arrays::slice;
+use crate::call::{Run, run, to_python};
+use crate::metrics::PyMetric;
+
+/// (value, variance) by replicate and group, as one array with the variances at odd places.
+pub(crate) fn flat(py: Python<'_>, replicates: Replicates) -> Bound<'_, PyArray1<f64>> {
+    PyArray1::from_vec(py, replicates.into_iter().flat_map(|(value, variance)| [value, variance]).collect())
+}
+
+/// Resamples the rows of every group; `counts` in the order stratum, group, class.
+#[pyfunction]
+#[pyo3(signature = (counts, n_groups, metric, n_resamples, seed, series=0, n_threads=None, progress=None, first=0))]
+#[allow(clippy::too_many_arguments)] // the arguments of a Python function
+fn bootstrap_counts<'py>(
+    py: Python<'py>,
+    counts: PyReadonlyArray1<'_, u64>,
+    n_groups: usize,
+    metric: &PyMetric,
+    n_resamples: u64,
+    seed: u64,
+    series: u64,
+    n_threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+    first: u64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let table = Table::new(slice(&counts)?.to_vec(), n_groups, metric.metric.n_classes())
+        .map_err(|error| to_python(py, &error))?;
+    let work = (100 * (n_groups * metric.metric.n_classes()) as u64).saturating_mul(n_resamples);
+    let replicates = run(Run { py, n_threads, progress, work }, |control| {
+        of_counts(&table, &metric.metric, first..first + n_resamples, seed, series, control)
+    })?;
+    Ok(flat(py, replicates))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(bootstrap_counts, module)?)
+}

@@ -1,0 +1,160 @@
+//! Any function of the rows of a group: of Python, or compiled and given by its address.
+// Unsafe code: calling a function by its address, which the user vouches for.
+#![allow(unsafe_code)]
+
+use fairaudit_core::Error;
+use fairaudit_core::permutation::{FunctionTest, OBSERVED, Resamples};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::arrays::slice;
+use crate::call::{Run, run, to_python};
+use crate::permutation::studentize;
+
+/// `double f(const double *y_true, const double *value, const double *weight, int64_t n)`.
+type Compiled = extern "C" fn(*const f64, *const f64, *const f64, i64) -> f64;
+
+/// The replicates of a test of any function.
+#[pyclass(name = "FunctionTest", frozen, module = "fairaudit_rs._native")]
+struct PyFunctionTest {
+    test: FunctionTest,
+}
+
+#[pymethods]
+impl PyFunctionTest {
+    /// `group` and `stratum` of each unit; `unit` of each row when units are clusters.
+    #[new]
+    #[pyo3(signature = (group, n_groups, studentize, stratum=None, unit=None))]
+    fn new(
+        py: Python<'_>,
+        group: PyReadonlyArray1<'_, u32>,
+        n_groups: usize,
+        studentize: &str,
+        stratum: Option<PyReadonlyArray1<'_, u32>>,
+        unit: Option<PyReadonlyArray1<'_, u32>>,
+    ) -> PyResult<Self> {
+        let studentize = self::studentize(py, studentize)?;
+        let stratum = stratum.as_ref().map(slice).transpose()?;
+        let unit = unit.as_ref().map(slice).transpose()?;
+        let test = FunctionTest::new(slice(&group)?, n_groups, stratum, unit, studentize)
+            .map_err(|error| to_python(py, &error))?;
+        Ok(Self { test })
+    }
+
+    /// The group of every row in a replicate; None: as observed.
+    #[pyo3(signature = (replicate, seed, series=0))]
+    fn assignment<'py>(
+        &self,
+        py: Python<'py>,
+        replicate: Option<u64>,
+        seed: u64,
+        series: u64,
+    ) -> Bound<'py, PyArray1<u32>> {
+        let group = py.detach(|| self.test.assignment(seed, series, replicate));
+        PyArray1::from_vec(py, group)
+    }
+
+    /// The statistic from the value of every group and those of bootstrap samples, by sample and
+    /// group (fastest).
+    fn statistic(&self, values: Vec<f64>, samples: PyReadonlyArray1<'_, f64>) -> PyResult<f64> {
+        Ok(self.test.statistic(&values, slice(&samples)?))
+    }
+
+    /// The observed statistic of a compiled function.
+    #[pyo3(signature = (address, columns, n_samples, seed, series=0))]
+    fn observed_compiled(
+        &self,
+        py: Python<'_>,
+        address: usize,
+        columns: [PyReadonlyArray1<'_, f64>; 3],
+        n_samples: usize,
+        seed: u64,
+        series: u64,
+    ) -> PyResult<f64> {
+        let function = compiled(py, address)?;
+        let columns = [slice(&columns[0])?, slice(&columns[1])?, slice(&columns[2])?];
+        self.check(py, &columns)?;
+        Ok(self.test.observed(function, &columns, n_samples, seed, series))
+    }
+
+    /// The statistic of permutations of a compiled function, from the replicate `first` on.
+    #[pyo3(signature = (
+        address, columns, n_samples, n_resamples, seed, series=0, n_threads=None, progress=None, first=0
+    ))]
+    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
+    fn null_distribution_compiled<'py>(
+        &self,
+        py: Python<'py>,
+        address: usize,
+        columns: [PyReadonlyArray1<'_, f64>; 3],
+        n_samples: usize,
+        n_resamples: u64,
+        seed: u64,
+        series: u64,
+        n_threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+        first: u64,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let function = compiled(py, address)?;
+        let columns = [slice(&columns[0])?, slice(&columns[1])?, slice(&columns[2])?];
+        self.check(py, &columns)?;
+        let work = (20 * self.test.n_rows() as u64 * (1 + n_samples as u64)).saturating_mul(n_resamples);
+        let null = run(Run { py, n_threads, progress, work }, |control| {
+            let replicates = first..first + n_resamples;
+            self.test.null_distribution(function, &columns, n_samples, replicates, seed, series, control)
+        })?;
+        Ok(PyArray1::from_vec(py, null))
+    }
+}
+
+impl PyFunctionTest {
+    fn check(&self, py: Python<'_>, columns: &[&[f64]]) -> PyResult<()> {
+        let rows = self.test.n_rows();
+        match columns.iter().find(|column| column.len() != rows) {
+            Some(other) => {
+                let accepted = format!("one value for each of the {rows} rows");
+                Err(to_python(py, &Error::argument("columns", format!("of length {}", other.len()), &accepted)))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// A compiled function as one over columns.
+fn compiled(py: Python<'_>, address: usize) -> PyResult<impl Fn(&[Vec<f64>]) -> f64 + Sync> {
+    if address == 0 {
+        return Err(to_python(py, &Error::argument("address", 0, "the address of a compiled function")));
+    }
+    // SAFETY: the user gave the address of a function with this signature, which the
+    // documentation of `callable_metric` states.
+    let function = unsafe { std::mem::transmute::<usize, Compiled>(address) };
+    Ok(move |columns: &[Vec<f64>]| {
+        let [y_true, value, weight] = [0, 1, 2].map(|i| columns[i].as_ptr());
+        function(y_true, value, weight, columns[0].len() as i64)
+    })
+}
+
+/// Positions of the rows of bootstrap samples of a group, one sample after the other; replicate
+/// None stands for the observed groups.
+#[pyfunction]
+#[pyo3(signature = (n_rows, n_samples, seed, series, replicate, group))]
+fn bootstrap_rows(
+    py: Python<'_>,
+    n_rows: usize,
+    n_samples: usize,
+    seed: u64,
+    series: u64,
+    replicate: Option<u64>,
+    group: u64,
+) -> Bound<'_, PyArray1<u32>> {
+    let rows = py.detach(|| {
+        let mut samples = Resamples::new(seed, series, replicate.unwrap_or(OBSERVED), group);
+        (0..n_samples).flat_map(|_| samples.next_sample(n_rows)).collect()
+    });
+    PyArray1::from_vec(py, rows)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyFunctionTest>()?;
+    module.add_function(wrap_pyfunction!(bootstrap_rows, module)?)
+}
