@@ -31,7 +31,7 @@ check: $(VENV)/.extras $(VENV)/.wheel
 calibration: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m pytest -m calibration
 
-bench: $(VENV)/.extras $(VENV)/.wheel
+bench: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	cargo bench --locked -p fairaudit-benches
 	$(BIN)/python benches/python/permutation.py
 
@@ -61,6 +61,10 @@ $(VENV)/.wheel: $(VENV)/.tools $(RUST_SOURCES) $(PYTHON_SOURCES)
 	$(BIN)/maturin build --quiet --release --out dist
 	$(PIP) install --constraint constraints.txt dist/*.whl
 	$(PIP) install --force-reinstall --no-deps dist/*.whl
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.extras constraints.txt pyproject.toml
+	$(PIP) install --constraint constraints.txt "$$(ls dist/*.whl)[bench]"
 	touch $@
 
 # torch brings its CUDA parts from the registry (about 3 GB) and runs on the CPU.

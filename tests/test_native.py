@@ -248,6 +248,11 @@ class TestThreads:
             "from tests.test_native import long_test\n"
             "before = len(os.listdir('/proc/self/task'))\n"
             "long_test(200_000, n_threads=5)\n"
+            "import time\n"
+            "deadline = time.monotonic() + 2\n"
+            # A thread that has ended leaves the table of processes a little later.
+            "while len(os.listdir('/proc/self/task')) > before and time.monotonic() < deadline:\n"
+            "    time.sleep(0.01)\n"
             "print(len(os.listdir('/proc/self/task')) - before)\n"
         )
         if not os.path.isdir("/proc/self/task"):  # noqa: PTH112

@@ -105,6 +105,30 @@ class ArraySource:
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=True)]
         return Counts(values, codes.astype(np.int64), counts.astype(np.int64)), cells
 
+    def units(self, keys: Sequence[str], names: Sequence[str]) -> NDArray[np.uint32]:
+        """Return the place of every row's combination of values among the sorted ones."""
+        combined = np.zeros(0, dtype=np.int64)
+        for key, name in zip(keys, names, strict=True):
+            column = self.columns[key]
+            place, n_distinct, missing = _places(column)
+            if missing.any():
+                raise DataError(
+                    f"clusters column {name!r} is missing in {int(missing.sum()):,} of "
+                    f"{len(column):,} rows; leave these rows out or fill them in"
+                )
+            combined = place if not len(combined) else combined * n_distinct + place
+        return np.unique(combined, return_inverse=True)[1].ravel().astype(np.uint32)
+
+    def numbers_or_missing(
+        self, key: str, name: str
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return a column as floats, and which of them are there."""
+        values = _floats(name, self.columns[key])
+        known = ~np.isnan(values)
+        if np.isinf(values).any():
+            raise DataError(f"{name} is infinite in some rows; accepted: finite numbers")
+        return values, known
+
     def numbers(self, key: str, name: str) -> NDArray[np.float64]:
         """Return a column as finite floats."""
         values = _floats(name, self.columns[key])
@@ -116,6 +140,19 @@ class ArraySource:
                 f"{int(bad.sum()):,} of {len(values):,} rows; accepted: finite numbers"
             )
         return values
+
+
+def _places(column: Column) -> tuple[NDArray[np.int64], int, NDArray[np.bool_]]:
+    """Return the place of every value among the sorted ones, their number, what is missing."""
+    if isinstance(column, Coded):
+        labels = np.array([str(label) for label in column.labels])
+        place = np.empty(len(labels) + 1, dtype=np.int64)
+        place[np.argsort(labels, kind="stable")] = np.arange(len(labels))
+        place[-1] = len(labels)
+        return place[column.codes], len(labels) + 1, column.codes == len(labels)
+    distinct, place = np.unique(column, return_inverse=True)
+    missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
+    return place.ravel().astype(np.int64), len(distinct), missing
 
 
 def _values_at(column: Column, rows: NDArray[Any]) -> list[Any]:

@@ -18,7 +18,6 @@ __all__ = [
     "bin_scores",
     "binomial",
     "bootstrap_counts",
-    "bootstrap_rows",
     "check_csv",
     "clopper_pearson",
     "count_extreme",
@@ -201,15 +200,16 @@ class FunctionTest:
     def assignment(
         self, replicate: int | None, seed: int, series: int = 0
     ) -> NDArray[np.uint32]: ...
-    def statistic(self, values: Sequence[float], samples: NDArray[np.float64]) -> float: ...
-    def observed_compiled(
+    def samples(
         self,
-        address: int,
-        columns: Sequence[NDArray[np.float64]],
+        assignment: NDArray[np.uint32],
+        group: int,
         n_samples: int,
+        replicate: int | None,
         seed: int,
         series: int = 0,
-    ) -> float: ...
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]: ...
+    def statistic(self, values: Sequence[float], samples: NDArray[np.float64]) -> float: ...
     def null_distribution_compiled(
         self,
         address: int,
@@ -234,9 +234,6 @@ def bootstrap_counts(
     progress: Callable[[int], object] | None = None,
     first: int = 0,
 ) -> NDArray[np.float64]: ...
-def bootstrap_rows(
-    n_rows: int, n_samples: int, seed: int, series: int, replicate: int | None, group: int
-) -> NDArray[np.uint32]: ...
 def beta_quantile(a: float, b: float, p: float) -> float: ...
 def count_extreme(
     null: NDArray[np.float64], observed: float, alternative: str, centred: bool

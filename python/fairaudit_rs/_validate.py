@@ -47,6 +47,13 @@ def n_resamples(value: object) -> int:
     return count("n_resamples", value, 1, MAX_RESAMPLES)
 
 
+def flag(name: str, value: object) -> bool:
+    """Return the value when it is True or False."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise ArgumentTypeError(f"{name} is {value!r}; accepted: True, False")
+
+
 def n_threads(value: object) -> int | None:
     """Return the number of threads, None for all cores that the process may use."""
     return None if value is None else count("n_threads", value, 1, 4096)

@@ -10,20 +10,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
+from . import _native, _validate
 from .errors import ArgumentError, ArgumentTypeError, UnknownMetricError
 
-__all__ = ["Metric", "count_metric", "get", "names", "ratio_metric", "register", "table"]
+__all__ = [
+    "Metric",
+    "callable_metric",
+    "correlation_metric",
+    "count_metric",
+    "get",
+    "joint_metric",
+    "names",
+    "ratio_metric",
+    "register",
+    "table",
+]
 
 Conditioning = Literal["denominator", "label", "decision", "score"]
-Family = Literal["counts", "calibration", "ranks", "ratio"]
+Family = Literal["counts", "calibration", "ranks", "ratio", "joint", "correlation", "callable"]
 
 #: A number per row: a function of the columns by name, or the name of a column.
 RowValue: TypeAlias = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]] | str
@@ -49,9 +60,11 @@ class Metric:
     formula : str
         A formula over ``tp, fp, fn, tn`` (family ``"counts"``); for other families only what
         tables print.
-    family : {"counts", "calibration", "ranks", "ratio"}
+    family : {"counts", "calibration", "ranks", "ratio", "joint", "correlation", "callable"}
         Counts of labels and decisions; the expected calibration error over ten bins of the
-        score; the area under the ROC curve; a ratio of sums of row values.
+        score; the area under the ROC curve; a ratio of sums of row values; several count
+        metrics at once; the correlation of a row value with a continuous attribute; any function
+        of the rows of a group.
     description : str
         One line for tables.
     aliases : tuple of str
@@ -61,9 +74,18 @@ class Metric:
         denominator (proportions), of one label, or of one decision. None: all rows.
     numerator, denominator : callable or str, optional
         Row values of a ratio: functions of a mapping of columns, or names of columns of
-        ``data``. Without a denominator the ratio is a mean.
+        ``data``. Without a denominator the ratio is a mean. The numerator is also the row value
+        of a correlation.
     columns : tuple of str
         Which of y_true, y_pred and y_score a metric of another family than counts needs.
+    components : tuple of Metric
+        The metrics of a joint criterion.
+    by_rank : bool
+        Whether a correlation is one of ranks (Spearman).
+    function : callable, optional
+        The function of a metric of family callable; see `callable_metric`.
+    n_samples : int
+        Bootstrap samples per replicate that studentize a callable.
     """
 
     name: str
@@ -75,6 +97,10 @@ class Metric:
     numerator: RowValue | None = None
     denominator: RowValue | None = None
     columns: tuple[str, ...] = ()
+    components: tuple[Metric, ...] = ()
+    by_rank: bool = False
+    function: Callable[..., Any] | None = None
+    n_samples: int = 100
     _parsed: _native.CountMetric | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -97,7 +123,12 @@ class Metric:
     def native(self) -> _native.CountMetric:
         """The metric as the native module evaluates it."""
         if self._parsed is None:
-            object.__setattr__(self, "_parsed", _native.CountMetric.formula(self.formula))
+            parsed = (
+                _native.CountMetric.joint([part.native for part in self.components])
+                if self.family == "joint"
+                else _native.CountMetric.formula(self.formula)
+            )
+            object.__setattr__(self, "_parsed", parsed)
         assert self._parsed is not None
         return self._parsed
 
@@ -114,6 +145,9 @@ class Metric:
     @property
     def needs(self) -> tuple[str, ...]:
         """Which of y_true, y_pred and y_score the metric is computed from."""
+        if self.family == "joint":
+            needed = {name for part in self.components for name in part.needs}
+            return tuple(name for name in ("y_true", "y_pred") if name in needed)
         if not self.is_counts:
             return self.columns
         fraction = self.native.fraction
@@ -139,198 +173,23 @@ class Metric:
     @property
     def variance(self) -> str:
         """The variance that ``studentize="auto"`` takes."""
-        return "pooled" if self.is_proportion else "unpooled"
+        if self.family == "callable":
+            return "bootstrap"
+        return "pooled" if self.is_proportion or self.is_separate else "unpooled"
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether a joint criterion is one of proportions that share no rows."""
+        if not self.components or not all(part.is_proportion for part in self.components):
+            return False
+        denominators = [(part.native.fraction or ([], []))[1] for part in self.components]
+        return all(sum(rows) <= 1 for rows in zip(*denominators, strict=True))
 
     def evaluate(self, *, tp: float, fp: float, fn: float, tn: float) -> float:
         """Compute the metric from the counts of one group; NaN where it is undefined."""
         if not self.is_counts:
             raise ArgumentError(f"{self.name} is not a function of tp, fp, fn, tn")
         return self.native.evaluate([tp, fp, fn, tn])[0]
-
-
-def _rows() -> Iterator[Metric]:
-    def rate(name: str, formula: str, description: str, *aliases: str) -> Metric:
-        return Metric(name, formula, description, aliases, "denominator")
-
-    yield rate(
-        "selection_rate",
-        "(tp + fp) / (tp + fp + fn + tn)",
-        "share of positive decisions",
-        "acceptance_rate",
-        "positive_rate",
-        "demographic_parity",
-        "statistical_parity",
-    )
-    yield rate(
-        "base_rate", "(tp + fn) / (tp + fp + fn + tn)", "share of positive labels", "prevalence"
-    )
-    yield rate(
-        "true_positive_rate",
-        "tp / (tp + fn)",
-        "share of positive decisions among positive labels",
-        "tpr",
-        "recall",
-        "sensitivity",
-        "equal_opportunity",
-    )
-    yield rate(
-        "false_positive_rate",
-        "fp / (fp + tn)",
-        "share of positive decisions among negative labels",
-        "fpr",
-        "fall_out",
-        "predictive_equality",
-    )
-    yield rate(
-        "true_negative_rate",
-        "tn / (fp + tn)",
-        "share of negative decisions among negative labels",
-        "tnr",
-        "specificity",
-    )
-    yield rate(
-        "false_negative_rate",
-        "fn / (tp + fn)",
-        "share of negative decisions among positive labels",
-        "fnr",
-        "miss_rate",
-    )
-    yield rate(
-        "positive_predictive_value",
-        "tp / (tp + fp)",
-        "share of positive labels among positive decisions",
-        "ppv",
-        "precision",
-        "predictive_parity",
-    )
-    yield rate(
-        "false_discovery_rate",
-        "fp / (tp + fp)",
-        "share of negative labels among positive decisions",
-        "fdr",
-    )
-    yield rate(
-        "negative_predictive_value",
-        "tn / (fn + tn)",
-        "share of negative labels among negative decisions",
-        "npv",
-    )
-    yield rate(
-        "false_omission_rate",
-        "fn / (fn + tn)",
-        "share of positive labels among negative decisions",
-        "for",
-    )
-    yield rate(
-        "accuracy",
-        "(tp + tn) / (tp + fp + fn + tn)",
-        "share of decisions that equal the label",
-        "acc",
-    )
-    yield rate(
-        "error_rate",
-        "(fp + fn) / (tp + fp + fn + tn)",
-        "share of decisions that differ from the label",
-        "zero_one_loss",
-        "misclassification_rate",
-    )
-    yield Metric(
-        "balanced_accuracy",
-        "(tp / (tp + fn) + tn / (fp + tn)) / 2",
-        "mean of the true positive and the true negative rate",
-        ("bacc", "balanced_acc"),
-        "label",
-    )
-    yield Metric(
-        "f1",
-        "2 * tp / (2 * tp + fp + fn)",
-        "harmonic mean of precision and recall",
-        ("f1_score", "f_score", "dice"),
-    )
-    yield Metric(
-        "mcc",
-        "(tp * tn - fp * fn) / sqrt((tp + fp) * (tp + fn) * (fp + tn) * (fn + tn))",
-        "correlation of label and decision",
-        ("matthews_corrcoef", "matthews_correlation", "phi"),
-    )
-    yield Metric(
-        "calibration_error",
-        "sum over bins |sum (y - score)| / n",
-        "mean distance of label share and score over ten bins of the score",
-        ("ece", "expected_calibration_error"),
-        "score",
-        family="calibration",
-        columns=("y_true", "y_score"),
-    )
-    yield Metric(
-        "auc",
-        "P(score+ > score-) + P(score+ = score-) / 2",
-        "share of pairs of a positive and a negative label that the score puts in order",
-        ("roc_auc", "roc_auc_score", "auroc"),
-        "label",
-        family="ranks",
-        columns=("y_true", "y_score"),
-    )
-
-    def mean(
-        name: str, formula: str, description: str, columns: str, value: RowValue, *aliases: str
-    ) -> Metric:
-        return Metric(
-            name,
-            formula,
-            description,
-            aliases,
-            family="ratio",
-            numerator=value,
-            columns=tuple(columns.split()),
-        )
-
-    yield mean("mean_prediction", "sum score / n", "mean score", "y_score", "y_score", "mean_score")
-    yield mean(
-        "mean_residual",
-        "sum (y - score) / n",
-        "mean of label minus score",
-        "y_true y_score",
-        lambda rows: rows["y_true"] - rows["y_score"],
-        "calibration_in_the_large",
-    )
-    yield mean(
-        "mean_absolute_error",
-        "sum |y - score| / n",
-        "mean distance of label and score",
-        "y_true y_score",
-        lambda rows: np.abs(rows["y_true"] - rows["y_score"]),
-        "mae",
-    )
-    yield mean(
-        "mean_squared_error",
-        "sum (y - score)^2 / n",
-        "mean squared distance of label and score",
-        "y_true y_score",
-        lambda rows: (rows["y_true"] - rows["y_score"]) ** 2,
-        "mse",
-        "brier_score",
-        "brier",
-    )
-    yield mean(
-        "log_loss",
-        "-sum (y ln score + (1 - y) ln (1 - score)) / n",
-        "mean negative log-likelihood of the labels, scores kept 2^-52 away from 0 and 1",
-        "y_true y_score",
-        _log_loss,
-        "cross_entropy",
-    )
-
-
-def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    label, score = rows["y_true"], rows["y_score"]
-    if np.any((score < 0) | (score > 1)):
-        bad = score[(score < 0) | (score > 1)][0]
-        raise ArgumentError(f"y_score holds {bad:g}; log_loss needs scores from 0 to 1")
-    if np.any((label != 0) & (label != 1)):
-        raise ArgumentError("y_true holds values besides 0 and 1; log_loss needs labels")
-    kept = np.clip(score, 2.0**-52, 1 - 2.0**-52)
-    return -np.where(label == 1, np.log(kept), np.log1p(-kept))
 
 
 _METRICS: dict[str, Metric] = {}
@@ -424,8 +283,7 @@ def count_metric(
     >>> fa.metrics.count_metric("jaccard", "tp / (tp + fp + fn)").is_proportion
     True
     """
-    if not isinstance(name, str) or not name.strip():
-        raise ArgumentError(f"name is {name!r}; accepted: a word that results can carry")
+    _check_name(name)
     if not isinstance(formula, str):
         raise ArgumentTypeError(f"formula is {formula!r}; accepted: text such as 'tp / (tp + fn)'")
     if conditions_on not in (None, "label", "decision"):
@@ -475,21 +333,11 @@ def ratio_metric(
     >>> miss.needs
     ('y_true', 'y_score')
     """
-    if not isinstance(name, str) or not name.strip():
-        raise ArgumentError(f"name is {name!r}; accepted: a word that results can carry")
-    for argument, value in (("numerator", numerator), ("denominator", denominator)):
-        if not (
-            callable(value) or isinstance(value, str) or (value is None and argument[0] == "d")
-        ):
-            raise ArgumentTypeError(
-                f"{argument} is {value!r}; accepted: a function of a mapping of columns, or the "
-                "name of a column"
-            )
-    unknown = set(columns) - {"y_true", "y_pred", "y_score"}
-    if unknown:
-        raise ArgumentError(
-            f"columns names {sorted(unknown)}; accepted: 'y_true', 'y_pred', 'y_score'"
-        )
+    _check_name(name)
+    _check_row_value("numerator", numerator)
+    if denominator is not None:
+        _check_row_value("denominator", denominator)
+    columns = _check_columns(columns)
 
     def shown(value: RowValue | None) -> str:
         return "n" if value is None else f"sum {value if isinstance(value, str) else 'f(row)'}"
@@ -501,8 +349,203 @@ def ratio_metric(
         family="ratio",
         numerator=numerator,
         denominator=denominator,
-        columns=tuple(columns),
+        columns=columns,
     )
+
+
+def joint_metric(
+    name: str,
+    components: Sequence[str | Metric],
+    *,
+    description: str = "",
+    conditions_on: Literal["label", "decision"] | None = None,
+) -> Metric:
+    """Make a criterion that asks for several count metrics to be equal at once.
+
+    Parameters
+    ----------
+    name : str
+        The name that results carry.
+    components : sequence of str or Metric
+        At least two count metrics. They are tested by the quadratic form of their differences,
+        which knows how the metrics of one group are correlated.
+    description : str, optional
+        One line for tables.
+    conditions_on : {"label", "decision"}, optional
+        See `Metric`.
+
+    Returns
+    -------
+    Metric
+
+    Examples
+    --------
+    >>> import fairaudit_rs as fa
+    >>> fa.metrics.joint_metric("both_rates", ["tpr", "ppv"]).components[1].name
+    'positive_predictive_value'
+    """
+    _check_name(name)
+    parts = tuple(get(component) for component in components)
+    wrong = [part.name for part in parts if not part.is_counts]
+    if len(parts) < 2 or wrong:
+        raise ArgumentError(
+            f"components is {[part.name for part in parts]}; accepted: at least two count metrics"
+        )
+    formula = " and ".join(part.name for part in parts)
+    return Metric(
+        name, formula, description or formula, (), conditions_on, "joint", components=parts
+    )
+
+
+def correlation_metric(
+    name: str,
+    value: RowValue,
+    *,
+    method: Literal["pearson", "spearman"] = "pearson",
+    description: str = "",
+    columns: tuple[str, ...] = (),
+) -> Metric:
+    """Make a metric that correlates a row value with a continuous sensitive attribute.
+
+    Parameters
+    ----------
+    name : str
+        The name that results carry.
+    value : callable or str
+        The value of each row; see `ratio_metric`.
+    method : {"pearson", "spearman"}
+        Correlation of the values, or of their ranks.
+    description : str, optional
+        One line for tables.
+    columns : tuple of str
+        Which of ``"y_true"``, ``"y_pred"``, ``"y_score"`` a function looks at.
+
+    Returns
+    -------
+    Metric
+
+    Examples
+    --------
+    >>> import fairaudit_rs as fa
+    >>> error = fa.metrics.correlation_metric(
+    ...     "error_by_age", lambda rows: abs(rows["y_true"] - rows["y_score"]),
+    ...     columns=("y_true", "y_score"))
+    >>> result = fa.permutation_test(
+    ...     [0, 1, 0, 1], y_score=[0.1, 0.8, 0.4, 0.4], sensitive_features=[20, 31, 42, 53],
+    ...     metric=error, rng=1)
+    >>> result.engine
+    'shuffle'
+    """
+    _check_name(name)
+    _check_row_value("value", value)
+    columns = _check_columns(columns)
+    if method not in ("pearson", "spearman"):
+        raise ArgumentError(f"method is {method!r}; accepted: 'pearson', 'spearman'")
+    shown = value if isinstance(value, str) else "f(row)"
+    return Metric(
+        name,
+        f"{method} correlation of {shown} and the attribute",
+        description,
+        family="correlation",
+        numerator=value,
+        columns=columns,
+        by_rank=method == "spearman",
+    )
+
+
+def callable_metric(
+    name: str,
+    function: Any,
+    *,
+    columns: tuple[str, str] = ("y_true", "y_pred"),
+    description: str = "",
+    conditions_on: Literal["label", "decision"] | None = None,
+    n_samples: int = 100,
+) -> Metric:
+    """Make a metric of any function of the rows of a group.
+
+    Parameters
+    ----------
+    name : str
+        The name that results carry.
+    function : callable, or a numba cfunc
+        ``function(y_true, value, weight) -> float`` of the rows of one group: float arrays, and
+        None for the weight when there is none. NaN says that it has no value. A compiled
+        function ``float64(CPointer(float64), CPointer(float64), CPointer(float64), int64)``
+        (anything with an ``address``) gets the three arrays, weights of 1 when there are none,
+        and the number of rows; it runs on all threads without the interpreter.
+    columns : tuple of str
+        ``("y_true", "y_pred")`` or ``("y_true", "y_score")``: what the function gets.
+    description : str, optional
+        One line for tables.
+    conditions_on : {"label", "decision"}, optional
+        See `Metric`.
+    n_samples : int
+        Bootstrap samples of every replicate that studentize the statistic (equation (1) of
+        DiCiccio et al.). The function is called ``1 + n_samples`` times per group and replicate;
+        ``studentize="shared"`` needs no samples.
+
+    Returns
+    -------
+    Metric
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fairaudit_rs as fa
+    >>> def median_error(y_true, y_score, weight):
+    ...     return float(np.median(np.abs(y_true - y_score)))
+    >>> median = fa.metrics.callable_metric(
+    ...     "median_error", median_error, columns=("y_true", "y_score"))
+    >>> median.variance
+    'bootstrap'
+    """
+    _check_name(name)
+    if not callable(function) and not hasattr(function, "address"):
+        raise ArgumentTypeError(
+            f"function is {function!r}; accepted: a function of (y_true, value, weight), or a "
+            "compiled one with an address"
+        )
+    if tuple(columns) not in (("y_true", "y_pred"), ("y_true", "y_score")):
+        raise ArgumentError(
+            f"columns is {columns!r}; accepted: ('y_true', 'y_pred'), ('y_true', 'y_score')"
+        )
+    if conditions_on not in (None, "label", "decision"):
+        raise ArgumentError(
+            f"conditions_on is {conditions_on!r}; accepted: None, 'label', 'decision'"
+        )
+    return Metric(
+        name,
+        f"f({', '.join(columns)}, weight)",
+        description or getattr(function, "__doc__", None) or "",
+        conditions_on=conditions_on,
+        family="callable",
+        columns=tuple(columns),
+        function=function,
+        n_samples=_validate.count("n_samples", n_samples, 2, 1_000_000),
+    )
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise ArgumentError(f"name is {name!r}; accepted: a word that results can carry")
+
+
+def _check_row_value(argument: str, value: object) -> None:
+    if not (callable(value) or isinstance(value, str)):
+        raise ArgumentTypeError(
+            f"{argument} is {value!r}; accepted: a function of a mapping of columns, or the "
+            "name of a column"
+        )
+
+
+def _check_columns(columns: Sequence[str]) -> tuple[str, ...]:
+    unknown = set(columns) - {"y_true", "y_pred", "y_score"}
+    if unknown:
+        raise ArgumentError(
+            f"columns names {sorted(unknown)}; accepted: 'y_true', 'y_pred', 'y_score'"
+        )
+    return tuple(columns)
 
 
 def table() -> list[dict[str, str]]:
@@ -527,5 +570,11 @@ def table() -> list[dict[str, str]]:
     ]
 
 
-for _metric in _rows():
-    register(_metric)
+def _fill() -> None:
+    from ._registry import metrics
+
+    for metric in metrics():
+        register(metric)
+
+
+_fill()

@@ -5,37 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate, metrics
-from ._comparisons import (
-    OMNIBUS_SERIES,
-    CountProblem,
-    Outcome,
-    Plan,
-    Problem,
-    Progress,
-    RowProblem,
-    label,
-)
-from .cells import Cells, GroupKey, Label, matches
-from .errors import ArgumentError, ArgumentTypeError, DataError
+from . import _validate
+from ._comparisons import BOOTSTRAP_METHODS, OMNIBUS_SERIES, Outcome, Plan, Problem, Progress, label
+from ._counts import JointProblem
+from ._question import Design, Question
+from .cells import Label
+from .errors import ArgumentError
 from .metrics import Metric
 from .multiplicity import adjust_pvalues
 from .results import Result, group_name, number, p_text
-from .tables import AuditTable, Rows
 
 __all__ = ["Comparison", "GroupValue", "PermutationResult", "permutation_test"]
 
 ALTERNATIVES = ("two-sided", "greater", "less")
-ENGINES = ("auto", "exact", "cells", "stream")
+ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "callable")
+INTERVALS = ("auto", "delta", *BOOTSTRAP_METHODS)
 #: Above this share of undefined replicates a result says so.
 _MANY_UNDEFINED = 0.01
-MAX_PAIRS = 100_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +39,7 @@ class GroupValue:
     n_rows: int
     #: Rows in the denominator of a proportion; all rows for other metrics.
     n_used: int
+    metric: str
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,7 @@ class PermutationResult(Result):
     metric : str
         Name of the metric.
     values : tuple of GroupValue
-        The metric of each group.
+        The metric of each group; of a joint criterion each component; none for a correlation.
     comparisons : tuple of Comparison
         Pairs of groups with raw and adjusted p-values; the one pair of a two-group test.
     pvalue_interval : tuple of float
@@ -91,6 +83,8 @@ class PermutationResult(Result):
         How p-values were adjusted, how the statistic was scaled, which interval is given.
     exchanged : str
         Which rows exchanged their groups.
+    attribute : str
+        Names of the sensitive features.
     confidence_level : float
         Level of the intervals.
     null_distribution : ndarray
@@ -109,6 +103,7 @@ class PermutationResult(Result):
     studentize: str
     interval: str
     exchanged: str
+    attribute: str
     confidence_level: float
     null_distribution: NDArray[np.float64]
     null_probabilities: NDArray[np.float64] | None
@@ -138,7 +133,24 @@ class PermutationResult(Result):
             verdict = "within what chance explains; that alone does not show equality"
         within = self.exchanged.partition(" with equal ")[2]
         gap = f"gap within equal {within}" if within else "gap"
-        if len(self.values) == 2:
+        if not self.values:
+            within = f" within equal {within}" if within else ""
+            return (
+                f"{self.metric}: a correlation of {number(self.estimate)}{within} with "
+                f"{self.attribute} over {self.n_rows:,} rows ({between}) is {verdict} ({tail})."
+            )
+        n_groups = len(self.group_sizes)
+        if len(self.values) > n_groups:
+            who = (
+                " and ".join(map(group_name, self.group_sizes))
+                if n_groups == 2
+                else f"{n_groups} groups"
+            )
+            return (
+                f"{self.metric} of {who}: the differences in {self._components()}, taken together "
+                f"(largest {gap} {number(self.estimate)}, {between}), are {verdict} ({tail})."
+            )
+        if n_groups == 2:
             first, second = self.values
             return (
                 f"{self.metric}: {number(first.value)} for {group_name(first.group)} and "
@@ -154,17 +166,25 @@ class PermutationResult(Result):
             f"({tail})."
         )
 
+    def _components(self) -> str:
+        names = list(dict.fromkeys(value.metric for value in self.values))
+        return " and ".join([", ".join(names[:-1]), names[-1]])
+
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per pair of groups; with more than two, first that of all groups."""
-        values = {value.group: value for value in self.values}
+        """Return one row per pair of groups; with more than two, first that of all groups.
+
+        A correlation has one row; a joint criterion shows no values of groups.
+        """
+        joint = len(self.values) > len(self.group_sizes)
+        values = {value.group: math.nan if joint else value.value for value in self.values}
         pairs = [
             {
                 "metric": self.metric,
                 "comparison": "pair",
                 "first": group_name(pair.first),
                 "second": group_name(pair.second),
-                "first_value": values[pair.first].value,
-                "second_value": values[pair.second].value,
+                "first_value": values[pair.first],
+                "second_value": values[pair.second],
                 "estimate": pair.estimate,
                 "standard_error": pair.standard_error,
                 "low": pair.confidence_interval[0],
@@ -177,10 +197,10 @@ class PermutationResult(Result):
             }
             for pair in self.comparisons
         ]
-        if len(self.values) == 2:
+        if len(self.group_sizes) == 2:
             return pairs
         everything = {
-            "comparison": "all groups",
+            "comparison": "all groups" if self.values else "correlation",
             "first": None,
             "second": None,
             "first_value": None,
@@ -211,11 +231,15 @@ def permutation_test(
     alternative: str = "two-sided",
     studentize: str | bool = "auto",
     strata: Any = "auto",
+    clusters: Any = None,
+    sample_weight: Any = None,
     adjust: str = "holm",
     engine: str = "auto",
+    interval: str = "auto",
     score_bins: Any = None,
     pos_label: Label = None,
     n_resamples: int = 9_999,
+    adaptive: bool = False,
     confidence_level: float = 0.95,
     rng: Any = None,
     random_state: Any = None,
@@ -231,12 +255,14 @@ def permutation_test(
         that the metric needs.
     sensitive_features : array, several arrays, or str(s) with ``data``
         The attributes whose values make the groups; several make their intersections. With
-        ``data=cells`` the default is all attributes of the cells.
+        ``data=cells`` the default is all attributes of the cells. For a correlation, one
+        attribute of numbers.
     data : frame, path, glob or Cells, optional
         See `tabulate`.
     metric : str or Metric
         A name or alias of the registry (``fairaudit metrics`` lists them), or a metric made by
-        `metrics.count_metric`.
+        `metrics.count_metric`, `ratio_metric`, `joint_metric`, `correlation_metric` or
+        `callable_metric`.
     groups : sequence, optional
         The groups to compare, in this order; all by default, sorted. Intersections are tuples.
     reference : optional
@@ -244,25 +270,41 @@ def permutation_test(
         groups are compared as "first minus second", more as all pairs.
     alternative : {"two-sided", "greater", "less"}
         Against which differences; more than two groups are tested two-sided.
-    studentize : {"auto", "pooled", "unpooled", "none"} or bool
+    studentize : {"auto", "pooled", "unpooled", "bootstrap", "shared", "none"} or bool
         ``"auto"`` takes the pooled (score) variance for proportions, the linearised variance
-        of each group for other metrics. ``False`` is ``"none"``: not valid when the groups
-        differ in anything but the metric.
+        of each group for other metrics, the bootstrap of every replicate for callables.
+        ``False`` is ``"none"``: not valid when the groups differ in anything but the metric, and
+        neither is ``"shared"`` (callables), one standard deviation for all replicates.
     strata : "auto", None, array(s), or str(s) with ``data``
         Rows exchange their groups only within a stratum. ``"auto"`` takes what the metric
         conditions on (true positive rate: the positive labels); strata of your own are
         crossed with it. ``None`` exchanges all rows.
+    clusters : array(s), or str(s) with ``data``, optional
+        Rows of one cluster (the decisions about one person) move together, and standard errors
+        are those of sums over clusters. A cluster must be of one group. Clusters are exchanged
+        whatever their labels: ``strata="auto"`` then adds no stratum of the metric.
+    sample_weight : array, or str with ``data``, optional
+        Weight of each row, at least 0. Metrics are of weighted sums, and standard errors know
+        that the weights differ.
     adjust : {"holm", "bh", "max-t", "none"}
         How p-values of several pairs are adjusted. ``"max-t"`` uses the joint replicates of
         all groups; it keeps the family-wise error when the groups do not differ in law at
         all, not for the weaker hypothesis that this metric is equal.
-    engine : {"auto", "exact", "cells", "stream"}
+    engine : {"auto", "exact", "cells", "stream", "shuffle", "callable"}
         ``"auto"`` sums the permutation law where that is possible and draws from it otherwise:
-        over cells for counts, over rows for ranks and row values.
+        over cells for counts and for the AUC of scores with few values, over rows for ranks, row
+        values, weights and clusters; it shuffles for correlations.
+    interval : {"auto", "delta", "studentized", "basic", "percentile"}
+        How the interval of a gap is made; see Notes and `intervals`. ``n_resamples`` are also
+        those of the bootstrap.
     score_bins, pos_label : optional
         See `tabulate`.
     n_resamples : int
         Replicates of each test that is not exact.
+    adaptive : bool
+        Stop a test as soon as it is decided at the level ``1 - confidence_level``: ``n_resamples``
+        is then the largest number of replicates, and the p-value is one that is valid whenever
+        one stops (about a tenth larger, never smaller, than that of a fixed number).
     confidence_level : float
         Level of the intervals, and of the wording of the summary.
     rng : None, int, SeedSequence or Generator
@@ -288,7 +330,8 @@ def permutation_test(
     its own variances, so the test keeps its level asymptotically even when the groups differ
     in everything else [1]_; and exactly when the exchanged rows do not differ in law at all.
     For a proportion with ``strata="auto"`` that is the hypothesis itself: the test is exact.
-    More than two groups are tested by :math:`\sum_g (\theta_g - \bar\theta)^2 / v_g`.
+    More than two groups are tested by :math:`\sum_g (\theta_g - \bar\theta)^2 / v_g`, a joint
+    criterion by :math:`d^\top V^{-1} d` of the differences of its components.
 
     :math:`p = (1 + \#\{|S^*| \ge |S|\}) / (1 + B)`; ties are decided on integers or within a
     relative 1e-10, a replicate without a value counts as extreme. Exact engines add up
@@ -300,13 +343,20 @@ def permutation_test(
     groups are spread unevenly over strata).
 
     Intervals: Newcombe's score interval for differences of proportions, otherwise the delta
-    method; with more than two groups that of the largest gap comes from Bonferroni intervals of
-    all pairs.
+    method (correlations: Fisher's z; callables: the bootstrap standard error); with more than two
+    groups that of the largest gap comes from Bonferroni intervals of all pairs, and so does that
+    of the components of a joint criterion.
+
+    With ``adaptive`` the p-value after n replicates, x of them extreme, is the smallest 0.9
+    quantile of Beta(x + 1, n + 1 - x) so far, over 0.9: betting on the binomial mixture [2]_.
+    The test looks at 128, 256, 512, ... replicates.
 
     References
     ----------
     .. [1] DiCiccio, C., Vasudevan, S., Basu, K., Kenthapadi, K. and Agarwal, D. (2020).
        Evaluating Fairness Using Permutation Tests. KDD. doi:10.1145/3394486.3403199
+    .. [2] Fischer, L. and Ramdas, A. (2024). Sequential Monte Carlo testing by betting.
+       arXiv:2401.07365
 
     Examples
     --------
@@ -317,58 +367,53 @@ def permutation_test(
     >>> result.engine, round(result.pvalue, 4)
     ('exact', 0.0476)
     """
-    chosen = metrics.get(metric)
     alternative = _validate.choice("alternative", alternative, ALTERNATIVES)
     adjust = _validate.choice("adjust", adjust, ("holm", "bh", "max-t", "none"))
     engine = _validate.choice("engine", engine, ENGINES)
+    interval = _validate.choice("interval", interval, INTERVALS)
     n_resamples = _validate.n_resamples(n_resamples)
+    adaptive = _validate.flag("adaptive", adaptive)
     level = _validate.level("confidence_level", confidence_level)
     n_threads = _validate.n_threads(n_threads)
     callback = _validate.progress(progress)
-    scaling = _studentize(studentize, chosen)
     seed = _validate.seed(rng, random_state)
-    conditional, own_strata = _split_strata(strata)
-    if score_bins is not None and chosen.family != "calibration":
-        raise ArgumentTypeError(f"score_bins goes with calibration_error, not with {chosen.name}")
-    if score_bins is not None and isinstance(data, Cells):
-        raise ArgumentTypeError("score_bins does not go with data=cells, which hold their own bins")
-    columns = (data, y_true, y_pred, y_score, sensitive_features, own_strata)
-    problem: Problem
-    if chosen.family in ("ranks", "ratio"):
-        rows = _rows(chosen, *columns, pos_label)
-        cells = rows.cells
-        keys = _choose_groups(cells, groups, reference)
-        problem = RowProblem.make(rows, chosen, keys, scaling, conditional)
-    else:
-        cells = _cells(*columns, chosen, score_bins, pos_label, n_threads)
-        keys = _choose_groups(cells, groups, reference)
-        problem = CountProblem.make(cells, chosen, keys, scaling, conditional)
-    if alternative != "two-sided" and len(keys) > 2:
+    design = Design(
+        metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference, studentize,
+        strata, clusters, sample_weight, engine, score_bins, pos_label, n_threads,
+    )  # fmt: skip
+    question = design.pose(seed)
+    problem, pairs = question.problem, question.pairs
+    n_groups = len(problem.keys)
+    one_sided = alternative != "two-sided"
+    if one_sided and (n_groups > 2 or isinstance(problem, JointProblem)):
+        what = f"{n_groups} groups" if n_groups > 2 else "a joint criterion"
         raise ArgumentError(
-            f"alternative is {alternative!r} with {len(keys)} groups; accepted: 'two-sided', or "
-            "two groups named by groups="
+            f"alternative is {alternative!r} with {what}; accepted: 'two-sided', or two groups "
+            "named by groups= and one metric"
         )
-    if alternative != "two-sided" and level <= 0.5:
+    if one_sided and level <= 0.5:
         raise ArgumentError(
             f"confidence_level is {level:g} with a one-sided alternative; accepted: above 0.5"
         )
-    pairs = _pairs(keys, reference)
     joint = adjust == "max-t" and len(pairs) > 1
     ticker = Progress(callback, n_resamples)
-    ticker.total = n_resamples * (len(pairs) + (len(keys) > 2) + joint)
-    plan = Plan(engine, alternative, n_resamples, seed, n_threads, level, ticker)
+    ticker.total = n_resamples * (len(pairs) + (n_groups != 2) + joint)
+    plan = Plan(
+        engine, alternative, n_resamples, seed, n_threads, level, ticker, adaptive, interval
+    )
+    problem.prepare_intervals(interval, plan)
 
     tests = [problem.test(pair, plan, 1 + i) for i, pair in enumerate(pairs)]
     raw = [test.pvalue for test in tests]
-    if len(keys) == 2:
-        test = tests[0]
+    if n_groups > 2:
+        test = problem.test(range(n_groups), plan, OMNIBUS_SERIES)
+        estimate, confidence_interval = problem.largest_gap(level)
+        standard_error = math.nan
+    else:
+        test = tests[0] if tests else problem.test((0, 1), plan, OMNIBUS_SERIES)
         gap = problem.gap((0, 1))
         estimate, standard_error = gap.estimate, gap.standard_error
-        interval = problem.one_sided_interval((0, 1), alternative, level)
-    else:
-        test = problem.test(range(len(keys)), plan, OMNIBUS_SERIES)
-        estimate, interval = problem.largest_gap(level)
-        standard_error = math.nan
+        confidence_interval = problem.one_sided_interval((0, 1), alternative, level)
     if joint:
         # A pair is tested on its own rows, the family on all: never below the pair's own p.
         adjusted = np.maximum(problem.max_t(pairs, plan), raw).tolist()
@@ -376,8 +421,8 @@ def permutation_test(
         adjusted = adjust_pvalues(raw, "none" if adjust == "max-t" else adjust).tolist()
     comparisons = tuple(
         Comparison(
-            first=label(keys[pair[0]]),
-            second=label(keys[pair[1]]),
+            first=label(problem.keys[pair[0]]),
+            second=label(problem.keys[pair[1]]),
             estimate=problem.gap(pair).estimate,
             standard_error=problem.gap(pair).standard_error,
             statistic=outcome.statistic,
@@ -389,54 +434,55 @@ def permutation_test(
         )
         for pair, outcome, adjusted_pvalue in zip(pairs, tests, adjusted, strict=True)
     )
-    values = tuple(
-        GroupValue(
-            group=label(key),
-            value=evaluation[0],
-            standard_error=math.sqrt(evaluation[1]),
-            n_rows=n_rows,
-            n_used=int(evaluation[3]) if chosen.is_proportion else n_rows,
-        )
-        for key, evaluation, n_rows in zip(keys, problem.evaluations, problem.n_rows, strict=True)
-    )
     return PermutationResult(
         estimate=estimate,
         standard_error=standard_error,
         statistic=test.statistic,
         pvalue=test.pvalue,
-        confidence_interval=interval,
+        confidence_interval=confidence_interval,
         alternative=alternative,
         n_rows=sum(problem.n_rows),
-        group_sizes={value.group: value.n_rows for value in values},
+        group_sizes=dict(zip(map(label, problem.keys), problem.n_rows, strict=False)),
         seed=seed,
         engine=test.engine,
-        warnings=tuple(_warnings(problem, cells, test, tests, adjust, interval, plan)),
-        metric=chosen.name,
-        values=values,
+        warnings=tuple(_warnings(question, test, tests, adjust, confidence_interval, plan)),
+        metric=problem.metric.name,
+        values=group_values(problem),
         comparisons=comparisons,
         pvalue_interval=test.pvalue_interval,
         n_resamples=test.n_resamples,
         n_undefined=test.n_undefined,
-        n_missing=cells.n_missing,
+        n_missing=question.n_missing,
         adjust=adjust,
-        studentize=scaling,
-        interval=_interval_name(problem),
-        exchanged=_exchanged(chosen, conditional, cells.strata_names if conditional else ()),
+        studentize=problem.scaling,
+        interval=problem.interval_name,
+        exchanged=question.exchanged,
+        attribute=" and ".join(question.features),
         confidence_level=level,
         null_distribution=test.null,
         null_probabilities=test.probabilities,
     )
 
 
-def _interval_name(problem: Problem) -> str:
-    if not problem.metric.is_proportion:
-        return "delta"
-    return "mantel-haenszel" if problem.stratified else "newcombe"
+def group_values(problem: Problem) -> tuple[GroupValue, ...]:
+    """Return the metric of each group; of a joint criterion each component."""
+    parts = problem.parts if isinstance(problem, JointProblem) else [problem]
+    return tuple(
+        GroupValue(
+            group=label(key),
+            value=part.evaluations[i][0],
+            standard_error=math.sqrt(part.evaluations[i][1]),
+            n_rows=part.n_rows[i],
+            n_used=part.n_used(i),
+            metric=part.metric.name,
+        )
+        for part in parts
+        for i, key in enumerate(part.keys)
+    )
 
 
 def _warnings(
-    problem: Problem,
-    cells: Cells,
+    question: Question,
     test: Outcome,
     tests: Sequence[Outcome],
     adjust: str,
@@ -444,17 +490,20 @@ def _warnings(
     plan: Plan,
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
+    problem = question.problem
     name, alpha = problem.metric.name, 1 - plan.level
     warnings = []
-    if cells.n_missing:
+    if question.n_missing:
+        part = "belong to no group" if problem.keys else "take no part"
         warnings.append(
-            f"{cells.n_missing:,} of {cells.n_rows:,} rows have no value of "
-            f"{' or '.join(cells.sensitive_features)} and belong to no group"
+            f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
+            f"{' or '.join(question.features)} and {part}"
         )
-    if problem.scaling == "none":
+    warnings += problem.notes
+    if problem.scaling in ("none", "shared"):
         warnings.append(
-            "the statistic is not studentized: the test can reject far too often when the groups "
-            "differ in anything but the metric"
+            "the statistic is not studentized in every replicate: the test can reject far too "
+            "often when the groups differ in anything but the metric"
         )
     if len(problem.keys) > 2:
         warnings.append(
@@ -501,180 +550,3 @@ def _warnings(
 def _cut(alpha: float) -> float:
     """Return the level to compare p-values with: 1 - 0.9 is a little less than 0.1."""
     return alpha * (1 + 1e-9)
-
-
-# ---------------------------------------------------------------------------------------------
-# Arguments
-
-
-def _studentize(value: str | bool, metric: Metric) -> str:
-    if isinstance(value, bool):
-        value = "auto" if value else "none"
-    word = _validate.choice("studentize", value, ("auto", "pooled", "unpooled", "none"))
-    if word == "auto":
-        return metric.variance
-    if word == "pooled" and not metric.is_proportion:
-        raise ArgumentError(
-            f"studentize is 'pooled' for {metric.name}, which is not a proportion; accepted: "
-            "'auto', 'unpooled', 'none'"
-        )
-    return word
-
-
-def _split_strata(strata: Any) -> tuple[bool, Any]:
-    """Return whether the metric's own stratum is used, and strata of the user's own."""
-    if isinstance(strata, str) and strata == "auto":
-        return True, None
-    if strata is None or strata is False:
-        return False, None
-    return True, strata
-
-
-def _cells(
-    data: Any,
-    y_true: Any,
-    y_pred: Any,
-    y_score: Any,
-    features: Any,
-    strata: Any,
-    metric: Metric,
-    score_bins: Any,
-    pos_label: Label,
-    n_threads: int | None,
-) -> Cells:
-    if isinstance(data, Cells):
-        extra = {"y_true": y_true, "y_pred": y_pred, "y_score": y_score, "strata": strata}
-        given = [name for name, value in extra.items() if value is not None]
-        if given:
-            raise ArgumentTypeError(
-                f"{given[0]} does not go with data=cells, which hold their own columns"
-            )
-        missing = [name for name in metric.needs if name not in data.columns]
-        if missing:
-            raise ArgumentError(
-                f"{metric.name} needs {missing[0]}; the cells hold {', '.join(data.columns)}"
-            )
-        if features is None:
-            return data
-        return data.marginalize(features)
-    table = _table(metric, data, y_true, y_pred, y_score, features, strata)
-    return table.cells(
-        columns=metric.needs, score_bins=score_bins, pos_label=pos_label, n_threads=n_threads
-    )
-
-
-def _rows(
-    metric: Metric,
-    data: Any,
-    y_true: Any,
-    y_pred: Any,
-    y_score: Any,
-    features: Any,
-    strata: Any,
-    pos_label: Label,
-) -> Rows:
-    if isinstance(data, Cells):
-        raise ArgumentTypeError(
-            f"data is a Cells, which hold counts; {metric.name} needs the rows themselves"
-        )
-    named = [value for value in (metric.numerator, metric.denominator) if isinstance(value, str)]
-    extra = [name for name in named if name not in metric.columns]
-    table = _table(metric, data, y_true, y_pred, y_score, features, strata, extra)
-    return table.rows(
-        columns=metric.needs,
-        extra=[f"extra:{name}" for name in extra],
-        binary=metric.family == "ranks" or pos_label is not None,
-        pos_label=pos_label,
-    )
-
-
-def _table(
-    metric: Metric,
-    data: Any,
-    y_true: Any,
-    y_pred: Any,
-    y_score: Any,
-    features: Any,
-    strata: Any,
-    extra: Sequence[str] = (),
-) -> AuditTable:
-    table = AuditTable.make(
-        data=data,
-        y_true=y_true,
-        y_pred=y_pred,
-        y_score=y_score,
-        sensitive_features=features,
-        strata=strata,
-        extra=extra,
-    )
-    for name in metric.needs:
-        if name not in table.roles:
-            hint = (
-                "; pass y_pred=(y_score >= threshold)"
-                if (name == "y_pred" and "y_score" in table.roles)
-                else ""
-            )
-            raise ArgumentError(f"{name} is None; {metric.name} needs it{hint}")
-    return table
-
-
-def _choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) -> list[GroupKey]:
-    existing = list(cells.group_sizes())
-    if groups is None:
-        chosen = existing
-    else:
-        if isinstance(groups, str) or not hasattr(groups, "__iter__"):
-            raise ArgumentTypeError(f"groups is {groups!r}; accepted: a sequence of groups")
-        chosen = [_find_group("groups", label, existing) for label in groups]
-        if len(set(chosen)) < len(chosen):
-            raise ArgumentError(f"groups is {list(groups)!r}; a group is named twice")
-    if len(chosen) < 2:
-        features = " and ".join(cells.sensitive_features)
-        raise DataError(
-            f"only one group: {features} is {group_name(label(chosen[0]))!r} in every row; a "
-            "comparison needs at least two"
-            if chosen
-            else f"no group: {features} is missing in every row"
-        )
-    if reference is not None:
-        key = _find_group("reference", reference, chosen)
-        # "other minus reference": the reference comes last.
-        chosen = [other for other in chosen if other != key] + [key]
-    return chosen
-
-
-def _find_group(argument: str, wanted: Any, existing: Sequence[GroupKey]) -> GroupKey:
-    parts = wanted if isinstance(wanted, tuple | list) else (wanted,)
-    parts = tuple(part.item() if isinstance(part, np.generic) else part for part in parts)
-    for key in existing:
-        if len(key) == len(parts) and all(map(matches, key, parts)):
-            return key
-    for key in existing:
-        if isinstance(wanted, str) and wanted == group_name(label(key)):
-            return key
-    names = [repr(label(key)) for key in existing]
-    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    raise DataError(f"{argument} names {wanted!r}, which is no group of the data; groups: {shown}")
-
-
-def _pairs(keys: Sequence[GroupKey], reference: Any) -> list[tuple[int, int]]:
-    if reference is not None:
-        return [(i, len(keys) - 1) for i in range(len(keys) - 1)]
-    n_pairs = len(keys) * (len(keys) - 1) // 2
-    if n_pairs > MAX_PAIRS:
-        raise DataError(
-            f"{len(keys):,} groups make {n_pairs:,} pairs; accepted: at most {MAX_PAIRS:,} pairs. "
-            "Compare with one group by reference=, or name some groups by groups="
-        )
-    return list(combinations(range(len(keys)), 2))
-
-
-def _exchanged(metric: Metric, conditional: bool, strata_names: Sequence[str]) -> str:
-    rows = {
-        "denominator": metric.denominator_rows or "rows of the denominator",
-        "label": "rows of the same label",
-        "decision": "rows of the same decision",
-        "score": "rows of the same score bin",
-        None: "rows",
-    }[metric.conditions_on if conditional else None]
-    return rows + (f" with equal {', '.join(strata_names)}" if strata_names else "")

@@ -7,7 +7,7 @@ columns that a metric needs, and `cells` says what they mean.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,20 @@ class Rows:
     group: NDArray[np.uint32]
     stratum: NDArray[np.uint32] | None
     columns: dict[str, NDArray[np.float64]]
+    cluster: NDArray[np.uint32] | None = None
+    weight: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class AttributeRows:
+    """Rows with a continuous attribute: those that have one, and how many have none."""
+
+    attribute: NDArray[np.float64]
+    stratum: NDArray[np.uint32] | None
+    columns: dict[str, NDArray[np.float64]]
+    name: str
+    strata_names: tuple[str, ...]
+    n_missing: int
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,7 @@ class AuditTable:
     sensitive_features: tuple[str, ...]
     strata: tuple[str, ...] = ()
     roles: frozenset[str] = frozenset()
+    clusters: tuple[str, ...] = ()
     _keys: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -64,6 +79,8 @@ class AuditTable:
         y_score: Any = None,
         sensitive_features: Any = None,
         strata: Any = None,
+        clusters: Any = None,
+        sample_weight: Any = None,
         extra: Sequence[str] = (),
     ) -> AuditTable:
         """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name."""
@@ -76,28 +93,35 @@ class AuditTable:
             raise ArgumentTypeError(
                 f"column {extra[0]!r} is named by the metric; names of columns go with data="
             )
+        roles = {
+            "y_true": y_true,
+            "y_pred": y_pred,
+            "y_score": y_score,
+            "sample_weight": sample_weight,
+        }
+        keys = {"sensitive_features": sensitive_features, "strata": strata, "clusters": clusters}
         if data is None:
-            return cls._from_arrays(y_true, y_pred, y_score, sensitive_features, strata)
-        return cls._from_data(data, y_true, y_pred, y_score, sensitive_features, strata, extra)
+            return cls._from_arrays(roles, keys)
+        return cls._from_data(data, roles, keys, extra)
 
     @classmethod
-    def _from_arrays(
-        cls, y_true: Any, y_pred: Any, y_score: Any, features: Any, strata: Any
-    ) -> AuditTable:
+    def _from_arrays(cls, given: Mapping[str, Any], several: Mapping[str, Any]) -> AuditTable:
         columns: dict[str, Column] = {}
         keys: dict[str, str] = {}
-        for name, value in (("y_true", y_true), ("y_pred", y_pred), ("y_score", y_score)):
+        for name, value in given.items():
             if isinstance(value, str):
                 raise ArgumentTypeError(
                     f"{name} is the text {value!r}; names of columns go with data="
                 )
             if value is not None:
                 columns[name] = column_array(name, value)
-        feature_names = cls._add(columns, keys, "sensitive_features", features)
-        strata_names = () if strata is None else cls._add(columns, keys, "strata", strata)
+        features, strata, clusters = (
+            () if value is None else cls._add(columns, keys, role, value)
+            for role, value in several.items()
+        )
         _check_lengths({name.split(":")[-1]: len(column) for name, column in columns.items()})
-        roles = frozenset(set(columns) & {"y_true", "y_pred", "y_score"})
-        return cls(ArraySource(columns), feature_names, strata_names, roles, keys)
+        roles = frozenset(set(columns) & set(given))
+        return cls(ArraySource(columns), features, strata, roles, clusters, keys)
 
     @staticmethod
     def _add(
@@ -106,7 +130,7 @@ class AuditTable:
         """Add one array, or the several ones of a mapping, frame, list or 2-D array."""
         if isinstance(value, str):
             raise ArgumentTypeError(f"{role} is the text {value!r}; names of columns go with data=")
-        single = "group" if role == "sensitive_features" else "stratum"
+        single = {"sensitive_features": "group", "strata": "stratum"}.get(role, "cluster")
         named: list[tuple[str, Any]]
         if isinstance(value, Mapping):
             named = [(str(name), column) for name, column in value.items()]
@@ -140,26 +164,22 @@ class AuditTable:
     def _from_data(
         cls,
         data: Any,
-        y_true: Any,
-        y_pred: Any,
-        y_score: Any,
-        features: Any,
-        strata: Any,
+        given: Mapping[str, Any],
+        several: Mapping[str, Any],
         extra: Sequence[str],
     ) -> AuditTable:
-        feature_names = names_of("sensitive_features", features)
-        if not feature_names:
+        named = {
+            role: names_of(role, [] if value is None else value) for role, value in several.items()
+        }
+        if not named["sensitive_features"]:
             raise ArgumentError("sensitive_features is empty; accepted: at least one name")
-        strata_names = [] if strata is None else names_of("strata", strata)
-        labels = {"y_true": y_true, "y_pred": y_pred, "y_score": y_score}
-        for name, value in labels.items():
+        for name, value in given.items():
             if value is not None and not isinstance(value, str):
                 raise ArgumentTypeError(
                     f"{name} is a {type(value).__name__}; with data= it is the name of a column"
                 )
-        roles = {name: value for name, value in labels.items() if value is not None}
-        keys = {f"sensitive_features:{name}": name for name in feature_names}
-        keys |= {f"strata:{name}": name for name in strata_names}
+        roles = {name: value for name, value in given.items() if value is not None}
+        keys = {f"{role}:{name}": name for role, names in named.items() for name in names}
         wanted = roles | keys | {f"extra:{name}": name for name in extra}
         source: ArraySource | FrameSource
         if isinstance(data, Cells):
@@ -169,13 +189,10 @@ class AuditTable:
         else:
             frame, origin = lazy_frame(data, list(wanted.values()))
             source = FrameSource(frame, wanted, origin)
-        return cls(
-            source,
-            tuple(f"sensitive_features:{n}" for n in feature_names),
-            tuple(f"strata:{n}" for n in strata_names),
-            frozenset(roles),
-            keys,
+        features, strata, clusters = (
+            tuple(f"{role}:{name}" for name in names) for role, names in named.items()
         )
+        return cls(source, features, strata, frozenset(roles), clusters, keys)
 
     def cells(
         self,
@@ -216,7 +233,6 @@ class AuditTable:
         extra: Sequence[str] = (),
         binary: bool = True,
         pos_label: Label = None,
-        n_threads: int | None = None,
     ) -> Rows:
         """Return the rows as arrays: groups and strata as codes, the columns as floats.
 
@@ -258,6 +274,117 @@ class AuditTable:
             group.astype(np.uint32)[cell],
             stratum.astype(np.uint32)[cell] if self.strata else None,
             {name.removeprefix("extra:"): value for name, value in values.items()},
+            source.units(self.clusters, [self._keys[key] for key in self.clusters])
+            if self.clusters
+            else None,
+            self._weights(source) if "sample_weight" in self.roles else None,
+        )
+
+    @staticmethod
+    def _weights(source: ArraySource) -> NDArray[np.float64]:
+        weight = source.numbers("sample_weight", "sample_weight")
+        if (weight < 0).any():
+            row = int((weight < 0).argmax())
+            raise DataError(
+                f"sample_weight is {weight[row]:g} in row {row}; accepted: numbers of at least 0"
+            )
+        if not weight.any():
+            raise DataError("sample_weight is 0 in every row; accepted: some above 0")
+        return weight
+
+    def loaded(self) -> AuditTable:
+        """Return the table with its columns in memory."""
+        return replace(self, source=self.source.in_memory())
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of a table in memory."""
+        return len(next(iter(self.source.columns.values())))
+
+    def score_levels(self, limit: int, pos_label: Label) -> Cells | None:
+        """Collapse the rows to cells by group, stratum, label and distinct score.
+
+        The bins of the cells are the places of the scores in ascending order. None when there
+        are more than ``limit`` scores.
+        """
+        source = self.source.in_memory()
+        keys = [*self.sensitive_features, *self.strata, "y_true", "y_score"]
+        limits = [
+            *[MAX_GROUP_VALUES] * len(self.sensitive_features),
+            *[MAX_STRATUM_VALUES] * len(self.strata),
+            MAX_DECISION_VALUES,
+            limit,
+        ]
+        try:
+            counted = source.count(keys, limits, None, None, None)
+        except TooManyValuesError as error:
+            if error.column == len(keys) - 1:
+                return None
+            raise self._too_many(keys[error.column], error) from None
+        scores = np.array(
+            [np.nan if value is None else float(value) for value in counted.values[-1]]
+        )
+        if not np.all(np.isfinite(scores)):
+            # The same message as for rows.
+            source.numbers("y_score", "y_score")
+        level = np.unique(scores, return_inverse=True)[1].ravel()
+        return cells_of(
+            Counts(
+                counted.values[:-1],
+                counted.codes[:, :-1],
+                counted.counts,
+                None,
+                level[counted.codes[:, -1]],
+            ),
+            tuple(self._keys[key] for key in self.sensitive_features),
+            tuple(self._keys[key] for key in self.strata),
+            True,
+            False,
+            None,
+            pos_label,
+        )
+
+    def attribute_rows(
+        self, *, columns: Sequence[str], extra: Sequence[str], pos_label: Label
+    ) -> AttributeRows:
+        """Return the rows with the one sensitive feature as a number."""
+        names = [self._keys[key] for key in self.sensitive_features]
+        if len(names) != 1:
+            raise ArgumentError(
+                f"sensitive_features names {len(names)} columns ({', '.join(names)}); a "
+                "correlation needs one continuous attribute"
+            )
+        source = self.source.in_memory()
+        attribute, known = source.numbers_or_missing(
+            self.sensitive_features[0], f"sensitive feature {names[0]!r}"
+        )
+        stratum = None
+        strata_names = tuple(self._keys[key] for key in self.strata)
+        if self.strata:
+            counted, cell = source.encode(self.strata, [MAX_STRATUM_VALUES] * len(self.strata))
+            named = name_combinations(counted, 0, strata_names, (), None)
+            _, code = relabel(named.strata, named.stratum)
+            stratum = code.astype(np.uint32)[cell]
+        values = {}
+        for name in (*columns, *extra):
+            if name != "y_score" and name in columns and pos_label is not None:
+                counted, cell = source.encode([name], [MAX_DECISION_VALUES])
+                named = name_combinations(counted, 0, (), [name], pos_label)
+                values[name] = getattr(named, name).astype(np.float64)[cell]
+            else:
+                values[name] = source.numbers(name, name.removeprefix("extra:"))
+        everything = bool(known.all())
+
+        def kept(array: NDArray[Any]) -> NDArray[Any]:
+            return array if everything else array[known]
+
+        return AttributeRows(
+            kept(attribute),
+            None if stratum is None else kept(stratum),
+            {name.removeprefix("extra:"): kept(value) for name, value in values.items()},
+            names[0],
+            strata_names,
+            int((~known).sum()),
         )
 
     def _too_many(self, key: str, error: TooManyValuesError) -> DataError:

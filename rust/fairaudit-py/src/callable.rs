@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use fairaudit_core::Error;
-use fairaudit_core::permutation::{FunctionTest, OBSERVED, Resamples};
+use fairaudit_core::permutation::{FunctionTest, OBSERVED};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -13,6 +13,8 @@ use crate::permutation::studentize;
 
 /// `double f(const double *y_true, const double *value, const double *weight, int64_t n)`.
 type Compiled = extern "C" fn(*const f64, *const f64, *const f64, i64) -> f64;
+
+type RowsAndSizes<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>);
 
 /// The replicates of a test of any function.
 #[pyclass(name = "FunctionTest", frozen, module = "fairaudit_rs._native")]
@@ -54,27 +56,38 @@ impl PyFunctionTest {
         PyArray1::from_vec(py, group)
     }
 
+    /// Rows of bootstrap samples of a group, one sample after the other, and the number of rows in
+    /// each; `assignment` is the group of every row. Replicate None: as observed.
+    #[pyo3(signature = (assignment, group, n_samples, replicate, seed, series=0))]
+    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
+    fn samples<'py>(
+        &self,
+        py: Python<'py>,
+        assignment: PyReadonlyArray1<'_, u32>,
+        group: u32,
+        n_samples: usize,
+        replicate: Option<u64>,
+        seed: u64,
+        series: u64,
+    ) -> PyResult<RowsAndSizes<'py>> {
+        let assignment = slice(&assignment)?;
+        let (rows, sizes) = py.detach(|| {
+            let mut samples = self.test.samples(assignment, group, seed, series, replicate.unwrap_or(OBSERVED));
+            let (mut rows, mut sizes) = (Vec::new(), Vec::new());
+            for _ in 0..n_samples {
+                let drawn = samples.next_rows();
+                sizes.push(drawn.len() as u64);
+                rows.extend(drawn);
+            }
+            (rows, sizes)
+        });
+        Ok((PyArray1::from_vec(py, rows), PyArray1::from_vec(py, sizes)))
+    }
+
     /// The statistic from the value of every group and those of bootstrap samples, by sample and
     /// group (fastest).
     fn statistic(&self, values: Vec<f64>, samples: PyReadonlyArray1<'_, f64>) -> PyResult<f64> {
         Ok(self.test.statistic(&values, slice(&samples)?))
-    }
-
-    /// The observed statistic of a compiled function.
-    #[pyo3(signature = (address, columns, n_samples, seed, series=0))]
-    fn observed_compiled(
-        &self,
-        py: Python<'_>,
-        address: usize,
-        columns: [PyReadonlyArray1<'_, f64>; 3],
-        n_samples: usize,
-        seed: u64,
-        series: u64,
-    ) -> PyResult<f64> {
-        let function = compiled(py, address)?;
-        let columns = [slice(&columns[0])?, slice(&columns[1])?, slice(&columns[2])?];
-        self.check(py, &columns)?;
-        Ok(self.test.observed(function, &columns, n_samples, seed, series))
     }
 
     /// The statistic of permutations of a compiled function, from the replicate `first` on.
@@ -134,27 +147,6 @@ fn compiled(py: Python<'_>, address: usize) -> PyResult<impl Fn(&[Vec<f64>]) -> 
     })
 }
 
-/// Positions of the rows of bootstrap samples of a group, one sample after the other; replicate
-/// None stands for the observed groups.
-#[pyfunction]
-#[pyo3(signature = (n_rows, n_samples, seed, series, replicate, group))]
-fn bootstrap_rows(
-    py: Python<'_>,
-    n_rows: usize,
-    n_samples: usize,
-    seed: u64,
-    series: u64,
-    replicate: Option<u64>,
-    group: u64,
-) -> Bound<'_, PyArray1<u32>> {
-    let rows = py.detach(|| {
-        let mut samples = Resamples::new(seed, series, replicate.unwrap_or(OBSERVED), group);
-        (0..n_samples).flat_map(|_| samples.next_sample(n_rows)).collect()
-    });
-    PyArray1::from_vec(py, rows)
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyFunctionTest>()?;
-    module.add_function(wrap_pyfunction!(bootstrap_rows, module)?)
+    module.add_class::<PyFunctionTest>()
 }

@@ -21,6 +21,8 @@ pub struct FunctionTest {
     ends: Vec<usize>,
     /// Place of each row's unit in that order.
     place: Vec<u32>,
+    /// Rows by unit, and where those of each unit start, when units are clusters.
+    clusters: Option<(Vec<u32>, Vec<usize>)>,
     n_groups: usize,
     studentize: Studentize,
 }
@@ -54,7 +56,25 @@ impl FunctionTest {
         for (i, &unit) in order.iter().enumerate() {
             place[unit as usize] = i as u32;
         }
+        let clusters = unit.map(|unit| {
+            let mut starts = vec![0usize; units + 1];
+            for &code in unit {
+                starts[place[code as usize] as usize + 1] += 1;
+            }
+            for i in 0..units {
+                starts[i + 1] += starts[i];
+            }
+            let mut next = starts.clone();
+            let mut rows = vec![0u32; unit.len()];
+            for (row, &code) in unit.iter().enumerate() {
+                let next = &mut next[place[code as usize] as usize];
+                rows[*next] = row as u32;
+                *next += 1;
+            }
+            (rows, starts)
+        });
         Ok(Self {
+            clusters,
             group: order.iter().map(|&unit| group[unit as usize]).collect(),
             ends,
             place: unit.map_or_else(|| place.clone(), |unit| unit.iter().map(|&code| place[code as usize]).collect()),
@@ -139,19 +159,6 @@ impl FunctionTest {
         Ok(null)
     }
 
-    /// The observed statistic of a function that runs without Python, with the value of every group.
-    pub fn observed(
-        &self,
-        function: impl Fn(&[Vec<f64>]) -> f64,
-        columns: &[&[f64]],
-        n_samples: usize,
-        seed: u64,
-        series: u64,
-    ) -> f64 {
-        let group = self.assignment(seed, series, None);
-        self.evaluate(&function, columns, &group, n_samples, seed, series, OBSERVED, &mut Vec::new())
-    }
-
     #[allow(clippy::too_many_arguments)]
     fn evaluate(
         &self,
@@ -168,12 +175,11 @@ impl FunctionTest {
         let mut samples = vec![0.0; n_samples * self.n_groups];
         drawn.resize(columns.len(), Vec::new());
         for g in 0..self.n_groups {
-            let rows: Vec<u32> = (0..group.len() as u32).filter(|&row| group[row as usize] == g as u32).collect();
-            take(columns, rows.iter().copied(), drawn);
+            let mut bootstrap = self.samples(group, g as u32, seed, series, replicate);
+            take(columns, &bootstrap.all_rows(), drawn);
             values[g] = function(drawn);
-            let mut bootstrap = Resamples::new(seed, series, replicate, g as u64);
             for sample in 0..n_samples {
-                take(columns, bootstrap.next_sample(rows.len()).map(|i| rows[i as usize]), drawn);
+                take(columns, &bootstrap.next_rows(), drawn);
                 samples[sample * self.n_groups + g] = function(drawn);
             }
         }
@@ -181,8 +187,7 @@ impl FunctionTest {
     }
 }
 
-fn take(columns: &[&[f64]], rows: impl Iterator<Item = u32> + Clone, drawn: &mut [Vec<f64>]) {
-    let rows: Vec<u32> = rows.collect();
+fn take(columns: &[&[f64]], rows: &[u32], drawn: &mut [Vec<f64>]) {
     for (column, drawn) in columns.iter().zip(drawn) {
         drawn.clear();
         drawn.extend(rows.iter().map(|&row| column[row as usize]));
@@ -192,21 +197,54 @@ fn take(columns: &[&[f64]], rows: impl Iterator<Item = u32> + Clone, drawn: &mut
 /// The replicate that stands for the observed groups in the bootstrap.
 pub const OBSERVED: u64 = u64::MAX;
 
-/// Bootstrap samples of the rows of a group, one after the other.
-pub struct Resamples {
+/// Bootstrap samples of a group, one after the other.
+pub struct Samples<'a> {
+    test: &'a FunctionTest,
+    /// Rows or clusters of the group.
+    members: Vec<u32>,
     generator: RowGenerator,
 }
 
-impl Resamples {
-    /// The samples of a group in a replicate.
-    pub fn new(seed: u64, series: u64, replicate: u64, group: u64) -> Self {
-        Self { generator: RowGenerator::new(seed, Domain::Bootstrap, series, replicate, group) }
+impl FunctionTest {
+    /// Bootstrap samples of the rows of `g`, `group` being the group of every row.
+    pub fn samples(&self, group: &[u32], g: u32, seed: u64, series: u64, replicate: u64) -> Samples<'_> {
+        let members = match &self.clusters {
+            None => (0..group.len() as u32).filter(|&row| group[row as usize] == g).collect(),
+            Some((rows, starts)) => {
+                let is_member = |&unit: &u32| {
+                    let (start, end) = (starts[unit as usize], starts[unit as usize + 1]);
+                    start < end && group[rows[start] as usize] == g
+                };
+                (0..self.group.len() as u32).filter(is_member).collect()
+            }
+        };
+        let generator = RowGenerator::new(seed, Domain::Bootstrap, series, replicate, u64::from(g));
+        Samples { test: self, members, generator }
+    }
+}
+
+impl Samples<'_> {
+    /// All rows of the group, in order.
+    pub fn all_rows(&self) -> Vec<u32> {
+        let mut rows = self.rows_of(self.members.iter().copied());
+        rows.sort_unstable();
+        rows
     }
 
-    /// Positions of the rows of the next sample.
-    pub fn next_sample(&mut self, rows: usize) -> std::vec::IntoIter<u32> {
-        let drawn: Vec<u32> = (0..rows).map(|_| self.generator.below(rows as u32)).collect();
-        drawn.into_iter()
+    /// The rows of the next sample: as many rows, or clusters of rows, as the group has.
+    pub fn next_rows(&mut self) -> Vec<u32> {
+        let size = self.members.len() as u32;
+        let drawn: Vec<u32> = (0..size).map(|_| self.members[self.generator.below(size) as usize]).collect();
+        self.rows_of(drawn.into_iter())
+    }
+
+    fn rows_of(&self, members: impl Iterator<Item = u32>) -> Vec<u32> {
+        match &self.test.clusters {
+            None => members.collect(),
+            Some((rows, starts)) => {
+                members.flat_map(|unit| &rows[starts[unit as usize]..starts[unit as usize + 1]]).copied().collect()
+            }
+        }
     }
 }
 
@@ -230,6 +268,18 @@ mod tests {
             moved |= drawn != observed;
         }
         assert!(moved);
+    }
+
+    #[test]
+    fn samples_are_of_whole_clusters() {
+        let unit = [0, 0, 1, 2, 2, 2];
+        let test = FunctionTest::new(&[0, 1, 0], 2, None, Some(&unit), Studentize::None).unwrap();
+        let group = test.assignment(1, 0, None);
+        let mut samples = test.samples(&group, 0, 1, 0, OBSERVED);
+        assert_eq!(samples.all_rows(), [0, 1, 3, 4, 5]);
+        let sizes: Vec<usize> = (0..40).map(|_| samples.next_rows().len()).collect();
+        assert!(sizes.contains(&4) && sizes.contains(&5) && sizes.contains(&6));
+        assert!(samples.next_rows().iter().all(|row| [0, 1, 3, 4, 5].contains(row)));
     }
 
     #[test]

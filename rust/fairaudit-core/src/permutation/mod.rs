@@ -13,7 +13,7 @@ mod max_t;
 mod shuffle;
 mod stream;
 
-pub use callable::{FunctionTest, OBSERVED, Resamples};
+pub use callable::{FunctionTest, OBSERVED, Samples};
 pub use cells::{max_t, null_distribution};
 pub use exact::{Exact, exact};
 pub use shuffle::CorrelationTest;

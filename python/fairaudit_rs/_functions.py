@@ -1,0 +1,308 @@
+"""Comparing groups by any function of their rows.
+
+The native module makes the replicates; here the function is evaluated on them, in this process or
+in several. A compiled function never comes here: the native module calls it.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from ._comparisons import Plan, Problem
+from ._intervals import Bootstrap
+from ._rows import group_codes, make_units, positions_of
+from .cells import GroupKey
+from .errors import ArgumentError, FairAuditError
+from .metrics import Metric
+from .tables import Rows
+
+#: Replicates that a worker process gets at a time.
+_CHUNK = 16
+
+
+class FunctionError(FairAuditError, RuntimeError):
+    """The function of a metric failed, or gave something else than a number."""
+
+
+@dataclass
+class FunctionRun:
+    """A function on the rows of some groups; it can be sent to other processes."""
+
+    name: str
+    function: Any
+    columns: tuple[NDArray[np.float64], NDArray[np.float64]]
+    weight: NDArray[np.float64] | None
+    group: NDArray[np.uint32]
+    n_groups: int
+    stratum: NDArray[np.uint32] | None
+    of_row: NDArray[np.uint32] | None
+    scaling: str
+    n_samples: int
+    #: Seed of the bootstrap of the observed rows.
+    seed: int
+
+    #: A null distribution of differences that strata shift is centred by no formula here.
+    needs_centring = False
+
+    def __post_init__(self) -> None:
+        self._test = self._native()
+
+    def _native(self) -> _native.FunctionTest:
+        scaling = "unpooled" if self.scaling == "bootstrap" else "none"
+        return _native.FunctionTest(self.group, self.n_groups, scaling, self.stratum, self.of_row)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_test"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._test = self._native()
+
+    @property
+    def address(self) -> int | None:
+        """The address of a compiled function."""
+        address = getattr(self.function, "address", None)
+        return None if address is None else int(address)
+
+    def _compiled_columns(self) -> list[NDArray[np.float64]]:
+        weight = np.ones(len(self.columns[0])) if self.weight is None else self.weight
+        return [*self.columns, weight]
+
+    def call(self, rows: NDArray[Any]) -> float:
+        """Evaluate the function on some rows."""
+        if self.address is not None:
+            return self._call_compiled(rows)
+        label, value = (column[rows] for column in self.columns)
+        weight = None if self.weight is None else self.weight[rows]
+        try:
+            return float(self.function(label, value, weight))
+        except FairAuditError:
+            raise
+        except Exception as error:
+            raise FunctionError(
+                f"the function of metric {self.name!r} failed on {len(label):,} rows: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _call_compiled(self, rows: NDArray[Any]) -> float:
+        import ctypes
+
+        pointer = ctypes.POINTER(ctypes.c_double)
+        prototype = ctypes.CFUNCTYPE(ctypes.c_double, pointer, pointer, pointer, ctypes.c_int64)
+        columns = [np.ascontiguousarray(column[rows]) for column in self._compiled_columns()]
+        assert self.address is not None
+        function = prototype(self.address)
+        pointers = (column.ctypes.data_as(pointer) for column in columns)
+        return float(function(*pointers, len(columns[0])))
+
+    def values(
+        self, seed: int, series: int, replicate: int | None
+    ) -> tuple[list[float], NDArray[np.float64]]:
+        """Return the value of every group, and those of its bootstrap samples."""
+        group = self._test.assignment(replicate, seed, series)
+        values = []
+        samples = np.empty((self.n_samples, self.n_groups))
+        for g in range(self.n_groups):
+            rows = np.flatnonzero(group == g)
+            values.append(self.call(rows))
+            drawn, sizes = self._test.samples(group, g, self.n_samples, replicate, seed, series)
+            for b, sample in enumerate(np.split(drawn, np.cumsum(sizes)[:-1])[: self.n_samples]):
+                samples[b, g] = self.call(sample)
+        return values, samples
+
+    def statistic(self, seed: int, series: int, replicate: int | None) -> float:
+        """Return the statistic of a replicate; None: as observed."""
+        values, samples = self.values(seed, series, replicate)
+        return self._test.statistic(values, samples.ravel())
+
+    def observed(self) -> float:
+        """Return the observed statistic."""
+        return self.statistic(self.seed, 0, None)
+
+    def null_distribution(
+        self,
+        n_resamples: int,
+        seed: int,
+        series: int = 0,
+        n_threads: int | None = None,
+        progress: Callable[[int], object] | None = None,
+        first: int = 0,
+    ) -> NDArray[np.float64]:
+        """Return the statistic of some permutations."""
+        if self.address is not None:
+            return self._test.null_distribution_compiled(
+                self.address, self._compiled_columns(), self.n_samples, n_resamples, seed, series,
+                n_threads, progress, first,
+            )  # fmt: skip
+        replicates = range(first, first + n_resamples)
+        if n_threads is not None and n_threads > 1:
+            return self._in_processes(replicates, seed, series, n_threads, progress)
+        null = np.empty(n_resamples)
+        for i, replicate in enumerate(replicates):
+            null[i] = self.statistic(seed, series, replicate)
+            if progress is not None:
+                progress(i + 1)
+        return null
+
+    def _in_processes(
+        self,
+        replicates: range,
+        seed: int,
+        series: int,
+        n_processes: int,
+        progress: Callable[[int], object] | None,
+    ) -> NDArray[np.float64]:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        try:
+            state = pickle.dumps(self)
+        except Exception as error:
+            raise ArgumentError(
+                f"n_threads is {n_processes}, but the function of metric {self.name!r} cannot be "
+                f"sent to other processes ({error}); accepted: a function defined in a module, or "
+                "n_threads=1"
+            ) from None
+        chunks = [replicates[i : i + _CHUNK] for i in range(0, len(replicates), _CHUNK)]
+        pool = ProcessPoolExecutor(n_processes, get_context("spawn"), _start_worker, (state,))
+        try:
+            parts = []
+            for part in pool.map(_run_chunk, [(chunk, seed, series) for chunk in chunks]):
+                parts.append(part)
+                if progress is not None:
+                    progress(sum(map(len, parts)))
+            return np.concatenate(parts)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+_worker: FunctionRun | None = None
+
+
+def _start_worker(state: bytes) -> None:
+    global _worker
+    _worker = pickle.loads(state)
+
+
+def _run_chunk(work: tuple[range, int, int]) -> NDArray[np.float64]:
+    replicates, seed, series = work
+    assert _worker is not None
+    return np.array([_worker.statistic(seed, series, replicate) for replicate in replicates])
+
+
+@dataclass
+class FunctionProblem(Problem):
+    """Any function of the rows of a group."""
+
+    rows: Rows
+    position: NDArray[np.int64]
+    conditional: bool
+    seed: int
+
+    def __post_init__(self) -> None:
+        run = self.native(range(len(self.keys)))
+        run.n_samples = self.metric.n_samples
+        values, samples = run.values(self.seed, 0, None)
+        spread = ((samples - np.array(values)) ** 2).mean(axis=0)
+        self.evaluations = [
+            (value, float(variance), math.nan, math.nan)
+            for value, variance in zip(values, spread, strict=True)
+        ]
+        self._check_measurable(lambda i: f"{self.n_rows[i]} rows and gets NaN")
+        if self.stratified:
+            self.notes.append(
+                "the gap of a callable is that of all rows: what strata explain is not taken away"
+            )
+
+    @classmethod
+    def make(
+        cls,
+        rows: Rows,
+        metric: Metric,
+        keys: list[GroupKey],
+        scaling: str,
+        conditional: bool,
+        seed: int,
+    ) -> FunctionProblem:
+        """Take the rows of some groups."""
+        sizes = rows.cells.group_sizes()
+        n_rows = [sizes[key] for key in keys]
+        position = positions_of(rows.cells, keys)
+        return cls(metric, keys, n_rows, scaling, rows, position, conditional, seed)
+
+    @property
+    def drawing_engine(self) -> str:
+        """Return the name of the engine that draws replicates."""
+        return "callable"
+
+    @property
+    def stratified(self) -> bool:
+        """Whether rows are exchanged within strata of the user's."""
+        return bool(self.rows.cells.strata_names)
+
+    @property
+    def interval_name(self) -> str:
+        """Return the name of the method behind `interval`."""
+        return "bootstrap-se" if self.interval_method == "auto" else self.interval_method
+
+    def native(self, positions: Sequence[int]) -> FunctionRun:
+        """Return the run on the groups at these positions."""
+        codes, keep = group_codes(self.rows, self.position, positions)
+        own = None
+        if self.conditional and self.metric.conditions_on and self.rows.cluster is None:
+            column = "y_true" if self.metric.conditions_on == "label" else self.metric.columns[1]
+            own = self.rows.columns[column].astype(np.uint32)
+        units = make_units(self.rows, self.keys, codes, keep, positions, own)
+        label, value = (self.rows.columns[name][keep] for name in self.metric.columns)
+        return FunctionRun(
+            self.metric.name,
+            self.metric.function,
+            (np.ascontiguousarray(label), np.ascontiguousarray(value)),
+            None if self.rows.weight is None else self.rows.weight[keep],
+            units.group,
+            len(positions),
+            units.stratum,
+            units.of_row,
+            self.scaling,
+            self.metric.n_samples if self.scaling == "bootstrap" else 0,
+            self.seed,
+        )
+
+    def max_t(self, pairs: list[tuple[int, int]], plan: Plan) -> list[float]:
+        """Refuse: the pairs of a callable have no joint replicates."""
+        raise ArgumentError(
+            f"adjust is 'max-t' for {self.metric.name}, a callable; accepted: 'holm', 'bh', 'none'"
+        )
+
+    def rescale(
+        self, statistic: float, null: NDArray[np.float64]
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Divide by the standard deviation of all replicates, if it is shared."""
+        if self.scaling != "shared":
+            return statistic, null
+        spread = float(np.nanstd(null, ddof=1)) if len(null) > 1 else math.nan
+        return (statistic / spread, null / spread) if spread > 0 else (statistic, null)
+
+    def check_bootstrap(self, method: str) -> None:
+        """Refuse the studentized bootstrap, which would need a bootstrap in each sample."""
+        if method == "studentized":
+            raise ArgumentError(
+                f"interval is 'studentized' for {self.metric.name}, a callable; accepted: 'auto', "
+                "'basic', 'percentile'"
+            )
+
+    def draw_bootstrap(self, n_resamples: int, seed: int, n_threads: int | None) -> Bootstrap:
+        """Resample the rows of every group."""
+        del n_threads
+        run = self.native(range(len(self.keys)))
+        run.n_samples = n_resamples
+        samples = run.values(seed, 0, None)[1]
+        return Bootstrap(samples, np.full(samples.shape, math.nan))

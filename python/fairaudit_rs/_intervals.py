@@ -1,0 +1,132 @@
+"""Intervals from a formula, or from bootstrap replicates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pair = tuple[int, int]
+Interval = tuple[float, float]
+NOTHING = (math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Values and variances of the metric by replicate and group; variances may be NaN."""
+
+    values: NDArray[np.float64]
+    variances: NDArray[np.float64]
+
+    def undefined_share(self) -> float:
+        """Return the share of replicates in which some group has no value."""
+        return float(np.isnan(self.values).any(axis=1).mean())
+
+
+def newcombe(
+    first: tuple[float, float, float, float], second: tuple[float, float, float, float], z: float
+) -> Interval:
+    """Newcombe's hybrid score interval of a difference of proportions (1998, method 10)."""
+    gap = first[0] - second[0]
+    low_1, high_1 = wilson(first[0], first[3], z)
+    low_2, high_2 = wilson(second[0], second[3], z)
+    return (
+        max(gap - math.hypot(first[0] - low_1, high_2 - second[0]), -1.0),
+        min(gap + math.hypot(high_1 - first[0], second[0] - low_2), 1.0),
+    )
+
+
+def wilson(p: float, n: float, z: float) -> Interval:
+    """Return the score interval of a proportion p of n rows."""
+    center = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return max(center - half, 0.0), min(center + half, 1.0)
+
+
+def tails(values: NDArray[np.float64], level: float) -> Interval:
+    """Return the quantiles that leave (1 - level)/2 in each tail.
+
+    What is undefined lies beyond both: an interval can only become wider by it.
+    """
+    alpha = 1 - level
+    lower = quantile(np.where(np.isnan(values), -np.inf, values), alpha / 2)
+    return lower, quantile(np.where(np.isnan(values), np.inf, values), 1 - alpha / 2)
+
+
+def quantile(values: NDArray[np.float64], level: float) -> float:
+    """Return the quantile of values that may be infinite, interpolated linearly."""
+    position = (len(values) - 1) * level
+    below = math.floor(position)
+    above = min(below + 1, len(values) - 1)
+    part = np.partition(values, [below, above])
+    low, high = float(part[below]), float(part[above])
+    if position == below or low == high:
+        return low
+    share = position - below
+    return (1 - share) * low + share * high
+
+
+def studentize(
+    replicates: NDArray[np.float64], estimate: float, variances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return t* = (T* - T) / sqrt(v*): 0 where T* = T, infinite where only v* = 0."""
+    gap = replicates - estimate
+    gap[np.abs(gap) <= 1e-14 * (np.abs(replicates) + abs(estimate))] = 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = gap / np.sqrt(variances)
+    return np.where((gap == 0) & ~np.isnan(variances), 0.0, t)
+
+
+def bootstrap_interval(
+    method: str,
+    estimate: float,
+    standard_error: float,
+    replicates: NDArray[np.float64],
+    variances: NDArray[np.float64],
+    level: float,
+) -> Interval:
+    """Return the studentized, basic or percentile interval of an estimate."""
+    if math.isnan(estimate):
+        return NOTHING
+    if method == "studentized":
+        if not standard_error > 0:
+            return NOTHING
+        low, high = tails(studentize(replicates, estimate, variances), level)
+        return estimate - high * standard_error, estimate - low * standard_error
+    low, high = tails(replicates, level)
+    if method == "basic":
+        return 2 * estimate - high, 2 * estimate - low
+    return low, high
+
+
+def simultaneous_factor(
+    values: NDArray[np.float64],
+    variances: NDArray[np.float64],
+    bootstrap: Bootstrap,
+    pairs: list[Pair],
+    level: float,
+) -> float:
+    """Return the quantile of max over pairs |t*|: the factor of simultaneous intervals."""
+    largest = np.zeros(len(bootstrap.values))
+    for i, j in pairs:
+        if not variances[i] + variances[j] > 0:
+            continue
+        t = studentize(
+            bootstrap.values[:, i] - bootstrap.values[:, j],
+            values[i] - values[j],
+            bootstrap.variances[:, i] + bootstrap.variances[:, j],
+        )
+        largest = np.maximum(largest, np.where(np.isnan(t), np.inf, np.abs(t)))
+    return quantile(largest, level)
+
+
+def range_of_pairs(intervals: list[Interval]) -> Interval:
+    """Return the interval of max - min from simultaneous intervals of all pairs."""
+    low, high = 0.0, 0.0
+    for from_, to in intervals:
+        if math.isnan(from_) or math.isnan(to):
+            return NOTHING
+        low, high = max(low, from_, -to), max(high, to, -from_)
+    return low, high

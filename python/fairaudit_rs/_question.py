@@ -1,0 +1,346 @@
+"""From the arguments of a public call to a problem: what is compared, and how rows are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from . import _validate, metrics
+from ._comparisons import Problem, label
+from ._correlation import CorrelationProblem
+from ._counts import CountProblem, JointProblem
+from ._functions import FunctionProblem
+from ._rows import RowProblem
+from .cells import Cells, GroupKey, Label, matches
+from .errors import ArgumentError, ArgumentTypeError, DataError
+from .metrics import Metric
+from .results import group_name
+from .tables import AuditTable, Rows
+
+MAX_PAIRS = 100_000
+#: A replicate of the AUC on cells costs as much as one of this many rows per distinct score.
+_ROWS_PER_LEVEL = 600
+_MOST_LEVELS = 20_000
+
+
+@dataclass(frozen=True)
+class Question:
+    """A problem with what a result says about its data."""
+
+    problem: Problem
+    n_rows: int
+    n_missing: int
+    features: tuple[str, ...]
+    #: Strata of the user's that rows are exchanged within.
+    strata_names: tuple[str, ...]
+    pairs: list[tuple[int, int]]
+    #: Which rows exchange their groups.
+    exchanged: str
+
+
+@dataclass(frozen=True)
+class Design:
+    """The arguments of a public call that say what is compared."""
+
+    metric: Any
+    y_true: Any = None
+    y_pred: Any = None
+    y_score: Any = None
+    sensitive_features: Any = None
+    data: Any = None
+    groups: Sequence[Any] | None = None
+    reference: Any = None
+    studentize: str | bool = "auto"
+    strata: Any = "auto"
+    clusters: Any = None
+    sample_weight: Any = None
+    engine: str = "auto"
+    score_bins: Any = None
+    pos_label: Label = None
+    n_threads: int | None = None
+
+    def pose(self, seed: int) -> Question:
+        """Check the arguments, read the data and make the problem."""
+        chosen = metrics.get(self.metric)
+        weighted = self.sample_weight is not None or self.clusters is not None
+        scaling = scaling_of(self.studentize, chosen, weighted)
+        conditional, own_strata = split_strata(self.strata)
+        if self.score_bins is not None and chosen.family not in ("calibration", "ranks"):
+            raise ArgumentTypeError(
+                f"score_bins goes with calibration_error and auc, not with {chosen.name}"
+            )
+        if self.score_bins is not None and isinstance(self.data, Cells):
+            raise ArgumentTypeError(
+                "score_bins does not go with data=cells, which hold their own bins"
+            )
+        if chosen.family == "correlation":
+            return self._correlation(chosen, scaling, own_strata)
+        problem: Problem
+        if chosen.family == "callable" or weighted:
+            rows = self._rows(chosen, own_strata)
+            cells = rows.cells
+            keys = choose_groups(cells, self.groups, self.reference)
+            if chosen.family == "callable":
+                problem = FunctionProblem.make(rows, chosen, keys, scaling, conditional, seed)
+            else:
+                problem = RowProblem.make(rows, chosen, keys, scaling, conditional)
+        elif chosen.family == "ratio":
+            rows = self._rows(chosen, own_strata)
+            cells = rows.cells
+            keys = choose_groups(cells, self.groups, self.reference)
+            problem = RowProblem.make(rows, chosen, keys, scaling, conditional)
+        elif chosen.family == "ranks":
+            levels, table = self._score_levels(chosen, own_strata)
+            if levels is None:
+                assert table is not None
+                rows = self._rows_of(table, chosen)
+                cells = rows.cells
+                keys = choose_groups(cells, self.groups, self.reference)
+                problem = RowProblem.make(rows, chosen, keys, scaling, conditional)
+            else:
+                cells = levels
+                keys = choose_groups(cells, self.groups, self.reference)
+                problem = CountProblem.make(cells, chosen, keys, scaling, conditional)
+                if cells.score_edges is not None:
+                    problem.notes.append(
+                        "scores within one bin count as tied; more bins or the scores themselves "
+                        "tell more"
+                    )
+        else:
+            cells = self._cells(chosen, own_strata)
+            keys = choose_groups(cells, self.groups, self.reference)
+            kind = JointProblem if chosen.family == "joint" else CountProblem
+            problem = kind.make(cells, chosen, keys, scaling, conditional)
+        names = cells.strata_names if conditional else ()
+        own = chosen.conditions_on if conditional and self.clusters is None else None
+        rows_word = "rows" if self.clusters is None else "clusters"
+        return Question(
+            problem,
+            cells.n_rows,
+            cells.n_missing,
+            cells.sensitive_features,
+            names,
+            pairs_of(keys, self.reference),
+            exchanged(chosen, own, names, rows_word),
+        )
+
+    def _correlation(self, metric: Metric, scaling: str, own_strata: Any) -> Question:
+        for name in ("groups", "reference", "clusters", "sample_weight"):
+            if getattr(self, name) is not None:
+                raise ArgumentTypeError(f"{name} does not go with {metric.name}, a correlation")
+        if isinstance(self.data, Cells):
+            raise ArgumentTypeError(
+                f"data is a Cells, which hold counts; {metric.name} needs the rows themselves"
+            )
+        extra = _extra(metric)
+        rows = self._table(metric, own_strata, extra).attribute_rows(
+            columns=metric.needs,
+            extra=[f"extra:{name}" for name in extra],
+            pos_label=self.pos_label,
+        )
+        problem = CorrelationProblem.make(rows, metric, scaling)
+        n_rows = len(rows.attribute) + rows.n_missing
+        names = rows.strata_names
+        return Question(
+            problem, n_rows, rows.n_missing, (rows.name,), names, [],
+            exchanged(metric, None, names, "rows"),
+        )  # fmt: skip
+
+    def _score_levels(
+        self, metric: Metric, own_strata: Any
+    ) -> tuple[Cells | None, AuditTable | None]:
+        """Return cells by distinct score when that is less work than the rows, or the table."""
+        if isinstance(self.data, Cells) or self.score_bins is not None:
+            cells = self._cells(metric, own_strata)
+            if cells.score_edges is None:
+                raise ArgumentError(f"{metric.name} needs y_score; the cells hold no scores")
+            return cells, None
+        table = self._table(metric, own_strata).loaded()
+        limit = min(table.n_rows // _ROWS_PER_LEVEL, _MOST_LEVELS)
+        if self.engine in ("cells", "exact"):
+            limit = _MOST_LEVELS
+        if self.engine == "stream" or limit < 2:
+            return None, table
+        return table.score_levels(limit, self.pos_label), table
+
+    def _cells(self, metric: Metric, own_strata: Any) -> Cells:
+        data = self.data
+        if isinstance(data, Cells):
+            given = [
+                name
+                for name, value in (
+                    ("y_true", self.y_true),
+                    ("y_pred", self.y_pred),
+                    ("y_score", self.y_score),
+                    ("strata", own_strata),
+                )
+                if value is not None
+            ]
+            if given:
+                raise ArgumentTypeError(
+                    f"{given[0]} does not go with data=cells, which hold their own columns"
+                )
+            missing = [name for name in metric.needs if name not in data.columns]
+            if missing:
+                raise ArgumentError(
+                    f"{metric.name} needs {missing[0]}; the cells hold {', '.join(data.columns)}"
+                )
+            if self.sensitive_features is None:
+                return data
+            return data.marginalize(self.sensitive_features)
+        return self._table(metric, own_strata).cells(
+            columns=metric.needs,
+            score_bins=self.score_bins,
+            pos_label=self.pos_label,
+            n_threads=self.n_threads,
+        )
+
+    def _rows(self, metric: Metric, own_strata: Any) -> Rows:
+        if isinstance(self.data, Cells):
+            weight = "sample_weight" if self.sample_weight is not None else "clusters"
+            reason = metric.name if metric.family in ("ratio", "callable") else weight
+            raise ArgumentTypeError(
+                f"data is a Cells, which hold counts; {reason} needs the rows themselves"
+            )
+        return self._rows_of(self._table(metric, own_strata, _extra(metric)), metric)
+
+    def _rows_of(self, table: AuditTable, metric: Metric) -> Rows:
+        extra = _extra(metric)
+        return table.rows(
+            columns=metric.needs,
+            extra=[f"extra:{name}" for name in extra],
+            binary=metric.family in ("ranks", "counts") or self.pos_label is not None,
+            pos_label=self.pos_label,
+        )
+
+    def _table(self, metric: Metric, own_strata: Any, extra: Sequence[str] = ()) -> AuditTable:
+        table = AuditTable.make(
+            data=self.data,
+            y_true=self.y_true,
+            y_pred=self.y_pred,
+            y_score=self.y_score,
+            sensitive_features=self.sensitive_features,
+            strata=own_strata,
+            clusters=self.clusters,
+            sample_weight=self.sample_weight,
+            extra=extra,
+        )
+        for name in metric.needs:
+            if name not in table.roles:
+                hint = (
+                    "; pass y_pred=(y_score >= threshold)"
+                    if (name == "y_pred" and "y_score" in table.roles)
+                    else ""
+                )
+                raise ArgumentError(f"{name} is None; {metric.name} needs it{hint}")
+        return table
+
+
+def _extra(metric: Metric) -> list[str]:
+    """Return the columns of data that a metric names besides those with roles."""
+    named = [value for value in (metric.numerator, metric.denominator) if isinstance(value, str)]
+    return [name for name in named if name not in metric.columns]
+
+
+def scaling_of(value: str | bool, metric: Metric, weighted: bool) -> str:
+    """Return how the statistic is scaled."""
+    if isinstance(value, bool):
+        value = "auto" if value else "none"
+    accepted = ("auto", "pooled", "unpooled", "none")
+    if metric.family == "callable":
+        accepted = ("auto", "bootstrap", "shared", "none")
+    word = _validate.choice("studentize", value, accepted)
+    if word == "auto":
+        return "unpooled" if weighted and metric.family != "callable" else metric.variance
+    if word == "pooled" and (weighted or metric.variance != "pooled"):
+        reason = (
+            "weighted or clustered"
+            if weighted
+            else "not a proportion, nor proportions of different rows"
+        )
+        raise ArgumentError(
+            f"studentize is 'pooled' for {metric.name}, which is {reason}; accepted: 'auto', "
+            "'unpooled', 'none'"
+        )
+    return word
+
+
+def split_strata(strata: Any) -> tuple[bool, Any]:
+    """Return whether the metric's own stratum is used, and strata of the user's own."""
+    if isinstance(strata, str) and strata == "auto":
+        return True, None
+    if strata is None or strata is False:
+        return False, None
+    return True, strata
+
+
+def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) -> list[GroupKey]:
+    """Return the groups to compare, the reference last."""
+    existing = list(cells.group_sizes())
+    if groups is None:
+        chosen = existing
+    else:
+        if isinstance(groups, str) or not hasattr(groups, "__iter__"):
+            raise ArgumentTypeError(f"groups is {groups!r}; accepted: a sequence of groups")
+        chosen = [find_group("groups", label, existing) for label in groups]
+        if len(set(chosen)) < len(chosen):
+            raise ArgumentError(f"groups is {list(groups)!r}; a group is named twice")
+    if len(chosen) < 2:
+        features = " and ".join(cells.sensitive_features)
+        raise DataError(
+            f"only one group: {features} is {group_name(label(chosen[0]))!r} in every row; a "
+            "comparison needs at least two"
+            if chosen
+            else f"no group: {features} is missing in every row"
+        )
+    if reference is not None:
+        key = find_group("reference", reference, chosen)
+        # "other minus reference": the reference comes last.
+        chosen = [other for other in chosen if other != key] + [key]
+    return chosen
+
+
+def find_group(argument: str, wanted: Any, existing: Sequence[GroupKey]) -> GroupKey:
+    """Return the group that an argument names."""
+    parts = wanted if isinstance(wanted, tuple | list) else (wanted,)
+    parts = tuple(part.item() if isinstance(part, np.generic) else part for part in parts)
+    for key in existing:
+        if len(key) == len(parts) and all(map(matches, key, parts)):
+            return key
+    for key in existing:
+        if isinstance(wanted, str) and wanted == group_name(label(key)):
+            return key
+    names = [repr(label(key)) for key in existing]
+    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    raise DataError(f"{argument} names {wanted!r}, which is no group of the data; groups: {shown}")
+
+
+def pairs_of(keys: Sequence[GroupKey], reference: Any) -> list[tuple[int, int]]:
+    """Return the pairs of positions to compare."""
+    if reference is not None:
+        return [(i, len(keys) - 1) for i in range(len(keys) - 1)]
+    n_pairs = len(keys) * (len(keys) - 1) // 2
+    if n_pairs > MAX_PAIRS:
+        raise DataError(
+            f"{len(keys):,} groups make {n_pairs:,} pairs; accepted: at most {MAX_PAIRS:,} pairs. "
+            "Compare with one group by reference=, or name some groups by groups="
+        )
+    return list(combinations(range(len(keys)), 2))
+
+
+def exchanged(
+    metric: Metric, conditions_on: str | None, strata_names: Sequence[str], rows_word: str
+) -> str:
+    """Say which rows exchange their groups."""
+    rows = {
+        "denominator": metric.denominator_rows or "rows of the denominator",
+        "label": "rows of the same label",
+        "decision": "rows of the same decision",
+        "score": "rows of the same score bin",
+        None: rows_word,
+    }[conditions_on]
+    return rows + (f" with equal {', '.join(strata_names)}" if strata_names else "")

@@ -1,0 +1,249 @@
+"""The rows of the metric registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ArgumentError
+from .metrics import Metric, RowValue
+
+
+def metrics() -> Iterator[Metric]:
+    """Yield the metrics that are known by name."""
+    rates: dict[str, Metric] = {}
+
+    def rate(name: str, formula: str, description: str, *aliases: str) -> Metric:
+        rates[name] = Metric(name, formula, description, aliases, "denominator")
+        return rates[name]
+
+    yield rate(
+        "selection_rate",
+        "(tp + fp) / (tp + fp + fn + tn)",
+        "share of positive decisions",
+        "acceptance_rate",
+        "positive_rate",
+        "demographic_parity",
+        "statistical_parity",
+    )
+    yield rate(
+        "base_rate", "(tp + fn) / (tp + fp + fn + tn)", "share of positive labels", "prevalence"
+    )
+    yield rate(
+        "true_positive_rate",
+        "tp / (tp + fn)",
+        "share of positive decisions among positive labels",
+        "tpr",
+        "recall",
+        "sensitivity",
+        "equal_opportunity",
+    )
+    yield rate(
+        "false_positive_rate",
+        "fp / (fp + tn)",
+        "share of positive decisions among negative labels",
+        "fpr",
+        "fall_out",
+        "predictive_equality",
+    )
+    yield rate(
+        "true_negative_rate",
+        "tn / (fp + tn)",
+        "share of negative decisions among negative labels",
+        "tnr",
+        "specificity",
+    )
+    yield rate(
+        "false_negative_rate",
+        "fn / (tp + fn)",
+        "share of negative decisions among positive labels",
+        "fnr",
+        "miss_rate",
+    )
+    yield rate(
+        "positive_predictive_value",
+        "tp / (tp + fp)",
+        "share of positive labels among positive decisions",
+        "ppv",
+        "precision",
+        "predictive_parity",
+    )
+    yield rate(
+        "false_discovery_rate",
+        "fp / (tp + fp)",
+        "share of negative labels among positive decisions",
+        "fdr",
+    )
+    yield rate(
+        "negative_predictive_value",
+        "tn / (fn + tn)",
+        "share of negative labels among negative decisions",
+        "npv",
+    )
+    yield rate(
+        "false_omission_rate",
+        "fn / (fn + tn)",
+        "share of positive labels among negative decisions",
+        "for",
+    )
+    yield rate(
+        "accuracy",
+        "(tp + tn) / (tp + fp + fn + tn)",
+        "share of decisions that equal the label",
+        "acc",
+    )
+    yield rate(
+        "error_rate",
+        "(fp + fn) / (tp + fp + fn + tn)",
+        "share of decisions that differ from the label",
+        "zero_one_loss",
+        "misclassification_rate",
+    )
+    yield Metric(
+        "balanced_accuracy",
+        "(tp / (tp + fn) + tn / (fp + tn)) / 2",
+        "mean of the true positive and the true negative rate",
+        ("bacc", "balanced_acc"),
+        "label",
+    )
+    yield Metric(
+        "f1",
+        "2 * tp / (2 * tp + fp + fn)",
+        "harmonic mean of precision and recall",
+        ("f1_score", "f_score", "dice"),
+    )
+    yield Metric(
+        "mcc",
+        "(tp * tn - fp * fn) / sqrt((tp + fp) * (tp + fn) * (fp + tn) * (fn + tn))",
+        "correlation of label and decision",
+        ("matthews_corrcoef", "matthews_correlation", "phi"),
+    )
+    yield Metric(
+        "calibration_error",
+        "sum over bins |sum (y - score)| / n",
+        "mean distance of label share and score over ten bins of the score",
+        ("ece", "expected_calibration_error"),
+        "score",
+        family="calibration",
+        columns=("y_true", "y_score"),
+    )
+    yield Metric(
+        "auc",
+        "P(score+ > score-) + P(score+ = score-) / 2",
+        "share of pairs of a positive and a negative label that the score puts in order",
+        ("roc_auc", "roc_auc_score", "auroc"),
+        "label",
+        family="ranks",
+        columns=("y_true", "y_score"),
+    )
+
+    def mean(
+        name: str, formula: str, description: str, columns: str, value: RowValue, *aliases: str
+    ) -> Metric:
+        return Metric(
+            name,
+            formula,
+            description,
+            aliases,
+            family="ratio",
+            numerator=value,
+            columns=tuple(columns.split()),
+        )
+
+    yield mean("mean_prediction", "sum score / n", "mean score", "y_score", "y_score", "mean_score")
+    yield mean(
+        "mean_residual",
+        "sum (y - score) / n",
+        "mean of label minus score",
+        "y_true y_score",
+        lambda rows: rows["y_true"] - rows["y_score"],
+        "calibration_in_the_large",
+    )
+    yield mean(
+        "mean_absolute_error",
+        "sum |y - score| / n",
+        "mean distance of label and score",
+        "y_true y_score",
+        lambda rows: np.abs(rows["y_true"] - rows["y_score"]),
+        "mae",
+    )
+    yield mean(
+        "mean_squared_error",
+        "sum (y - score)^2 / n",
+        "mean squared distance of label and score",
+        "y_true y_score",
+        lambda rows: (rows["y_true"] - rows["y_score"]) ** 2,
+        "mse",
+        "brier_score",
+        "brier",
+    )
+    yield mean(
+        "log_loss",
+        "-sum (y ln score + (1 - y) ln (1 - score)) / n",
+        "mean negative log-likelihood of the labels, scores kept 2^-52 away from 0 and 1",
+        "y_true y_score",
+        _log_loss,
+        "cross_entropy",
+    )
+    yield Metric(
+        "equalized_odds",
+        "true_positive_rate and false_positive_rate",
+        "true and false positive rate at once",
+        ("eodds",),
+        "label",
+        family="joint",
+        components=(rates["true_positive_rate"], rates["false_positive_rate"]),
+    )
+    yield Metric(
+        "conditional_use_accuracy",
+        "positive_predictive_value and negative_predictive_value",
+        "both predictive values at once",
+        ("predictive_value_equality",),
+        "decision",
+        family="joint",
+        components=(rates["positive_predictive_value"], rates["negative_predictive_value"]),
+    )
+
+    def correlation(
+        name: str, formula: str, description: str, columns: str, value: RowValue, by_rank: bool
+    ) -> Metric:
+        return Metric(
+            name,
+            formula,
+            description,
+            family="correlation",
+            numerator=value,
+            columns=tuple(columns.split()),
+            by_rank=by_rank,
+        )
+
+    for method, by_rank in (("pearson", False), ("spearman", True)):
+        yield correlation(
+            method,
+            f"{method} correlation of score and attribute",
+            "association of the score with a continuous attribute",
+            "y_score",
+            "y_score",
+            by_rank,
+        )
+        yield correlation(
+            f"residual_{method}",
+            f"{method} correlation of y - score and attribute",
+            "association of the residual with a continuous attribute",
+            "y_true y_score",
+            lambda rows: rows["y_true"] - rows["y_score"],
+            by_rank,
+        )
+
+
+def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    label, score = rows["y_true"], rows["y_score"]
+    if np.any((score < 0) | (score > 1)):
+        bad = score[(score < 0) | (score > 1)][0]
+        raise ArgumentError(f"y_score holds {bad:g}; log_loss needs scores from 0 to 1")
+    if np.any((label != 0) & (label != 1)):
+        raise ArgumentError("y_true holds values besides 0 and 1; log_loss needs labels")
+    kept = np.clip(score, 2.0**-52, 1 - 2.0**-52)
+    return -np.where(label == 1, np.log(kept), np.log1p(-kept))

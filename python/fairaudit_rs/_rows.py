@@ -1,0 +1,288 @@
+"""Comparing groups by rows or clusters of rows: ranks, ratios of sums, weighted counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from ._comparisons import Problem, label
+from ._counts import few_labels
+from ._intervals import Bootstrap
+from .cells import Cells, GroupKey
+from .errors import ArgumentError, DataError
+from .metrics import Metric
+from .results import group_name
+from .tables import Rows
+
+#: Below this many clusters in a group the sandwich variance is too small.
+FEW_CLUSTERS = 40
+
+
+@dataclass(frozen=True)
+class Units:
+    """What exchanges its group: rows, or clusters of rows."""
+
+    group: NDArray[np.uint32]
+    stratum: NDArray[np.uint32] | None
+    #: The unit of each row; None when they are the rows themselves.
+    of_row: NDArray[np.uint32] | None
+
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up row values over each unit."""
+        if self.of_row is None:
+            return values
+        weights = np.asarray(values, dtype=np.float64)
+        return np.bincount(self.of_row, weights, len(self.group)).astype(np.float64)
+
+
+@dataclass
+class RowProblem(Problem):
+    """Rows: ranks of scores, ratios of sums, and counts of weighted or clustered rows."""
+
+    rows: Rows
+    position: NDArray[np.int64]
+    #: What exchanges groups within strata by itself: "label", "decision", "denominator".
+    conditioning: str | None
+    _values: dict[str, NDArray[Any]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._values = _row_values(self.metric, self.rows)
+        self.evaluations = self.native(range(len(self.keys))).evaluations()
+        self._check_measurable(self._rows_of)
+        if self.rows.cluster is not None:
+            self._warn_of_few_clusters()
+
+    @classmethod
+    def make(
+        cls, rows: Rows, metric: Metric, keys: list[GroupKey], scaling: str, conditional: bool
+    ) -> RowProblem:
+        """Take the rows of some groups."""
+        if metric.family not in ("ranks", "ratio", "counts"):
+            design = "clusters" if rows.cluster is not None else "sample_weight"
+            raise ArgumentError(
+                f"{design} does not go with {metric.name}, a metric of family {metric.family}; "
+                "accepted: metrics of counts, ranks, ratios, and callables"
+            )
+        position = positions_of(rows.cells, keys)
+        sizes = rows.cells.group_sizes()
+        # Rows of one cluster have several labels: clusters are exchanged as they are.
+        own = metric.conditions_on if conditional and rows.cluster is None else None
+        return cls(metric, keys, [sizes[key] for key in keys], scaling, rows, position, own)
+
+    @property
+    def drawing_engine(self) -> str:
+        """Return the name of the engine that draws replicates."""
+        return "stream"
+
+    @property
+    def stratified(self) -> bool:
+        """Whether gaps are taken within strata of the user's."""
+        return bool(self.rows.cells.strata_names)
+
+    @property
+    def is_proportion(self) -> bool:
+        """Whether values are shares of rows that all count the same: not here."""
+        return False
+
+    def native(self, positions: Sequence[int]) -> _native.RowTest:
+        """Return the native test of the groups at these positions."""
+        codes, keep = group_codes(self.rows, self.position, positions)
+        units = make_units(self.rows, self.keys, codes, keep, positions, self._own_strata())
+        values = {name: value[keep] for name, value in self._values.items()}
+        n_groups = len(positions)
+        common = (units.group, n_groups, self.scaling, units.stratum)
+        if "score" in values:
+            return _native.RowTest.auc(
+                values["score"], values["label"], *common, values.get("weight"), units.of_row
+            )
+        if "counts" in values:
+            counts = np.stack([units.sums(column) for column in values["counts"].T], axis=1)
+            return _native.RowTest.counts(np.ascontiguousarray(counts), self.metric.native, *common)
+        below = values.get("denominator")
+        if below is None and units.of_row is not None:
+            below = np.ones(len(values["numerator"]))
+        return _native.RowTest.ratio(
+            units.sums(values["numerator"]), None if below is None else units.sums(below), *common
+        )
+
+    def _own_strata(self) -> NDArray[np.uint32] | None:
+        """Return the strata that the metric conditions on."""
+        if self.conditioning is None:
+            return None
+        if self.conditioning == "denominator":
+            fraction = self.metric.native.fraction
+            assert fraction is not None
+            return (np.array(fraction[1])[_classes(self.rows)] > 0).astype(np.uint32)
+        column = "y_true" if self.conditioning == "label" else "y_pred"
+        return self.rows.columns[column].astype(np.uint32)
+
+    def draw_bootstrap(self, n_resamples: int, seed: int, n_threads: int | None) -> Bootstrap:
+        """Resample the rows, or the clusters, of every group."""
+        k = len(self.keys)
+        flat = self.native(range(k)).bootstrap(n_resamples, seed, 0, n_threads)
+        both = flat.reshape(n_resamples, k, 2)
+        return Bootstrap(both[:, :, 0], both[:, :, 1])
+
+    def _rows_of(self, i: int) -> str:
+        inside = self.position[self.rows.group] == i
+        if self.metric.family == "ranks":
+            labels = self.rows.columns["y_true"][inside]
+            if self.rows.weight is not None:
+                labels = labels[self.rows.weight[inside] > 0]
+            n_positive = int(labels.sum())
+            return few_labels(n_positive, len(labels) - n_positive)
+        units = "rows"
+        n = int(inside.sum())
+        if self.rows.cluster is not None:
+            units, n = "clusters", len(np.unique(self.rows.cluster[inside]))
+        what = self.metric.denominator_rows or "rows"
+        return f"{n} {units}, or no weight on {what}"
+
+    def _warn_of_few_clusters(self) -> None:
+        assert self.rows.cluster is not None
+        for i, key in enumerate(self.keys):
+            n = len(np.unique(self.rows.cluster[self.position[self.rows.group] == i]))
+            if n < FEW_CLUSTERS:
+                self.notes.append(
+                    f"{group_name(label(key))} has {n} clusters: with fewer than {FEW_CLUSTERS} "
+                    "standard errors are too small and the interval is too short; the test "
+                    "recomputes them in every replicate"
+                )
+
+
+def positions_of(cells: Cells, keys: Sequence[GroupKey]) -> NDArray[np.int64]:
+    """Return the position of each group of the cells among the chosen keys, -1 for others."""
+    position = np.full(len(cells.groups), -1, dtype=np.int64)
+    place = {key: i for i, key in enumerate(cells.groups)}
+    for i, key in enumerate(keys):
+        position[place[key]] = i
+    return position
+
+
+def group_codes(
+    rows: Rows, position: NDArray[np.int64], positions: Sequence[int]
+) -> tuple[NDArray[np.uint32], Any]:
+    """Return the codes of the rows in some groups, and where these rows are."""
+    wanted = np.full(int(position.max(initial=0)) + 2, -1, dtype=np.int64)
+    wanted[list(positions)] = np.arange(len(positions))
+    table = wanted[position]
+    if np.array_equal(table, np.arange(len(table))):
+        return rows.group, slice(None)
+    inside = (table >= 0)[rows.group]
+    codes = np.maximum(table, 0).astype(np.uint32)
+    if inside.all():
+        return codes[rows.group], slice(None)
+    return codes[rows.group[inside]], inside
+
+
+def make_units(
+    rows: Rows,
+    keys: Sequence[GroupKey],
+    codes: NDArray[np.uint32],
+    keep: Any,
+    positions: Sequence[int],
+    own_strata: NDArray[np.uint32] | None,
+) -> Units:
+    """Return what exchanges its group among the kept rows."""
+    stratum = None if rows.stratum is None else rows.stratum[keep]
+    if own_strata is not None:
+        own = own_strata[keep]
+        stratum = own if stratum is None else own + (int(own_strata.max()) + 1) * stratum
+    if rows.cluster is None:
+        return Units(codes, stratum, None)
+    # Clusters of the kept rows, numbered in order.
+    present, place = np.unique(rows.cluster[keep], return_inverse=True)
+    cluster: NDArray[np.uint32] = place.ravel().astype(np.uint32)
+    group = _of_clusters(codes, cluster, len(present))
+    differs = group[cluster] != codes
+    if differs.any():
+        at = int(differs.argmax())
+        names = sorted(
+            group_name(label(keys[positions[int(code)]]))
+            for code in (codes[at], group[cluster[at]])
+        )
+        raise DataError(
+            f"{_n_mixed(differs, cluster):,} of {len(present):,} clusters have rows in more than "
+            f"one group (the first one in {names[0]!r} and {names[1]!r}); a cluster must be of one "
+            "group. Rows that share something else than a group belong in strata="
+        )
+    if stratum is None:
+        return Units(group, None, cluster)
+    unit_stratum = _of_clusters(stratum, cluster, len(present))
+    differs = unit_stratum[cluster] != stratum
+    if differs.any():
+        raise DataError(
+            f"{_n_mixed(differs, cluster):,} of {len(present):,} clusters have rows in more than "
+            "one stratum; a cluster must be of one stratum"
+        )
+    return Units(group, unit_stratum, cluster)
+
+
+def _of_clusters(
+    codes: NDArray[np.uint32], cluster: NDArray[np.uint32], n: int
+) -> NDArray[np.uint32]:
+    of_cluster = np.zeros(n, dtype=np.uint32)
+    of_cluster[cluster] = codes
+    return of_cluster
+
+
+def _n_mixed(differs: NDArray[np.bool_], cluster: NDArray[np.uint32]) -> int:
+    return len(np.unique(cluster[differs]))
+
+
+def _classes(rows: Rows) -> NDArray[np.int64]:
+    """Return 0 for tp, 1 for fp, 2 for fn, 3 for tn; a column that is absent counts as 0."""
+    absent = np.zeros(len(rows.group))
+    negative_label = 1 - rows.columns.get("y_true", absent)
+    negative_decision = 1 - rows.columns.get("y_pred", absent)
+    return (2 * negative_decision + negative_label).astype(np.int64)
+
+
+def _row_values(metric: Metric, rows: Rows) -> dict[str, NDArray[Any]]:
+    """Return what the native test adds up: by row, with the weights multiplied in."""
+    weight = rows.weight
+    if metric.family == "ranks":
+        values = {"score": rows.columns["y_score"], "label": rows.columns["y_true"].astype(bool)}
+        return values if weight is None else {**values, "weight": weight}
+    ones = np.ones(len(rows.group)) if weight is None else weight
+    if metric.family == "counts":
+        classes = _classes(rows)
+        fraction = metric.native.fraction
+        if fraction is None:
+            counts = np.zeros((len(classes), 4))
+            counts[np.arange(len(classes)), classes] = ones
+            return {"counts": counts}
+        above, below = (np.array(part)[classes] * ones for part in fraction)
+        return {"numerator": above, "denominator": below}
+    above = row_value(metric, "numerator", rows.columns, len(rows.group))
+    if weight is None:
+        if metric.denominator is None:
+            return {"numerator": above}
+        below = row_value(metric, "denominator", rows.columns, len(rows.group))
+        return {"numerator": above, "denominator": below}
+    below = weight
+    if metric.denominator is not None:
+        below = weight * row_value(metric, "denominator", rows.columns, len(rows.group))
+    return {"numerator": weight * above, "denominator": below}
+
+
+def row_value(
+    metric: Metric, argument: str, columns: dict[str, NDArray[np.float64]], n_rows: int
+) -> NDArray[np.float64]:
+    """Return the numerator or denominator of every row."""
+    source = getattr(metric, argument)
+    computed = columns[source] if isinstance(source, str) else source(columns)
+    array = np.ascontiguousarray(computed, dtype=np.float64)
+    finite = np.isfinite(array)
+    if array.shape != (n_rows,) or not finite.all():
+        raise ArgumentError(
+            f"{argument} of {metric.name} gives an array of shape {array.shape} with "
+            f"{int((~finite).sum())} values that are not finite; accepted: one finite number for "
+            f"each of the {n_rows} rows"
+        )
+    return array
