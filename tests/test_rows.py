@@ -38,7 +38,9 @@ class TestArguments:
     def test_cells_hold_no_rows(self):
         y_true, score, group = make()
         cells = fa.tabulate(y_true=y_true, y_score=score, sensitive_features=group)
-        with pytest.raises(errors.ArgumentTypeError, match="mean_prediction needs the rows themselves"):
+        with pytest.raises(
+            errors.ArgumentTypeError, match="mean_prediction needs the rows themselves"
+        ):
             fa.permutation_test(data=cells, metric="mean_score")
 
     @pytest.mark.parametrize(("keep", "few"), [(0, "0 rows"), (1, "1 row")])
