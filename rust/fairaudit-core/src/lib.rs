@@ -4,11 +4,12 @@
 //! permutation tests, [`rng`] the counter-based random numbers and the samplers,
 //! [`metrics`] the count metrics, [`cells`] the collapse of rows to counts, [`stats`]
 //! the distributions, [`parallel`] the control of a running call.
-// `permutation/stream.rs` says why it is the exception.
+// `few.rs` and `permutation/stream.rs` say why they are the exceptions.
 #![deny(unsafe_code)]
 
 pub mod cells;
 pub mod error;
+mod few;
 pub mod metrics;
 pub mod parallel;
 pub mod permutation;
