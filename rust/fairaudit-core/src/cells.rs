@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::few::{CELL_BITS, FEW, Known, NO_CELLS, TILE, count_tile};
-use crate::parallel::Control;
+use crate::parallel::{Control, share};
 
 /// Rows that one task works on.
 const BLOCK: usize = 1 << 15;
@@ -468,22 +468,20 @@ pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, con
     if let Some(length) = lengths.into_iter().find(|&length| length != rows) {
         return Err(Error::argument("columns", format!("of {rows} and {length} rows"), "columns of one length"));
     }
-    let block = |at: usize, mut partial: Partial| -> Result<Partial> {
+    let block = |partial: &mut Partial, at: usize| {
         control.check()?;
         let range = at * BLOCK..((at + 1) * BLOCK).min(rows);
         control.advance(range.len() as u64);
-        partial.add_rows(columns, limits, score, range)?;
-        Ok(partial)
+        partial.add_rows(columns, limits, score, range)
     };
     let blocks = 0..rows.div_ceil(BLOCK);
     let empty = || Partial::new(columns.len());
+    let merge = |first: Partial, second| first.merge(second, columns, limits);
     let mut total = if rayon::current_thread_index().is_none() {
-        blocks.into_iter().try_fold(empty(), |partial, at| block(at, partial))?
+        share(blocks, control, empty, block)?.into_iter().try_fold(empty(), merge)?
     } else {
-        blocks
-            .into_par_iter()
-            .try_fold(empty, |partial, at| block(at, partial))
-            .try_reduce(empty, |first, second| first.merge(second, columns, limits))?
+        let add_block = |mut partial: Partial, at| block(&mut partial, at).map(|()| partial);
+        blocks.into_par_iter().try_fold(empty, add_block).try_reduce(empty, merge)?
     };
     total.flush();
     Ok(Tabulation {
@@ -635,8 +633,10 @@ mod tests {
         for i in 0..rows {
             expected.entry(vec![group[i].to_string(), label[i].to_string()]).or_default().0 += 1;
         }
-        let table = tabulate(&columns, &[9, 9], None, &Control::default()).unwrap();
-        assert_eq!(as_map(&columns, &table), expected);
+        for threads in [1, 2, 5] {
+            let table = tabulate(&columns, &[9, 9], None, &Control::with_threads(threads)).unwrap();
+            assert_eq!(as_map(&columns, &table), expected);
+        }
     }
 
     #[test]

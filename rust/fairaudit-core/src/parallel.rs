@@ -1,6 +1,7 @@
 //! What a running call shares with the thread that waits for it, and the loop over replicates.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -9,14 +10,22 @@ use crate::error::{Error, Result};
 /// Replicates that one task works on before it looks at the [`Control`] again.
 const BLOCK: usize = 64;
 
-/// The flag that stops a computation and the counter that shows how far it is.
+/// The flag that stops a computation, the counter that shows how far it is, and the threads that
+/// it may use outside of a pool: one unless said otherwise.
 #[derive(Debug, Default)]
 pub struct Control {
     cancelled: AtomicBool,
     done: AtomicU64,
+    /// Threads besides the calling one.
+    helpers: usize,
 }
 
 impl Control {
+    /// A control of a computation on `threads` threads, the calling one among them.
+    pub fn with_threads(threads: usize) -> Self {
+        Self { helpers: threads.saturating_sub(1), ..Self::default() }
+    }
+
     /// Asks the computation to stop at its next block.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
@@ -63,9 +72,69 @@ pub fn fill_replicates<S: Send>(
         Ok(())
     };
     if rayon::current_thread_index().is_none() {
-        // Not inside a pool of the call: tiny work, run here.
-        let mut state = scratch();
-        return values.chunks_mut(BLOCK).enumerate().try_for_each(|item| run_block(&mut state, item));
+        return share(values.chunks_mut(BLOCK).enumerate(), control, scratch, run_block).map(drop);
     }
     values.par_chunks_mut(BLOCK).enumerate().try_for_each_init(&scratch, run_block)
+}
+
+/// Runs `run` on every block, on this thread and on the helpers that the control allows, and
+/// returns the state of each thread.
+///
+/// For short work outside of a pool: a helper is started while this thread works already, where
+/// a pool would be started, woken up and waited for.
+///
+/// # Errors
+/// The first error of `run`.
+pub(crate) fn share<B, S: Send>(
+    blocks: impl Iterator<Item = B> + Send,
+    control: &Control,
+    new: impl Fn() -> S + Sync,
+    run: impl Fn(&mut S, B) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    let blocks = Mutex::new(blocks);
+    let next = || blocks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> Result<S> {
+        let mut state = new();
+        while let Some(block) = next() {
+            run(&mut state, block)?;
+        }
+        Ok(state)
+    };
+    std::thread::scope(|scope| {
+        // A helper that cannot be started is one that does not help.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let helpers: Vec<_> = (0..control.helpers).map_while(start).collect();
+        let mut states = vec![work()];
+        for helper in helpers {
+            states.push(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        states.into_iter().collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_is_run_once_on_any_number_of_threads() {
+        for threads in [0, 1, 3] {
+            let states = share(0..1_000u64, &Control::with_threads(threads), Vec::new, |seen, block| {
+                seen.push(block);
+                Ok(())
+            });
+            let states = states.unwrap();
+            assert_eq!(states.len(), threads.max(1));
+            let mut seen: Vec<u64> = states.concat();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..1_000).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_error_comes_back_from_any_thread() {
+        let control = Control::with_threads(3);
+        control.cancel();
+        assert_eq!(share(0..10, &control, || (), |(), _| control.check()), Err(Error::Cancelled));
+    }
 }

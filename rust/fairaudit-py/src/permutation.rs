@@ -9,7 +9,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::slice;
-use crate::call::{Run, run, to_python};
+use crate::call::{Run, run, run_shared, to_python};
 use crate::metrics::PyMetric;
 
 fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
@@ -120,7 +120,7 @@ impl PyTest {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let work = self.replicate_work.saturating_mul(n_resamples as u64);
-        let null = run(Run { py, n_threads, progress, work }, |control| {
+        let null = run_shared(Run { py, n_threads, progress, work }, |control| {
             null_distribution(&self.test, n_resamples, seed, series, control)
         })?;
         Ok(PyArray1::from_vec(py, null))
