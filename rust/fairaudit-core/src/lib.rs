@@ -4,7 +4,7 @@
 //! permutation tests, [`rng`] the counter-based random numbers and the samplers,
 //! [`metrics`] the count metrics, [`cells`] the collapse of rows to counts, [`stats`]
 //! the distributions, [`parallel`] the control of a running call.
-// `few.rs` and `permutation/stream.rs` say why they are the exceptions.
+// `few.rs`, `permutation/stream.rs` and `rng/hypergeometric/lanes.rs` say why they are the exceptions.
 #![deny(unsafe_code)]
 
 pub mod cells;

@@ -50,7 +50,8 @@ impl Control {
     }
 }
 
-/// Fills `values[r]` with `replicate(r, scratch)` for every replicate `r`.
+/// Fills `values[r]` for every replicate `r`, a run of replicates at a time:
+/// `fill(first, values, scratch)` has the first one's index and the values of some of them.
 ///
 /// Work is cut into blocks of fixed size; which thread takes a block cannot change a value,
 /// because a replicate depends on its index alone. Each thread makes its own `scratch`.
@@ -61,13 +62,11 @@ pub fn fill_replicates<S: Send>(
     values: &mut [f64],
     control: &Control,
     scratch: impl Fn() -> S + Sync,
-    replicate: impl Fn(u64, &mut S) -> f64 + Sync,
+    fill: impl Fn(u64, &mut [f64], &mut S) + Sync,
 ) -> Result<()> {
     let run_block = |state: &mut S, (block, chunk): (usize, &mut [f64])| -> Result<()> {
         control.check()?;
-        for (offset, value) in chunk.iter_mut().enumerate() {
-            *value = replicate((block * BLOCK + offset) as u64, state);
-        }
+        fill((block * BLOCK) as u64, chunk, state);
         control.advance(chunk.len() as u64);
         Ok(())
     };
@@ -136,5 +135,19 @@ mod tests {
         let control = Control::with_threads(3);
         control.cancel();
         assert_eq!(share(0..10, &control, || (), |(), _| control.check()), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn values_do_not_depend_on_the_threads() {
+        let fill = |threads| {
+            let mut values = vec![0.0; 1_001];
+            let index = |first: u64, values: &mut [f64], (): &mut ()| {
+                values.iter_mut().zip(first..).for_each(|(value, replicate)| *value = replicate as f64);
+            };
+            fill_replicates(&mut values, &Control::with_threads(threads), || (), index).unwrap();
+            values
+        };
+        assert_eq!(fill(1), (0..1_001).map(f64::from).collect::<Vec<_>>());
+        assert_eq!(fill(4), fill(1));
     }
 }
