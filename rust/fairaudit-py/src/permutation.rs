@@ -93,6 +93,9 @@ impl PyTest {
     /// large to be summed.
     fn exact<'py>(&self, py: Python<'py>, alternative: &str) -> PyResult<Option<ExactLaw<'py>>> {
         let alternative = self::alternative(py, alternative)?;
+        if !self.test.may_be_summed() {
+            return Ok(None);
+        }
         // Enumeration takes a million steps at most; only that is worth a thread to wait on.
         let run_exact = Run { py, n_threads: Some(1), progress: None, work: u64::MAX };
         let law = run(run_exact, |control| exact(&self.test, alternative, control))?;
