@@ -395,7 +395,7 @@ def _canonical(
     groups, group = relabel(groups, group[keep])
     strata, stratum = relabel(strata, stratum[keep])
     rows = np.stack([group, stratum, y_true[keep], y_pred[keep], score_bin[keep]], axis=1)
-    distinct, inverse = np.unique(rows.astype(np.int64), axis=0, return_inverse=True)
+    distinct, inverse = _distinct_rows(rows.astype(np.int64))
     totals = np.zeros(len(distinct), dtype=np.int64)
     sums = np.zeros(len(distinct), dtype=np.int64)
     if score_edges is not None and int(count.sum()) > MAX_SCORED_ROWS:
@@ -403,8 +403,8 @@ def _canonical(
             f"{int(count.sum()):,} rows with scores; accepted: at most {MAX_SCORED_ROWS:,}, "
             "because sums of scores are kept in 64 bits"
         )
-    np.add.at(totals, inverse.ravel(), count[keep])
-    np.add.at(sums, inverse.ravel(), score_sum[keep])
+    np.add.at(totals, inverse, count[keep])
+    np.add.at(sums, inverse, score_sum[keep])
     return Cells(
         names,
         groups,
@@ -419,6 +419,20 @@ def _canonical(
         count=totals,
         score_sum=sums,
     )
+
+
+def _distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct rows in ascending order, and the place of each row among them.
+
+    As np.unique with axis=0, which takes longer than all else here when there are few rows.
+    """
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    is_new = np.ones(len(rows), dtype=bool)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    place = np.empty(len(rows), dtype=np.int64)
+    place[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], place
 
 
 def _check_one_kind(name: str, labels: Sequence[Label]) -> None:
@@ -436,7 +450,7 @@ def relabel(
     keys: Sequence[GroupKey], codes: NDArray[np.int64]
 ) -> tuple[tuple[GroupKey, ...], NDArray[np.int64]]:
     """Sort the keys that occur, and give every code its key's new place."""
-    used = {keys[code] for code in np.unique(codes)}
+    used = {keys[code] for code in np.flatnonzero(np.bincount(codes)).tolist()}
     ordered = sorted(used, key=lambda key: [_sort_key(label) for label in key])
     place = {key: i for i, key in enumerate(ordered)}
     table = np.array([place.get(key, 0) for key in keys] or [0], dtype=np.int64)
@@ -549,16 +563,18 @@ def _keys(
     """Combine the labels of several columns: the distinct keys, and the key of each cell."""
     if not columns:
         return [()], np.zeros(len(counted.counts), dtype=np.int64)
-    distinct, inverse = np.unique(counted.codes[:, columns], axis=0, return_inverse=True)
+    distinct, place = _distinct_rows(counted.codes[:, columns])
     keys = [
         tuple(values[column][code] for column, code in zip(columns, row, strict=True))
         for row in distinct
     ]
-    return keys, inverse.ravel().astype(np.int64)
+    return keys, place
 
 
 def _refuse_missing(name: str, counted: Counts, values: list[list[Label]], column: int) -> None:
     missing = [code for code, value in enumerate(values[column]) if value is None]
+    if not missing:
+        return
     rows = int(counted.counts[np.isin(counted.codes[:, column], missing)].sum())
     if rows:
         raise DataError(

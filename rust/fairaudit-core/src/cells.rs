@@ -8,12 +8,11 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::parallel::Control;
+use crate::few::{CELL_BITS, FEW, Known, NO_CELLS, TILE, count_tile};
+use crate::parallel::{Control, share};
 
 /// Rows that one task works on.
 const BLOCK: usize = 1 << 15;
-/// Rows whose codes are held at a time.
-const TILE: usize = 1 << 10;
 /// Scores are summed in units of 2^-30, so that the sum does not depend on the order of rows.
 pub const SCORE_UNIT: f64 = 1.0 / (1u64 << 30) as f64;
 
@@ -73,6 +72,28 @@ macro_rules! with_key {
     };
 }
 
+/// Calls `$use` with the values of some rows and the function from value to key. Not for strings,
+/// which have no values of one type.
+macro_rules! with_values {
+    ($column:expr, $rows:expr, $use:expr) => {
+        match $column {
+            Column::Bool(values) => $use(&values[$rows], u64::from),
+            Column::I8(values) => $use(&values[$rows], |value| value as u64),
+            Column::I16(values) => $use(&values[$rows], |value| value as u64),
+            Column::I32(values) => $use(&values[$rows], |value| value as u64),
+            Column::I64(values) => $use(&values[$rows], |value| value as u64),
+            Column::U8(values) => $use(&values[$rows], u64::from),
+            Column::U16(values) => $use(&values[$rows], u64::from),
+            Column::U32(values) => $use(&values[$rows], u64::from),
+            Column::U64(values) => $use(&values[$rows], |value| value),
+            Column::F32(values) => $use(&values[$rows], |value| $crate::cells::float_key(f64::from(value))),
+            Column::F64(values) => $use(&values[$rows], $crate::cells::float_key),
+            Column::Bytes { .. } => false,
+        }
+    };
+}
+pub(crate) use with_values;
+
 impl Column<'_> {
     /// Number of rows.
     pub fn len(&self) -> usize {
@@ -96,7 +117,7 @@ impl Column<'_> {
 
 /// The bits of a float with one NaN and one zero.
 #[inline]
-fn float_key(value: f64) -> u64 {
+pub(crate) fn float_key(value: f64) -> u64 {
     if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() }
 }
 
@@ -209,9 +230,19 @@ impl Partial {
         rows: std::ops::Range<usize>,
     ) -> Result<()> {
         let mut codes = vec![[0u32; TILE]; columns.len()];
+        let mut masks = NO_CELLS;
+        // The short way knows nothing of scores.
+        let mut few = if score.is_none() { self.few(columns) } else { None };
         let mut from = rows.start;
         while from < rows.end {
             let to = (from + TILE).min(rows.end);
+            if let Some(few) = &few
+                && to - from == TILE
+                && count_tile(few, from, &mut masks, &mut self.dense_counts)
+            {
+                from = to;
+                continue;
+            }
             for (c, column) in columns.iter().enumerate() {
                 let values = &mut self.values[c];
                 let tile = &mut codes[c][..to - from];
@@ -226,9 +257,25 @@ impl Partial {
             }
             self.fit_bits();
             self.count_tile(&codes, to - from, score.map(|score| &score[from..to]));
+            if score.is_none() {
+                few = self.few(columns);
+            }
             from = to;
         }
         Ok(())
+    }
+
+    /// The known values when they are so few that [`crate::few`] counts.
+    fn few<'a>(&self, columns: &[Column<'a>]) -> Option<Vec<Known<'a>>> {
+        let countable = |(column, values): (&Column, &Dictionary)| {
+            !matches!(column, Column::Bytes { .. }) && (1..=FEW).contains(&values.entries.len())
+        };
+        if self.bits.iter().sum::<u32>() > CELL_BITS || !columns.iter().zip(&self.values).all(countable) {
+            return None;
+        }
+        let keys = |values: &Dictionary| values.entries.iter().map(|entry| entry.0).collect();
+        let known = columns.iter().zip(&self.values).zip(&self.bits);
+        Some(known.map(|((&column, values), &bits)| Known { column, keys: keys(values), bits }).collect())
     }
 
     /// Makes room for every code that the dictionaries hold.
@@ -349,9 +396,6 @@ impl Partial {
     }
 }
 
-/// Most distinct values that [`few_values`] compares with.
-const FEW: usize = 4;
-
 /// Codes of a tile whose values are all among the first few of the dictionary, by comparing
 /// with each of them: no branch and no look-up per row. False when there is another value.
 #[inline]
@@ -424,22 +468,20 @@ pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, con
     if let Some(length) = lengths.into_iter().find(|&length| length != rows) {
         return Err(Error::argument("columns", format!("of {rows} and {length} rows"), "columns of one length"));
     }
-    let block = |at: usize, mut partial: Partial| -> Result<Partial> {
+    let block = |partial: &mut Partial, at: usize| {
         control.check()?;
         let range = at * BLOCK..((at + 1) * BLOCK).min(rows);
         control.advance(range.len() as u64);
-        partial.add_rows(columns, limits, score, range)?;
-        Ok(partial)
+        partial.add_rows(columns, limits, score, range)
     };
     let blocks = 0..rows.div_ceil(BLOCK);
     let empty = || Partial::new(columns.len());
+    let merge = |first: Partial, second| first.merge(second, columns, limits);
     let mut total = if rayon::current_thread_index().is_none() {
-        blocks.into_iter().try_fold(empty(), |partial, at| block(at, partial))?
+        share(blocks, control, empty, block)?.into_iter().try_fold(empty(), merge)?
     } else {
-        blocks
-            .into_par_iter()
-            .try_fold(empty, |partial, at| block(at, partial))
-            .try_reduce(empty, |first, second| first.merge(second, columns, limits))?
+        let add_block = |mut partial: Partial, at| block(&mut partial, at).map(|()| partial);
+        blocks.into_par_iter().try_fold(empty, add_block).try_reduce(empty, merge)?
     };
     total.flush();
     Ok(Tabulation {
@@ -578,6 +620,23 @@ mod tests {
             assert_eq!(group[encoded.value_rows[0][code]], group[row]);
         }
         assert_eq!(encoded.counts.iter().sum::<u64>(), rows as u64);
+    }
+
+    /// A value beyond the few, late, in a row of its own: what was counted before stays.
+    #[test]
+    fn few_values_are_counted_alike_on_any_number_of_threads() {
+        let rows = 150_001usize;
+        let group: Vec<i64> = (0..rows).map(|i| if i == 100_000 { 9 } else { (i * 7919 % 97 % 3) as i64 }).collect();
+        let label: Vec<f64> = (0..rows).map(|i| (i % 3 % 2) as f64).collect();
+        let columns = [Column::I64(&group), Column::F64(&label)];
+        let mut expected: HashMap<Vec<String>, (u64, i64)> = HashMap::new();
+        for i in 0..rows {
+            expected.entry(vec![group[i].to_string(), label[i].to_string()]).or_default().0 += 1;
+        }
+        for threads in [1, 2, 5] {
+            let table = tabulate(&columns, &[9, 9], None, &Control::with_threads(threads)).unwrap();
+            assert_eq!(as_map(&columns, &table), expected);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 pub mod bootstrap;
 pub mod cells;
 pub mod error;
+mod few;
 pub mod metrics;
 pub mod parallel;
 pub mod permutation;

@@ -1,6 +1,7 @@
 //! What a running call shares with the thread that waits for it, and the loop over replicates.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -9,14 +10,22 @@ use crate::error::{Error, Result};
 /// Replicates that one task works on before it looks at the [`Control`] again.
 const BLOCK: usize = 64;
 
-/// The flag that stops a computation and the counter that shows how far it is.
+/// The flag that stops a computation, the counter that shows how far it is, and the threads that
+/// it may use outside of a pool: one unless said otherwise.
 #[derive(Debug, Default)]
 pub struct Control {
     cancelled: AtomicBool,
     done: AtomicU64,
+    /// Threads besides the calling one.
+    helpers: usize,
 }
 
 impl Control {
+    /// A control of a computation on `threads` threads, the calling one among them.
+    pub fn with_threads(threads: usize) -> Self {
+        Self { helpers: threads.saturating_sub(1), ..Self::default() }
+    }
+
     /// Asks the computation to stop at its next block.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
@@ -41,7 +50,8 @@ impl Control {
     }
 }
 
-/// Fills `values[r]` with `replicate(r, scratch)` for every replicate `r`.
+/// Fills `values[r]` for every replicate `r`, a run of replicates at a time:
+/// `fill(first, values, scratch)` has the first one's index and the values of some of them.
 ///
 /// Work is cut into blocks of fixed size; which thread takes a block cannot change a value,
 /// because a replicate depends on its index alone. Each thread makes its own `scratch`.
@@ -52,20 +62,113 @@ pub fn fill_replicates<S: Send>(
     values: &mut [f64],
     control: &Control,
     scratch: impl Fn() -> S + Sync,
-    replicate: impl Fn(u64, &mut S) -> f64 + Sync,
+    fill: impl Fn(u64, &mut [f64], &mut S) + Sync,
 ) -> Result<()> {
     let run_block = |state: &mut S, (block, chunk): (usize, &mut [f64])| -> Result<()> {
         control.check()?;
-        for (offset, value) in chunk.iter_mut().enumerate() {
-            *value = replicate((block * BLOCK + offset) as u64, state);
-        }
+        fill((block * BLOCK) as u64, chunk, state);
         control.advance(chunk.len() as u64);
         Ok(())
     };
     if rayon::current_thread_index().is_none() {
-        // Not inside a pool of the call: tiny work, run here.
-        let mut state = scratch();
-        return values.chunks_mut(BLOCK).enumerate().try_for_each(|item| run_block(&mut state, item));
+        return share(values.chunks_mut(BLOCK).enumerate(), control, scratch, run_block).map(drop);
     }
     values.par_chunks_mut(BLOCK).enumerate().try_for_each_init(&scratch, run_block)
+}
+
+/// As [`fill_replicates`], one replicate at a time: for replicates that take long.
+///
+/// # Errors
+/// [`Error::Cancelled`] when the control says so.
+pub fn each_replicate<S: Send>(
+    values: &mut [f64],
+    control: &Control,
+    scratch: impl Fn() -> S + Sync,
+    replicate: impl Fn(u64, &mut S) -> f64 + Sync,
+) -> Result<()> {
+    fill_replicates(values, control, scratch, |first, values, state| {
+        for (value, index) in values.iter_mut().zip(first..) {
+            // What is left undone when the call is stopped is thrown away.
+            if control.check().is_ok() {
+                *value = replicate(index, state);
+            }
+        }
+    })?;
+    control.check()
+}
+
+/// Runs `run` on every block, on this thread and on the helpers that the control allows, and
+/// returns the state of each thread.
+///
+/// For short work outside of a pool: a helper is started while this thread works already, where
+/// a pool would be started, woken up and waited for.
+///
+/// # Errors
+/// The first error of `run`.
+pub(crate) fn share<B, S: Send>(
+    blocks: impl Iterator<Item = B> + Send,
+    control: &Control,
+    new: impl Fn() -> S + Sync,
+    run: impl Fn(&mut S, B) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    let blocks = Mutex::new(blocks);
+    let next = || blocks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> Result<S> {
+        let mut state = new();
+        while let Some(block) = next() {
+            run(&mut state, block)?;
+        }
+        Ok(state)
+    };
+    std::thread::scope(|scope| {
+        // A helper that cannot be started is one that does not help.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let helpers: Vec<_> = (0..control.helpers).map_while(start).collect();
+        let mut states = vec![work()];
+        for helper in helpers {
+            states.push(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        states.into_iter().collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_is_run_once_on_any_number_of_threads() {
+        for threads in [0, 1, 3] {
+            let states = share(0..1_000u64, &Control::with_threads(threads), Vec::new, |seen, block| {
+                seen.push(block);
+                Ok(())
+            });
+            let states = states.unwrap();
+            assert_eq!(states.len(), threads.max(1));
+            let mut seen: Vec<u64> = states.concat();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..1_000).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn an_error_comes_back_from_any_thread() {
+        let control = Control::with_threads(3);
+        control.cancel();
+        assert_eq!(share(0..10, &control, || (), |(), _| control.check()), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn values_do_not_depend_on_the_threads() {
+        let fill = |threads| {
+            let mut values = vec![0.0; 1_001];
+            let index = |first: u64, values: &mut [f64], (): &mut ()| {
+                values.iter_mut().zip(first..).for_each(|(value, replicate)| *value = replicate as f64);
+            };
+            fill_replicates(&mut values, &Control::with_threads(threads), || (), index).unwrap();
+            values
+        };
+        assert_eq!(fill(1), (0..1_001).map(f64::from).collect::<Vec<_>>());
+        assert_eq!(fill(4), fill(1));
+    }
 }

@@ -1,13 +1,12 @@
 //! `NumPy` arrays as slices, without copies.
 
 use fairaudit_core::cells::Column;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 /// A borrowed one-dimensional contiguous array, or the bytes of fixed-width strings (two
 /// dimensions, one row per string).
-#[derive(FromPyObject)]
 pub(crate) enum ArrayColumn<'py> {
     Bool(PyReadonlyArray1<'py, bool>),
     I8(PyReadonlyArray1<'py, i8>),
@@ -21,6 +20,32 @@ pub(crate) enum ArrayColumn<'py> {
     F32(PyReadonlyArray1<'py, f32>),
     F64(PyReadonlyArray1<'py, f64>),
     Bytes(PyReadonlyArray2<'py, u8>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for ArrayColumn<'py> {
+    type Error = PyErr;
+
+    // Looks at the type once: trying one after the other makes an error for every wrong one.
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let array = value.cast::<PyUntypedArray>()?;
+        if array.ndim() == 2 {
+            return value.extract().map(Self::Bytes);
+        }
+        let dtype = array.dtype();
+        match (dtype.kind(), dtype.itemsize()) {
+            (b'b', _) => value.extract().map(Self::Bool),
+            (b'i', 1) => value.extract().map(Self::I8),
+            (b'i', 2) => value.extract().map(Self::I16),
+            (b'i', 4) => value.extract().map(Self::I32),
+            (b'i', _) => value.extract().map(Self::I64),
+            (b'u', 1) => value.extract().map(Self::U8),
+            (b'u', 2) => value.extract().map(Self::U16),
+            (b'u', 4) => value.extract().map(Self::U32),
+            (b'u', _) => value.extract().map(Self::U64),
+            (b'f', 4) => value.extract().map(Self::F32),
+            _ => value.extract().map(Self::F64),
+        }
+    }
 }
 
 impl ArrayColumn<'_> {

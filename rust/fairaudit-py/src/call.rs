@@ -28,6 +28,25 @@ pub(crate) struct Run<'py> {
 
 /// Work that is worth a thread.
 const THREAD_WORK: u64 = 100_000;
+/// Work that is over before a tick would come.
+const SHORT_WORK: u64 = 25_000_000;
+
+/// As [`run`], for what the core shares between threads without a pool ([`Control::with_threads`]):
+/// short work begins on the calling thread at once, which is free of the GIL but deaf meanwhile.
+pub(crate) fn run_shared<T: Send>(run: Run<'_>, compute: impl FnOnce(&Control) -> Result<T> + Send) -> PyResult<T> {
+    if run.work >= SHORT_WORK || run.n_threads == Some(0) {
+        return self::run(run, compute);
+    }
+    let control = Control::with_threads(if run.work < INLINE_WORK { 1 } else { threads(&run) });
+    let outcome = run.py.detach(|| catch_unwind(AssertUnwindSafe(|| compute(&control))));
+    finish(run.py, run.progress, &control, outcome)
+}
+
+/// No more threads than there is work for: starting one costs some 20 microseconds.
+fn threads(run: &Run<'_>) -> usize {
+    let wanted = run.n_threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    wanted.min(usize::try_from(run.work / THREAD_WORK).unwrap_or(usize::MAX).max(2))
+}
 
 /// Runs `compute` without the GIL.
 ///
@@ -35,13 +54,11 @@ const THREAD_WORK: u64 = 100_000;
 /// when the call returns (a pool that outlives a call would hang in a forked child), while the
 /// calling thread waits, checks for signals and ticks progress.
 pub(crate) fn run<T: Send>(run: Run<'_>, compute: impl FnOnce(&Control) -> Result<T> + Send) -> PyResult<T> {
+    let threads = threads(&run);
     let Run { py, n_threads, progress, work } = run;
     if n_threads == Some(0) {
         return Err(to_python(py, &Error::argument("n_threads", 0, "None or a whole number of at least 1")));
     }
-    let wanted = n_threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    // No more threads than there is work for: starting one costs some 20 microseconds.
-    let threads = wanted.min(usize::try_from(work / THREAD_WORK).unwrap_or(usize::MAX).max(2));
     let control = Control::default();
     let guarded = || catch_unwind(AssertUnwindSafe(|| compute(&control)));
     let (outcome, interruption) = if work < INLINE_WORK {
@@ -61,6 +78,16 @@ pub(crate) fn run<T: Send>(run: Run<'_>, compute: impl FnOnce(&Control) -> Resul
         let accepted = format!("a number of threads that can be started ({error})");
         to_python(py, &Error::argument("n_threads", threads, &accepted))
     })?;
+    finish(py, progress, &control, outcome)
+}
+
+/// What a computation came to, told to Python.
+fn finish<T>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    control: &Control,
+    outcome: std::thread::Result<Result<T>>,
+) -> PyResult<T> {
     match outcome {
         Ok(Ok(value)) => {
             if let Some(progress) = progress {

@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{ArrayColumn, slice};
-use crate::call::{Run, run};
+use crate::call::{Run, run, run_shared};
 
 type Tabulation<'py> =
     (Vec<Bound<'py, PyArray1<usize>>>, Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
@@ -23,9 +23,10 @@ fn tabulate<'py>(
 ) -> PyResult<Tabulation<'py>> {
     let slices = columns.iter().map(ArrayColumn::as_column).collect::<PyResult<Vec<_>>>()?;
     let score = score.as_ref().map(slice).transpose()?;
-    let work = 6 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
-    let table =
-        run(Run { py, n_threads, progress: None, work }, |control| cells::tabulate(&slices, &limits, score, control))?;
+    let work = 2 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
+    let table = run_shared(Run { py, n_threads, progress: None, work }, |control| {
+        cells::tabulate(&slices, &limits, score, control)
+    })?;
     let rows = table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)).collect();
     let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
     let codes = numpy::PyArrayMethods::reshape(&codes, [table.counts.len(), limits.len()])?;

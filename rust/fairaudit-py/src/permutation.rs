@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::{not_contiguous, slice};
 use crate::bootstrap::flat;
-use crate::call::{Run, run, to_python};
+use crate::call::{Run, run, run_shared, to_python};
 use crate::metrics::PyMetric;
 
 pub(crate) fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
@@ -95,6 +95,9 @@ impl PyTest {
     /// large to be summed.
     fn exact<'py>(&self, py: Python<'py>, alternative: &str) -> PyResult<Option<ExactLaw<'py>>> {
         let alternative = self::alternative(py, alternative)?;
+        if !self.test.may_be_summed() {
+            return Ok(None);
+        }
         // Enumeration takes a million steps at most; only that is worth a thread to wait on.
         let run_exact = Run { py, n_threads: Some(1), progress: None, work: u64::MAX };
         let law = run(run_exact, |control| exact(&self.test, alternative, control))?;
@@ -124,7 +127,7 @@ impl PyTest {
         first: u64,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let work = self.replicate_work.saturating_mul(n_resamples);
-        let null = run(Run { py, n_threads, progress, work }, |control| {
+        let null = run_shared(Run { py, n_threads, progress, work }, |control| {
             null_distribution(&self.test, first..first + n_resamples, seed, series, control)
         })?;
         Ok(PyArray1::from_vec(py, null))

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::{Studentize, difference, omnibus};
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
-use crate::parallel::{Control, fill_replicates};
+use crate::parallel::{Control, each_replicate};
 use crate::rng::{Domain, RowGenerator};
 
 /// Rows with groups that are exchanged within strata, by row or by cluster.
@@ -147,13 +147,9 @@ impl FunctionTest {
         control: &Control,
     ) -> Result<Vec<f64>> {
         let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
-        fill_replicates(&mut null, control, Vec::new, |offset, drawn: &mut Vec<Vec<f64>>| {
+        each_replicate(&mut null, control, Vec::new, |offset, drawn: &mut Vec<Vec<f64>>| {
             let replicate = replicates.start + offset;
             let group = self.assignment(seed, series, Some(replicate));
-            if control.check().is_err() {
-                // The answer is thrown away.
-                return f64::NAN;
-            }
             self.evaluate(&function, columns, &group, n_samples, seed, series, replicate, drawn)
         })?;
         Ok(null)

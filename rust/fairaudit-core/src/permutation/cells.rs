@@ -7,7 +7,7 @@ use super::{StepDown, Test};
 use crate::error::Result;
 use crate::metrics::Evaluation;
 use crate::parallel::{Control, fill_replicates};
-use crate::rng::{Domain, FixedHypergeometric, Stream, multivariate_hypergeometric};
+use crate::rng::{Domain, FixedHypergeometric, LANES, LaneSampler, Stream};
 
 /// Replicates of one task of [`max_t`].
 const BLOCK: u64 = 64;
@@ -27,11 +27,14 @@ struct TableSampler {
     n_classes: usize,
 }
 
-/// Buffers of one thread.
+/// Buffers of one thread, for [`LANES`] replicates side by side.
 struct Scratch {
-    left: Vec<u64>,
-    drawn: Vec<u64>,
-    margin: Vec<f64>,
+    sampler: LaneSampler,
+    /// Rows of each class that are not drawn yet, and those that a group drew.
+    left: Vec<[u64; LANES]>,
+    drawn: Vec<[u64; LANES]>,
+    /// The class counts of all groups, one replicate after the other.
+    margins: Vec<f64>,
     evaluations: Vec<Evaluation>,
 }
 
@@ -53,9 +56,10 @@ impl TableSampler {
 
     fn scratch(&self) -> Scratch {
         Scratch {
-            left: vec![0; self.n_classes],
-            drawn: vec![0; self.n_classes],
-            margin: vec![0.0; self.n_groups * self.n_classes],
+            sampler: LaneSampler::default(),
+            left: vec![[0; LANES]; self.n_classes],
+            drawn: vec![[0; LANES]; self.n_classes],
+            margins: vec![0.0; LANES * self.margin_len()],
             evaluations: vec![
                 Evaluation { value: 0.0, variance: 0.0, numerator: 0.0, denominator: 0.0 };
                 self.n_groups
@@ -63,35 +67,68 @@ impl TableSampler {
         }
     }
 
-    /// Class counts of every group in one replicate, summed over strata, into `scratch.margin`.
-    #[inline]
-    fn draw(&self, seed: u64, series: u64, replicate: u64, scratch: &mut Scratch) {
-        scratch.margin.fill(0.0);
+    fn margin_len(&self) -> usize {
+        self.n_groups * self.n_classes
+    }
+
+    /// Class counts of every group, summed over strata, in the replicates from `first` on; one
+    /// margin per replicate, into `scratch.margins`.
+    fn draw(&self, seed: u64, series: u64, first: u64, scratch: &mut Scratch) {
+        let Scratch { sampler, left, drawn, margins, .. } = scratch;
+        margins.fill(0.0);
         for (cell, stratum) in self.strata.iter().enumerate() {
-            let mut stream = Stream::new(seed, Domain::Permutation, series, replicate, cell as u64);
-            scratch.left.copy_from_slice(&stratum.class_totals);
-            let (last, others) = scratch.margin.split_at_mut((self.n_groups - 1) * self.n_classes);
-            let groups = last.chunks_mut(self.n_classes).zip(&stratum.group_sizes);
-            for (g, (margin, &size)) in groups.enumerate() {
-                match &stratum.first {
-                    Some(first) if g == 0 => {
-                        let count = first.sample(&mut stream);
-                        scratch.drawn[0] = count;
-                        multivariate_hypergeometric(
-                            &mut stream,
-                            &scratch.left[1..],
-                            size - count,
-                            &mut scratch.drawn[1..],
-                        );
-                    }
-                    _ => multivariate_hypergeometric(&mut stream, &scratch.left, size, &mut scratch.drawn),
+            let mut streams: [Stream; LANES] = std::array::from_fn(|lane| {
+                Stream::new(seed, Domain::Permutation, series, first + lane as u64, cell as u64)
+            });
+            // Words of all lanes in one go, where one lane need not wait for the other.
+            streams.iter_mut().for_each(Stream::fill);
+            left.iter_mut().zip(&stratum.class_totals).for_each(|(left, &total)| *left = [total; LANES]);
+            let others = self.n_groups - 1;
+            for (group, &size) in stratum.group_sizes[..others].iter().enumerate() {
+                stratum.draw_group(group, size, left, drawn, &mut streams, sampler);
+                for (left, drawn) in left.iter_mut().zip(drawn.iter()) {
+                    left.iter_mut().zip(drawn).for_each(|(left, drawn)| *left -= drawn);
                 }
-                for ((sum, left), &count) in margin.iter_mut().zip(&mut scratch.left).zip(&scratch.drawn) {
-                    *sum += count as f64;
-                    *left -= count;
-                }
+                self.add(group, drawn, margins);
             }
-            others.iter_mut().zip(&scratch.left).for_each(|(sum, &count)| *sum += count as f64);
+            self.add(others, left, margins);
+        }
+    }
+
+    /// Adds the class counts of a group to the margins.
+    fn add(&self, group: usize, counts: &[[u64; LANES]], margins: &mut [f64]) {
+        for (lane, margin) in margins.chunks_mut(self.margin_len()).enumerate() {
+            let margin = &mut margin[group * self.n_classes..][..self.n_classes];
+            margin.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count[lane] as f64);
+        }
+    }
+}
+
+impl StratumSampler {
+    /// Draws the classes of `size` rows out of those that are left, in every lane: one
+    /// hypergeometric draw per class.
+    fn draw_group(
+        &self,
+        group: usize,
+        size: u64,
+        left: &[[u64; LANES]],
+        drawn: &mut [[u64; LANES]],
+        streams: &mut [Stream; LANES],
+        sampler: &mut LaneSampler,
+    ) {
+        let mut population: [u64; LANES] = std::array::from_fn(|lane| left.iter().map(|left| left[lane]).sum());
+        let mut needed = [size; LANES];
+        for (class, (drawn, left)) in drawn.iter_mut().zip(left).enumerate() {
+            match &self.first {
+                Some(first) if group == 0 && class == 0 => {
+                    drawn.iter_mut().zip(streams.iter_mut()).for_each(|(count, stream)| *count = first.sample(stream));
+                }
+                _ => sampler.draw(&population, left, &needed, streams, drawn),
+            }
+            for lane in 0..LANES {
+                needed[lane] -= drawn[lane];
+                population[lane] -= left[lane];
+            }
         }
     }
 }
@@ -116,9 +153,14 @@ pub fn null_distribution(
         &mut null,
         control,
         || sampler.scratch(),
-        |offset, scratch| {
-            sampler.draw(seed, series, replicates.start + offset, scratch);
-            test.statistic_of(&scratch.margin, &mut scratch.evaluations)
+        |offset, values, scratch| {
+            let first = replicates.start + offset;
+            for (values, first) in values.chunks_mut(LANES).zip((first..).step_by(LANES)) {
+                sampler.draw(seed, series, first, scratch);
+                for (value, margin) in values.iter_mut().zip(scratch.margins.chunks(sampler.margin_len())) {
+                    *value = test.statistic_of(margin, &mut scratch.evaluations);
+                }
+            }
         },
     )?;
     Ok(null)
@@ -141,10 +183,12 @@ pub fn max_t(
     let sampler = TableSampler::new(test);
     family.adjust(n_resamples, BLOCK, control, |replicates, counts| {
         let mut scratch = sampler.scratch();
-        for replicate in replicates {
-            sampler.draw(seed, series, replicate, &mut scratch);
-            test.evaluate_into(&scratch.margin, &mut scratch.evaluations);
-            family.count(|pair| test.pair_statistic(&scratch.margin, &scratch.evaluations, pair), counts);
+        for first in replicates.clone().step_by(LANES) {
+            sampler.draw(seed, series, first, &mut scratch);
+            for (_, margin) in (first..replicates.end).zip(scratch.margins.chunks(sampler.margin_len())) {
+                test.evaluate_into(margin, &mut scratch.evaluations);
+                family.count(|pair| test.pair_statistic(margin, &scratch.evaluations, pair), counts);
+            }
         }
         Ok(())
     })

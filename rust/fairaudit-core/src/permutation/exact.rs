@@ -1,6 +1,6 @@
 //! The `exact` engine: the whole permutation law is summed.
 
-use super::{Alternative, Studentize, Test};
+use super::{Alternative, Studentize, Table, Test};
 use crate::error::Result;
 use crate::metrics::{Evaluation, Metric};
 use crate::parallel::Control;
@@ -44,6 +44,19 @@ pub fn exact(test: &Test, alternative: Alternative, control: &Control) -> Result
         return Ok(CountLaw::new(test).map(|law| law.into_exact(test, alternative)));
     }
     enumerate(test, alternative, control)
+}
+
+impl Test {
+    /// Whether [`exact`] is worth a try; if not it would return nothing at once.
+    pub fn may_be_summed(&self) -> bool {
+        CountLaw::applies(self) || is_small(&self.table)
+    }
+}
+
+/// Whether all tables with the same margins can perhaps be enumerated.
+fn is_small(table: &Table) -> bool {
+    let depth = table.strata().count() * (table.n_groups - 1) * table.n_classes;
+    table.counts.iter().sum::<u64>() <= MAX_ROWS && depth <= MAX_DEPTH && depth > 0
 }
 
 /// The law of the numerator count of the first group when all denominators are fixed.
@@ -169,8 +182,7 @@ struct Enumeration<'a> {
 
 fn enumerate(test: &Test, alternative: Alternative, control: &Control) -> Result<Option<Exact>> {
     let table = &test.table;
-    let depth = table.strata().count() * (table.n_groups - 1) * table.n_classes;
-    if table.counts.iter().sum::<u64>() > MAX_ROWS || depth > MAX_DEPTH || depth == 0 {
+    if !is_small(table) {
         return Ok(None);
     }
     let strata: Vec<_> =

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::Studentize;
 use super::stream::ordered_bits;
 use crate::error::{Error, Result};
-use crate::parallel::{Control, fill_replicates};
+use crate::parallel::{Control, each_replicate};
 use crate::rng::{Domain, RowGenerator};
 
 /// Correlation of two columns, the second permuted within strata.
@@ -125,7 +125,7 @@ impl CorrelationTest {
     ) -> Result<Vec<f64>> {
         let segments = self.segments();
         let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
-        fill_replicates(&mut null, control, Vec::new, |offset, values: &mut Vec<f64>| {
+        each_replicate(&mut null, control, Vec::new, |offset, values: &mut Vec<f64>| {
             values.clone_from(&self.y);
             let mut generator = RowGenerator::new(seed, Domain::Permutation, series, replicates.start + offset, 0);
             let (mut products, mut squares) = (0.0, 0.0);

@@ -1,5 +1,9 @@
 //! Hypergeometric draws: how many marked items are among `draws` taken without replacement.
 
+mod lanes;
+
+pub(crate) use lanes::LaneSampler;
+
 use super::Stream;
 use super::rejection::{FactorialTerm, ln_whole, ratio_of_uniforms};
 
@@ -173,48 +177,82 @@ struct Rejection {
 }
 
 const DEGREE: usize = 8;
+/// Products below are whole numbers without rounding.
+const EXACT_PRODUCT: f64 = (1u64 << 52) as f64;
+/// From this center on the ratio of two probabilities is a polynomial.
+const LARGE_CENTER: f64 = 1024.0;
+const SMALL_EXCESS: f64 = 1.0 / 512.0;
+
+/// ln(1 + e) for |e| below [`SMALL_EXCESS`].
+#[inline(always)]
+#[allow(clippy::inline_always)] // a part of kernels that are compiled for several targets
+fn ln_one_plus(e: f64) -> f64 {
+    e * (1.0 - e * (0.5 - e * (1.0 / 3.0 - e * (0.25 - e * 0.2))))
+}
 /// Directions in which a step moves -x of the four factorials.
 const SIGNS: [f64; 4] = [-1.0, -1.0, 1.0, 1.0];
+
+/// Stirling's formula of ln c! - ln (c - cs)! in powers of s, added over the four terms.
+///
+/// With t = s/c one term is `s ln c - c((1 - t) ln(1 - t) + t) - ln(1 - t)/2 - (1/(1 - t) - 1)/(12c)`;
+/// the coefficient of t^k is `-c/(k(k - 1)) + 1/(2k) - 1/(12c)`. Cut after t^8 and
+/// used for |t| <= 1/16 the error is below 1e-8. The terms `s ln c` are left out.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn expansion(centers: [f64; 4]) -> [f64; DEGREE] {
+    let inverse = centers.map(|center| 1.0 / center);
+    let mut power = [1.0; 4];
+    let mut series = [0.0; DEGREE];
+    for (k, coefficient) in series.iter_mut().enumerate() {
+        let k = k as f64 + 1.0;
+        let (main, half) = if k == 1.0 { (0.0, 0.5) } else { (1.0 / (k * (k - 1.0)), 0.5 / k) };
+        let mut sum = 0.0;
+        for i in 0..4 {
+            // power = (sign / c)^k, and c power = sign (sign / c)^(k - 1)
+            let lower = power[i] * SIGNS[i];
+            power[i] = lower * inverse[i];
+            sum += power[i] * (half - inverse[i] * (1.0 / 12.0)) - lower * main;
+        }
+        *coefficient = sum;
+    }
+    series
+}
+
+/// Mean and variance of the number of marked items.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn moments(population: f64, marked: f64, draws: f64) -> (f64, f64) {
+    let share = marked / population;
+    let mean = draws * share;
+    (mean, mean * (1.0 - share) * ((population - draws) / (population - 1.0)))
+}
+
+/// The polynomial in s of `series`.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn polynomial(series: &[f64; DEGREE], step: f64) -> f64 {
+    step * series.iter().rev().fold(0.0, |sum, coefficient| sum * step + coefficient)
+}
 
 impl Rejection {
     #[inline]
     fn new(law: &Hypergeometric) -> Self {
         let (population, marked, draws) = (law.population as f64, law.marked as f64, law.draws as f64);
         let mode = law.mode() as f64;
-        let share = marked / population;
-        let mean = draws * share;
-        let variance = mean * (1.0 - share) * ((population - draws) / (population - 1.0));
+        let (mean, variance) = moments(population, marked, draws);
         let others = population - marked - draws;
         let centers = [mode, others + mode, marked - mode, draws - mode];
         let smallest = centers[0].min(centers[1]).min(centers[2]).min(centers[3]);
         let mut sampler = Self { mode, mean, variance, maximum: draws, centers, series: [0.0; DEGREE], reach: -1.0 };
-        if smallest >= 1024.0 {
+        if smallest >= LARGE_CENTER {
             sampler.expand(smallest);
         }
         sampler
     }
 
-    /// Stirling's formula of ln c! - ln (c - cs)! in powers of s, added over the four terms.
-    ///
-    /// With t = s/c one term is `s ln c - c((1 - t) ln(1 - t) + t) - ln(1 - t)/2 - (1/(1 - t) - 1)/(12c)`;
-    /// the coefficient of t^k is `-c/(k(k - 1)) + 1/(2k) - 1/(12c)`. Cut after t^8 and
-    /// used for |t| <= 1/16 the error is below 1e-8.
     #[inline]
     fn expand(&mut self, smallest: f64) {
-        let inverse = self.centers.map(|center| 1.0 / center);
-        let mut power = [1.0; 4];
-        for (k, coefficient) in self.series.iter_mut().enumerate() {
-            let k = k as f64 + 1.0;
-            let (main, half) = if k == 1.0 { (0.0, 0.5) } else { (1.0 / (k * (k - 1.0)), 0.5 / k) };
-            let mut sum = 0.0;
-            for i in 0..4 {
-                // power = (sign / c)^k, and c power = sign (sign / c)^(k - 1)
-                let lower = power[i] * SIGNS[i];
-                power[i] = lower * inverse[i];
-                sum += power[i] * (half - inverse[i] * (1.0 / 12.0)) - lower * main;
-            }
-            *coefficient = sum;
-        }
+        self.series = expansion(self.centers);
         self.series[0] -= self.slope();
         self.reach = smallest * (1.0 / 16.0);
     }
@@ -225,16 +263,15 @@ impl Rejection {
     fn slope(&self) -> f64 {
         let [a, b, c, d] = self.centers;
         let below = c * d;
-        let excess = if below < (1u64 << 52) as f64 {
+        let excess = if below < EXACT_PRODUCT {
             (a * b - below) / below
         } else {
             // Products beyond 2^53: their difference must not lose its digits.
             let product = |x: f64, y: f64| i128::from(x as i64) * i128::from(y as i64);
             (product(a, b) - product(c, d)) as f64 / below
         };
-        if excess.abs() < 1.0 / 512.0 {
-            let e = excess;
-            return e * (1.0 - e * (0.5 - e * (1.0 / 3.0 - e * (0.25 - e * 0.2))));
+        if excess.abs() < SMALL_EXCESS {
+            return ln_one_plus(excess);
         }
         ln_whole(a) + ln_whole(b) - ln_whole(c) - ln_whole(d)
     }
@@ -243,7 +280,7 @@ impl Rejection {
     fn ln_ratio(&self, x: f64) -> f64 {
         let step = x - self.mode;
         if step.abs() <= self.reach {
-            return step * self.series.iter().rev().fold(0.0, |sum, coefficient| sum * step + coefficient);
+            return polynomial(&self.series, step);
         }
         self.ln_ratio_by_factorials(step)
     }

@@ -14,6 +14,7 @@ pub use lanes::{LANES, LaneGenerator, RowGenerator};
 pub(crate) use rejection::ln_factorial;
 
 pub use binomial::{Binomial, multinomial};
+pub(crate) use hypergeometric::LaneSampler;
 pub use hypergeometric::{FixedHypergeometric, Hypergeometric, multivariate_hypergeometric};
 
 /// Builds the tables of the samplers. Done once at import: a process that forks while another
@@ -77,13 +78,20 @@ impl Stream {
         Self { key: [seed, domain as u64], counter: [0, cell, replicate, series], words: [0; 4], used: 4 }
     }
 
+    /// Makes the next words, once those before them are used.
+    #[inline]
+    pub(crate) fn fill(&mut self) {
+        debug_assert_eq!(self.used, 4);
+        self.words = philox(self.counter, self.key);
+        self.counter[0] += 1;
+        self.used = 0;
+    }
+
     /// The next 64 random bits.
     #[inline]
     pub fn next_word(&mut self) -> u64 {
         if self.used == 4 {
-            self.words = philox(self.counter, self.key);
-            self.counter[0] += 1;
-            self.used = 0;
+            self.fill();
         }
         let word = self.words[self.used];
         self.used += 1;

@@ -101,23 +101,46 @@ pub(super) fn ratio_of_uniforms(
     maximum: f64,
     ln_ratio: impl Fn(f64) -> f64,
 ) -> f64 {
-    let width = HAT_SLOPE * (variance + 0.5).sqrt() + HAT_OFFSET;
+    let width = hat_width(variance);
     loop {
         let u = stream.uniform();
         let v = stream.uniform();
-        let candidate = (mean + 0.5 + width * (v - 0.5) / u).floor();
+        let candidate = hat_candidate(mean, width, u, v);
         if candidate < 0.0 || candidate > maximum {
             continue;
         }
         let ratio = ln_ratio(candidate);
-        // Accept when u^2 <= p(x)/p(mode); two squeezes spare most of the logarithms.
-        if u * (4.0 - u) - 3.0 <= ratio {
-            return candidate;
-        }
-        if u * (u - ratio) < 1.0 && 2.0 * libm::log(u) <= ratio {
+        if is_surely_accepted(u, ratio) || is_accepted(u, ratio) {
             return candidate;
         }
     }
+}
+
+/// The width of the hat over a law.
+#[inline(always)]
+#[allow(clippy::inline_always)] // a part of kernels that are compiled for several targets
+pub(super) fn hat_width(variance: f64) -> f64 {
+    HAT_SLOPE * (variance + 0.5).sqrt() + HAT_OFFSET
+}
+
+/// The whole number that two uniform numbers stand for.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(super) fn hat_candidate(mean: f64, width: f64, u: f64, v: f64) -> f64 {
+    (mean + 0.5 + width * (v - 0.5) / u).floor()
+}
+
+/// Whether u^2 <= p(x)/p(mode) is seen without a logarithm.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(super) fn is_surely_accepted(u: f64, ratio: f64) -> bool {
+    u * (4.0 - u) - 3.0 <= ratio
+}
+
+/// Whether u^2 <= p(x)/p(mode), when [`is_surely_accepted`] did not see it.
+#[inline]
+pub(super) fn is_accepted(u: f64, ratio: f64) -> bool {
+    u * (u - ratio) < 1.0 && 2.0 * libm::log(u) <= ratio
 }
 
 #[cfg(test)]

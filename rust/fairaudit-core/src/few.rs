@@ -1,0 +1,181 @@
+//! Counting combinations of columns that hold a few values each: labels, decisions, groups.
+//!
+//! The rows of a tile in which a column has a value are a mask of one bit per row; the rows of a
+//! cell are the bits that the masks of its values share. No row is looked at by itself, so the
+//! speed is that of reading the columns.
+
+// Unsafe code: calling a kernel that was compiled for an instruction set which the processor
+// was just seen to have. The baseline of x86-64 cannot compare 64-bit integers side by side.
+#![allow(unsafe_code)]
+
+use crate::cells::{Column, with_values};
+
+/// Most distinct values of a column.
+pub(crate) const FEW: usize = 4;
+/// Most bits of a cell, the codes of its columns side by side.
+pub(crate) const CELL_BITS: u32 = 6;
+/// Rows of a tile.
+pub(crate) const TILE: usize = 1 << 10;
+
+const WORD: usize = u64::BITS as usize;
+/// One bit per row.
+pub(crate) type Mask = [u64; TILE / WORD];
+
+/// A buffer: the rows of each cell of the columns so far.
+pub(crate) type Cells = [Mask; 1 << CELL_BITS];
+pub(crate) const NO_CELLS: Cells = [[0; TILE / WORD]; 1 << CELL_BITS];
+
+/// The keys of a column's values, at most [`FEW`], and the bits that their codes take.
+pub(crate) struct Known<'a> {
+    pub(crate) column: Column<'a>,
+    pub(crate) keys: Vec<u64>,
+    pub(crate) bits: u32,
+}
+
+/// Adds the rows `from..from + TILE` to the counters of their cells. False, and nothing is
+/// added, when a row holds another value.
+pub(crate) fn count_tile(columns: &[Known], from: usize, cells: &mut Cells, counts: &mut [u64]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("popcnt")
+        {
+            // SAFETY: this processor has the instruction set.
+            return unsafe { count_avx512(columns, from, cells, counts) };
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
+            // SAFETY: this processor has the instruction set.
+            return unsafe { count_avx2(columns, from, cells, counts) };
+        }
+    }
+    count(columns, from, cells, counts)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
+fn count_avx512(columns: &[Known], from: usize, cells: &mut Cells, counts: &mut [u64]) -> bool {
+    count(columns, from, cells, counts)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,popcnt")]
+fn count_avx2(columns: &[Known], from: usize, cells: &mut Cells, counts: &mut [u64]) -> bool {
+    count(columns, from, cells, counts)
+}
+
+#[inline(always)]
+#[allow(clippy::inline_always)] // compiled for several targets
+fn count(columns: &[Known], from: usize, cells: &mut Cells, counts: &mut [u64]) -> bool {
+    cells[0] = [u64::MAX; TILE / WORD];
+    let mut n_cells = 1;
+    for Known { column, keys, bits } in columns {
+        let mut of_value = [[0; TILE / WORD]; FEW];
+        if !with_values!(*column, from..from + TILE, |values, key| masks(values, key, keys, &mut of_value)) {
+            return false;
+        }
+        // From the last cell on: a cell is taken apart before its place is taken.
+        for cell in (0..n_cells).rev() {
+            let rows = cells[cell];
+            for code in (0..1 << bits).rev() {
+                cells[cell << bits | code] = std::array::from_fn(|word| rows[word] & of_value[code][word]);
+            }
+        }
+        n_cells <<= bits;
+    }
+    for (count, rows) in counts.iter_mut().zip(&cells[..n_cells]) {
+        *count += rows.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+    }
+    true
+}
+
+/// The rows that hold each of the known values; false when a row holds none of them.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+fn masks<T: Copy>(values: &[T], key: impl Fn(T) -> u64, known: &[u64], of_value: &mut [Mask; FEW]) -> bool {
+    let mut all_known = u64::MAX;
+    for (word, values) in values.chunks_exact(WORD).enumerate() {
+        let mut any = 0;
+        for (mask, &known) in of_value.iter_mut().zip(known) {
+            let mut rows = 0;
+            for (row, &value) in values.iter().enumerate() {
+                rows |= u64::from(key(value) == known) << row;
+            }
+            mask[word] = rows;
+            any |= rows;
+        }
+        all_known &= any;
+    }
+    all_known == u64::MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Kernel = fn(&[Known], usize, &mut Cells, &mut [u64]) -> bool;
+    /// Columns, and the cell of each row.
+    type Case<'a> = (Vec<Known<'a>>, Box<dyn Fn(usize) -> usize + 'a>);
+
+    /// Each kernel that this processor has.
+    fn kernels() -> Vec<Kernel> {
+        let mut kernels: Vec<Kernel> = vec![count, count_tile];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
+            // SAFETY: this processor has the instruction set.
+            kernels.push(|columns, from, cells, counts| unsafe { count_avx2(columns, from, cells, counts) });
+        }
+        kernels
+    }
+
+    #[test]
+    fn counts_are_those_of_a_loop_for_every_kind_of_column() {
+        let rows = 3 * TILE;
+        let groups: Vec<i64> = (0..rows).map(|i| [7, -1, i64::MAX, 0][i * 7919 % 97 % 4]).collect();
+        let labels: Vec<bool> = (0..rows).map(|i| i * 104_729 % 101 < 30).collect();
+        let scores: Vec<f64> = (0..rows).map(|i| [f64::NAN, -0.0, 1.5][i % 3]).collect();
+        let narrow: Vec<f32> = scores.iter().map(|&score| score as f32).collect();
+        let bytes: Vec<u8> = groups.iter().map(|&group| group as u8).collect();
+        let keys = |values: &[f64]| values.iter().map(|&value| crate::cells::float_key(value)).collect::<Vec<_>>();
+        let known = |column, keys: &[u64], bits| Known { column, keys: keys.to_vec(), bits };
+        let group = || known(Column::I64(&groups), &[7, u64::MAX, i64::MAX as u64, 0], 2);
+        let group_of = |row: usize| [7, -1, i64::MAX, 0].iter().position(|&value| value == groups[row]).unwrap();
+        let floats = keys(&[f64::NAN, 0.0, 1.5]);
+        let byte_of = |row: usize| [7, 255, 0].iter().position(|&value| value == bytes[row]).unwrap();
+        let cases: Vec<Case> = vec![
+            (
+                vec![group(), known(Column::Bool(&labels), &[1, 0], 1)],
+                Box::new(|row| group_of(row) << 1 | usize::from(!labels[row])),
+            ),
+            (vec![known(Column::F64(&scores), &floats, 2), group()], Box::new(|row| (row % 3) << 2 | group_of(row))),
+            (vec![known(Column::F32(&narrow), &floats, 2)], Box::new(|row| row % 3)),
+            (vec![known(Column::U8(&bytes), &[7, 255, 0], 2)], Box::new(byte_of)),
+        ];
+        for (columns, cell) in &cases {
+            let mut expected = vec![0; 1 << CELL_BITS];
+            (TILE..2 * TILE).for_each(|row| expected[cell(row)] += 1);
+            for kernel in kernels() {
+                let mut counts = vec![0; 1 << CELL_BITS];
+                assert!(kernel(columns, TILE, &mut NO_CELLS.clone(), &mut counts));
+                assert_eq!(counts, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_value_leaves_the_counts_alone() {
+        let known = vec![1i64; TILE];
+        let mut other = known.clone();
+        other[TILE - 1] = 2;
+        for kernel in kernels() {
+            let mut counts = [0];
+            let columns = [&known, &other].map(|column| Known { column: Column::I64(column), keys: vec![1], bits: 0 });
+            assert!(!kernel(&columns, 0, &mut NO_CELLS.clone(), &mut counts));
+            assert_eq!(counts, [0]);
+            assert!(kernel(&columns[..1], 0, &mut NO_CELLS.clone(), &mut counts));
+            assert_eq!(counts, [TILE as u64]);
+        }
+    }
+}
