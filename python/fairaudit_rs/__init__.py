@@ -10,13 +10,21 @@
 
 from . import datasets, errors, metrics
 from ._native import __version__
+from .calibration import CalibrationReport, calibrate
 from .cells import Cells
+from .intervals import EquivalenceResult, IntervalResult, equivalence_test, intervals
 from .multiplicity import adjust_pvalues
 from .permutation import PermutationResult, permutation_test
+from .power import PowerPlan, minimum_detectable_gap, sample_size
 from .tables import tabulate
 
 __all__ = [
     "permutation_test",
+    "intervals",
+    "equivalence_test",
+    "minimum_detectable_gap",
+    "sample_size",
+    "calibrate",
     "tabulate",
     "adjust_pvalues",
     "metrics",
@@ -24,5 +32,9 @@ __all__ = [
     "errors",
     "Cells",
     "PermutationResult",
+    "IntervalResult",
+    "EquivalenceResult",
+    "PowerPlan",
+    "CalibrationReport",
     "__version__",
 ]

@@ -166,6 +166,15 @@ def list_metrics(as_json: bool) -> None:
     type=click.Choice(["holm", "bh", "max-t", "none"]),
     help="Adjustment of the p-values of several pairs of groups.",
 )
+@click.option("--clusters", multiple=True, help="Column whose rows of one value move together.")
+@click.option("--weight", "sample_weight", help="Column of weights.")
+@click.option(
+    "--interval",
+    default="auto",
+    show_default=True,
+    type=click.Choice(["auto", "delta", "studentized", "basic", "percentile"]),
+    help="How intervals are made.",
+)
 @click.option(
     "--n-resamples",
     default=9_999,
@@ -173,6 +182,7 @@ def list_metrics(as_json: bool) -> None:
     type=int,
     help="Replicates of a test that is not exact.",
 )
+@click.option("--adaptive", is_flag=True, help="Stop as soon as the test is decided.")
 @click.option("--confidence-level", default=0.95, show_default=True, type=float)
 @click.option("--seed", type=click.IntRange(0), help="Seed; chosen and reported when left out.")
 @click.option("--threads", type=int, help="Threads; all cores when left out.")
@@ -195,7 +205,11 @@ def permutation(
     groups: tuple[str, ...],
     alternative: str,
     adjust: str,
+    clusters: tuple[str, ...],
+    sample_weight: str | None,
+    interval: str,
     n_resamples: int,
+    adaptive: bool,
     confidence_level: float,
     seed: int | None,
     threads: int | None,
@@ -226,7 +240,11 @@ def permutation(
                 groups=list(groups) or None,
                 alternative=alternative,
                 adjust=adjust,
+                clusters=list(clusters) or None,
+                sample_weight=sample_weight,
+                interval=interval,
                 n_resamples=n_resamples,
+                adaptive=adaptive,
                 confidence_level=confidence_level,
                 rng=seed,
                 n_threads=threads,
@@ -240,6 +258,101 @@ def permutation(
         _print_pairs(result)
     if json_path is not None:
         _write_json(json_path, [result.to_dict() for result in results])
+
+
+@main.command()
+@click.argument("data")
+@click.option("--metric", "-m", "metrics", multiple=True, required=True, help="Name of a metric.")
+@click.option(
+    "--sensitive",
+    "-s",
+    "features",
+    multiple=True,
+    required=True,
+    help="Column whose values make the groups; repeated, the intersections do.",
+)
+@click.option("--y-true", help="Column of labels.")
+@click.option("--y-pred", help="Column of decisions.")
+@click.option("--y-score", help="Column of scores.")
+@click.option("--strata", multiple=True, help="Column within whose values groups are shuffled.")
+@click.option("--clusters", multiple=True, help="Column whose rows of one value move together.")
+@click.option("--weight", "sample_weight", help="Column of weights.")
+@click.option("--pos-label", help="The value of labels and decisions that is the positive class.")
+@click.option("--gap", "gaps", multiple=True, type=float, help="A gap to measure the power at.")
+@click.option("--n-audits", default=1_000, show_default=True, type=int, help="Audits of each kind.")
+@click.option(
+    "--n-resamples", default=999, show_default=True, type=int, help="Replicates of each test."
+)
+@click.option("--confidence-level", default=0.95, show_default=True, type=float)
+@click.option("--seed", type=click.IntRange(0), help="Seed; chosen and reported when left out.")
+@click.option("--threads", type=int, help="Threads; all cores when left out.")
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the reports to this file as JSON.",
+)
+@click.pass_context
+def calibrate(
+    context: click.Context,
+    data: str,
+    metrics: tuple[str, ...],
+    features: tuple[str, ...],
+    y_true: str | None,
+    y_pred: str | None,
+    y_score: str | None,
+    strata: tuple[str, ...],
+    clusters: tuple[str, ...],
+    sample_weight: str | None,
+    pos_label: str | None,
+    gaps: tuple[float, ...],
+    n_audits: int,
+    n_resamples: int,
+    confidence_level: float,
+    seed: int | None,
+    threads: int | None,
+    json_path: Path | None,
+) -> None:
+    r"""Measure false alarms and power of the test on DATA.
+
+    Groups are shuffled within strata, so that every rejection is a false alarm; then drawn anew
+    with the given gaps. Exit code 1: more false alarms than the level allows.
+
+    \b
+    fairaudit calibrate loans.csv -s sex -m tpr --y-true repaid --y-pred approved --gap 0.05
+    """
+    if json_path is not None and not json_path.parent.is_dir():
+        raise fa.errors.ArgumentError(f"--json is {json_path}; its directory does not exist")
+    reports = []
+    for metric in metrics:
+        reports.append(
+            fa.calibrate(
+                y_true,
+                y_pred,
+                y_score=y_score,
+                sensitive_features=list(features),
+                data=data,
+                metric=metric,
+                gaps=gaps,
+                strata=list(strata) or "auto",
+                clusters=list(clusters) or None,
+                sample_weight=sample_weight,
+                pos_label=pos_label,
+                n_audits=n_audits,
+                n_resamples=n_resamples,
+                confidence_level=confidence_level,
+                rng=seed,
+                n_threads=threads,
+                progress=sys.stderr.isatty() or None,
+            )
+        )
+        seed = reports[0].seed
+        click.echo(str(reports[-1]))
+    click.echo(f"seed {seed}")
+    if json_path is not None:
+        _write_json(json_path, [report.to_dict() for report in reports])
+    if not all(report.holds for report in reports):
+        context.exit(1)
 
 
 def _write_json(path: Path, content: object) -> None:
@@ -258,28 +371,30 @@ def _print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
     adjusted = fa.adjust_pvalues([result.pvalue for _, result in tests])
     heading = None
     for (attribute, result), adjusted_p in zip(tests, adjusted, strict=True):
-        names = [group_name(value.group) for value in result.values]
+        names = [group_name(group) for group in result.group_sizes]
         if heading != (attribute, names):
             heading = (attribute, names)
             groups = ", ".join(names) if len(names) <= 6 else f"{len(names)} groups"
-            click.echo(f"{attribute}: {groups}")
+            click.echo(f"{attribute}: {groups}" if names else attribute)
             click.echo(f"  {'metric':<26}{'gap':>7}  {'interval':<18}{'p, Holm':>9}")
         low, high = result.confidence_interval
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
-        sign = "+" if len(names) == 2 else ""
+        sign = "+" if len(names) <= 2 else ""
         verdict = "differs" if adjusted_p <= 1 - result.confidence_level else ""
         line = (
             f"  {result.metric:<26}{result.estimate:>{sign}7.3f}  {interval:<18}{adjusted_p:>9.3g}"
         )
         click.echo(f"{line}  {verdict}".rstrip())
-        values = [f"{value.value:.3f}" for value in result.values]
-        if len(values) <= 8:
-            click.echo(f"    {' / '.join(values)}")
+        for name in dict.fromkeys(value.metric for value in result.values):
+            values = [f"{v.value:.3f}" for v in result.values if v.metric == name]
+            if len(values) <= 8:
+                shown = "" if name == result.metric else f"{name} "
+                click.echo(f"    {shown}{' / '.join(values)}")
 
 
 def _print_pairs(result: PermutationResult) -> None:
     """Print the pairs of groups of a test of more than two."""
-    if len(result.values) == 2:
+    if len(result.group_sizes) <= 2:
         return
     click.echo(f"  pairs, adjusted by {result.adjust}:")
     for pair in result.comparisons:

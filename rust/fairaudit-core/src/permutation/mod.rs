@@ -288,9 +288,11 @@ impl Test {
     }
 
     /// Whether the null distribution of a difference must be centred at its own mean: a
-    /// nonlinear metric over several strata is only nearly centred by [`Test::expected`].
+    /// nonlinear metric over several strata is only nearly centred by [`Test::expected`]. A joint
+    /// criterion has no direction.
     pub fn needs_centring(&self) -> bool {
-        self.table.n_groups == 2 && self.table.strata().count() > 1 && !self.metric.is_proportion()
+        let nonlinear = !self.metric.is_proportion() && !matches!(self.metric, Metric::Joint(_));
+        self.table.n_groups == 2 && self.table.strata().count() > 1 && nonlinear
     }
 
     /// The observed statistic: the difference of two groups, or the omnibus of more.

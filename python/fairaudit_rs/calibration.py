@@ -1,0 +1,599 @@
+"""Calibration on data of one's own: how often the test is wrong, how often it sees a gap.
+
+The groups of the data are made anew many times. When they are shuffled within strata, equality
+holds and every rejection is a false alarm. When rows go to a group the more readily the higher
+they push its metric, there is a gap of a chosen size and every rejection is a find. Labels,
+decisions, scores, weights and clusters stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native, _validate
+from ._comparisons import OMNIBUS_SERIES, Plan, Problem, Progress, label
+from ._correlation import CorrelationProblem
+from ._counts import CountProblem
+from ._functions import FunctionProblem
+from ._question import Design, Question
+from ._rows import RowProblem, group_codes, make_units
+from .cells import Label
+from .errors import ArgumentError, ArgumentTypeError, NotMeasurableError
+from .metrics import Metric
+from .results import to_plain
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["CalibrationReport", "calibrate"]
+
+#: Series of the shuffles: none that a test uses.
+_SHUFFLE_SERIES = 2**63
+#: Confidence of the intervals of measured rates.
+_CONFIDENCE = 0.99
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often the test rejected groups with a gap; 0 is no gap."""
+
+    gap: float
+    rejected: float
+    confidence_interval: tuple[float, float]
+    n_audits: int
+    #: Audits in which some group had no value; the test counts as not rejecting.
+    n_not_measurable: int
+
+
+@dataclass(frozen=True)
+class CalibrationReport:
+    """What `calibrate` found.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    level : float
+        The level of the test.
+    false_alarms : Rate
+        How often it rejected equal groups.
+    power : tuple of Rate
+        How often it rejected groups with a gap.
+    group_sizes : dict
+        Rows of each group.
+    exchanged : str
+        Which rows exchanged their groups.
+    n_resamples : int
+        Replicates of each test.
+    seed : int
+        Pass it as ``rng=`` to repeat the report.
+    notes : tuple of str
+        What a reader must know besides the numbers.
+    """
+
+    metric: str
+    level: float
+    false_alarms: Rate
+    power: tuple[Rate, ...]
+    group_sizes: dict[Any, int]
+    exchanged: str
+    n_resamples: int
+    seed: int
+    notes: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the false alarms are compatible with the level."""
+        return self.false_alarms.confidence_interval[0] <= self.level
+
+    def __str__(self) -> str:
+        low, high = self.false_alarms.confidence_interval
+        verdict = "holds its level" if self.holds else "DOES NOT HOLD its level"
+        lines = [
+            f"{self.metric}: the test {verdict} of {100 * self.level:.3g} % on these data: equal "
+            f"groups are rejected in {100 * self.false_alarms.rejected:.3g} % of "
+            f"{self.false_alarms.n_audits:,} audits ({100 * _CONFIDENCE:g} % interval "
+            f"{100 * low:.3g} to {100 * high:.3g} %), exchanging {self.exchanged}."
+        ]
+        for rate in self.power:
+            low, high = rate.confidence_interval
+            lines.append(
+                f"  a gap of {rate.gap:g} is found in {100 * rate.rejected:.3g} % "
+                f"({100 * low:.3g} to {100 * high:.3g} %)"
+            )
+        return "\n".join([*lines, *(f"Note: {note}." for note in self.notes)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values for JSON."""
+        return {"kind": "CalibrationReport", **to_plain(self), "summary": str(self)}
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per gap; the first one, of gap 0, are the false alarms."""
+        import polars as pl
+
+        return pl.DataFrame(
+            [
+                {
+                    "metric": self.metric,
+                    "gap": rate.gap,
+                    "rejected": rate.rejected,
+                    "low": rate.confidence_interval[0],
+                    "high": rate.confidence_interval[1],
+                    "n_audits": rate.n_audits,
+                    "n_not_measurable": rate.n_not_measurable,
+                }
+                for rate in (self.false_alarms, *self.power)
+            ]
+        )
+
+
+def calibrate(
+    y_true: Any = None,
+    y_pred: Any = None,
+    *,
+    y_score: Any = None,
+    sensitive_features: Any = None,
+    data: Any = None,
+    metric: str | Metric,
+    gaps: Sequence[float] = (),
+    groups: Sequence[Any] | None = None,
+    reference: Any = None,
+    studentize: str | bool = "auto",
+    strata: Any = "auto",
+    clusters: Any = None,
+    sample_weight: Any = None,
+    score_bins: Any = None,
+    pos_label: Label = None,
+    n_audits: int = 1_000,
+    n_resamples: int = 999,
+    confidence_level: float = 0.95,
+    rng: Any = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+) -> CalibrationReport:
+    """Measure the false alarms and the power of the permutation test on data of one's own.
+
+    Parameters
+    ----------
+    y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, studentize, \
+strata, clusters, sample_weight, score_bins, pos_label : optional
+        See `permutation_test`. The strata are also those within which groups are shuffled.
+    gaps : sequence of float
+        Gaps of the first group from the others at which the power is measured; for metrics of
+        counts, ranks and ratios.
+    n_audits : int
+        Audits for the false alarms, and for each gap.
+    n_resamples : int
+        Replicates of each test.
+    confidence_level : float
+        1 minus the level of the test.
+    rng, random_state, n_threads, progress : optional
+        See `permutation_test`; progress counts audits.
+
+    Returns
+    -------
+    CalibrationReport
+
+    Notes
+    -----
+    Shuffled groups are equal in law, so the false alarms show that the machinery keeps its level
+    with these sizes, ties and weights. Name strata, such as the label, within which groups may
+    differ to see how the test does when only the metric is equal.
+
+    A gap is made by drawing the first group with odds that grow with the influence of a row on
+    the metric (an exponential tilt), as strongly as the expected gap asks for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fairaudit_rs as fa
+    >>> generator = np.random.default_rng(1)
+    >>> report = fa.calibrate(
+    ...     y_pred=generator.integers(0, 2, 400), sensitive_features=generator.integers(0, 2, 400),
+    ...     metric="selection_rate", gaps=[0.2], n_audits=200, rng=1)
+    >>> report.holds, report.power[0].rejected > 0.9
+    (True, True)
+    """
+    n_audits = _validate.count("n_audits", n_audits, 10, 10**7)
+    n_resamples = _validate.n_resamples(n_resamples)
+    level = _validate.level("confidence_level", confidence_level)
+    n_threads = _validate.n_threads(n_threads)
+    callback = _validate.progress(progress)
+    seed = _validate.seed(rng, random_state)
+    wanted = _gaps(gaps)
+    design = Design(
+        metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference, studentize,
+        strata, clusters, sample_weight, "auto", score_bins, pos_label, n_threads,
+    )  # fmt: skip
+    question = design.pose(seed)
+    problem = question.problem
+    source = _source(problem, np.random.default_rng(seed), seed)
+    if wanted and not isinstance(source, _Tilted):
+        raise ArgumentError(
+            f"gaps is {list(gaps)!r} for {problem.metric.name}, a metric of family "
+            f"{problem.metric.family}; accepted: metrics of counts, ranks or ratios"
+        )
+    ticker = Progress(None, n_resamples)
+    plan = Plan("auto", "two-sided", n_resamples, seed, n_threads, level, ticker)
+    total = n_audits * (1 + len(wanted))
+    rates = []
+    for i, gap in enumerate([0.0, *wanted]):
+        if gap:
+            assert isinstance(source, _Tilted)
+            source.aim(gap)
+        rejected, unmeasured = 0, 0
+        for audit in range(n_audits):
+            try:
+                made = source.shuffled(audit) if not gap else source.tilted()  # type: ignore[attr-defined]
+                every = range(len(made.keys)) if made.keys else (0, 1)
+                series = OMNIBUS_SERIES + 1 + i * n_audits + audit
+                rejected += made.test(every, plan, series).pvalue <= (1 - level) * (1 + 1e-9)
+            except NotMeasurableError:
+                unmeasured += 1
+            if callback is not None:
+                callback(i * n_audits + audit + 1, total)
+        interval = _native.clopper_pearson(rejected, n_audits, _CONFIDENCE)
+        rates.append(Rate(gap, rejected / n_audits, interval, n_audits, unmeasured))
+    return CalibrationReport(
+        problem.metric.name,
+        1 - level,
+        rates[0],
+        tuple(rates[1:]),
+        dict(zip(map(label, problem.keys), problem.n_rows, strict=False)),
+        question.exchanged,
+        n_resamples,
+        seed,
+        tuple(_notes(question, rates)),
+    )
+
+
+def _gaps(gaps: Sequence[float]) -> list[float]:
+    if isinstance(gaps, str) or not hasattr(gaps, "__iter__"):
+        raise ArgumentTypeError(f"gaps is {gaps!r}; accepted: a sequence of numbers")
+    for gap in gaps:
+        if isinstance(gap, bool) or not isinstance(gap, int | float | np.floating):
+            raise ArgumentTypeError(f"gaps holds {gap!r}; accepted: numbers")
+        if not math.isfinite(gap) or gap == 0:
+            raise ArgumentError(f"gaps holds {gap!r}; accepted: numbers other than 0")
+    return [float(gap) for gap in gaps]
+
+
+def _notes(question: Question, rates: Sequence[Rate]) -> list[str]:
+    notes = list(question.problem.notes)
+    unmeasured = max(rate.n_not_measurable for rate in rates)
+    if unmeasured:
+        notes.append(
+            f"in up to {unmeasured:,} audits some group had no value of "
+            f"{question.problem.metric.name}; they count as not rejected"
+        )
+    return notes
+
+
+def _source(problem: Problem, generator: np.random.Generator, seed: int) -> _Shuffled:
+    if isinstance(problem, CorrelationProblem):
+        return _ShuffledAttribute(problem, generator)
+    if isinstance(problem, CountProblem):
+        tiltable = problem.metric.family in ("counts", "ranks")
+        return (_TiltedCounts if tiltable else _ShuffledCounts)(problem, generator)
+    if isinstance(problem, FunctionProblem):
+        return _ShuffledRows(problem, generator, seed)
+    assert isinstance(problem, RowProblem)
+    return _TiltedRows(problem, generator, seed)
+
+
+class _Shuffled:
+    """Makes problems with equal groups."""
+
+    def shuffled(self, audit: int) -> Problem:
+        """Return the problem with groups shuffled within strata."""
+        raise NotImplementedError
+
+
+class _Tilted(_Shuffled):
+    """Makes problems with a gap as well."""
+
+    #: How readily a unit goes to the first group.
+    probability: NDArray[np.float64]
+
+    def influence(self) -> NDArray[np.float64]:
+        """Return how much a unit moves the metric, in standard deviations."""
+        raise NotImplementedError
+
+    def expected_gap(self, probability: NDArray[np.float64]) -> float:
+        """Return the gap of the first group when units go to it with these probabilities."""
+        raise NotImplementedError
+
+    def base(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+        """Return the number of rows of each unit, its stratum, the first group's share by it."""
+        raise NotImplementedError
+
+    def tilted(self) -> Problem:
+        """Return a problem with the gap that `aim` set."""
+        raise NotImplementedError
+
+    def aim(self, gap: float) -> None:
+        """Find the tilt with an expected gap."""
+        influence = self.influence()
+        rows, stratum, shares = self.base()
+
+        def at(tilt: float) -> NDArray[np.float64]:
+            return _tilt(tilt * influence, rows, stratum, shares)
+
+        high = math.copysign(0.1, gap)
+        while abs(self.expected_gap(at(high))) < abs(gap):
+            high *= 2
+            if abs(high) > 50:
+                largest = self.expected_gap(at(high))
+                raise ArgumentError(
+                    f"gaps holds {gap:g}; these data reach {largest:.3g} at most when the groups "
+                    "are drawn anew"
+                )
+        low = 0.0
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            if abs(self.expected_gap(at(middle))) < abs(gap):
+                low = middle
+            else:
+                high = middle
+        self.probability = at(high)
+
+
+def _tilt(
+    push: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    stratum: NDArray[np.int64],
+    shares: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return logistic(push + offset), the offset of each stratum keeping its expected share."""
+    low, high = np.full(len(shares), -700.0), np.full(len(shares), 700.0)
+    totals = np.maximum(np.bincount(stratum, rows, len(shares)), 1e-300)
+    probability = np.zeros(len(push))
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        probability = 1 / (1 + np.exp(-np.clip(push + middle[stratum], -700, 700)))
+        too_many = np.bincount(stratum, rows * probability, len(shares)) / totals > shares
+        high, low = np.where(too_many, middle, high), np.where(too_many, low, middle)
+    return probability
+
+
+class _ShuffledAttribute(_Shuffled):
+    def __init__(self, problem: CorrelationProblem, generator: np.random.Generator) -> None:
+        self.problem, self.generator = problem, generator
+
+    def shuffled(self, audit: int) -> Problem:
+        del audit
+        rows = self.problem.rows
+        attribute = rows.attribute.copy()
+        stratum = rows.stratum
+        if stratum is None:
+            self.generator.shuffle(attribute)
+        else:
+            for code in np.unique(stratum):
+                inside = stratum == code
+                attribute[inside] = self.generator.permutation(attribute[inside])
+        made = replace(rows, attribute=attribute)
+        return CorrelationProblem.make(made, self.problem.metric, self.problem.scaling)
+
+
+class _ShuffledCounts(_Shuffled):
+    def __init__(self, problem: CountProblem, generator: np.random.Generator) -> None:
+        self.problem, self.generator = problem, generator
+        n_classes = problem.counts.shape[2]
+        if problem.conditioning is None:
+            parts = np.zeros(n_classes, dtype=np.int64)
+        elif problem.conditioning == "denominator":
+            assert problem.count_metric.fraction is not None
+            parts = (np.array(problem.count_metric.fraction[1]) > 0).astype(np.int64)
+        else:
+            parts = np.array(problem.conditioning, dtype=np.int64)
+        #: Classes whose rows exchange their groups.
+        self.parts = [np.flatnonzero(parts == part) for part in np.unique(parts)]
+
+    def make(self, counts: NDArray[np.uint64]) -> Problem:
+        """Return the problem of other counts."""
+        problem = self.problem
+        n_rows = counts.sum(axis=(0, 2)).astype(int).tolist()
+        kind = type(problem)
+        return kind(
+            problem.metric, problem.keys, n_rows, problem.scaling, counts, problem.count_metric,
+            problem.conditioning, problem.strata_names,
+        )  # fmt: skip
+
+    def shuffled(self, audit: int) -> Problem:
+        del audit
+        counts = self.problem.counts.astype(np.int64)
+        made = np.zeros_like(counts)
+        for stratum, observed in enumerate(counts):
+            for classes in self.parts:
+                part = observed[:, classes]
+                sizes, left = part.sum(axis=1), part.sum(axis=0)
+                for group, size in enumerate(sizes[:-1]):
+                    drawn = self.draw(left, int(size))
+                    made[stratum, group, classes] = drawn
+                    left = left - drawn
+                made[stratum, -1, classes] = left
+        return self.make(made.astype(np.uint64))
+
+    def draw(self, left: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """Draw rows without replacement."""
+        drawn: NDArray[np.int64] = self.generator.multivariate_hypergeometric(
+            left, size, method="marginals"
+        )
+        return drawn
+
+
+class _TiltedCounts(_ShuffledCounts, _Tilted):
+    def influence(self) -> NDArray[np.float64]:
+        problem = self.problem
+        totals = problem.counts.sum(axis=(0, 1)).astype(float)
+        if problem.metric.family == "ranks":
+            psi = rank_influence(np.arange(len(totals)) // 2, np.arange(len(totals)) % 2, totals)
+        else:
+            gradient = problem.count_metric.gradient(totals.tolist())
+            assert gradient is not None
+            psi = np.nan_to_num(np.array(gradient))
+        spread = math.sqrt(float((psi**2 * totals).sum() / totals.sum()))
+        scaled: NDArray[np.float64] = np.tile(psi / (spread or 1.0), len(problem.counts))
+        return scaled
+
+    def base(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+        counts = self.problem.counts.astype(float)
+        rows = counts.sum(axis=1)
+        part_of_class = np.zeros(rows.shape[1], dtype=np.int64)
+        for part, classes in enumerate(self.parts):
+            part_of_class[classes] = part
+        n_parts = len(self.parts)
+        stratum = (np.arange(len(rows))[:, None] * n_parts + part_of_class).ravel()
+        first = np.bincount(stratum, counts[:, 0].ravel(), len(rows) * n_parts)
+        totals = np.bincount(stratum, rows.ravel(), len(rows) * n_parts)
+        return rows.ravel(), stratum, first / np.maximum(totals, 1)
+
+    def expected_gap(self, probability: NDArray[np.float64]) -> float:
+        rows = self.problem.counts.sum(axis=1).astype(float)
+        first = (rows * probability.reshape(rows.shape)).sum(axis=0)
+        rest = rows.sum(axis=0) - first
+        values = (self.problem.count_metric.evaluate(part.tolist())[0] for part in (first, rest))
+        return float(next(values) - next(values))
+
+    def tilted(self) -> Problem:
+        counts = self.problem.counts.astype(np.int64)
+        made = np.zeros_like(counts)
+        rows = counts.sum(axis=1)
+        first = self.generator.binomial(rows, self.probability.reshape(rows.shape))
+        made[:, 0] = first
+        sizes = counts[:, 1:].sum(axis=2)
+        for stratum, left in enumerate(rows - first):
+            # The other groups share what is left as they shared it.
+            shares = np.cumsum(sizes[stratum]) / max(sizes[stratum].sum(), 1)
+            ends = np.round(shares * left.sum()).astype(np.int64)
+            for group, size in enumerate(np.diff(ends, prepend=0)[:-1]):
+                drawn = self.draw(left, int(size))
+                made[stratum, group + 1] = drawn
+                left = left - drawn
+            made[stratum, -1] = left
+        return self.make(made.astype(np.uint64))
+
+
+class _ShuffledRows(_Shuffled):
+    def __init__(
+        self, problem: RowProblem | FunctionProblem, generator: np.random.Generator, seed: int
+    ) -> None:
+        self.problem, self.generator, self.seed = problem, generator, seed
+        every = range(len(problem.keys))
+        codes, self.keep = group_codes(problem.rows, problem.position, every)
+        own = problem._own_strata() if isinstance(problem, RowProblem) else None
+        self.units = make_units(problem.rows, problem.keys, codes, self.keep, every, own)
+        self.shuffle = _native.FunctionTest(
+            self.units.group, len(problem.keys), "none", self.units.stratum, self.units.of_row
+        )
+        place = {key: i for i, key in enumerate(problem.rows.cells.groups)}
+        self.group_of_code = np.array([place[key] for key in problem.keys], dtype=np.uint32)
+
+    def make(self, codes: NDArray[Any]) -> Problem:
+        """Return the problem with other groups of the kept rows."""
+        problem = self.problem
+        group = problem.rows.group.copy()
+        group[self.keep] = self.group_of_code[codes]
+        rows = replace(problem.rows, group=group)
+        n_rows = np.bincount(codes, minlength=len(problem.keys)).tolist()
+        made = replace(problem, rows=rows, n_rows=n_rows)
+        made.notes.clear()
+        return made
+
+    def shuffled(self, audit: int) -> Problem:
+        return self.make(self.shuffle.assignment(audit, self.seed, _SHUFFLE_SERIES))
+
+
+class _TiltedRows(_ShuffledRows, _Tilted):
+    def _values(self) -> dict[str, NDArray[Any]]:
+        assert isinstance(self.problem, RowProblem)
+        return {name: value[self.keep] for name, value in self.problem._values.items()}
+
+    def influence(self) -> NDArray[np.float64]:
+        values = self._values()
+        if "score" in values:
+            psi = rank_influence(values["score"], values["label"], values.get("weight"))
+            psi = psi * values.get("weight", 1.0)
+        elif "counts" in values:
+            totals = values["counts"].sum(axis=0)
+            gradient = self.problem.metric.native.gradient(totals.tolist())
+            psi = values["counts"] @ np.nan_to_num(np.array(gradient))
+        else:
+            above = values["numerator"]
+            below = values.get("denominator", np.ones(len(above)))
+            psi = above - above.sum() / below.sum() * below
+        summed = self.units.sums(psi)
+        return summed / (float(summed.std()) or 1.0)
+
+    def base(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+        group, stratum = self.units.group, self.units.stratum
+        codes = np.zeros(len(group), np.int64) if stratum is None else stratum.astype(np.int64)
+        n = int(codes.max()) + 1
+        totals = np.bincount(codes, minlength=n)
+        first = np.bincount(codes, group == 0, n)
+        return np.ones(len(group)), codes, first / np.maximum(totals, 1)
+
+    def expected_gap(self, probability: NDArray[np.float64]) -> float:
+        values = self._values()
+        share = probability if self.units.of_row is None else probability[self.units.of_row]
+        if "score" in values:
+            weight = values.get("weight", np.ones(len(share)))
+            both = [np.concatenate([values[name]] * 2) for name in ("score", "label")]
+            group = np.repeat(np.array([0, 1], dtype=np.uint32), len(share))
+            weights = np.concatenate([weight * share, weight * (1 - share)])
+            test = _native.RowTest.auc(both[0], both[1], group, 2, "unpooled", None, weights)
+            first, second = (entry[0] for entry in test.evaluations())
+            return float(first - second)
+        parts = []
+        for part in (share, 1 - share):
+            if "counts" in values:
+                totals = (values["counts"] * part[:, None]).sum(axis=0)
+                parts.append(self.problem.metric.native.evaluate(totals.tolist())[0])
+            else:
+                below = values.get("denominator", np.ones(len(part)))
+                parts.append(float(values["numerator"] @ part) / float(below @ part))
+        return float(parts[0] - parts[1])
+
+    def tilted(self) -> Problem:
+        first = self.generator.random(len(self.probability)) < self.probability
+        sizes = np.bincount(self.units.group, minlength=len(self.problem.keys))[1:]
+        rest = self.generator.permutation(
+            np.repeat(
+                np.arange(1, len(sizes) + 1),
+                np.diff(
+                    np.round(np.cumsum(sizes) / sizes.sum() * (~first).sum()), prepend=0
+                ).astype(np.int64),
+            )
+        )
+        codes = np.zeros(len(first), dtype=np.int64)
+        codes[~first] = rest
+        return self.make(codes if self.units.of_row is None else codes[self.units.of_row])
+
+
+def rank_influence(
+    score: NDArray[Any], positive: NDArray[Any], weight: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Return the influence of rows on the AUC, ties 1/2."""
+    weight = np.ones(len(score)) if weight is None else weight
+    positive = positive.astype(bool)
+    _, level = np.unique(score, return_inverse=True)
+    level = level.ravel()
+
+    def below(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        sums = np.bincount(level, weight * rows)
+        ranks: NDArray[np.float64] = (np.cumsum(sums) - 0.5 * sums)[level]
+        return ranks
+
+    up, down = float(weight[positive].sum()), float(weight[~positive].sum())
+    if not up or not down:
+        return np.zeros(len(score))
+    component = np.where(positive, below(~positive) / down, 1 - below(positive) / up)
+    auc = float((weight * component * positive).sum()) / up
+    return (component - auc) / np.where(positive, up, down)
