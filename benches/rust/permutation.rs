@@ -69,12 +69,12 @@ fn tabulate_three_columns_of_a_million_rows_one_thread(bencher: Bencher) {
 const KERNELS: [Kernel; 3] = [Kernel::Baseline, Kernel::Avx2, Kernel::Avx512];
 const ROWS: usize = 1_000_000;
 
-fn groups_of(n_groups: usize, group: &[u32]) -> Groups<'_> {
+fn groups_of(n_groups: usize, group: &[u16]) -> Groups<'_> {
     Groups { group, n_groups, stratum: None }
 }
 
-fn codes(n_groups: u32) -> Vec<u32> {
-    (0..ROWS as u32).map(|i| i.wrapping_mul(7919) % 97 % n_groups).collect()
+fn codes(n_groups: u32) -> Vec<u16> {
+    (0..ROWS as u32).map(|i| (i.wrapping_mul(7919) % 97 % n_groups) as u16).collect()
 }
 
 fn sixteen_replicates(bencher: Bencher, kernel: Kernel, test: &RowTest) {
@@ -87,7 +87,7 @@ fn auc(n_groups: u32) -> RowTest {
     let positive: Vec<bool> = (0..ROWS).map(|i| i * 104_729 % 101 < 40).collect();
     let score: Vec<f64> = (0..ROWS).map(|i| i as f64).collect();
     let group = codes(n_groups);
-    RowTest::auc(&score, &positive, None, groups_of(n_groups as usize, &group), Studentize::Unpooled).unwrap()
+    RowTest::auc(&score, &positive, None, groups_of(n_groups as usize, &group), false, Studentize::Unpooled).unwrap()
 }
 
 #[divan::bench(args = KERNELS)]

@@ -261,13 +261,16 @@ class FunctionProblem(Problem):
             column = "y_true" if self.metric.conditions_on == "label" else self.metric.columns[1]
             own = self.rows.columns[column].astype(np.uint32)
         units = make_units(self.rows, self.keys, codes, keep, positions, own)
-        label, value = (self.rows.columns[name][keep] for name in self.metric.columns)
+        label, value = (
+            np.ascontiguousarray(self.rows.columns[name][keep], dtype=np.float64)
+            for name in self.metric.columns
+        )
         return FunctionRun(
             self.metric.name,
             self.metric.function,
-            (np.ascontiguousarray(label), np.ascontiguousarray(value)),
+            (label, value),
             None if self.rows.weight is None else self.rows.weight[keep],
-            units.group,
+            units.group.astype(np.uint32),
             len(positions),
             units.stratum,
             units.of_row,

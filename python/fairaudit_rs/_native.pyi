@@ -107,18 +107,19 @@ class RowTest:
     def auc(
         score: NDArray[np.float64],
         positive: NDArray[np.bool_],
-        group: NDArray[np.uint32],
+        group: NDArray[np.uint16],
         n_groups: int,
         studentize: str,
         stratum: NDArray[np.uint32] | None = None,
         weight: NDArray[np.float64] | None = None,
         cluster: NDArray[np.uint32] | None = None,
+        within_labels: bool = False,
     ) -> RowTest: ...
     @staticmethod
     def ratio(
         numerator: NDArray[np.float64],
         denominator: NDArray[np.float64] | None,
-        group: NDArray[np.uint32],
+        group: NDArray[np.uint16],
         n_groups: int,
         studentize: str,
         stratum: NDArray[np.uint32] | None = None,
@@ -127,7 +128,7 @@ class RowTest:
     def counts(
         counts: NDArray[np.float64],
         metric: CountMetric,
-        group: NDArray[np.uint32],
+        group: NDArray[np.uint16],
         n_groups: int,
         studentize: str,
         stratum: NDArray[np.uint32] | None = None,

@@ -27,7 +27,7 @@ FEW_CLUSTERS = 40
 class Units:
     """What exchanges its group: rows, or clusters of rows."""
 
-    group: NDArray[np.uint32]
+    group: NDArray[np.uint16]
     stratum: NDArray[np.uint32] | None
     #: The unit of each row; None when they are the rows themselves.
     of_row: NDArray[np.uint32] | None
@@ -49,6 +49,10 @@ class RowProblem(Problem):
     #: What exchanges groups within strata by itself: "label", "decision", "denominator".
     conditioning: str | None
     _values: dict[str, NDArray[Any]] = field(init=False, repr=False)
+    #: The native test made last: that of all groups is often asked for twice.
+    _made: tuple[tuple[int, ...], _native.RowTest] | None = field(
+        init=False, repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
         self._values = _row_values(self.metric, self.rows)
@@ -91,15 +95,27 @@ class RowProblem(Problem):
 
     def native(self, positions: Sequence[int]) -> _native.RowTest:
         """Return the native test of the groups at these positions."""
+        chosen = tuple(positions)
+        if self._made is None or self._made[0] != chosen:
+            self._made = None
+            self._made = (chosen, self._make(positions))
+        return self._made[1]
+
+    def _make(self, positions: Sequence[int]) -> _native.RowTest:
         codes, keep = group_codes(self.rows, self.position, positions)
-        units = make_units(self.rows, self.keys, codes, keep, positions, self._own_strata())
+        # Labels alone need no column of strata.
+        within_labels = self.conditioning == "label" and "score" in self._values
+        within_labels = within_labels and self.rows.stratum is None
+        own = None if within_labels else self._own_strata()
+        units = make_units(self.rows, self.keys, codes, keep, positions, own)
         values = {name: value[keep] for name, value in self._values.items()}
         n_groups = len(positions)
         common = (units.group, n_groups, self.scaling, units.stratum)
         if "score" in values:
             return _native.RowTest.auc(
-                values["score"], values["label"], *common, values.get("weight"), units.of_row
-            )
+                values["score"], values["label"], *common, values.get("weight"), units.of_row,
+                within_labels,
+            )  # fmt: skip
         if "counts" in values:
             counts = np.stack([units.sums(column) for column in values["counts"].T], axis=1)
             return _native.RowTest.counts(np.ascontiguousarray(counts), self.metric.native, *common)
@@ -166,7 +182,7 @@ def positions_of(cells: Cells, keys: Sequence[GroupKey]) -> NDArray[np.int64]:
 
 def group_codes(
     rows: Rows, position: NDArray[np.int64], positions: Sequence[int]
-) -> tuple[NDArray[np.uint32], Any]:
+) -> tuple[NDArray[np.uint16], Any]:
     """Return the codes of the rows in some groups, and where these rows are."""
     wanted = np.full(int(position.max(initial=0)) + 2, -1, dtype=np.int64)
     wanted[list(positions)] = np.arange(len(positions))
@@ -174,7 +190,7 @@ def group_codes(
     if np.array_equal(table, np.arange(len(table))):
         return rows.group, slice(None)
     inside = (table >= 0)[rows.group]
-    codes = np.maximum(table, 0).astype(np.uint32)
+    codes = np.maximum(table, 0).astype(np.uint16)
     if inside.all():
         return codes[rows.group], slice(None)
     return codes[rows.group[inside]], inside
@@ -183,7 +199,7 @@ def group_codes(
 def make_units(
     rows: Rows,
     keys: Sequence[GroupKey],
-    codes: NDArray[np.uint32],
+    codes: NDArray[np.uint16],
     keep: Any,
     positions: Sequence[int],
     own_strata: NDArray[np.uint32] | None,
@@ -223,10 +239,8 @@ def make_units(
     return Units(group, unit_stratum, cluster)
 
 
-def _of_clusters(
-    codes: NDArray[np.uint32], cluster: NDArray[np.uint32], n: int
-) -> NDArray[np.uint32]:
-    of_cluster = np.zeros(n, dtype=np.uint32)
+def _of_clusters(codes: NDArray[Any], cluster: NDArray[np.uint32], n: int) -> NDArray[Any]:
+    of_cluster = np.zeros(n, dtype=codes.dtype)
     of_cluster[cluster] = codes
     return of_cluster
 
@@ -237,17 +251,19 @@ def _n_mixed(differs: NDArray[np.bool_], cluster: NDArray[np.uint32]) -> int:
 
 def _classes(rows: Rows) -> NDArray[np.int64]:
     """Return 0 for tp, 1 for fp, 2 for fn, 3 for tn; a column that is absent counts as 0."""
-    absent = np.zeros(len(rows.group))
-    negative_label = 1 - rows.columns.get("y_true", absent)
-    negative_decision = 1 - rows.columns.get("y_pred", absent)
-    return (2 * negative_decision + negative_label).astype(np.int64)
+    absent = np.zeros(len(rows.group), dtype=bool)
+    label_, decision = (
+        rows.columns.get(name, absent).astype(np.int64) for name in ("y_true", "y_pred")
+    )
+    return 2 * (1 - decision) + (1 - label_)
 
 
 def _row_values(metric: Metric, rows: Rows) -> dict[str, NDArray[Any]]:
     """Return what the native test adds up: by row, with the weights multiplied in."""
     weight = rows.weight
     if metric.family == "ranks":
-        values = {"score": rows.columns["y_score"], "label": rows.columns["y_true"].astype(bool)}
+        label_ = rows.columns["y_true"].astype(bool, copy=False)
+        values = {"score": rows.columns["y_score"], "label": label_}
         return values if weight is None else {**values, "weight": weight}
     ones = np.ones(len(rows.group)) if weight is None else weight
     if metric.family == "counts":
@@ -272,10 +288,11 @@ def _row_values(metric: Metric, rows: Rows) -> dict[str, NDArray[Any]]:
 
 
 def row_value(
-    metric: Metric, argument: str, columns: dict[str, NDArray[np.float64]], n_rows: int
+    metric: Metric, argument: str, columns: dict[str, NDArray[Any]], n_rows: int
 ) -> NDArray[np.float64]:
     """Return the numerator or denominator of every row."""
     source = getattr(metric, argument)
+    columns = {name: np.asarray(column, dtype=np.float64) for name, column in columns.items()}
     computed = columns[source] if isinstance(source, str) else source(columns)
     array = np.ascontiguousarray(computed, dtype=np.float64)
     finite = np.isfinite(array)

@@ -491,10 +491,14 @@ class _ShuffledRows(_Shuffled):
         own = problem._own_strata() if isinstance(problem, RowProblem) else None
         self.units = make_units(problem.rows, problem.keys, codes, self.keep, every, own)
         self.shuffle = _native.FunctionTest(
-            self.units.group, len(problem.keys), "none", self.units.stratum, self.units.of_row
+            self.units.group.astype(np.uint32),
+            len(problem.keys),
+            "none",
+            self.units.stratum,
+            self.units.of_row,
         )
         place = {key: i for i, key in enumerate(problem.rows.cells.groups)}
-        self.group_of_code = np.array([place[key] for key in problem.keys], dtype=np.uint32)
+        self.group_of_code = np.array([place[key] for key in problem.keys], dtype=np.uint16)
 
     def make(self, codes: NDArray[Any]) -> Problem:
         """Return the problem with other groups of the kept rows."""
@@ -546,7 +550,7 @@ class _TiltedRows(_ShuffledRows, _Tilted):
         if "score" in values:
             weight = values.get("weight", np.ones(len(share)))
             both = [np.concatenate([values[name]] * 2) for name in ("score", "label")]
-            group = np.repeat(np.array([0, 1], dtype=np.uint32), len(share))
+            group = np.repeat(np.array([0, 1], dtype=np.uint16), len(share))
             weights = np.concatenate([weight * share, weight * (1 - share)])
             test = _native.RowTest.auc(both[0], both[1], group, 2, "unpooled", None, weights)
             first, second = (entry[0] for entry in test.evaluations())

@@ -30,6 +30,7 @@ from .errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesEr
 __all__ = ["AuditTable", "Rows", "tabulate"]
 
 MAX_GROUP_VALUES = 1_000
+MAX_ROW_GROUPS = 65_535
 MAX_STRATUM_VALUES = 100_000
 MAX_DECISION_VALUES = 64
 
@@ -39,9 +40,10 @@ class Rows:
     """Rows as arrays: the group of each (a code into ``cells.groups``), and numbers by name."""
 
     cells: Cells
-    group: NDArray[np.uint32]
+    group: NDArray[np.uint16]
     stratum: NDArray[np.uint32] | None
-    columns: dict[str, NDArray[np.float64]]
+    #: Labels and decisions of 0 and 1 are booleans, all else floats.
+    columns: dict[str, NDArray[Any]]
     cluster: NDArray[np.uint32] | None = None
     weight: NDArray[np.float64] | None = None
 
@@ -265,13 +267,20 @@ class AuditTable:
         )
         _, group = relabel(named.groups, named.group)
         _, stratum = relabel(named.strata, named.stratum)
-        values = {name: getattr(named, name).astype(np.float64)[cell] for name in labels}
+        if len(cells.groups) > MAX_ROW_GROUPS:
+            raise DataError(
+                f"{len(cells.groups):,} groups; accepted: at most {MAX_ROW_GROUPS:,} for metrics of "
+                "rows"
+            )
+        values: dict[str, NDArray[Any]] = {
+            name: getattr(named, name).astype(bool)[cell] for name in labels
+        }
         for name in (*columns, *extra):
             if name not in values:
                 values[name] = source.numbers(name, name.removeprefix("extra:"))
         return Rows(
             cells,
-            group.astype(np.uint32)[cell],
+            group.astype(np.uint16)[cell],
             stratum.astype(np.uint32)[cell] if self.strata else None,
             {name.removeprefix("extra:"): value for name, value in values.items()},
             source.units(self.clusters, [self._keys[key] for key in self.clusters])

@@ -59,22 +59,11 @@ impl RowMetric {
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
         match self {
-            Self::Auc(auc) => auc.positive.len(),
-            Self::WeightedAuc(auc) => auc.positive.len(),
+            Self::Auc(auc) => auc.flags.len(),
+            Self::WeightedAuc(auc) => auc.flags.len(),
             Self::Mean(mean) => mean.value.len(),
-            Self::Ratio(ratio) => ratio.numerator.len(),
+            Self::Ratio(ratio) => ratio.terms.len(),
             Self::Counts(counts) => counts.units.len(),
-        }
-    }
-
-    /// Whether all columns have one length.
-    pub(crate) fn is_consistent(&self) -> bool {
-        let rows = self.n_rows();
-        match self {
-            Self::Auc(auc) => auc.tied_with_next.len() == rows,
-            Self::WeightedAuc(auc) => auc.tied_with_next.len() == rows && auc.weight.len() == rows,
-            Self::Ratio(ratio) => ratio.denominator.len() == rows,
-            Self::Mean(_) | Self::Counts(_) => true,
         }
     }
 
@@ -94,27 +83,21 @@ impl RowMetric {
         fn pick<T: Copy>(values: &[T], rows: &[u32]) -> Vec<T> {
             rows.iter().map(|&row| values[row as usize]).collect()
         }
-        // A tie goes on when any of the rows up to the next chosen one is tied with its next.
-        let ties = |tied: &[bool]| -> Vec<bool> {
+        // A tie goes on when all of the rows up to the next chosen one are tied with their next.
+        let flags = |flags: &[RowFlags]| -> Vec<RowFlags> {
             let next = rows.iter().skip(1).map(|&row| row as usize);
             let pairs = rows.iter().map(|&row| row as usize).zip(next);
-            pairs.map(|(row, next)| tied[row..next].iter().all(|&tied| tied)).chain([false]).take(rows.len()).collect()
+            let tied = pairs.map(|(row, next)| flags[row..next].iter().all(|flags| flags.is_tied_with_next()));
+            let labels = rows.iter().map(|&row| flags[row as usize].is_positive());
+            labels.zip(tied.chain([false])).map(|(positive, tied)| RowFlags::new(positive, tied)).collect()
         };
         match self {
-            Self::Auc(auc) => {
-                Self::Auc(Auc { positive: pick(&auc.positive, rows), tied_with_next: ties(&auc.tied_with_next) })
+            Self::Auc(auc) => Self::Auc(Auc { flags: flags(&auc.flags) }),
+            Self::WeightedAuc(auc) => {
+                Self::WeightedAuc(WeightedAuc { flags: flags(&auc.flags), weight: pick(&auc.weight, rows) })
             }
-            Self::WeightedAuc(auc) => Self::WeightedAuc(WeightedAuc {
-                positive: pick(&auc.positive, rows),
-                weight: pick(&auc.weight, rows),
-                tied_with_next: ties(&auc.tied_with_next),
-            }),
             Self::Mean(mean) => Self::Mean(Mean { value: pick(&mean.value, rows), noise: mean.noise }),
-            Self::Ratio(ratio) => Self::Ratio(Ratio {
-                numerator: pick(&ratio.numerator, rows),
-                denominator: pick(&ratio.denominator, rows),
-                noise: ratio.noise,
-            }),
+            Self::Ratio(ratio) => Self::Ratio(Ratio { terms: pick(&ratio.terms, rows), noise: ratio.noise }),
             Self::Counts(counts) => Self::Counts(Counts {
                 units: pick(&counts.units, rows),
                 total: counts.total,
@@ -128,10 +111,31 @@ impl RowMetric {
 /// score.
 #[derive(Debug, Clone)]
 pub struct Auc {
-    /// The label of each row.
-    pub positive: Vec<bool>,
-    /// Whether a row has the score of the next one.
-    pub tied_with_next: Vec<bool>,
+    /// The label of each row, and whether it is tied.
+    pub flags: Vec<RowFlags>,
+}
+
+/// The label of a row, and whether it has the score of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowFlags(u8);
+
+impl RowFlags {
+    /// From both.
+    pub fn new(positive: bool, tied_with_next: bool) -> Self {
+        Self(u8::from(positive) | u8::from(tied_with_next) << 1)
+    }
+
+    /// Whether the label is positive.
+    #[inline(always)]
+    pub fn is_positive(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// Whether the row has the score of the next one.
+    #[inline(always)]
+    pub fn is_tied_with_next(self) -> bool {
+        self.0 & 2 == 2
+    }
 }
 
 /// Members of one score that were seen so far, by group: negatives and positives.
@@ -148,10 +152,10 @@ impl RowSums<5> for Auc {
 
     #[inline(always)]
     fn add(&self, row: usize, member: &[Lanes], sums: &mut [[Lanes; 5]], open: &mut OpenTies) {
-        let tied = self.tied_with_next[row];
+        let (positive, tied) = (self.flags[row].is_positive(), self.flags[row].is_tied_with_next());
         if tied || !open.open.is_empty() {
-            open.add(self.positive[row], tied, member, sums);
-        } else if self.positive[row] {
+            open.add(positive, tied, member, sums);
+        } else if positive {
             for (member, [negatives, positives, x, x_squares, _]) in member.iter().zip(sums) {
                 for lane in 0..LANES {
                     let below = member[lane] * negatives[lane];
@@ -208,12 +212,10 @@ impl OpenTies {
 /// `sum_ij w_i w_j K_ij / (W+ W-)` with the linearised variance `sum_i (w_i psi_i)^2`.
 #[derive(Debug, Clone)]
 pub struct WeightedAuc {
-    /// The label of each row.
-    pub positive: Vec<bool>,
+    /// The label of each row, and whether it is tied.
+    pub flags: Vec<RowFlags>,
     /// The weight of each row, not below 0.
     pub weight: Vec<f64>,
-    /// Whether a row has the score of the next one.
-    pub tied_with_next: Vec<bool>,
 }
 
 /// Sums over one score that were seen so far, by group and label: w and w^2.
@@ -233,14 +235,14 @@ impl RowSums<9> for WeightedAuc {
         let weight = self.weight[row];
         open.open.resize(member.len(), [[[0.0; LANES]; 2]; 2]);
         for (open, member) in open.open.iter_mut().zip(member) {
-            let [first, second] = &mut open[usize::from(self.positive[row])];
+            let [first, second] = &mut open[usize::from(self.flags[row].is_positive())];
             for lane in 0..LANES {
                 let share = member[lane] * weight;
                 first[lane] += share;
                 second[lane] += share * weight;
             }
         }
-        if self.tied_with_next[row] {
+        if self.flags[row].is_tied_with_next() {
             return;
         }
         for (open, sums) in open.open.iter_mut().zip(sums) {
@@ -335,27 +337,28 @@ impl RowSums<3> for Mean {
 /// sum w a / sum w d with variance sum (w (a - theta d))^2 / (sum w d)^2.
 #[derive(Debug, Clone)]
 pub struct Ratio {
-    /// w a of each row.
-    numerator: Vec<f64>,
-    /// w d of each row.
-    denominator: Vec<f64>,
+    /// w a and w d of each row.
+    terms: Vec<[f64; 2]>,
     /// Sums of squares up to this are rounding.
     noise: f64,
 }
 
 impl Ratio {
     /// From w a and w d of each row.
-    pub fn new(numerator: Vec<f64>, denominator: Vec<f64>) -> Self {
-        Self { numerator, denominator, noise: 0.0 }
+    pub fn new(terms: Vec<[f64; 2]>) -> Self {
+        Self { terms, noise: 0.0 }
     }
 
     fn center(&mut self) -> f64 {
-        let center = self.numerator.iter().sum::<f64>() / self.denominator.iter().sum::<f64>();
+        let sum = |k: usize| self.terms.iter().map(|terms| terms[k]).sum::<f64>();
+        let center = sum(0) / sum(1);
         if !center.is_finite() {
             return 0.0;
         }
-        self.noise = 1e-26 * self.numerator.iter().map(|a| a * a).sum::<f64>();
-        self.numerator.iter_mut().zip(&self.denominator).for_each(|(a, d)| *a -= center * d);
+        self.noise = 1e-26 * self.terms.iter().map(|terms| terms[0] * terms[0]).sum::<f64>();
+        for [a, d] in &mut self.terms {
+            *a -= center * *d;
+        }
         center
     }
 }
@@ -367,7 +370,7 @@ impl RowSums<5> for Ratio {
 
     #[inline(always)]
     fn add(&self, row: usize, member: &[Lanes], sums: &mut [[Lanes; 5]], (): &mut ()) {
-        let (a, d) = (self.numerator[row], self.denominator[row]);
+        let [a, d] = self.terms[row];
         let terms = [a, d, a * a, a * d, d * d];
         for (member, sums) in member.iter().zip(sums) {
             for (sum, term) in sums.iter_mut().zip(terms) {

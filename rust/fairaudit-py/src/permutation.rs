@@ -164,18 +164,20 @@ impl PyRowTest {
     /// Area under the ROC curve; with `cluster`, the cluster of each row, `group` and `stratum`
     /// are those of the clusters.
     #[staticmethod]
-    #[pyo3(signature = (score, positive, group, n_groups, studentize, stratum=None, weight=None, cluster=None))]
+    #[pyo3(signature = (score, positive, group, n_groups, studentize, stratum=None, weight=None, cluster=None,
+        within_labels=false))]
     #[allow(clippy::too_many_arguments)] // the arguments of a Python function
     fn auc(
         py: Python<'_>,
         score: PyReadonlyArray1<'_, f64>,
         positive: PyReadonlyArray1<'_, bool>,
-        group: PyReadonlyArray1<'_, u32>,
+        group: PyReadonlyArray1<'_, u16>,
         n_groups: usize,
         studentize: &str,
         stratum: Option<PyReadonlyArray1<'_, u32>>,
         weight: Option<PyReadonlyArray1<'_, f64>>,
         cluster: Option<PyReadonlyArray1<'_, u32>>,
+        within_labels: bool,
     ) -> PyResult<Self> {
         let studentize = self::studentize(py, studentize)?;
         let (score, positive, group) = (slice(&score)?, slice(&positive)?, slice(&group)?);
@@ -183,7 +185,7 @@ impl PyRowTest {
         let cluster = cluster.as_ref().map(slice).transpose()?;
         let groups = Groups { group, n_groups, stratum };
         Self::make(py, score.len(), || match cluster {
-            None => RowTest::auc(score, positive, weight, groups, studentize),
+            None => RowTest::auc(score, positive, weight, groups, within_labels, studentize),
             Some(cluster) => RowTest::clustered_auc(score, positive, weight, cluster, groups, studentize),
         })
     }
@@ -196,7 +198,7 @@ impl PyRowTest {
         py: Python<'_>,
         numerator: PyReadonlyArray1<'_, f64>,
         denominator: Option<PyReadonlyArray1<'_, f64>>,
-        group: PyReadonlyArray1<'_, u32>,
+        group: PyReadonlyArray1<'_, u16>,
         n_groups: usize,
         studentize: &str,
         stratum: Option<PyReadonlyArray1<'_, u32>>,
@@ -215,7 +217,7 @@ impl PyRowTest {
         py: Python<'_>,
         counts: PyReadonlyArray2<'_, f64>,
         metric: &PyMetric,
-        group: PyReadonlyArray1<'_, u32>,
+        group: PyReadonlyArray1<'_, u16>,
         n_groups: usize,
         studentize: &str,
         stratum: Option<PyReadonlyArray1<'_, u32>>,
@@ -320,7 +322,7 @@ impl PyRowTest {
         build: impl FnOnce() -> fairaudit_core::Result<RowTest> + Send,
     ) -> PyResult<Self> {
         let work = 100 * rows as u64;
-        let test = run(Run { py, n_threads: Some(1), progress: None, work }, |_| build())?;
+        let test = run(Run { py, n_threads: None, progress: None, work }, |_| build())?;
         Ok(Self { test })
     }
 

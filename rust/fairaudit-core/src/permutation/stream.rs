@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric};
 use crate::parallel::Control;
 use crate::rng::{Domain, LANES, LaneGenerator};
-use crate::rows::{Auc, Counts, Lanes, Mean, Ratio, RowMetric, RowSums, WeightedAuc, of_each_metric};
+use crate::rows::{Auc, Counts, Lanes, Mean, Ratio, RowFlags, RowMetric, RowSums, WeightedAuc, of_each_metric};
 use crate::simd::{Kernel, Task};
 
 /// Rows between two looks at the control.
@@ -36,9 +36,8 @@ pub struct RowTest {
     /// What ratios and means are centred at.
     center: f64,
     /// Observed group of each unit.
-    group: Vec<u32>,
-    /// Stratum of each unit; none when there is one.
-    stratum: Option<Vec<u32>>,
+    group: Vec<u16>,
+    strata: Strata,
     /// Units by stratum and group.
     sizes: Vec<Vec<u32>>,
     studentize: Studentize,
@@ -47,6 +46,17 @@ pub struct RowTest {
     /// The metric of each group (centred) when every unit belongs to it by the share of its
     /// stratum that does: what the strata alone explain. 0 without strata.
     expected: Vec<f64>,
+}
+
+/// Which units exchange their groups.
+#[derive(Debug, Clone)]
+enum Strata {
+    /// All.
+    One,
+    /// Those of one stratum, by unit.
+    Several(Vec<u32>),
+    /// Rows of one label.
+    Labels,
 }
 
 /// What is drawn into groups.
@@ -60,7 +70,7 @@ enum Units {
 #[derive(Debug, Clone, Copy)]
 pub struct Groups<'a> {
     /// Observed group of each unit.
-    pub group: &'a [u32],
+    pub group: &'a [u16],
     /// Number of groups.
     pub n_groups: usize,
     /// Stratum of each unit, if there are several.
@@ -68,58 +78,105 @@ pub struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    fn pick(&self, order: &[u32]) -> (Vec<u32>, Option<Vec<u32>>) {
-        let pick = |codes: &[u32]| order.iter().map(|&row| codes[row as usize]).collect();
-        (pick(self.group), self.stratum.map(pick))
+    fn stratum_of(&self, unit: usize) -> u32 {
+        self.stratum.map_or(0, |stratum| stratum[unit])
+    }
+
+    /// Refuses codes and lengths that do not fit.
+    fn check(&self, units: usize) -> Result<()> {
+        let lengths = [self.group.len(), self.stratum.map_or(units, <[u32]>::len)];
+        if let Some(other) = lengths.into_iter().find(|&length| length != units) {
+            return Err(Error::argument("rows", format!("{units} and {other}"), "columns of one length"));
+        }
+        if u32::try_from(units).is_err() {
+            return Err(Error::argument("rows", units, "at most 2^32 - 1 rows"));
+        }
+        if self.n_groups < 2 || self.group.iter().any(|&g| usize::from(g) >= self.n_groups) {
+            return Err(Error::argument("group", "out of range", "codes below n_groups, at least two groups"));
+        }
+        Ok(())
+    }
+
+    /// Puts what `value` gives for every unit in an order that does not depend on the one in which
+    /// they arrive, nor on the names of the groups: by stratum and group, smaller groups first, and
+    /// within these by value. Sorted in place: there are no indices.
+    fn sort<T: Copy + Default + Send>(
+        &self,
+        value: impl Fn(usize) -> T,
+        key: impl Fn(&T) -> [u64; 4] + Sync,
+    ) -> (Vec<T>, Vec<u16>, Strata) {
+        let units = self.group.len();
+        let n_strata = self.stratum.map_or(1, |stratum| stratum.iter().max().map_or(0, |&s| s as usize + 1));
+        let segment_of = |unit: usize| self.stratum_of(unit) as usize * self.n_groups + usize::from(self.group[unit]);
+        let mut segments = vec![(0usize, 0u64); n_strata * self.n_groups];
+        for unit in 0..units {
+            let (size, sum) = &mut segments[segment_of(unit)];
+            *size += 1;
+            *sum = key(&value(unit)).into_iter().fold(*sum, |sum, part| sum.wrapping_add(part.wrapping_mul(part | 1)));
+        }
+        let mut order: Vec<usize> = (0..segments.len()).collect();
+        order.sort_by_key(|&segment| (segment / self.n_groups, segments[segment]));
+        let mut next = vec![0; segments.len()];
+        let mut start = 0;
+        for &segment in &order {
+            next[segment] = start;
+            start += segments[segment].0;
+        }
+        let mut values = vec![T::default(); units];
+        for unit in 0..units {
+            let next = &mut next[segment_of(unit)];
+            values[*next] = value(unit);
+            *next += 1;
+        }
+        let mut rest = &mut values[..];
+        let mut parts = Vec::with_capacity(order.len());
+        for &segment in &order {
+            let (part, others) = rest.split_at_mut(segments[segment].0);
+            parts.push(part);
+            rest = others;
+        }
+        if rayon::current_thread_index().is_none() {
+            for part in parts {
+                part.sort_unstable_by_key(&key);
+            }
+        } else {
+            parts.into_par_iter().for_each(|part| part.par_sort_unstable_by_key(&key));
+        }
+        let of_segments = || order.iter().flat_map(|&segment| std::iter::repeat_n(segment, segments[segment].0));
+        let group = of_segments().map(|segment| (segment % self.n_groups) as u16).collect();
+        let strata = match self.stratum {
+            None => Strata::One,
+            Some(_) => Strata::Several(of_segments().map(|segment| (segment / self.n_groups) as u32).collect()),
+        };
+        (values, group, strata)
     }
 }
 
 impl RowTest {
     /// Prepares a test of units that are in order.
-    fn new(
-        mut units: Units,
-        group: Vec<u32>,
-        n_groups: usize,
-        stratum: Option<Vec<u32>>,
-        studentize: Studentize,
-    ) -> Result<Self> {
-        let rows = match &units {
-            Units::Rows(metric) => metric.n_rows(),
-            Units::Clusters(auc) => auc.n_clusters(),
-        };
-        let fits = group.len() == rows
-            && stratum.as_ref().is_none_or(|stratum| stratum.len() == rows)
-            && match &units {
-                Units::Rows(metric) => metric.is_consistent(),
-                Units::Clusters(_) => true,
-            };
-        if !fits || u32::try_from(rows).is_err() {
-            return Err(Error::argument(
-                "rows",
-                format!("{rows} with columns of other lengths"),
-                "columns of one length, at most 2^32 - 1 rows",
-            ));
-        }
-        if n_groups < 2 || group.iter().any(|&g| g as usize >= n_groups) {
-            return Err(Error::argument("group", "out of range", "codes below n_groups, at least two groups"));
-        }
+    fn new(mut units: Units, group: Vec<u16>, n_groups: usize, strata: Strata, studentize: Studentize) -> Result<Self> {
         if studentize == Studentize::Pooled {
             return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
         }
-        let n_strata = stratum.as_ref().map_or(1, |stratum| stratum.iter().max().map_or(0, |&s| s as usize + 1));
-        let mut sizes = vec![vec![0u32; n_groups]; n_strata];
-        for (row, &g) in group.iter().enumerate() {
-            sizes[stratum.as_ref().map_or(0, |stratum| stratum[row] as usize)][g as usize] += 1;
-        }
         let (center, totals) = match &mut units {
-            Units::Rows(metric) => (metric.center(), of_each_metric!(metric, metric => totals(metric, rows))),
+            Units::Rows(metric) => (metric.center(), of_each_metric!(metric, metric => totals(metric, group.len()))),
             Units::Clusters(_) => (0.0, Vec::new()),
         };
         let expected = vec![0.0; n_groups];
-        let mut test = Self { units, center, group, stratum, sizes, studentize, totals, expected };
-        if let Some(stratum) = &test.stratum {
+        let mut test = Self { units, center, group, strata, sizes: Vec::new(), studentize, totals, expected };
+        let n_strata = match &test.strata {
+            Strata::One => 1,
+            Strata::Several(stratum) => stratum.iter().max().map_or(0, |&s| s as usize + 1),
+            Strata::Labels => 2,
+        };
+        test.sizes = vec![vec![0u32; n_groups]; n_strata];
+        for unit in 0..test.group.len() {
+            let stratum = test.stratum_of(unit);
+            test.sizes[stratum][usize::from(test.group[unit])] += 1;
+        }
+        if !matches!(test.strata, Strata::One) {
             let groups = test.evaluate_members(|row, member| {
-                let sizes = &test.sizes[stratum[row] as usize];
+                let sizes = &test.sizes[test.stratum_of(row)];
                 let rows = f64::from(sizes.iter().sum::<u32>());
                 for (member, &size) in member.iter_mut().zip(sizes) {
                     *member = [f64::from(size) / rows; LANES];
@@ -131,7 +188,8 @@ impl RowTest {
     }
 
     /// A test of the AUC: `score` and `positive` of each row, in any order, with weights that
-    /// are 1 when they are left out.
+    /// are 1 when they are left out. `within_labels`: rows of one label exchange their groups; not
+    /// together with strata.
     ///
     /// # Errors
     /// [`Error::Argument`] when lengths or codes do not fit, or there are more than 2^32 - 1 rows.
@@ -140,24 +198,39 @@ impl RowTest {
         positive: &[bool],
         weight: Option<&[f64]>,
         groups: Groups<'_>,
+        within_labels: bool,
         studentize: Studentize,
     ) -> Result<Self> {
-        check_lengths(score.len(), [positive.len(), weight.map_or(score.len(), <[f64]>::len)], groups)?;
-        let last = |row: usize| (u64::from(positive[row]), weight.map_or(0, |weight| ordered_bits(weight[row])));
-        let order = order(score, last, groups);
-        let at = |i: usize| order[i] as usize;
-        let positive = (0..order.len()).map(|i| positive[at(i)]).collect();
-        let tied_with_next =
-            (0..order.len()).map(|i| i + 1 < order.len() && score[at(i)] == score[at(i + 1)]).collect();
+        let rows = score.len();
+        groups.check(rows)?;
+        if positive.len() != rows || weight.is_some_and(|weight| weight.len() != rows) {
+            return Err(Error::argument("rows", format!("{rows} and {}", positive.len()), "columns of one length"));
+        }
+        if within_labels && groups.stratum.is_some() {
+            return Err(Error::argument("within_labels", "true with strata", "strata that tell the labels apart"));
+        }
+        let order = order(score, |row| {
+            let weight = weight.map_or(0, |weight| ordered_bits(weight[row]));
+            (positive[row], weight, groups.stratum_of(row), groups.group[row])
+        });
+        let at = |i: usize| row_of(order[i]);
+        let tied = |i: usize| i + 1 < rows && score[at(i)] == score[at(i + 1)];
+        let flags: Vec<RowFlags> = (0..rows).map(|i| RowFlags::new(positive[at(i)], tied(i))).collect();
+        let group = order.iter().map(|&key| groups.group[row_of(key)]).collect();
+        let strata = match groups.stratum {
+            Some(stratum) => Strata::Several(order.iter().map(|&key| stratum[row_of(key)]).collect()),
+            None if within_labels => Strata::Labels,
+            None => Strata::One,
+        };
         let metric = match weight {
-            None => RowMetric::Auc(Auc { positive, tied_with_next }),
+            None => RowMetric::Auc(Auc { flags }),
             Some(weight) => {
-                let weight = order.iter().map(|&row| weight[row as usize]).collect();
-                RowMetric::WeightedAuc(WeightedAuc { positive, weight, tied_with_next })
+                let weight = order.iter().map(|&key| weight[row_of(key)]).collect();
+                RowMetric::WeightedAuc(WeightedAuc { flags, weight })
             }
         };
-        let (group, stratum) = groups.pick(&order);
-        Self::new(Units::Rows(metric), group, groups.n_groups, stratum, studentize)
+        drop(order);
+        Self::new(Units::Rows(metric), group, groups.n_groups, strata, studentize)
     }
 
     /// A test of the AUC where rows of one cluster move together; `groups` are of the clusters,
@@ -174,8 +247,9 @@ impl RowTest {
         studentize: Studentize,
     ) -> Result<Self> {
         let auc = ClusteredAuc::new(score, positive, weight, cluster, groups.group.len())?;
-        let (group, stratum) = (groups.group.to_vec(), groups.stratum.map(<[u32]>::to_vec));
-        Self::new(Units::Clusters(auc), group, groups.n_groups, stratum, studentize)
+        groups.check(auc.n_clusters())?;
+        let strata = groups.stratum.map_or(Strata::One, |stratum| Strata::Several(stratum.to_vec()));
+        Self::new(Units::Clusters(auc), groups.group.to_vec(), groups.n_groups, strata, studentize)
     }
 
     /// A test of sum a / sum d, of rows in any order; d is 1 when it is left out.
@@ -188,16 +262,24 @@ impl RowTest {
         groups: Groups<'_>,
         studentize: Studentize,
     ) -> Result<Self> {
-        let rows = numerator.len();
-        check_lengths(rows, [denominator.map_or(rows, <[f64]>::len), rows], groups)?;
-        let order = order(numerator, |row| (denominator.map_or(0, |d| ordered_bits(d[row])), 0), groups);
-        let pick = |values: &[f64]| order.iter().map(|&row| values[row as usize]).collect();
-        let metric = match denominator {
-            None => RowMetric::Mean(Mean::new(pick(numerator))),
-            Some(denominator) => RowMetric::Ratio(Ratio::new(pick(numerator), pick(denominator))),
+        groups.check(numerator.len())?;
+        let (metric, group, strata) = match denominator {
+            None => {
+                let (values, group, strata) =
+                    groups.sort(|row| numerator[row], |&value| [ordered_bits(value), 0, 0, 0]);
+                (RowMetric::Mean(Mean::new(values)), group, strata)
+            }
+            Some(denominator) if denominator.len() == numerator.len() => {
+                let key = |[a, d]: &[f64; 2]| [ordered_bits(*a), ordered_bits(*d), 0, 0];
+                let (terms, group, strata) = groups.sort(|row| [numerator[row], denominator[row]], key);
+                (RowMetric::Ratio(Ratio::new(terms)), group, strata)
+            }
+            Some(denominator) => {
+                let lengths = format!("{} and {}", numerator.len(), denominator.len());
+                return Err(Error::argument("rows", lengths, "columns of one length"));
+            }
         };
-        let (group, stratum) = groups.pick(&order);
-        Self::new(Units::Rows(metric), group, groups.n_groups, stratum, studentize)
+        Self::new(Units::Rows(metric), group, groups.n_groups, strata, studentize)
     }
 
     /// A test of a formula over confusion counts, of units that each bring weighted counts: rows
@@ -206,17 +288,10 @@ impl RowTest {
     /// # Errors
     /// As [`RowTest::auc`], and when the metric is not one over tp, fp, fn, tn.
     pub fn counts(counts: &[[f64; 4]], metric: &Metric, groups: Groups<'_>, studentize: Studentize) -> Result<Self> {
-        check_lengths(counts.len(), [counts.len(); 2], groups)?;
-        let first: Vec<f64> = counts.iter().map(|unit| unit[0]).collect();
-        let mut order = order(&first, |row| (ordered_bits(counts[row][1]), ordered_bits(counts[row][2])), groups);
-        // The fourth count last: units that agree in all else.
-        order.sort_by(|&a, &b| {
-            let key = |row: u32| counts[row as usize].map(ordered_bits);
-            key(a).cmp(&key(b))
-        });
-        let metric = Counts::new(order.iter().map(|&unit| counts[unit as usize]).collect(), metric.clone())?;
-        let (group, stratum) = groups.pick(&order);
-        Self::new(Units::Rows(RowMetric::Counts(metric)), group, groups.n_groups, stratum, studentize)
+        groups.check(counts.len())?;
+        let (units, group, strata) = groups.sort(|unit| counts[unit], |counts| counts.map(ordered_bits));
+        let metric = RowMetric::Counts(Counts::new(units, metric.clone())?);
+        Self::new(Units::Rows(metric), group, groups.n_groups, strata, studentize)
     }
 
     /// Number of units: rows or clusters.
@@ -253,7 +328,7 @@ impl RowTest {
     fn centred_evaluations(&self) -> Vec<Evaluation> {
         self.evaluate_members(|row, member| {
             member.fill([0.0; LANES]);
-            member[self.group[row] as usize] = [1.0; LANES];
+            member[usize::from(self.group[row])] = [1.0; LANES];
         })
     }
 
@@ -365,10 +440,10 @@ impl RowTest {
         kernel: Kernel,
         control: &Control,
     ) -> Result<bootstrap::Replicates> {
-        let members = |group: u32| -> Vec<u32> {
-            (0..self.n_units() as u32).filter(|&unit| self.group[unit as usize] == group).collect()
+        let members = |group: usize| -> Vec<u32> {
+            (0..self.n_units() as u32).filter(|&unit| usize::from(self.group[unit as usize]) == group).collect()
         };
-        let members: Vec<Vec<u32>> = (0..self.n_groups() as u32).map(members).collect();
+        let members: Vec<Vec<u32>> = (0..self.n_groups()).map(members).collect();
         let mut results = match &self.units {
             Units::Rows(metric) => {
                 let groups: Vec<RowMetric> = members.iter().map(|rows| metric.select(rows)).collect();
@@ -426,7 +501,16 @@ impl RowTest {
 
     #[inline(always)]
     fn stratum_of(&self, unit: usize) -> usize {
-        self.stratum.as_ref().map_or(0, |stratum| stratum[unit] as usize)
+        match &self.strata {
+            Strata::One => 0,
+            Strata::Several(stratum) => stratum[unit] as usize,
+            Strata::Labels => match &self.units {
+                Units::Rows(RowMetric::Auc(Auc { flags }) | RowMetric::WeightedAuc(WeightedAuc { flags, .. })) => {
+                    usize::from(flags[unit].is_positive())
+                }
+                _ => 0,
+            },
+        }
     }
 
     /// Draws the groups of all rows and adds the rows up.
@@ -507,30 +591,38 @@ fn totals<const N: usize, M: RowSums<N>>(metric: &M, rows: usize) -> Vec<f64> {
     sums[0].iter().map(|lanes| lanes[0]).collect()
 }
 
-fn check_lengths(rows: usize, others: [usize; 2], groups: Groups<'_>) -> Result<()> {
-    let codes = [groups.group.len(), groups.stratum.map_or(rows, <[u32]>::len)];
-    match others.into_iter().chain(codes).find(|&length| length != rows) {
-        Some(other) => Err(Error::argument("rows", format!("{rows} and {other}"), "columns of one length")),
-        None => Ok(()),
-    }
-}
-
 /// Bits that are in the order of the values.
 pub(crate) fn ordered_bits(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
-/// Rows in ascending order of everything that a test looks at, so that the result does not
-/// depend on the order in which they arrive.
-fn order(first: &[f64], second: impl Fn(usize) -> (u64, u64), groups: Groups<'_>) -> Vec<u32> {
-    let mut keyed: Vec<(u64, u32)> = first.iter().zip(0..).map(|(&value, row)| (ordered_bits(value), row)).collect();
-    let rest = |row: u32| {
-        let row = row as usize;
-        (second(row), groups.stratum.map_or(0, |stratum| stratum[row]), groups.group[row])
+/// The row of an entry of [`order`].
+#[inline(always)]
+fn row_of(key: u64) -> usize {
+    key as u32 as usize
+}
+
+/// Rows in ascending order of the score and then of what else a test looks at, so that the
+/// result does not depend on the order in which they arrive. Each entry has the row in its low
+/// half, the high half of the score above: eight bytes per row, and few comparisons of more.
+fn order<K: Ord>(score: &[f64], rest: impl Fn(usize) -> K + Sync) -> Vec<u64> {
+    let mut keys: Vec<u64> =
+        score.iter().zip(0u64..).map(|(&value, row)| ordered_bits(value) >> 32 << 32 | row).collect();
+    let exact = |key: &u64| (ordered_bits(score[row_of(*key)]), rest(row_of(*key)));
+    let refine = |run: &mut [u64]| {
+        if run.len() > 1 {
+            run.sort_unstable_by_key(exact);
+        }
     };
-    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(&rest(b.1))));
-    keyed.into_iter().map(|(_, row)| row).collect()
+    if rayon::current_thread_index().is_none() {
+        keys.sort_unstable();
+        keys.chunk_by_mut(|a, b| a >> 32 == b >> 32).for_each(refine);
+    } else {
+        keys.par_sort_unstable();
+        keys.par_chunk_by_mut(|a, b| a >> 32 == b >> 32).for_each(refine);
+    }
+    keys
 }
 
 /// Draws the groups of units one after the other, without replacement.
@@ -759,7 +851,7 @@ impl Task for WalkAucPair<'_> {
         let mut running = *sums;
         for row in rows {
             let first = draw.of_two(test.stratum_of(row));
-            let (positive, tied) = (auc.positive[row], auc.tied_with_next[row]);
+            let (positive, tied) = (auc.flags[row].is_positive(), auc.flags[row].is_tied_with_next());
             if tied || !open.is_empty() {
                 open.add(positive, &first);
                 if !tied {
@@ -784,14 +876,14 @@ mod tests {
     struct Data {
         positive: Vec<bool>,
         score: Vec<u32>,
-        group: Vec<u32>,
+        group: Vec<u16>,
     }
 
     /// Rows in ascending order of a score with `levels` values.
     fn data(rows: usize, levels: u64, groups: u64) -> Data {
         let mut stream = Stream::new(9, Domain::Simulation, rows as u64, levels, groups);
-        let mut all: Vec<(u32, bool, u32)> = (0..rows)
-            .map(|_| (stream.below(levels) as u32, stream.below(3) == 0, stream.below(groups) as u32))
+        let mut all: Vec<(u32, bool, u16)> = (0..rows)
+            .map(|_| (stream.below(levels) as u32, stream.below(3) == 0, stream.below(groups) as u16))
             .collect();
         all.sort_by_key(|row| row.0);
         Data {
@@ -804,11 +896,11 @@ mod tests {
     fn auc_test(data: &Data, n_groups: u64) -> RowTest {
         let score: Vec<f64> = data.score.iter().map(|&score| f64::from(score)).collect();
         let groups = Groups { group: &data.group, n_groups: n_groups as usize, stratum: None };
-        RowTest::auc(&score, &data.positive, None, groups, Studentize::Unpooled).unwrap()
+        RowTest::auc(&score, &data.positive, None, groups, false, Studentize::Unpooled).unwrap()
     }
 
-    fn mean_test(values: &[f64], group: &[u32], stratum: Option<&[u32]>) -> RowTest {
-        let n_groups = group.iter().max().map_or(0, |&g| g as usize + 1);
+    fn mean_test(values: &[f64], group: &[u16], stratum: Option<&[u32]>) -> RowTest {
+        let n_groups = group.iter().max().map_or(0, |&g| usize::from(g) + 1);
         RowTest::ratio(values, None, Groups { group, n_groups, stratum }, Studentize::Unpooled).unwrap()
     }
 
@@ -821,7 +913,7 @@ mod tests {
     }
 
     /// AUC and `DeLong` variance by the definition: all pairs.
-    fn auc_by_pairs(data: &Data, group: &[u32], which: u32) -> (f64, f64) {
+    fn auc_by_pairs(data: &Data, group: &[u16], which: u16) -> (f64, f64) {
         let rows = |label: bool| -> Vec<f64> {
             let inside = |&i: &usize| group[i] == which && data.positive[i] == label;
             (0..group.len()).filter(inside).map(|i| f64::from(data.score[i])).collect()
@@ -854,7 +946,7 @@ mod tests {
             let data = data(300, levels, groups);
             let test = auc_test(&data, groups);
             for (group, evaluation) in test.evaluations().iter().enumerate() {
-                let (value, variance) = auc_by_pairs(&data, &data.group, group as u32);
+                let (value, variance) = auc_by_pairs(&data, &data.group, group as u16);
                 assert!((evaluation.value - value).abs() < 1e-13);
                 assert!((evaluation.variance / variance - 1.0).abs() < 1e-10, "{levels} {groups}");
             }
@@ -882,7 +974,7 @@ mod tests {
     #[test]
     fn strata_explain_what_they_do() {
         let stratum: Vec<u32> = (0..600).map(|i| u32::from(i % 3 == 0)).collect();
-        let group: Vec<u32> = (0..600).map(|i| u32::from(i % 5 < if i % 3 == 0 { 4 } else { 1 })).collect();
+        let group: Vec<u16> = (0..600).map(|i| u16::from(i % 5 < if i % 3 == 0 { 4 } else { 1 })).collect();
         let value: Vec<f64> = stratum.iter().map(|&s| 10.0 * f64::from(s)).collect();
         let test = mean_test(&value, &group, Some(&stratum));
         let groups = test.evaluations();
@@ -895,7 +987,7 @@ mod tests {
     #[test]
     fn ratios_are_centred() {
         let noise: Vec<f64> = (0..1000).map(|i| f64::from(i * 37 % 101) / 101.0).collect();
-        let group: Vec<u32> = (0..1000).map(|i| i % 2).collect();
+        let group: Vec<u16> = (0..1000).map(|i| i % 2).collect();
         let test = |offset: f64| {
             let values: Vec<f64> = noise.iter().map(|value| value + offset).collect();
             mean_test(&values, &group, None)
@@ -923,7 +1015,7 @@ mod tests {
     fn draws_follow_the_hypergeometric_law() {
         for groups in [2, 3] {
             let marked: Vec<f64> = (0..60).map(|i| f64::from(i % 4 == 0)).collect();
-            let group: Vec<u32> = (0..60).map(|i| if i < 25 { 0 } else { 1 + i % (groups - 1) }).collect();
+            let group: Vec<u16> = (0..60).map(|i| if i < 25 { 0 } else { 1 + i % (groups - 1) }).collect();
             let test = mean_test(&marked, &group, None);
             let mut counts = [0u32; 16];
             let blocks = 6_000;
