@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
+from ._columns import count_not_finite
 from ._comparisons import Problem, label
 from ._counts import few_labels
 from ._intervals import Bootstrap
@@ -295,11 +296,11 @@ def row_value(
     columns = {name: np.asarray(column, dtype=np.float64) for name, column in columns.items()}
     computed = columns[source] if isinstance(source, str) else source(columns)
     array = np.ascontiguousarray(computed, dtype=np.float64)
-    finite = np.isfinite(array)
-    if array.shape != (n_rows,) or not finite.all():
+    n_bad = count_not_finite(array.ravel())[0]
+    if array.shape != (n_rows,) or n_bad:
         raise ArgumentError(
             f"{argument} of {metric.name} gives an array of shape {array.shape} with "
-            f"{int((~finite).sum())} values that are not finite; accepted: one finite number for "
+            f"{n_bad} values that are not finite; accepted: one finite number for "
             f"each of the {n_rows} rows"
         )
     return array

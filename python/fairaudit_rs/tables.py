@@ -269,8 +269,8 @@ class AuditTable:
         _, stratum = relabel(named.strata, named.stratum)
         if len(cells.groups) > MAX_ROW_GROUPS:
             raise DataError(
-                f"{len(cells.groups):,} groups; accepted: at most {MAX_ROW_GROUPS:,} for metrics of "
-                "rows"
+                f"{len(cells.groups):,} groups; accepted: at most {MAX_ROW_GROUPS:,} for metrics "
+                "of rows"
             )
         values: dict[str, NDArray[Any]] = {
             name: getattr(named, name).astype(bool)[cell] for name in labels

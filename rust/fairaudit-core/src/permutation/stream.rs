@@ -43,6 +43,8 @@ pub struct RowTest {
     studentize: Studentize,
     /// Sums over all units, of metrics whose sums are the same in every replicate.
     totals: Vec<f64>,
+    /// The metric of each group (centred) as observed.
+    observed: Vec<Evaluation>,
     /// The metric of each group (centred) when every unit belongs to it by the share of its
     /// stratum that does: what the strata alone explain. 0 without strata.
     expected: Vec<f64>,
@@ -142,12 +144,14 @@ impl Groups<'_> {
         } else {
             parts.into_par_iter().for_each(|part| part.par_sort_unstable_by_key(&key));
         }
-        let of_segments = || order.iter().flat_map(|&segment| std::iter::repeat_n(segment, segments[segment].0));
-        let group = of_segments().map(|segment| (segment % self.n_groups) as u16).collect();
-        let strata = match self.stratum {
-            None => Strata::One,
-            Some(_) => Strata::Several(of_segments().map(|segment| (segment / self.n_groups) as u32).collect()),
-        };
+        let (mut group, mut stratum) = (Vec::with_capacity(units), Vec::new());
+        for &segment in &order {
+            group.resize(group.len() + segments[segment].0, (segment % self.n_groups) as u16);
+            if self.stratum.is_some() {
+                stratum.resize(group.len(), (segment / self.n_groups) as u32);
+            }
+        }
+        let strata = if self.stratum.is_some() { Strata::Several(stratum) } else { Strata::One };
         (values, group, strata)
     }
 }
@@ -163,7 +167,8 @@ impl RowTest {
             Units::Clusters(_) => (0.0, Vec::new()),
         };
         let expected = vec![0.0; n_groups];
-        let mut test = Self { units, center, group, strata, sizes: Vec::new(), studentize, totals, expected };
+        let (sizes, observed) = (Vec::new(), Vec::new());
+        let mut test = Self { units, center, group, strata, sizes, studentize, totals, observed, expected };
         let n_strata = match &test.strata {
             Strata::One => 1,
             Strata::Several(stratum) => stratum.iter().max().map_or(0, |&s| s as usize + 1),
@@ -174,6 +179,10 @@ impl RowTest {
             let stratum = test.stratum_of(unit);
             test.sizes[stratum][usize::from(test.group[unit])] += 1;
         }
+        test.observed = test.evaluate_members(|row, member| {
+            member.fill([0.0; LANES]);
+            member[usize::from(test.group[row])] = [1.0; LANES];
+        });
         if !matches!(test.strata, Strata::One) {
             let groups = test.evaluate_members(|row, member| {
                 let sizes = &test.sizes[test.stratum_of(row)];
@@ -318,18 +327,11 @@ impl RowTest {
 
     /// The metric in every group of the observed rows.
     pub fn evaluations(&self) -> Vec<Evaluation> {
-        let mut groups = self.centred_evaluations();
+        let mut groups = self.observed.clone();
         for group in &mut groups {
             group.value += self.center;
         }
         groups
-    }
-
-    fn centred_evaluations(&self) -> Vec<Evaluation> {
-        self.evaluate_members(|row, member| {
-            member.fill([0.0; LANES]);
-            member[usize::from(self.group[row])] = [1.0; LANES];
-        })
     }
 
     /// The metric of every group, `members` telling to what extent a unit belongs to each.
@@ -360,7 +362,7 @@ impl RowTest {
 
     /// The observed statistic.
     pub fn observed(&self) -> f64 {
-        self.statistic(&self.centred_evaluations())
+        self.statistic(&self.observed)
     }
 
     fn statistic(&self, groups: &[Evaluation]) -> f64 {
@@ -416,8 +418,7 @@ impl RowTest {
         let statistic = |groups: &[Evaluation], (i, j): (usize, usize)| {
             difference(&groups[i], &groups[j], self.expected_gap(i, j), self.studentize)
         };
-        let observed = self.centred_evaluations();
-        let family = StepDown::new(pairs, |pair| statistic(&observed, pair));
+        let family = StepDown::new(pairs, |pair| statistic(&self.observed, pair));
         family.adjust(n_resamples, LANES as u64, control, |replicates, counts| {
             let all = self.replicates(seed, series, replicates.start, kernel, control)?;
             let lanes = (replicates.end - replicates.start) as usize;

@@ -1,0 +1,520 @@
+"""The validity atlas: size, coverage and power of every metric, measured by simulation.
+
+`make atlas` runs what is not measured yet, on all cores, and writes docs/validity.md with its
+pictures. Results are kept one per line in target/atlas.jsonl: a run that was stopped goes on
+where it was. Every scenario has a seed of its own, so the numbers do not depend on how many
+scenarios run, nor on which core.
+"""
+
+import argparse
+import json
+import math
+import os
+import zlib
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from scipy import optimize, stats
+
+import fairaudit_rs as fa
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "target" / "atlas.jsonl"
+#: Raise it when a change of the package or of this file changes what is measured.
+VERSION = 1
+
+ALPHA = 0.05
+N_RESAMPLES = 199
+#: Audits of a scenario.
+AUDITS = 2_000
+SIZES = (200, 500, 2_000)
+BASE_RATES = ((0.5, 0.5), (0.5, 0.2), (0.5, 0.05))
+DESIGNS = ("plain", "weights", "clusters", "strata")
+#: Chance that a test of exactly 5 % lies outside of the band.
+BAND = 1e-6
+COVERAGE = (0.935, 0.965)
+GAP = 0.1
+
+CONFUSION = [
+    metric for metric in fa.metrics.names() if fa.metrics.get(metric).family in ("counts", "joint")
+]
+SCORED = ["auc", "calibration_error"]
+ERRORS = ["mean_absolute_error", "mean_squared_error", "log_loss"]
+VALUES = ["mean_prediction", "mean_residual"]
+CORRELATIONS = ["pearson", "spearman", "residual_pearson", "residual_spearman"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    metric: str
+    design: str
+    n: int
+    base_rates: tuple[float, float]
+
+    @property
+    def key(self):
+        first, second = self.base_rates
+        return f"{VERSION}:{self.metric}:{self.design}:{self.n}:{first:g}:{second:g}:{AUDITS}"
+
+    @property
+    def seed(self):
+        return zlib.crc32(self.key.encode())
+
+
+def scenarios():
+    """All metrics plainly; those of each family in other designs."""
+    for n in SIZES:
+        for base_rates in BASE_RATES:
+            for metric in (*CONFUSION, *SCORED, *ERRORS, *VALUES):
+                yield Scenario(metric, "plain", n, base_rates)
+        for metric in CORRELATIONS:
+            yield Scenario(metric, "plain", n, (0.5, 0.5))
+    for design in ("weights", "clusters"):
+        for metric in ("true_positive_rate", "accuracy", "f1", "mcc", "auc", "mean_squared_error"):
+            for n in SIZES:
+                yield Scenario(metric, design, n, (0.5, 0.2))
+    for metric in ("true_positive_rate", "accuracy", "f1", "equalized_odds", "auc"):
+        for n in SIZES:
+            yield Scenario(metric, "strata", n, (0.5, 0.2))
+
+
+# --- groups with one value of a metric, and little else, in common ------------------------------
+
+
+def value_of(metric, base_rate, found, wrong):
+    """The metric of a group with these rates of true and false positives."""
+    tp, fn = base_rate * found, base_rate * (1 - found)
+    fp, tn = (1 - base_rate) * wrong, (1 - base_rate) * (1 - wrong)
+    return fa.metrics.get(metric).evaluate(tp=tp, fp=fp, fn=fn, tn=tn)
+
+
+def confusion_rates(metric, base_rates, gap):
+    """(base rate, true positive rate, false positive rate) of two groups, `gap` apart."""
+    first = (base_rates[0], 0.7, 0.3)
+    if metric == "base_rate":
+        return first, (base_rates[0] - gap, 0.6, 0.2)
+    if metric == "equalized_odds":
+        return first, (base_rates[1], 0.7 - gap, 0.3)
+    if metric == "conditional_use_accuracy":
+        return first, None
+    wanted = value_of(metric, *first) - gap
+    base = base_rates[1]
+    roads = (lambda x: (base, x, 0.3), lambda x: (base, 0.7, x), lambda x: (base, x, x / 3))
+    for road in roads:
+        grid = np.linspace(0.02, 0.98, 97)
+        off = np.array([value_of(metric, *road(x)) - wanted for x in grid])
+        turn = np.flatnonzero(np.sign(off[:-1]) * np.sign(off[1:]) <= 0)
+        if len(turn):
+            low, high = grid[turn[0]], grid[turn[0] + 1]
+            x = optimize.brentq(lambda x: value_of(metric, *road(x)) - wanted, low, high)
+            return first, road(x)
+    raise ValueError(f"{metric} cannot be {wanted:.3f} with a base rate of {base}")
+
+
+def error_shapes(metric, gap):
+    """Beta laws of the error of two groups: (2, 4) and (1, b), their means `gap` apart."""
+    of = {
+        "mean_absolute_error": lambda e: e,
+        "mean_squared_error": lambda e: e**2,
+        "log_loss": lambda e: -np.log1p(-e),
+    }[metric]
+    nodes = (np.arange(20_000) + 0.5) / 20_000
+
+    def mean(a, b):
+        return of(stats.beta.ppf(nodes, a, b)).mean()
+
+    wanted = mean(2, 4) + gap
+    return (2, 4), (1, optimize.brentq(lambda b: mean(1, b) - wanted, 0.3, 50))
+
+
+class Maker:
+    """Draws the rows of a scenario; `gap` is the true difference."""
+
+    def __init__(self, scenario, gap):
+        self.scenario, self.gap, self.metric = scenario, gap, scenario.metric
+        if self.metric in CONFUSION:
+            self.rates = confusion_rates(self.metric, scenario.base_rates, gap)
+        elif self.metric in ERRORS:
+            self.shapes = error_shapes(self.metric, gap)
+        elif self.metric == "auc":
+            # Positives N(m, s^2), negatives N(0, 1): AUC = Phi(m / sqrt(1 + s^2)).
+            z = stats.norm.ppf([0.75, 0.75 - gap])
+            self.normal = [(z[0] * math.sqrt(2), 1.0), (z[1] * math.sqrt(5), 2.0)]
+
+    def rows(self, rng):
+        n, design = self.scenario.n, self.scenario.design
+        if self.metric in CORRELATIONS:
+            return self.correlated(rng, 2 * n)
+        parts = [self.group(rng, g, n) for g in (0, 1)]
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        columns["group"] = np.repeat([0, 1], n)
+        if design == "weights":
+            first, second = rng.random(n) + 0.5, rng.exponential(1.0, n) + 0.1
+            columns["weight"] = np.concatenate([first, second])
+        return columns
+
+    def group(self, rng, g, n):
+        metric, design = self.metric, self.scenario.design
+        base = self.scenario.base_rates[g]
+        columns = {}
+        shift = np.zeros(n)
+        if design == "clusters":
+            # Clusters of 5 rows; the second group's rows belong to other clusters.
+            cluster = np.arange(n) // 5
+            columns["cluster"] = cluster + g * 10**6
+            shift = rng.normal(size=n // 5 + 1)[cluster]
+        if design == "strata":
+            stratum = rng.random(n) < (0.3, 0.7)[g]
+            columns["stratum"] = stratum.astype(int)
+            shift = np.where(stratum, 0.8, -0.8)
+        if metric == "conditional_use_accuracy":
+            decision = rng.random(n) < (0.5, 0.5 * base / 0.5 + 0.05)[g]
+            shown = (0.7 - self.gap * g, 0.25)
+            label = rng.random(n) < np.where(decision, *shown)
+            return columns | {"y_true": label.astype(int), "y_pred": decision.astype(int)}
+        if metric in CONFUSION:
+            base, found, wrong = self.rates[g]
+            label = rng.random(n) < base
+            noise = rng.normal(size=n)
+            if design == "plain" or design == "weights":
+                chance = stats.norm.cdf(noise)
+            else:
+                # A normal noise shared within clusters or strata; marginally uniform in clusters.
+                spread = math.sqrt(2) if design == "clusters" else 1.0
+                chance = stats.norm.cdf((noise + shift) / spread)
+            decision = chance < np.where(label, found, wrong)
+            return columns | {"y_true": label.astype(int), "y_pred": decision.astype(int)}
+        if metric == "auc":
+            label = rng.random(n) < base
+            mean, spread = self.normal[g]
+            noise = rng.normal(size=n)
+            if design == "clusters":
+                noise = (noise + shift) / math.sqrt(2)
+            score = np.where(label, mean + spread * noise, noise) + shift * (design == "strata")
+            return columns | {"y_true": label.astype(int), "y_score": score}
+        if metric in ERRORS:
+            chance = rng.random(n)
+            if design == "clusters":
+                chance = stats.norm.cdf((rng.normal(size=n) + shift) / math.sqrt(2))
+            error = np.clip(stats.beta.ppf(chance, *self.shapes[g]), 1e-9, 1 - 1e-9)
+            label = rng.random(n) < base
+            score = np.where(label, 1 - error, error)
+            return columns | {"y_true": label.astype(int), "y_score": score}
+        # Calibrated scores of another shape; a gap is a shift of the score or of the labels.
+        shape = ((2, 2), (1, 1 / max(base, 0.05) - 1))[g]
+        if metric == "mean_prediction":
+            mean = 0.5 - self.gap * g
+            shape = ((2, 2), (mean * 1.2, (1 - mean) * 1.2))[g]
+        score = rng.beta(*shape, n)
+        label = rng.random(n) < np.clip(score - self.gap * g, 0, 1)
+        return columns | {"y_true": label.astype(int), "y_score": score}
+
+    def correlated(self, rng, n):
+        """No correlation, but a spread that grows with the attribute; or a slope."""
+        attribute = rng.random(n)
+        noise = rng.normal(size=n) * (0.2 + attribute**2)
+        score = noise + 3 * self.gap * (attribute - 0.5)
+        return {"y_true": np.zeros(n), "y_score": -score, "group": attribute}
+
+
+# --- measuring ----------------------------------------------------------------------------------
+
+
+def arguments(columns, scenario):
+    taken = {name: columns[name] for name in ("y_true", "y_pred", "y_score") if name in columns}
+    needs = fa.metrics.get(scenario.metric).needs
+    given = {name: value for name, value in taken.items() if name in needs}
+    given |= {"sensitive_features": columns["group"], "metric": scenario.metric}
+    if "weight" in columns:
+        given["sample_weight"] = columns["weight"]
+    if "cluster" in columns:
+        given["clusters"] = columns["cluster"]
+    if "stratum" in columns:
+        given["strata"] = columns["stratum"]
+    return given
+
+
+def measure(scenario):
+    """Size, coverage and power of ours, and of what others do, in one scenario."""
+    rng = np.random.default_rng(scenario.seed)
+    family = fa.metrics.get(scenario.metric).family
+    fair, unfair = Maker(scenario, 0.0), Maker(scenario, GAP)
+    options = {"n_resamples": N_RESAMPLES, "n_threads": 1}
+    counts = dict.fromkeys(
+        ("rejected", "naive", "found", "covered", "studentized", "percentile", "intervals"), 0
+    )
+    counts |= {"skipped": 0, "naive_tests": 0, "bootstraps": 0, "warned": 0}
+    for audit in range(AUDITS):
+        given = arguments(fair.rows(rng), scenario)
+        try:
+            result = fa.permutation_test(**given, **options, rng=audit)
+        except fa.errors.NotMeasurableError:
+            counts["skipped"] += 1
+            continue
+        counts["rejected"] += result.pvalue <= ALPHA
+        counts["warned"] += any("few" in text for text in result.warnings)
+        low, high = result.confidence_interval
+        if not math.isnan(low):
+            counts["intervals"] += 1
+            counts["covered"] += low <= 0 <= high
+        if scenario.design == "plain" and family not in ("joint", "callable"):
+            plain = fa.permutation_test(
+                **given, **options, rng=audit, studentize=False, strata=None
+            )
+            counts["naive_tests"] += 1
+            counts["naive"] += plain.pvalue <= ALPHA
+        if scenario.design != "strata" and family in ("counts", "ranks", "ratio"):
+            counts["bootstraps"] += 1
+            for method in ("studentized", "percentile"):
+                low, high = fa.intervals(
+                    **given, **options, rng=audit, method=method
+                ).confidence_interval
+                counts[method] += low <= 0 <= high
+    powered = AUDITS // 4
+    for audit in range(powered):
+        try:
+            given = arguments(unfair.rows(rng), scenario)
+            counts["found"] += fa.permutation_test(**given, **options, rng=audit).pvalue <= ALPHA
+        except fa.errors.NotMeasurableError:
+            pass
+
+    def share(name, of):
+        return counts[name] / of if of else None
+
+    tested = AUDITS - counts["skipped"]
+    return {
+        "key": scenario.key,
+        **asdict(scenario),
+        "audits": tested,
+        "skipped": counts["skipped"],
+        "size": share("rejected", tested),
+        "naive": share("naive", counts["naive_tests"]),
+        "coverage": share("covered", counts["intervals"]),
+        "n_intervals": counts["intervals"],
+        "studentized": share("studentized", counts["bootstraps"]),
+        "percentile": share("percentile", counts["bootstraps"]),
+        "power": counts["found"] / powered,
+        "warned": share("warned", tested),
+    }
+
+
+def load():
+    if not RESULTS.exists():
+        return {}
+    lines = RESULTS.read_text(encoding="utf-8").splitlines()
+    return {entry["key"]: entry for entry in map(json.loads, lines)}
+
+
+def run(n_processes):
+    """Measure what is not measured yet."""
+    done = load()
+    wanted = [scenario for scenario in scenarios() if scenario.key not in done]
+    # Large ones first: none is left over at the end.
+    wanted.sort(key=lambda scenario: -scenario.n)
+    RESULTS.parent.mkdir(exist_ok=True)
+    with (
+        ProcessPoolExecutor(n_processes, get_context("spawn")) as pool,
+        RESULTS.open("a", encoding="utf-8") as file,
+    ):
+        running = [pool.submit(measure, scenario) for scenario in wanted]
+        for i, future in enumerate(as_completed(running)):
+            entry = future.result()
+            file.write(json.dumps(entry) + "\n")
+            file.flush()
+            print(f"{i + 1} of {len(wanted)}: {entry['key']} size {entry['size']:.4f}", flush=True)
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def band(n, p=ALPHA):
+    """Shares that a binomial of this probability leaves with probability 1e-6."""
+    return stats.binom.ppf(BAND / 2, n, p) / n, stats.binom.isf(BAND / 2, n, p) / n
+
+
+def too_often(entry):
+    return entry["size"] > band(entry["audits"])[1]
+
+
+def misses_coverage(entry):
+    """Coverage outside of 93.5 to 96.5 % by more than chance explains, at n of 500 or more."""
+    if entry["coverage"] is None or entry["n"] < 500:
+        return False
+    n, hits = entry["n_intervals"], round(entry["coverage"] * entry["n_intervals"])
+    low = stats.binom.cdf(hits, n, COVERAGE[0])
+    high = stats.binom.sf(hits - 1, n, COVERAGE[1])
+    return low < 1e-3 or high < 1e-3
+
+
+def percent(value):
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def picture(entries, name, title, column, low, high, scale):
+    """A strip of dots per metric as SVG: what was measured, and the band where it should lie."""
+    metrics = list(dict.fromkeys(entry["metric"] for entry in entries))
+    left, width, step, top = 190, 560, 17, 46
+    height = top + step * len(metrics) + 34
+
+    def x(value):
+        return (
+            left + width * min(value, scale[1]) / scale[1]
+            if scale[0] == 0
+            else (
+                left
+                + width * (min(max(value, scale[0]), scale[1]) - scale[0]) / (scale[1] - scale[0])
+            )
+        )
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" height="{height}" '
+        f'font-family="sans-serif" font-size="11" role="img" aria-label="{title}">',
+        f'<rect width="100%" height="100%" fill="#ffffff"/><text x="10" y="18" font-size="13">'
+        f"{title}</text>",
+        f'<rect x="{x(low):.1f}" y="{top - 8}" width="{x(high) - x(low):.1f}" '
+        f'height="{step * len(metrics)}" fill="#dcebd7"/>',
+    ]
+    for tick in np.linspace(*scale, 6):
+        parts.append(
+            f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{top - 8}" '
+            f'y2="{top - 8 + step * len(metrics)}" stroke="#cccccc"/><text x="{x(tick):.1f}" '
+            f'y="{height - 18}" text-anchor="middle">{100 * tick:.3g} %</text>'
+        )
+    marks = {"ours": "#1a5c9a", "other": "#c2410c"}
+    for row, metric in enumerate(metrics):
+        y = top + step * row
+        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{metric}</text>')
+        for entry in entries:
+            if entry["metric"] != metric:
+                continue
+            for kind, source in (("other", column[1]), ("ours", column[0])):
+                value = entry[source]
+                if value is not None:
+                    parts.append(
+                        f'<circle cx="{x(value):.1f}" cy="{y}" r="3.5" fill="{marks[kind]}" '
+                        f'fill-opacity="0.75"/>'
+                    )
+    parts.append("</svg>")
+    target = ROOT / "docs" / "images" / f"{name}.svg"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    return f"![{title}](images/{name}.svg)"
+
+
+def page(entries):
+    entries = sorted(
+        entries,
+        key=lambda e: (DESIGNS.index(e["design"]), e["metric"], e["n"], -e["base_rates"][1]),
+    )
+    plain = [entry for entry in entries if entry["design"] == "plain"]
+    low, high = band(AUDITS)
+    over = [entry for entry in entries if too_often(entry)]
+    uncovered = [entry for entry in entries if misses_coverage(entry)]
+    lines = [
+        "# Validity atlas",
+        "",
+        "Size, coverage and power of the permutation lens by simulation. Written by `make atlas`; "
+        "every number here was measured by `benches/python/atlas.py`.",
+        "",
+        "**Size**: two groups have one value of the metric and differ in all else (base rate, "
+        "spread, score law); how often does the test at the 5 % level reject? With "
+        f"{AUDITS:,} audits a test of exactly 5 % lies between {100 * low:.2f} and "
+        f"{100 * high:.2f} % but for one time in a million. A smaller size is no error: exact tests "
+        "of few rows cannot use up their 5 %. "
+        "**Unstudentized**: the permutation test without scaling, which exchanges all rows. "
+        "Dividing by one standard deviation for all replicates (LiFT) gives the same p-values. "
+        "**Coverage** of the 95 % interval of the gap that the test gives, of the bootstrap-t "
+        "interval and of the percentile bootstrap. **Power**: how often a true gap of "
+        f"{GAP} (correlations: a slope) is found, {AUDITS // 4:,} audits.",
+        "",
+        f"{N_RESAMPLES} replicates each. n is the number of rows of each group; base rates are those "
+        "of the two groups. `-` means that there is no such test or interval.",
+        "",
+        "## What was found",
+        "",
+        f"- {len(entries)} scenarios; in {len(over)} of them the test rejects fair groups more often "
+        "than the band allows"
+        + (": " + "; ".join(map(named, over)) if over else "")
+        + ".",
+        f"- With 500 or more rows a group, coverage lies outside of 93.5 to 96.5 % in "
+        f"{len(uncovered)} scenarios"
+        + (": " + "; ".join(map(named, uncovered)) if uncovered else "")
+        + ".",
+        f"- The unstudentized test rejects up to "
+        f"{percent(max(e['naive'] for e in plain if e['naive'] is not None))} % of fair groups.",
+        f"- The percentile bootstrap covers between "
+        f"{percent(min(e['percentile'] for e in plain if e['percentile'] is not None))} and "
+        f"{percent(max(e['percentile'] for e in plain if e['percentile'] is not None))} %.",
+        "",
+        "Results warn where a scenario of that kind missed: see `warnings` of the result.",
+        "",
+        picture(
+            plain, "size", "Rejections of fair groups: ours (blue), unstudentized (orange)",
+            ("size", "naive"), low, high, (0, 0.4),
+        ),
+        "",
+        picture(
+            plain, "coverage", "Coverage of 95 % intervals: ours (blue), percentile (orange)",
+            ("coverage", "percentile"), *COVERAGE, (0.8, 1.0),
+        ),
+    ]  # fmt: skip
+    for design in DESIGNS:
+        part = [entry for entry in entries if entry["design"] == design]
+        if not part:
+            continue
+        lines += ["", f"## {TITLES[design]}", "", *table(part)]
+    text = "\n".join(lines) + "\n"
+    (ROOT / "docs" / "validity.md").write_text(text, encoding="utf-8")
+
+
+TITLES = {
+    "plain": "Rows",
+    "weights": "Weighted rows: weights of another law in each group",
+    "clusters": "Clusters of five correlated rows",
+    "strata": "Strata of the user's, unequally mixed",
+}
+
+
+def named(entry):
+    first, second = entry["base_rates"]
+    return (
+        f"{entry['metric']} ({entry['design']}, n = {entry['n']}, base rates {first:g}/{second:g}: "
+        f"size {percent(entry['size'])}, coverage {percent(entry['coverage'])})"
+    )
+
+
+def table(entries):
+    yield (
+        "| metric | n | base rates | size, % | unstudentized, % | coverage, % | bootstrap-t, % | "
+        "percentile, % | power, % |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for entry in entries:
+        first, second = entry["base_rates"]
+        size = percent(entry["size"])
+        size = f"**{size}**" if too_often(entry) else size
+        coverage = percent(entry["coverage"])
+        coverage = f"**{coverage}**" if misses_coverage(entry) else coverage
+        yield (
+            f"| {entry['metric']} | {entry['n']:,} | {first:g} / {second:g} | {size} | "
+            f"{percent(entry['naive'])} | {coverage} | {percent(entry['studentized'])} | "
+            f"{percent(entry['percentile'])} | {percent(entry['power'])} |"
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    options = parser.parse_args()
+    if not options.page:
+        run(options.processes)
+    measured = load()
+    page([measured[s.key] for s in scenarios() if s.key in measured])
+
+
+if __name__ == "__main__":
+    main()
