@@ -595,6 +595,8 @@ struct Walk<'a, const N: usize, M: RowSums<N>> {
 }
 
 impl<const N: usize, M: RowSums<N>> Task for Walk<'_, N, M> {
+    type Output = ();
+
     #[inline(always)]
     fn run(self) {
         let Self { test, metric, draw, sums, open, rows } = self;
@@ -752,6 +754,8 @@ struct WalkAucPair<'a> {
 }
 
 impl Task for WalkAucPair<'_> {
+    type Output = ();
+
     #[inline(always)]
     fn run(self) {
         let Self { test, auc, draw, sums, open, rows } = self;
