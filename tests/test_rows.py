@@ -34,6 +34,17 @@ def test_of(y_true, score, group, metric, **options):
 test_of.__test__ = False
 
 
+def run_python(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
 class TestArguments:
     def test_cells_hold_no_rows(self):
         y_true, score, group = make()
@@ -70,10 +81,31 @@ class TestArguments:
         with pytest.raises(errors.ArgumentTypeError, match="go with data="):
             test_of(y_true, score, group, fa.metrics.ratio_metric("cost", "cost"))
 
-    def test_an_instruction_set_that_is_not_there(self, monkeypatch):
-        monkeypatch.setenv("FAIRAUDIT_SIMD", "avx1024")
-        with pytest.raises(errors.ArgumentError, match="FAIRAUDIT_SIMD is avx1024; accepted: base"):
-            test_of(*make(), "auc")
+    def test_an_instruction_set_that_is_not_there(self):
+        code = (
+            "import numpy as np, fairaudit_rs as fa\n"
+            "from fairaudit_rs import _native\n"
+            "metric = fa.metrics.get('f1').native\n"
+            "test = _native.CountTest(np.full(8, 9, np.uint64), 2, metric, 'none')\n"
+            "group = np.arange(4, dtype=np.uint32) % 2\n"
+            "rows = _native.RowTest.ratio(np.ones(4), None, group, 2, 'none')\n"
+            "calls = [\n"
+            "    lambda: fa.tabulate(y_true=[0, 1], y_pred=[0, 1], sensitive_features=[0, 1]),\n"
+            "    lambda: test.null_distribution(9, 1),\n"
+            "    lambda: test.max_t([(0, 1)], 9, 1),\n"
+            "    lambda: rows.null_distribution(9, 1),\n"
+            "]\n"
+            "for call in calls:\n"
+            "    try:\n"
+            "        call()\n"
+            "    except fa.errors.ArgumentError as error:\n"
+            "        print(error)\n"
+        )
+        done = run_python(code, FAIRAUDIT_SIMD="avx1024")
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        assert len(lines) == 4
+        assert all("FAIRAUDIT_SIMD is avx1024; accepted: base" in line for line in lines)
 
 
 class TestReference:
@@ -185,17 +217,14 @@ class TestProperties:
             "for metric in ('auc', 'mae'):\n"
             "    null = test_of(*make(5, n=3000), metric, n_resamples=200).null_distribution\n"
             "    print(hashlib.sha256(null.tobytes()).hexdigest())\n"
+            "y_true, score, group = make(5, n=100_000)\n"
+            "null = fa.permutation_test(y_true, score > 0.4, sensitive_features=group,\n"
+            "    metric='f1', n_resamples=200, rng=1).null_distribution\n"
+            "print(hashlib.sha256(null.tobytes()).hexdigest())\n"
         )
         seen = set()
         for name in ("baseline", "avx2", "avx512"):
-            done = subprocess.run(
-                [sys.executable, "-c", code],
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-                env={**os.environ, "FAIRAUDIT_SIMD": name},
-            )
+            done = run_python(code, FAIRAUDIT_SIMD=name)
             if done.returncode and "accepted:" in done.stderr:
                 continue  # this processor has no such instructions
             assert done.returncode == 0, done.stderr

@@ -251,6 +251,8 @@ struct Resample<'a, const N: usize, M: RowSums<N>> {
 }
 
 impl<const N: usize, M: RowSums<N>> Task for Resample<'_, N, M> {
+    type Output = ();
+
     #[inline(always)]
     fn run(self) {
         let Self { metric, draws, sums, open } = self;
@@ -267,6 +269,8 @@ impl<const N: usize, M: RowSums<N>> Task for Resample<'_, N, M> {
 struct NextBlock<'a>(&'a mut Multiplicities);
 
 impl Task for NextBlock<'_> {
+    type Output = ();
+
     #[inline(always)]
     fn run(self) {
         self.0.next_block();

@@ -4,11 +4,8 @@
 //! cell are the bits that the masks of its values share. No row is looked at by itself, so the
 //! speed is that of reading the columns.
 
-// Unsafe code: calling a kernel that was compiled for an instruction set which the processor
-// was just seen to have. The baseline of x86-64 cannot compare 64-bit integers side by side.
-#![allow(unsafe_code)]
-
 use crate::cells::{Column, with_values};
+use crate::simd::{Kernel, Task};
 
 /// Most distinct values of a column.
 pub(crate) const FEW: usize = 4;
@@ -34,36 +31,31 @@ pub(crate) struct Known<'a> {
 
 /// Adds the rows `from..from + TILE` to the counters of their cells. False, and nothing is
 /// added, when a row holds another value.
-pub(crate) fn count_tile(columns: &[Known], from: usize, cells: &mut Cells, counts: &mut [u64]) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("popcnt")
-        {
-            // SAFETY: this processor has the instruction set.
-            return unsafe { count_avx512(columns, from, cells, counts) };
-        }
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
-            // SAFETY: this processor has the instruction set.
-            return unsafe { count_avx2(columns, from, cells, counts) };
-        }
+pub(crate) fn count_tile(
+    kernel: Kernel,
+    columns: &[Known],
+    from: usize,
+    cells: &mut Cells,
+    counts: &mut [u64],
+) -> bool {
+    kernel.run(CountTile { columns, from, cells, counts })
+}
+
+struct CountTile<'a> {
+    columns: &'a [Known<'a>],
+    from: usize,
+    cells: &'a mut Cells,
+    counts: &'a mut [u64],
+}
+
+// A task, because the baseline of x86-64 cannot compare 64-bit integers side by side.
+impl Task for CountTile<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        count(self.columns, self.from, self.cells, self.counts)
     }
-    count(columns, from, cells, counts)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,popcnt")]
-fn count_avx512(columns: &[Known], from: usize, cells: &mut Cells, counts: &mut [u64]) -> bool {
-    count(columns, from, cells, counts)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,popcnt")]
-fn count_avx2(columns: &[Known], from: usize, cells: &mut Cells, counts: &mut [u64]) -> bool {
-    count(columns, from, cells, counts)
 }
 
 #[inline(always)]
@@ -115,20 +107,8 @@ fn masks<T: Copy>(values: &[T], key: impl Fn(T) -> u64, known: &[u64], of_value:
 mod tests {
     use super::*;
 
-    type Kernel = fn(&[Known], usize, &mut Cells, &mut [u64]) -> bool;
     /// Columns, and the cell of each row.
     type Case<'a> = (Vec<Known<'a>>, Box<dyn Fn(usize) -> usize + 'a>);
-
-    /// Each kernel that this processor has.
-    fn kernels() -> Vec<Kernel> {
-        let mut kernels: Vec<Kernel> = vec![count, count_tile];
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
-            // SAFETY: this processor has the instruction set.
-            kernels.push(|columns, from, cells, counts| unsafe { count_avx2(columns, from, cells, counts) });
-        }
-        kernels
-    }
 
     #[test]
     fn counts_are_those_of_a_loop_for_every_kind_of_column() {
@@ -156,10 +136,10 @@ mod tests {
         for (columns, cell) in &cases {
             let mut expected = vec![0; 1 << CELL_BITS];
             (TILE..2 * TILE).for_each(|row| expected[cell(row)] += 1);
-            for kernel in kernels() {
+            for kernel in Kernel::available() {
                 let mut counts = vec![0; 1 << CELL_BITS];
-                assert!(kernel(columns, TILE, &mut NO_CELLS.clone(), &mut counts));
-                assert_eq!(counts, expected);
+                assert!(count_tile(kernel, columns, TILE, &mut NO_CELLS.clone(), &mut counts));
+                assert_eq!(counts, expected, "{kernel:?}");
             }
         }
     }
@@ -169,12 +149,12 @@ mod tests {
         let known = vec![1i64; TILE];
         let mut other = known.clone();
         other[TILE - 1] = 2;
-        for kernel in kernels() {
+        for kernel in Kernel::available() {
             let mut counts = [0];
             let columns = [&known, &other].map(|column| Known { column: Column::I64(column), keys: vec![1], bits: 0 });
-            assert!(!kernel(&columns, 0, &mut NO_CELLS.clone(), &mut counts));
+            assert!(!count_tile(kernel, &columns, 0, &mut NO_CELLS.clone(), &mut counts));
             assert_eq!(counts, [0]);
-            assert!(kernel(&columns[..1], 0, &mut NO_CELLS.clone(), &mut counts));
+            assert!(count_tile(kernel, &columns[..1], 0, &mut NO_CELLS.clone(), &mut counts));
             assert_eq!(counts, [TILE as u64]);
         }
     }

@@ -3,6 +3,8 @@
 // was just seen to have.
 #![allow(unsafe_code)]
 
+use std::sync::OnceLock;
+
 use crate::error::{Error, Result};
 
 /// The instruction set that a kernel was compiled for.
@@ -19,17 +21,26 @@ pub enum Kernel {
 /// Work that is compiled for every instruction set; its `run` must be `inline(always)`, and so
 /// must be what it calls in its loops.
 pub(crate) trait Task {
+    /// What comes of the work.
+    type Output;
+
     /// Does the work.
-    fn run(self);
+    fn run(self) -> Self::Output;
 }
 
 impl Kernel {
     /// The best one that this processor runs; the environment variable `FAIRAUDIT_SIMD`
-    /// (`baseline`, `avx2`, `avx512`) asks for another.
+    /// (`baseline`, `avx2`, `avx512`) asks for another. Detected once: a process has one kernel,
+    /// and short work need not read the environment.
     ///
     /// # Errors
     /// [`Error::Argument`] when the processor does not run what the variable asks for.
-    pub fn detect() -> Result<Self> {
+    pub fn current() -> Result<Self> {
+        static CURRENT: OnceLock<Result<Kernel>> = OnceLock::new();
+        CURRENT.get_or_init(Self::detect).clone()
+    }
+
+    fn detect() -> Result<Self> {
         let available = Self::available();
         let Ok(wanted) = std::env::var("FAIRAUDIT_SIMD") else {
             return Ok(*available.last().unwrap_or(&Self::Baseline));
@@ -69,7 +80,7 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn run(self, task: impl Task) {
+    pub(crate) fn run<T: Task>(self, task: T) -> T::Output {
         match self {
             // SAFETY: `available` saw the instruction set on this processor.
             #[cfg(target_arch = "x86_64")]
@@ -83,12 +94,14 @@ impl Kernel {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn run_avx2(task: impl Task) {
-    task.run();
+fn run_avx2<T: Task>(task: T) -> T::Output {
+    task.run()
 }
 
+// Without POPCNT, which bits of masks could be counted with: LLVM adds them up side by side either
+// way, and with it what surrounds them comes out slower.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn run_avx512(task: impl Task) {
-    task.run();
+fn run_avx512<T: Task>(task: T) -> T::Output {
+    task.run()
 }

@@ -265,7 +265,7 @@ impl PyRowTest {
         progress: Option<Py<PyAny>>,
         first: u64,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let kernel = Kernel::detect().map_err(|error| to_python(py, &error))?;
+        let kernel = Kernel::current().map_err(|error| to_python(py, &error))?;
         let work = self.work(n_resamples);
         let null = run(Run { py, n_threads, progress, work }, |control| {
             self.test.null_distribution(first..first + n_resamples, seed, series, kernel, control)
@@ -286,7 +286,7 @@ impl PyRowTest {
         progress: Option<Py<PyAny>>,
         first: u64,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let kernel = Kernel::detect().map_err(|error| to_python(py, &error))?;
+        let kernel = Kernel::current().map_err(|error| to_python(py, &error))?;
         let work = self.work(2 * n_resamples);
         let replicates = run(Run { py, n_threads, progress, work }, |control| {
             self.test.bootstrap(first..first + n_resamples, seed, series, kernel, control)
@@ -307,7 +307,7 @@ impl PyRowTest {
         n_threads: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<f64>> {
-        let kernel = Kernel::detect().map_err(|error| to_python(py, &error))?;
+        let kernel = Kernel::current().map_err(|error| to_python(py, &error))?;
         let work = self.work(n_resamples);
         run(Run { py, n_threads, progress, work }, |control| {
             self.test.max_t(&pairs, n_resamples, seed, series, kernel, control)

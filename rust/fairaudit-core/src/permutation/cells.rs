@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::metrics::Evaluation;
 use crate::parallel::{Control, fill_replicates};
 use crate::rng::{Domain, FixedHypergeometric, LANES, LaneSampler, Stream};
+use crate::simd::Kernel;
 
 /// Replicates of one task of [`max_t`].
 const BLOCK: u64 = 64;
@@ -25,6 +26,7 @@ struct TableSampler {
     strata: Vec<StratumSampler>,
     n_groups: usize,
     n_classes: usize,
+    kernel: Kernel,
 }
 
 /// Buffers of one thread, for [`LANES`] replicates side by side.
@@ -39,7 +41,7 @@ struct Scratch {
 }
 
 impl TableSampler {
-    fn new(test: &Test) -> Self {
+    fn new(test: &Test) -> Result<Self> {
         let table = &test.table;
         let strata = table
             .strata()
@@ -51,12 +53,12 @@ impl TableSampler {
                 StratumSampler { class_totals, group_sizes, first }
             })
             .collect();
-        Self { strata, n_groups: table.n_groups, n_classes: table.n_classes }
+        Ok(Self { strata, n_groups: table.n_groups, n_classes: table.n_classes, kernel: Kernel::current()? })
     }
 
     fn scratch(&self) -> Scratch {
         Scratch {
-            sampler: LaneSampler::default(),
+            sampler: LaneSampler::new(self.kernel),
             left: vec![[0; LANES]; self.n_classes],
             drawn: vec![[0; LANES]; self.n_classes],
             margins: vec![0.0; LANES * self.margin_len()],
@@ -139,7 +141,7 @@ impl StratumSampler {
 /// seed, the series and the replicate's index alone.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Cancelled`]; see also [`Kernel::current`].
 pub fn null_distribution(
     test: &Test,
     replicates: Range<u64>,
@@ -147,7 +149,7 @@ pub fn null_distribution(
     series: u64,
     control: &Control,
 ) -> Result<Vec<f64>> {
-    let sampler = TableSampler::new(test);
+    let sampler = TableSampler::new(test)?;
     let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
     fill_replicates(
         &mut null,
@@ -169,7 +171,7 @@ pub fn null_distribution(
 /// Step-down max-T p-values of the pairs of groups; see [`StepDown`].
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Cancelled`]; see also [`Kernel::current`].
 pub fn max_t(
     test: &Test,
     pairs: &[(usize, usize)],
@@ -180,7 +182,7 @@ pub fn max_t(
 ) -> Result<Vec<f64>> {
     let observed = test.evaluations();
     let family = StepDown::new(pairs, |pair| test.pair_statistic(&test.table.margin(), &observed, pair));
-    let sampler = TableSampler::new(test);
+    let sampler = TableSampler::new(test)?;
     family.adjust(n_resamples, BLOCK, control, |replicates, counts| {
         let mut scratch = sampler.scratch();
         for first in replicates.clone().step_by(LANES) {

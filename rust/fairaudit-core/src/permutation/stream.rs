@@ -688,6 +688,8 @@ struct Walk<'a, const N: usize, M: RowSums<N>> {
 }
 
 impl<const N: usize, M: RowSums<N>> Task for Walk<'_, N, M> {
+    type Output = ();
+
     #[inline(always)]
     fn run(self) {
         let Self { test, metric, draw, sums, open, rows } = self;
@@ -845,6 +847,8 @@ struct WalkAucPair<'a> {
 }
 
 impl Task for WalkAucPair<'_> {
+    type Output = ();
+
     #[inline(always)]
     fn run(self) {
         let Self { test, auc, draw, sums, open, rows } = self;

@@ -17,10 +17,14 @@ pub use binomial::{Binomial, multinomial};
 pub(crate) use hypergeometric::LaneSampler;
 pub use hypergeometric::{FixedHypergeometric, Hypergeometric, multivariate_hypergeometric};
 
-/// Builds the tables of the samplers. Done once at import: a process that forks while another
-/// thread builds them would leave the child waiting.
+use crate::simd::Kernel;
+
+/// Builds the tables of the samplers and detects the kernel. Done once at import: a process that
+/// forks while another thread does it would leave the child waiting.
 pub fn prepare() {
     let _ = ln_factorial(0.0);
+    // Whoever needs the kernel gets the error; an import has nobody to tell.
+    let _ = Kernel::current();
 }
 
 /// What a stream is used for. Two uses with one seed must not see the same numbers.

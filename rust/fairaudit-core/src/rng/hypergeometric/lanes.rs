@@ -5,16 +5,13 @@
 //! written without branches, in the same arithmetic as those of one draw, and each lane takes
 //! the words of its own stream. So a lane has the same draw as [`Hypergeometric::sample`] has.
 
-// Unsafe code: calling a kernel that was compiled for an instruction set which the processor
-// was just seen to have.
-#![allow(unsafe_code)]
-
 use super::{
     DEGREE, EXACT_PRODUCT, Hypergeometric, LARGE_CENTER, Rejection, SMALL_EXCESS, expansion, ln_one_plus, moments,
     polynomial,
 };
 use crate::rng::rejection::{hat_candidate, hat_width, is_accepted, is_surely_accepted};
 use crate::rng::{LANES, Stream};
+use crate::simd::{Kernel, Task};
 
 /// A draw of one lane, certain ones included.
 #[inline(never)] // one body for the two loops that call it, with the sampler a part of it
@@ -29,8 +26,9 @@ fn one(population: u64, marked: u64, draws: u64, stream: &mut Stream) -> u64 {
 }
 
 /// Draws in every lane; between draws only a buffer: a [`Rejection`] per lane, each number in an array of its own.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct LaneSampler {
+    kernel: Kernel,
     mode: [f64; LANES],
     mean: [f64; LANES],
     variance: [f64; LANES],
@@ -55,6 +53,22 @@ struct Attempt {
 }
 
 impl LaneSampler {
+    pub(crate) fn new(kernel: Kernel) -> Self {
+        Self {
+            kernel,
+            mode: [0.0; LANES],
+            mean: [0.0; LANES],
+            variance: [0.0; LANES],
+            maximum: [0.0; LANES],
+            centers: [[0.0; LANES]; 4],
+            series: [[0.0; LANES]; DEGREE],
+            reach: [0.0; LANES],
+            offset: [0.0; LANES],
+            sign: [0.0; LANES],
+            usable: [false; LANES],
+        }
+    }
+
     /// Draws, in every lane, how many of `marked` items are among `draws` of `population`.
     pub(crate) fn draw(
         &mut self,
@@ -67,12 +81,13 @@ impl LaneSampler {
         // The first lane speaks for all: about its mode decides whether they can go side by side.
         let few = |part: u64| part.min(population[0] - part) as f64;
         let together = few(marked[0]) * few(draws[0]) > LARGE_CENTER * population[0] as f64;
-        if !(together && self.prepare(population, marked, draws)) {
+        if !together {
             for lane in 0..LANES {
                 drawn[lane] = one(population[lane], marked[lane], draws[lane], &mut streams[lane]);
             }
             return;
         }
+        self.prepare(population, marked, draws);
         let (mut u, mut v) = ([0.5; LANES], [0.5; LANES]);
         let mut pending = self.usable;
         while pending.contains(&true) {
@@ -97,38 +112,12 @@ impl LaneSampler {
         }
     }
 
-    /// False when this processor has no instructions for several lanes.
-    fn prepare(&mut self, population: &[u64; LANES], marked: &[u64; LANES], draws: &[u64; LANES]) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if has_avx512() {
-                // SAFETY: this processor has the instruction set.
-                unsafe { prepare_avx512(self, population, marked, draws) };
-            } else if is_x86_feature_detected!("avx2") {
-                // SAFETY: this processor has the instruction set.
-                unsafe { prepare_avx2(self, population, marked, draws) };
-            } else {
-                return false;
-            }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        prepare(self, population, marked, draws);
-        true
+    fn prepare(&mut self, population: &[u64; LANES], marked: &[u64; LANES], draws: &[u64; LANES]) {
+        self.kernel.run(Prepare { samplers: self, population, marked, draws });
     }
 
     fn attempt(&self, u: &[f64; LANES], v: &[f64; LANES]) -> Attempt {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if has_avx512() {
-                // SAFETY: this processor has the instruction set.
-                return unsafe { attempt_avx512(self, u, v) };
-            }
-            if is_x86_feature_detected!("avx2") {
-                // SAFETY: this processor has the instruction set.
-                return unsafe { attempt_avx2(self, u, v) };
-            }
-        }
-        attempt(self, u, v)
+        self.kernel.run(Try { samplers: self, u, v })
     }
 
     /// Whether a candidate is accepted that [`attempt`] was not sure of.
@@ -159,33 +148,35 @@ impl LaneSampler {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-fn has_avx512() -> bool {
-    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl")
+struct Prepare<'a> {
+    samplers: &'a mut LaneSampler,
+    population: &'a [u64; LANES],
+    marked: &'a [u64; LANES],
+    draws: &'a [u64; LANES],
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn prepare_avx512(samplers: &mut LaneSampler, population: &[u64; LANES], marked: &[u64; LANES], draws: &[u64; LANES]) {
-    prepare(samplers, population, marked, draws);
+impl Task for Prepare<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        prepare(self.samplers, self.population, self.marked, self.draws);
+    }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn prepare_avx2(samplers: &mut LaneSampler, population: &[u64; LANES], marked: &[u64; LANES], draws: &[u64; LANES]) {
-    prepare(samplers, population, marked, draws);
+struct Try<'a> {
+    samplers: &'a LaneSampler,
+    u: &'a [f64; LANES],
+    v: &'a [f64; LANES],
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn attempt_avx512(samplers: &LaneSampler, u: &[f64; LANES], v: &[f64; LANES]) -> Attempt {
-    attempt(samplers, u, v)
-}
+impl Task for Try<'_> {
+    type Output = Attempt;
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn attempt_avx2(samplers: &LaneSampler, u: &[f64; LANES], v: &[f64; LANES]) -> Attempt {
-    attempt(samplers, u, v)
+    #[inline(always)]
+    fn run(self) -> Attempt {
+        attempt(self.samplers, self.u, self.v)
+    }
 }
 
 /// [`Hypergeometric::new`] and [`Rejection::new`] in every lane, in whole numbers below 2^53.
@@ -261,6 +252,10 @@ mod tests {
     /// leave their streams at the same word.
     #[test]
     fn lanes_draw_what_they_would_draw_alone() {
+        Kernel::available().into_iter().for_each(lanes_draw_as_if_alone);
+    }
+
+    fn lanes_draw_as_if_alone(kernel: Kernel) {
         let laws: [(u64, u64, u64); 12] = [
             (1_000_000, 400_000, 300_000),
             (1_000_000, 400_000, 700_000),
@@ -288,7 +283,7 @@ mod tests {
                     let mut streams: [Stream; LANES] = std::array::from_fn(|lane| stream(lane + round * LANES));
                     let mut alone = streams.clone();
                     let mut drawn = [0; LANES];
-                    LaneSampler::default().draw(
+                    LaneSampler::new(kernel).draw(
                         &std::array::from_fn(|lane| law(lane).0),
                         &std::array::from_fn(|lane| law(lane).1),
                         &std::array::from_fn(|lane| law(lane).2),
@@ -306,28 +301,22 @@ mod tests {
     }
 
     /// The same code for another instruction set gives the same bits.
-    #[cfg(target_arch = "x86_64")]
     #[test]
     fn instruction_sets_do_not_matter() {
         let population = [1_000_000; LANES];
         let marked = std::array::from_fn(|lane| 300_000 + 30_000 * lane as u64);
         let draws = std::array::from_fn(|lane| 800_000 - 50_001 * lane as u64);
-        let [mut baseline, mut best, mut avx2] = std::array::from_fn(|_| LaneSampler::default());
-        prepare(&mut baseline, &population, &marked, &draws);
         let u = std::array::from_fn(|lane| 0.03 + 0.06 * lane as f64);
         let v = std::array::from_fn(|lane| 0.4 + 0.01 * lane as f64);
-        let expected = attempt(&baseline, &u, &v);
+        let mut baseline = LaneSampler::new(Kernel::Baseline);
+        baseline.prepare(&population, &marked, &draws);
+        let expected = baseline.attempt(&u, &v);
         assert!(baseline.usable == [true; LANES] && expected.sure.contains(&true));
-        if best.prepare(&population, &marked, &draws) {
-            assert_eq!(best, baseline);
-            assert_eq!(best.attempt(&u, &v), expected);
-        }
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: this processor has the instruction set.
-            unsafe { prepare_avx2(&mut avx2, &population, &marked, &draws) };
-            assert_eq!(avx2, baseline);
-            // SAFETY: as above.
-            assert_eq!(unsafe { attempt_avx2(&avx2, &u, &v) }, expected);
+        for kernel in Kernel::available() {
+            let mut samplers = LaneSampler::new(kernel);
+            samplers.prepare(&population, &marked, &draws);
+            assert_eq!(samplers.attempt(&u, &v), expected, "{kernel:?}");
+            assert_eq!(LaneSampler { kernel: Kernel::Baseline, ..samplers }, baseline, "{kernel:?}");
         }
     }
 }
