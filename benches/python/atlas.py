@@ -100,8 +100,17 @@ def confusion_rates(metric, base_rates, gap):
         return first, (base_rates[1], 0.7 - gap, 0.3)
     if metric == "conditional_use_accuracy":
         return first, None
-    wanted = value_of(metric, *first) - gap
-    base = base_rates[1]
+    for rates in ((0.7, 0.3), (0.5, 0.5), (0.3, 0.6)):
+        first = (base_rates[0], *rates)
+        # Both the fair and the unfair second group must exist.
+        seconds = [solve(metric, base_rates[1], value_of(metric, *first) - g) for g in (0.0, GAP)]
+        if all(seconds):
+            return first, seconds[0 if gap == 0 else 1]
+    raise ValueError(f"{metric} cannot be equal with base rates of {base_rates}")
+
+
+def solve(metric, base, wanted):
+    """Rates with this value of the metric: true positives, false positives or both are moved."""
     roads = (lambda x: (base, x, 0.3), lambda x: (base, 0.7, x), lambda x: (base, x, x / 3))
     for road in roads:
         grid = np.linspace(0.02, 0.98, 97)
@@ -109,9 +118,12 @@ def confusion_rates(metric, base_rates, gap):
         turn = np.flatnonzero(np.sign(off[:-1]) * np.sign(off[1:]) <= 0)
         if len(turn):
             low, high = grid[turn[0]], grid[turn[0] + 1]
-            x = optimize.brentq(lambda x: value_of(metric, *road(x)) - wanted, low, high)
-            return first, road(x)
-    raise ValueError(f"{metric} cannot be {wanted:.3f} with a base rate of {base}")
+
+            def excess(x, road=road):
+                return value_of(metric, *road(x)) - wanted
+
+            return road(optimize.brentq(excess, low, high))
+    return None
 
 
 def error_shapes(metric, gap):
@@ -167,29 +179,32 @@ class Maker:
             columns["cluster"] = cluster + g * 10**6
             shift = rng.normal(size=n // 5 + 1)[cluster]
         if design == "strata":
+            # One law within a stratum, whatever the group; the groups mix the strata differently.
             stratum = rng.random(n) < (0.3, 0.7)[g]
             columns["stratum"] = stratum.astype(int)
             shift = np.where(stratum, 0.8, -0.8)
+            base = np.where(stratum, *self.scenario.base_rates)
         if metric == "conditional_use_accuracy":
             decision = rng.random(n) < (0.5, 0.5 * base / 0.5 + 0.05)[g]
             shown = (0.7 - self.gap * g, 0.25)
             label = rng.random(n) < np.where(decision, *shown)
             return columns | {"y_true": label.astype(int), "y_pred": decision.astype(int)}
         if metric in CONFUSION:
-            base, found, wrong = self.rates[g]
+            group_base, found, wrong = self.rates[g]
+            if design == "strata":
+                found, wrong = 0.7 - self.gap * g, 0.3 + self.gap * g
+            else:
+                base = group_base
             label = rng.random(n) < base
             noise = rng.normal(size=n)
-            if design == "plain" or design == "weights":
-                chance = stats.norm.cdf(noise)
-            else:
-                # A normal noise shared within clusters or strata; marginally uniform in clusters.
-                spread = math.sqrt(2) if design == "clusters" else 1.0
-                chance = stats.norm.cdf((noise + shift) / spread)
+            # What clusters share leaves the law of a row as it is; what strata share does not.
+            spread = math.sqrt(2) if design == "clusters" else 1.0
+            chance = stats.norm.cdf((noise + shift) / spread)
             decision = chance < np.where(label, found, wrong)
             return columns | {"y_true": label.astype(int), "y_pred": decision.astype(int)}
         if metric == "auc":
             label = rng.random(n) < base
-            mean, spread = self.normal[g]
+            mean, spread = self.normal[g if design != "strata" or self.gap else 0]
             noise = rng.normal(size=n)
             if design == "clusters":
                 noise = (noise + shift) / math.sqrt(2)
@@ -422,21 +437,21 @@ def page(entries):
         "**Size**: two groups have one value of the metric and differ in all else (base rate, "
         "spread, score law); how often does the test at the 5 % level reject? With "
         f"{AUDITS:,} audits a test of exactly 5 % lies between {100 * low:.2f} and "
-        f"{100 * high:.2f} % but for one time in a million. A smaller size is no error: exact tests "
-        "of few rows cannot use up their 5 %. "
+        f"{100 * high:.2f} % but for one time in a million. A smaller size is no error: exact "
+        "tests of few rows cannot use up their 5 %. "
         "**Unstudentized**: the permutation test without scaling, which exchanges all rows. "
         "Dividing by one standard deviation for all replicates (LiFT) gives the same p-values. "
         "**Coverage** of the 95 % interval of the gap that the test gives, of the bootstrap-t "
         "interval and of the percentile bootstrap. **Power**: how often a true gap of "
         f"{GAP} (correlations: a slope) is found, {AUDITS // 4:,} audits.",
         "",
-        f"{N_RESAMPLES} replicates each. n is the number of rows of each group; base rates are those "
-        "of the two groups. `-` means that there is no such test or interval.",
+        f"{N_RESAMPLES} replicates each. n is the number of rows of each group; base rates are "
+        "those of the two groups. `-` means that there is no such test or interval.",
         "",
         "## What was found",
         "",
-        f"- {len(entries)} scenarios; in {len(over)} of them the test rejects fair groups more often "
-        "than the band allows"
+        f"- {len(entries)} scenarios; in {len(over)} of them the test rejects fair groups more "
+        "often than the band allows"
         + (": " + "; ".join(map(named, over)) if over else "")
         + ".",
         f"- With 500 or more rows a group, coverage lies outside of 93.5 to 96.5 % in "
