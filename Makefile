@@ -10,7 +10,7 @@ EXTRAS := dev,torch,sklearn,onnx,spark,copula
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md
 
-.PHONY: demo test check calibration bench docs lock clean
+.PHONY: demo test check calibration bench atlas docs lock clean
 
 demo: $(VENV)/.wheel
 	$(BIN)/fairaudit demo
@@ -34,6 +34,10 @@ calibration: $(VENV)/.extras $(VENV)/.wheel
 bench: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	cargo bench --locked -p fairaudit-benches
 	$(BIN)/python benches/python/permutation.py
+
+# Goes on where it was stopped; the results are in target/atlas.jsonl.
+atlas: $(VENV)/.extras $(VENV)/.wheel
+	$(BIN)/python benches/python/atlas.py
 
 docs: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m tests.write_docs

@@ -1,10 +1,14 @@
 //! Frozen numbers of every seeded function. A change here changes numbers that users may have
 //! published: mark it *Value-breaking* in the changelog.
 
+use fairaudit_core::bootstrap::of_counts;
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
-use fairaudit_core::permutation::{Conditioning, Studentize, Table, Test, max_t, null_distribution};
+use fairaudit_core::permutation::{
+    Conditioning, CorrelationTest, FunctionTest, Groups, RowTest, Studentize, Table, Test, max_t, null_distribution,
+};
 use fairaudit_core::rng::{Binomial, Domain, FixedHypergeometric, Hypergeometric, Stream, multinomial};
+use fairaudit_core::simd::Kernel;
 
 fn stream() -> Stream {
     Stream::new(2_020, Domain::Simulation, 1, 2, 3)
@@ -56,6 +60,51 @@ fn null_distributions() {
     assert_eq!(adjusted, FROZEN_MAX_T);
 }
 
+/// Scores and values of 200 rows, with ties, in two groups.
+fn rows() -> (Vec<f64>, Vec<bool>, Vec<u16>, Vec<f64>) {
+    let of = |i: u32| f64::from(i * 37 % 91);
+    let positive = (0..200).map(|i| i * 13 % 7 < 3).collect();
+    let group = (0..200u16).map(|i| i * 11 % 5 / 3).collect();
+    ((0..200).map(of).collect(), positive, group, (0..200).map(|i| of(i) / 7.0 - 3.0).collect())
+}
+
+#[test]
+fn row_metrics() {
+    let (score, positive, group, value) = rows();
+    let groups = Groups { group: &group, n_groups: 2, stratum: None };
+    let control = Control::default();
+    let kernel = Kernel::current().unwrap();
+    let auc = RowTest::auc(&score, &positive, None, groups, true, Studentize::Unpooled).unwrap();
+    assert_eq!(auc.null_distribution(0..3, 7, 1, kernel, &control).unwrap(), FROZEN_AUC);
+    let mean = RowTest::ratio(&value, None, groups, Studentize::Unpooled).unwrap();
+    assert_eq!(mean.null_distribution(0..3, 7, 1, kernel, &control).unwrap(), FROZEN_MEAN);
+    let drawn = auc.bootstrap(0..1, 7, 1, kernel, &control).unwrap();
+    assert_eq!(drawn, FROZEN_BOOTSTRAP_OF_ROWS);
+    let correlation = CorrelationTest::new(&score, &value, None, Studentize::Unpooled).unwrap();
+    assert_eq!(correlation.null_distribution(0..3, 7, 1, &control).unwrap(), FROZEN_CORRELATION);
+}
+
+#[test]
+fn bootstrap_and_assignments() {
+    let table = Table::new(vec![120, 60, 80, 240, 110, 70, 90, 230], 2, 4).unwrap();
+    let recall = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
+    let drawn = of_counts(&table, &recall, 0..1, 7, 0, &Control::default()).unwrap();
+    assert_eq!(drawn, FROZEN_BOOTSTRAP_OF_COUNTS);
+    let group = [0, 0, 0, 0, 1, 1, 1, 1];
+    let test = FunctionTest::new(&group, 2, None, None, Studentize::None).unwrap();
+    assert_eq!(test.assignment(7, 1, Some(3)), FROZEN_ASSIGNMENT);
+    assert_eq!(test.samples(&group, 1, 7, 1, 3).next_rows(), FROZEN_SAMPLE);
+}
+
+const FROZEN_AUC: [f64; 3] = [-1.166_058_845_227_690_5, 0.955_213_010_715_318_5, 0.654_113_714_274_506_3];
+const FROZEN_MEAN: [f64; 3] = [-0.443_398_682_802_155_2, 0.847_303_292_411_223_2, -1.797_594_522_040_886_2];
+const FROZEN_CORRELATION: [f64; 3] = [0.668_502_697_278_140_3, 0.367_813_567_745_281_73, 0.657_530_984_465_002_8];
+const FROZEN_BOOTSTRAP_OF_ROWS: [(f64, f64); 2] =
+    [(0.460_648_148_148_148_14, 0.002_920_082_742_445_244_2), (0.488_095_238_095_238_1, 0.004_317_667_461_808_301_5)];
+const FROZEN_BOOTSTRAP_OF_COUNTS: [(f64, f64); 2] =
+    [(0.577_889_447_236_180_9, 0.001_225_795_145_775_086_5), (0.585_492_227_979_274_6, 0.001_257_466_730_337_511_4)];
+const FROZEN_ASSIGNMENT: [u32; 8] = [1, 0, 1, 0, 1, 0, 1, 0];
+const FROZEN_SAMPLE: [u32; 4] = [7, 6, 4, 7];
 const FROZEN_WORDS: [u64; 2] = [0x61C2_F4BB_7847_ACF4, 0x9404_A38F_428A_65A3];
 const FROZEN_INTEGERS: [u64; 8] = [381, 578, 413, 546, 256, 471, 467, 419];
 const FROZEN_UNIFORM: f64 = 0.381_881_042_260_174_55;
