@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from ._intervals import (
     studentize,
     wilson,
 )
-from ._question import Design, Question
+from ._question import Design, Question, pairs_of
 from .cells import Label
 from .errors import ArgumentError, DataError
 from .metrics import Metric
@@ -220,7 +219,7 @@ def intervals(
     maker = _Maker(problem, method, bootstrap, level)
     k = len(problem.keys)
     names = [label(key) for key in problem.keys]
-    everything = list(combinations(range(k), 2))
+    everything = pairs_of(problem.keys, None)
     together = maker.simultaneous(everything)
     largest, of_largest = maker.largest(everything, together)
     gaps = tuple(maker.gap(pair, names) for pair in question.pairs)
