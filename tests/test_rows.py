@@ -87,7 +87,7 @@ class TestArguments:
             "from fairaudit_rs import _native\n"
             "metric = fa.metrics.get('f1').native\n"
             "test = _native.CountTest(np.full(8, 9, np.uint64), 2, metric, 'none')\n"
-            "group = np.arange(4, dtype=np.uint32) % 2\n"
+            "group = np.arange(4, dtype=np.uint16) % 2\n"
             "rows = _native.RowTest.ratio(np.ones(4), None, group, 2, 'none')\n"
             "calls = [\n"
             "    lambda: fa.tabulate(y_true=[0, 1], y_pred=[0, 1], sensitive_features=[0, 1]),\n"

@@ -119,7 +119,9 @@ class ArraySource:
                     f"{len(column):,} rows; leave these rows out or fill them in"
                 )
             combined = place if not len(combined) else combined * n_distinct + place
-        return np.unique(combined, return_inverse=True)[1].ravel().astype(np.uint32)
+            # Numbered anew at each step, so that products stay small.
+            combined = np.unique(combined, return_inverse=True)[1].ravel().astype(np.int64)
+        return combined.astype(np.uint32)
 
     def numbers_or_missing(
         self, key: str, name: str
@@ -195,14 +197,21 @@ def _native_column(column: Column) -> NDArray[Any]:
     return array
 
 
-def _floats(name: str, column: Column) -> NDArray[np.float64]:
+def check_numeric(name: str, column: Column) -> None:
+    """Raise when a column holds text."""
     if isinstance(column, Coded):
-        if len(column.labels) and isinstance(column.labels[0], str):
-            raise ArgumentTypeError(f"{name} holds text; accepted: numbers")
+        text = bool(len(column.labels)) and isinstance(column.labels[0], str)
+    else:
+        text = column.dtype.kind not in "biuf"
+    if text:
+        raise ArgumentTypeError(f"{name} holds text; accepted: numbers")
+
+
+def _floats(name: str, column: Column) -> NDArray[np.float64]:
+    check_numeric(name, column)
+    if isinstance(column, Coded):
         numbers = np.array([*map(float, column.labels), np.nan])
         return np.asarray(numbers[column.codes], dtype=np.float64)
-    if column.dtype.kind not in "biuf":
-        raise ArgumentTypeError(f"{name} holds text; accepted: numbers")
     return np.require(column, dtype=np.float64, requirements=["C", "A"])
 
 

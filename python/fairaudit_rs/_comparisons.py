@@ -144,7 +144,7 @@ class Problem(ABC):
         Only the test of all groups keeps its null distribution: there can be many pairs.
         """
         outcome = self._test(positions, plan, series)
-        if len(positions) == len(self.keys):
+        if len(positions) == len(self.keys) or not self.keys:
             return outcome
         return replace(outcome, null=outcome.null[:0], probabilities=None)
 
@@ -218,7 +218,8 @@ class Problem(ABC):
             surely_above = _native.clopper_pearson(extreme, end, _FUTILE)[0] > alpha
             if pvalue <= alpha or surely_above:
                 break
-        plan.progress.finish(drawn=True)
+        plan.progress.finish(drawn=False)
+        statistic, null = self.rescale(statistic, null)
         return Outcome(
             statistic,
             pvalue,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._comparisons import Gap, Problem
+from ._comparisons import Gap, Plan, Problem
 from ._intervals import NOTHING
 from ._rows import row_value
 from .errors import ArgumentError, NotMeasurableError
@@ -71,9 +71,11 @@ class CorrelationProblem(Problem):
         del positions
         return _Centred(self._correlation)
 
-    def check_bootstrap(self, method: str) -> None:
-        """Refuse: the interval of a correlation comes from its formula."""
-        raise ArgumentError(f"interval is {method!r} for {self.metric.name}; accepted: 'auto'")
+    def prepare_intervals(self, method: str, plan: Plan) -> None:
+        """Refuse all but the interval of the formula."""
+        del plan
+        if method != "auto":
+            raise ArgumentError(f"interval is {method!r} for {self.metric.name}; accepted: 'auto'")
 
     def gap(self, pair: tuple[int, int]) -> Gap:
         """Return the correlation with its standard error."""
@@ -124,6 +126,9 @@ def spearman_variance(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     above it: psi = u w + E[1{x_i < X} W] + E[U 1{y_i < Y}], ranks u and w centred, ties 1/2.
     """
     n = len(x)
+    # In an order of their own, so that sums do not depend on that of the rows.
+    order = np.lexsort((y, x))
+    x, y = x[order], y[order]
     u, w = (x - x.mean()) / n, (y - y.mean()) / n
     psi = u * w + _mean_above(x, w) + _mean_above(y, u)
     psi -= psi.mean()

@@ -16,20 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._comparisons import Plan, Problem
+from ._comparisons import Gap, Plan, Problem
 from ._intervals import Bootstrap
 from ._rows import group_codes, make_units, positions_of
 from .cells import GroupKey
-from .errors import ArgumentError, FairAuditError
+from .errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
 from .metrics import Metric
-from .tables import Rows
+from .tables import MAX_DECISION_VALUES, Rows
 
 #: Replicates that a worker process gets at a time.
 _CHUNK = 16
-
-
-class FunctionError(FairAuditError, RuntimeError):
-    """The function of a metric failed, or gave something else than a number."""
 
 
 @dataclass
@@ -83,7 +79,7 @@ class FunctionRun:
         label, value = (column[rows] for column in self.columns)
         weight = None if self.weight is None else self.weight[rows]
         try:
-            return float(self.function(label, value, weight))
+            answer = float(self.function(label, value, weight))
         except FairAuditError:
             raise
         except Exception as error:
@@ -91,6 +87,12 @@ class FunctionRun:
                 f"the function of metric {self.name!r} failed on {len(label):,} rows: "
                 f"{type(error).__name__}: {error}"
             ) from error
+        if math.isinf(answer):
+            raise FunctionError(
+                f"the function of metric {self.name!r} gives {answer} on {len(label):,} rows; "
+                "accepted: a finite number, or NaN where it has no value"
+            )
+        return answer
 
     def _call_compiled(self, rows: NDArray[Any]) -> float:
         import ctypes
@@ -125,7 +127,14 @@ class FunctionRun:
 
     def observed(self) -> float:
         """Return the observed statistic."""
-        return self.statistic(self.seed, 0, None)
+        statistic = self.statistic(self.seed, 0, None)
+        if math.isnan(statistic):
+            raise NotMeasurableError(
+                f"some of the {self.n_samples} bootstrap samples that studentize {self.name!r} "
+                "have no value in a group: it has too few rows of some kind for it. Name the "
+                "groups with groups=, or take studentize='shared', which needs no samples"
+            )
+        return statistic
 
     def null_distribution(
         self,
@@ -258,8 +267,7 @@ class FunctionProblem(Problem):
         codes, keep = group_codes(self.rows, self.position, positions)
         own = None
         if self.conditional and self.metric.conditions_on and self.rows.cluster is None:
-            column = "y_true" if self.metric.conditions_on == "label" else self.metric.columns[1]
-            own = self.rows.columns[column].astype(np.uint32)
+            own = self._own_strata()
         units = make_units(self.rows, self.keys, codes, keep, positions, own)
         label, value = (
             np.ascontiguousarray(self.rows.columns[name][keep], dtype=np.float64)
@@ -279,6 +287,22 @@ class FunctionProblem(Problem):
             self.seed,
         )
 
+    def _own_strata(self) -> NDArray[np.uint32]:
+        """Return the places of the labels or decisions among the distinct ones."""
+        column = "y_true" if self.metric.conditions_on == "label" else "y_pred"
+        distinct, place = np.unique(self.rows.columns[column], return_inverse=True)
+        if len(distinct) > MAX_DECISION_VALUES:
+            raise ArgumentError(
+                f"{column} has {len(distinct):,} distinct values; accepted: at most "
+                f"{MAX_DECISION_VALUES} when {self.metric.name} conditions on it"
+            )
+        return place.ravel().astype(np.uint32)
+
+    def gap(self, pair: tuple[int, int]) -> Gap:
+        """Return the difference of two groups, whatever the strata."""
+        first, second = (self.evaluations[i] for i in pair)
+        return Gap(first[0] - second[0], math.sqrt(first[1] + second[1]))
+
     def max_t(self, pairs: list[tuple[int, int]], plan: Plan) -> list[float]:
         """Refuse: the pairs of a callable have no joint replicates."""
         raise ArgumentError(
@@ -293,6 +317,15 @@ class FunctionProblem(Problem):
             return statistic, null
         spread = float(np.nanstd(null, ddof=1)) if len(null) > 1 else math.nan
         return (statistic / spread, null / spread) if spread > 0 else (statistic, null)
+
+    def prepare_intervals(self, method: str, plan: Plan) -> None:
+        """Choose how gaps get their intervals; there is no formula."""
+        if method == "delta":
+            raise ArgumentError(
+                f"interval is 'delta' for {self.metric.name}, a callable, which has no formula; "
+                "accepted: 'auto', 'basic', 'percentile'"
+            )
+        super().prepare_intervals(method, plan)
 
     def check_bootstrap(self, method: str) -> None:
         """Refuse the studentized bootstrap, which would need a bootstrap in each sample."""

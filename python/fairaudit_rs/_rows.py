@@ -37,8 +37,10 @@ class Units:
         """Add up row values over each unit."""
         if self.of_row is None:
             return values
-        weights = np.asarray(values, dtype=np.float64)
-        return np.bincount(self.of_row, weights, len(self.group)).astype(np.float64)
+        # In ascending order, so that sums do not depend on that of the rows.
+        order = np.argsort(values, kind="stable")
+        weights = np.asarray(values, dtype=np.float64)[order]
+        return np.bincount(self.of_row[order], weights, len(self.group)).astype(np.float64)
 
 
 @dataclass
@@ -153,6 +155,8 @@ class RowProblem(Problem):
                 labels = labels[self.rows.weight[inside] > 0]
             n_positive = int(labels.sum())
             return few_labels(n_positive, len(labels) - n_positive)
+        if self.rows.weight is not None and not self.rows.weight[inside].any():
+            return f"{int(inside.sum())} rows, none of which has weight"
         units = "rows"
         n = int(inside.sum())
         if self.rows.cluster is not None:

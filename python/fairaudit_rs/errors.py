@@ -10,6 +10,7 @@ __all__ = [
     "DataError",
     "FairAuditError",
     "FormulaError",
+    "FunctionError",
     "InternalError",
     "NotMeasurableError",
     "TooManyValuesError",
@@ -35,6 +36,10 @@ class UnknownMetricError(ArgumentError):
 
 class FormulaError(ArgumentError):
     """The formula of a metric cannot be read, or is not a metric."""
+
+
+class FunctionError(FairAuditError, RuntimeError):
+    """The function of a metric failed, or gave something else than a number."""
 
 
 class DataError(FairAuditError, ValueError):

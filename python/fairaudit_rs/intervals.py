@@ -225,6 +225,7 @@ def intervals(
     gaps = tuple(maker.gap(pair, names) for pair in question.pairs)
     largest_gap = Estimate("largest gap", None, None, largest, math.nan, of_largest)
     first = gaps[0] if k == 2 else largest_gap
+    by_formula = method == "delta" and problem.metric.family == "callable"
     return IntervalResult(
         estimate=first.estimate,
         standard_error=first.standard_error,
@@ -253,7 +254,8 @@ def intervals(
             for (i, j), interval in zip(everything, together, strict=True)
         ),
         largest_gap=largest_gap,
-        method=method,
+        # A callable has no formula: its standard errors are those of the bootstrap.
+        method="bootstrap-se" if by_formula else method,
         n_resamples=n_resamples if bootstrap else 0,
         undefined_share=bootstrap.undefined_share() if bootstrap else 0.0,
         n_missing=question.n_missing,

@@ -286,10 +286,7 @@ def count_metric(
     _check_name(name)
     if not isinstance(formula, str):
         raise ArgumentTypeError(f"formula is {formula!r}; accepted: text such as 'tp / (tp + fn)'")
-    if conditions_on not in (None, "label", "decision"):
-        raise ArgumentError(
-            f"conditions_on is {conditions_on!r}; accepted: None, 'label', 'decision'"
-        )
+    _check_conditioning(conditions_on)
     native = _native.CountMetric.formula(formula)
     conditioning: Conditioning | None = conditions_on
     if conditions_on is None and native.is_proportion:
@@ -385,6 +382,11 @@ def joint_metric(
     'positive_predictive_value'
     """
     _check_name(name)
+    _check_conditioning(conditions_on)
+    if not isinstance(components, list | tuple):
+        raise ArgumentTypeError(
+            f"components is {components!r}; accepted: a list of at least two count metrics"
+        )
     parts = tuple(get(component) for component in components)
     wrong = [part.name for part in parts if not part.is_counts]
     if len(parts) < 2 or wrong:
@@ -506,13 +508,15 @@ def callable_metric(
             f"function is {function!r}; accepted: a function of (y_true, value, weight), or a "
             "compiled one with an address"
         )
-    if tuple(columns) not in (("y_true", "y_pred"), ("y_true", "y_score")):
+    pairs = (("y_true", "y_pred"), ("y_true", "y_score"))
+    if not isinstance(columns, list | tuple) or tuple(columns) not in pairs:
         raise ArgumentError(
             f"columns is {columns!r}; accepted: ('y_true', 'y_pred'), ('y_true', 'y_score')"
         )
-    if conditions_on not in (None, "label", "decision"):
+    _check_conditioning(conditions_on)
+    if conditions_on == "decision" and "y_pred" not in columns:
         raise ArgumentError(
-            f"conditions_on is {conditions_on!r}; accepted: None, 'label', 'decision'"
+            "conditions_on is 'decision', but the function gets y_score; accepted: None, 'label'"
         )
     return Metric(
         name,
@@ -529,6 +533,11 @@ def callable_metric(
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
         raise ArgumentError(f"name is {name!r}; accepted: a word that results can carry")
+
+
+def _check_conditioning(value: object) -> None:
+    if value not in (None, "label", "decision"):
+        raise ArgumentError(f"conditions_on is {value!r}; accepted: None, 'label', 'decision'")
 
 
 def _check_row_value(argument: str, value: object) -> None:

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _validate
-from ._comparisons import BOOTSTRAP_METHODS, OMNIBUS_SERIES, Outcome, Plan, Problem, Progress, label
+from ._comparisons import (
+    BOOTSTRAP_METHODS,
+    OMNIBUS_SERIES,
+    Outcome,
+    Plan,
+    Problem,
+    Progress,
+    anytime_pvalue,
+    label,
+)
 from ._counts import JointProblem
 from ._question import Design, Question
 from .cells import Label
@@ -304,7 +313,8 @@ def permutation_test(
     adaptive : bool
         Stop a test as soon as it is decided at the level ``1 - confidence_level``: ``n_resamples``
         is then the largest number of replicates, and the p-value is one that is valid whenever
-        one stops (about a tenth larger, never smaller, than that of a fixed number).
+        one stops: about a tenth larger than that of a fixed number when many replicates are
+        extreme, up to 2.6 times when none is.
     confidence_level : float
         Level of the intervals, and of the wording of the summary.
     rng : None, int, SeedSequence or Generator
@@ -530,12 +540,18 @@ def _warnings(
     if test.pvalue == np.finfo(float).tiny:
         warnings.append("p is below the smallest number that can be told from 0")
     drawn = [outcome for outcome in tests if outcome.engine != "exact"]
-    least = (len(tests) if adjust in ("holm", "bh") else 1) / (1 + plan.n_resamples)
+    n = plan.n_resamples
+    alone = anytime_pvalue(0, n) if plan.adaptive else 1 / (1 + n)
+    least = (len(tests) if adjust in ("holm", "bh") and tests else 1) * alone
+    drawn = drawn or ([test] if test.engine != "exact" else [])
     if drawn and least > alpha:
+        enough = math.ceil((1 + n) * least / alpha)
+        pairs = f"{len(tests):,} pairs with " if len(tests) > 1 else ""
+        each = " each" if pairs else ""
+        after = " after adjustment" if pairs else ""
         warnings.append(
-            f"{len(tests):,} pairs with {plan.n_resamples:,} replicates each: no drawn test alone "
-            f"can reach {alpha:.3g} after adjustment; raise n_resamples to "
-            f"{math.ceil(len(tests) / alpha):,} or more"
+            f"{pairs}{n:,} replicates{each}: no drawn test alone can reach {alpha:.3g}{after}; "
+            f"raise n_resamples to {enough:,} or more"
         )
     low, high = interval
     outside = low > 0 or high < 0

@@ -18,6 +18,7 @@ from ._columns import (
     ArraySource,
     Column,
     Counts,
+    check_numeric,
     column_array,
     is_column,
     is_pandas,
@@ -317,6 +318,7 @@ class AuditTable:
         are more than ``limit`` scores.
         """
         source = self.source.in_memory()
+        check_numeric("y_score", source.columns["y_score"])
         keys = [*self.sensitive_features, *self.strata, "y_true", "y_score"]
         limits = [
             *[MAX_GROUP_VALUES] * len(self.sensitive_features),

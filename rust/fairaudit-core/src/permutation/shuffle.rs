@@ -56,6 +56,8 @@ impl CorrelationTest {
             center(&mut test.x[segment.clone()]);
             center(&mut test.y[segment]);
         }
+        scale_by_power(&mut test.x);
+        scale_by_power(&mut test.y);
         let squares = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
         test.scale = (squares(&test.x) * squares(&test.y)).sqrt();
         Ok(test)
@@ -142,6 +144,18 @@ impl CorrelationTest {
             self.statistic(products, squares)
         })?;
         Ok(null)
+    }
+}
+
+/// Brings the largest value to between 1 and 2 by a power of two, so that squares neither overflow nor
+/// vanish: no correlation depends on the scale, and no bit of a value changes.
+fn scale_by_power(values: &mut [f64]) {
+    let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
+    if largest > 0.0 && largest.is_finite() {
+        let (_, exponent) = libm::frexp(largest);
+        for value in values {
+            *value = libm::ldexp(*value, 1 - exponent);
+        }
     }
 }
 

@@ -61,6 +61,31 @@ enum Strata {
     Labels,
 }
 
+/// What tells the units of one stratum and group from those of another, whatever their order: their
+/// number, then the least and the greatest value, then a sum over all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Segment {
+    size: usize,
+    least: [u64; 4],
+    greatest: [u64; 4],
+    sum: u64,
+}
+
+impl Default for Segment {
+    fn default() -> Self {
+        Self { size: 0, least: [u64::MAX; 4], greatest: [0; 4], sum: 0 }
+    }
+}
+
+impl Segment {
+    fn add(&mut self, key: [u64; 4]) {
+        self.size += 1;
+        self.least = self.least.min(key);
+        self.greatest = self.greatest.max(key);
+        self.sum = key.into_iter().fold(self.sum, |sum, part| sum.wrapping_add(part.wrapping_mul(part | 1)));
+    }
+}
+
 /// What is drawn into groups.
 #[derive(Debug, Clone)]
 enum Units {
@@ -110,11 +135,9 @@ impl Groups<'_> {
         let units = self.group.len();
         let n_strata = self.stratum.map_or(1, |stratum| stratum.iter().max().map_or(0, |&s| s as usize + 1));
         let segment_of = |unit: usize| self.stratum_of(unit) as usize * self.n_groups + usize::from(self.group[unit]);
-        let mut segments = vec![(0usize, 0u64); n_strata * self.n_groups];
+        let mut segments = vec![Segment::default(); n_strata * self.n_groups];
         for unit in 0..units {
-            let (size, sum) = &mut segments[segment_of(unit)];
-            *size += 1;
-            *sum = key(&value(unit)).into_iter().fold(*sum, |sum, part| sum.wrapping_add(part.wrapping_mul(part | 1)));
+            segments[segment_of(unit)].add(key(&value(unit)));
         }
         let mut order: Vec<usize> = (0..segments.len()).collect();
         order.sort_by_key(|&segment| (segment / self.n_groups, segments[segment]));
@@ -122,7 +145,7 @@ impl Groups<'_> {
         let mut start = 0;
         for &segment in &order {
             next[segment] = start;
-            start += segments[segment].0;
+            start += segments[segment].size;
         }
         let mut values = vec![T::default(); units];
         for unit in 0..units {
@@ -133,7 +156,7 @@ impl Groups<'_> {
         let mut rest = &mut values[..];
         let mut parts = Vec::with_capacity(order.len());
         for &segment in &order {
-            let (part, others) = rest.split_at_mut(segments[segment].0);
+            let (part, others) = rest.split_at_mut(segments[segment].size);
             parts.push(part);
             rest = others;
         }
@@ -146,7 +169,7 @@ impl Groups<'_> {
         }
         let (mut group, mut stratum) = (Vec::with_capacity(units), Vec::new());
         for &segment in &order {
-            group.resize(group.len() + segments[segment].0, (segment % self.n_groups) as u16);
+            group.resize(group.len() + segments[segment].size, (segment % self.n_groups) as u16);
             if self.stratum.is_some() {
                 stratum.resize(group.len(), (segment / self.n_groups) as u32);
             }
