@@ -32,6 +32,9 @@ _MIXTURE_SHARE = 0.9
 _FIRST_BOUNDARY = 128
 #: Confidence with which a test that stops early will never reject.
 _FUTILE = 0.9999
+#: With fewer rows of a label than this in a group, un-pooled tests and intervals can miss their
+#: level; docs/validity.md has the figures.
+FEW_LABELS = 20
 
 
 @dataclass
@@ -360,6 +363,19 @@ class Problem(ABC):
             for key, evaluation in zip(self.keys, self.evaluations, strict=True)
             if evaluation[1] == 0
         ]
+
+    def note_few_labels(self, n_positive: Sequence[int], n_negative: Sequence[int]) -> None:
+        """Note the groups with few rows of a label."""
+        if self.scaling != "unpooled":
+            return
+        for key, up, down in zip(self.keys, n_positive, n_negative, strict=True):
+            few, kind = min((up, "positive"), (down, "negative"))
+            if few < FEW_LABELS:
+                self.notes.append(
+                    f"{group_name(label(key))} has only {few} rows with a {kind} label: with few "
+                    f"of them (below {FEW_LABELS}) the test of {self.metric.name} can reject too "
+                    "often and its interval be too short"
+                )
 
     def _check_measurable(self, rows_of: Callable[[int], str | None]) -> None:
         """Raise when the metric has no value in some group, or cannot be studentized."""

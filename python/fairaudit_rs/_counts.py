@@ -60,6 +60,14 @@ class CountProblem(Problem):
             return ", ".join(f"{n}={int(c)}" for n, c in zip(_COUNT_NAMES, totals[i], strict=True))
 
         self._check_measurable(rows_of)
+        if self.metric.family == "ranks":
+            self.note_few_labels(
+                totals[:, 1::2].sum(axis=1).tolist(), totals[:, ::2].sum(axis=1).tolist()
+            )
+        elif self.metric.is_counts and not self.metric.is_proportion:
+            self.note_few_labels(
+                (totals[:, 0] + totals[:, 2]).tolist(), (totals[:, 1] + totals[:, 3]).tolist()
+            )
 
     @classmethod
     def make(

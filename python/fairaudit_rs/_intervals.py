@@ -56,16 +56,23 @@ def tails(values: NDArray[np.float64], level: float) -> Interval:
 
 
 def quantile(values: NDArray[np.float64], level: float) -> float:
-    """Return the quantile of values that may be infinite, interpolated linearly."""
-    position = (len(values) - 1) * level
-    below = math.floor(position)
-    above = min(below + 1, len(values) - 1)
-    part = np.partition(values, [below, above])
-    low, high = float(part[below]), float(part[above])
-    if position == below or low == high:
-        return low
-    share = position - below
-    return (1 - share) * low + share * high
+    """Return the quantile at place level (n + 1) of the sorted values, interpolated linearly.
+
+    Replicates and the truth are exchangeable to a first order, so the truth lies below the k-th of
+    n with probability k / (n + 1); beyond all of them it lies anywhere.
+    """
+    n = len(values)
+    place = level * (n + 1)
+    if place < 1:
+        return -math.inf
+    if place > n:
+        return math.inf
+    below = math.floor(place * (1 + 1e-12))
+    share = max(place - below, 0.0)
+    at = [below - 1, min(below, n - 1)]
+    part = np.partition(values, at)
+    low, high = (float(part[i]) for i in at)
+    return low if share == 0 or low == high else (1 - share) * low + share * high
 
 
 def studentize(

@@ -22,6 +22,8 @@ from .tables import Rows
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
+#: Rows that are looked at together.
+_PART = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class RowProblem(Problem):
         self._check_measurable(self._rows_of)
         if self.rows.cluster is not None:
             self._warn_of_few_clusters()
+        if self.metric.family == "ranks":
+            self.note_few_labels(*self._labels())
 
     @classmethod
     def make(
@@ -128,6 +132,17 @@ class RowProblem(Problem):
         return _native.RowTest.ratio(
             units.sums(values["numerator"]), None if below is None else units.sums(below), *common
         )
+
+    def _labels(self) -> tuple[list[int], list[int]]:
+        """Return the numbers of positive and negative labels of each group."""
+        group, positive = self.rows.group, self.rows.columns["y_true"]
+        counts = np.zeros(2 * (len(self.keys) + 1), dtype=np.int64)
+        for start in range(0, len(group), _PART):
+            part = slice(start, start + _PART)
+            # Rows of no group come first.
+            place = 2 * (self.position[group[part]] + 1) + positive[part]
+            counts += np.bincount(place, minlength=len(counts))
+        return counts[3::2].tolist(), counts[2::2].tolist()
 
     def _own_strata(self) -> NDArray[np.uint32] | None:
         """Return the strata that the metric conditions on."""

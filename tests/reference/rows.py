@@ -452,14 +452,15 @@ def callable_pvalue(
 
 
 def quantile(values, level):
-    """Linear interpolation at (n - 1) level of the sorted values, which may be infinite."""
-    ordered = sorted(values)
-    position = (len(ordered) - 1) * level
-    below = math.floor(position)
+    """Linear interpolation at place (n + 1) level of the sorted values, which may be infinite; -inf
+    and inf beyond the first and the last."""
+    ordered = [-math.inf, *sorted(values), math.inf]
+    position = (len(values) + 1) * level
+    below = math.floor(position + 1e-9)
     above = min(below + 1, len(ordered) - 1)
-    if position == below or ordered[below] == ordered[above]:
+    part = max(position - below, 0.0)
+    if part < 1e-9 or ordered[below] == ordered[above]:
         return ordered[below]
-    part = position - below
     return (1 - part) * ordered[below] + part * ordered[above]
 
 
