@@ -464,7 +464,8 @@ def page(entries):
         f"{percent(min(e['percentile'] for e in plain if e['percentile'] is not None))} and "
         f"{percent(max(e['percentile'] for e in plain if e['percentile'] is not None))} %.",
         "",
-        "Results warn where a scenario of that kind missed: see `warnings` of the result.",
+        "Results warn about data of the kind that missed: few rows of a label in a group (below "
+        "20), or an interval within strata of a metric that is no proportion.",
         "",
         picture(
             plain, "size", "Rejections of fair groups: ours (blue), unstudentized (orange)",

@@ -35,6 +35,8 @@ _FUTILE = 0.9999
 #: With fewer rows of a label than this in a group, un-pooled tests and intervals can miss their
 #: level; docs/validity.md has the figures.
 FEW_LABELS = 20
+#: With fewer, the interval of a gap of ranks is a bootstrap-t one: the delta method is too short.
+FEW_FOR_DELTA = 50
 
 
 @dataclass
@@ -122,6 +124,8 @@ class Problem(ABC):
     #: Set by `prepare_intervals`.
     interval_method: str = field(init=False, default="auto")
     replicates: Bootstrap | None = field(init=False, default=None)
+    #: The fewest rows of one label in a group, where the metric asks for it.
+    fewest_labels: float = field(init=False, default=math.inf)
 
     @abstractmethod
     def native(self, positions: Sequence[int]) -> Any:
@@ -249,6 +253,14 @@ class Problem(ABC):
 
     def prepare_intervals(self, method: str, plan: Plan) -> None:
         """Choose how gaps get their intervals; draw what that needs."""
+        few = self.metric.family == "ranks" and self.fewest_labels < FEW_FOR_DELTA
+        if method == "auto" and few and not self.stratified:
+            method = "studentized"
+        if method in ("auto", "delta") and self.stratified and not self.is_proportion:
+            self.notes.append(
+                "the interval of a gap within strata can be too long: its standard error is that "
+                "of the gap of all rows"
+            )
         self.interval_method = method
         if method in BOOTSTRAP_METHODS:
             self.check_bootstrap(method)
@@ -336,8 +348,8 @@ class Problem(ABC):
     @property
     def bound(self) -> float:
         """Return the largest gap that there can be."""
-        bounded = self.metric.is_proportion or self.metric.family == "ranks"
-        return 1.0 if bounded else math.inf
+        low, high = self.metric.range
+        return high - low
 
     def one_sided_interval(
         self, pair: tuple[int, int], alternative: str, level: float
@@ -366,6 +378,7 @@ class Problem(ABC):
 
     def note_few_labels(self, n_positive: Sequence[int], n_negative: Sequence[int]) -> None:
         """Note the groups with few rows of a label."""
+        self.fewest_labels = min(*n_positive, *n_negative)
         if self.scaling != "unpooled":
             return
         for key, up, down in zip(self.keys, n_positive, n_negative, strict=True):

@@ -226,6 +226,11 @@ class FunctionProblem(Problem):
             for value, variance in zip(values, spread, strict=True)
         ]
         self._check_measurable(lambda i: f"{self.n_rows[i]} rows and gets NaN")
+        if any(math.isnan(entry[1]) for entry in self.evaluations):
+            self.notes.append(
+                f"some bootstrap samples of a group have no value of {self.metric.name}, so there "
+                "is no standard error"
+            )
         if self.stratified:
             self.notes.append(
                 "the gap of a callable is that of all rows: what strata explain is not taken away"

@@ -40,6 +40,8 @@ class Question:
     pairs: list[tuple[int, int]]
     #: Which rows exchange their groups.
     exchanged: str
+    #: The data as given.
+    data: Any = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ class Design:
             names,
             pairs_of(keys, self.reference),
             exchanged(chosen, own, names, rows_word),
+            self.data,
         )
 
     def _correlation(self, metric: Metric, scaling: str, own_strata: Any) -> Question:

@@ -107,18 +107,21 @@ def metrics() -> Iterator[Metric]:
         "mean of the true positive and the true negative rate",
         ("bacc", "balanced_acc"),
         "label",
+        limits=(0.0, 1.0),
     )
     yield Metric(
         "f1",
         "2 * tp / (2 * tp + fp + fn)",
         "harmonic mean of precision and recall",
         ("f1_score", "f_score", "dice"),
+        limits=(0.0, 1.0),
     )
     yield Metric(
         "mcc",
         "(tp * tn - fp * fn) / sqrt((tp + fp) * (tp + fn) * (fp + tn) * (fn + tn))",
         "correlation of label and decision",
         ("matthews_corrcoef", "matthews_correlation", "phi"),
+        limits=(-1.0, 1.0),
     )
     yield Metric(
         "calibration_error",

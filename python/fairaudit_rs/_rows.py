@@ -15,7 +15,7 @@ from ._comparisons import Problem, label
 from ._counts import few_labels
 from ._intervals import Bootstrap
 from .cells import Cells, GroupKey
-from .errors import ArgumentError, DataError
+from .errors import ArgumentError, DataError, NotMeasurableError
 from .metrics import Metric
 from .results import group_name
 from .tables import Rows
@@ -62,9 +62,9 @@ class RowProblem(Problem):
     def __post_init__(self) -> None:
         self._values = _row_values(self.metric, self.rows)
         self.evaluations = self.native(range(len(self.keys))).evaluations()
-        self._check_measurable(self._rows_of)
         if self.rows.cluster is not None:
-            self._warn_of_few_clusters()
+            self._check_clusters()
+        self._check_measurable(self._rows_of)
         if self.metric.family == "ranks":
             self.note_few_labels(*self._labels())
 
@@ -179,10 +179,17 @@ class RowProblem(Problem):
         what = self.metric.denominator_rows or "rows"
         return f"{n} {units}, or no weight on {what}"
 
-    def _warn_of_few_clusters(self) -> None:
+    def _check_clusters(self) -> None:
+        """Refuse groups of a single cluster, note those of few."""
         assert self.rows.cluster is not None
         for i, key in enumerate(self.keys):
             n = len(np.unique(self.rows.cluster[self.position[self.rows.group] == i]))
+            if n < 2 and self.scaling == "unpooled":
+                raise NotMeasurableError(
+                    f"group {group_name(label(key))!r} has {n} cluster; a studentized "
+                    f"{self.metric.name} of clusters needs at least 2. Name the groups to compare "
+                    "with groups="
+                )
             if n < FEW_CLUSTERS:
                 self.notes.append(
                     f"{group_name(label(key))} has {n} clusters: with fewer than {FEW_CLUSTERS} "

@@ -167,7 +167,7 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. The strata are also those within which groups are shuffled.
     gaps : sequence of float
         Gaps of the first group from the others at which the power is measured; for metrics of
-        counts, ranks and ratios.
+        counts, ranks and ratios, without strata of your own.
     n_audits : int
         Audits for the false alarms, and for each gap.
     n_resamples : int
@@ -214,10 +214,15 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     )  # fmt: skip
     question = design.pose(seed)
     problem = question.problem
+    if wanted and question.strata_names:
+        raise ArgumentError(
+            f"gaps is {wanted!r} with strata of your own; accepted: no gaps, or no strata: a gap "
+            "within strata cannot be made by drawing groups anew"
+        )
     source = _source(problem, np.random.default_rng(seed), seed)
     if wanted and not isinstance(source, _Tilted):
         raise ArgumentError(
-            f"gaps is {list(gaps)!r} for {problem.metric.name}, a metric of family "
+            f"gaps is {wanted!r} for {problem.metric.name}, a metric of family "
             f"{problem.metric.family}; accepted: metrics of counts, ranks or ratios"
         )
     ticker = Progress(None, n_resamples)
@@ -257,12 +262,13 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
 def _gaps(gaps: Sequence[float]) -> list[float]:
     if isinstance(gaps, str) or not hasattr(gaps, "__iter__"):
         raise ArgumentTypeError(f"gaps is {gaps!r}; accepted: a sequence of numbers")
-    for gap in gaps:
-        if isinstance(gap, bool) or not isinstance(gap, int | float | np.floating):
+    listed = list(gaps)
+    for gap in listed:
+        if isinstance(gap, bool) or not isinstance(gap, int | float | np.number):
             raise ArgumentTypeError(f"gaps holds {gap!r}; accepted: numbers")
         if not math.isfinite(gap) or gap == 0:
             raise ArgumentError(f"gaps holds {gap!r}; accepted: numbers other than 0")
-    return [float(gap) for gap in gaps]
+    return [float(gap) for gap in listed]
 
 
 def _notes(question: Question, rates: Sequence[Rate]) -> list[str]:
@@ -326,11 +332,17 @@ class _Tilted(_Shuffled):
         def at(tilt: float) -> NDArray[np.float64]:
             return _tilt(tilt * influence, rows, stratum, shares)
 
+        # What the metric's own strata make of the groups is there without a gap.
+        explained = self.expected_gap(at(0.0))
+
+        def reached(tilt: float) -> float:
+            return (self.expected_gap(at(tilt)) - explained) * math.copysign(1.0, gap)
+
         high = math.copysign(0.1, gap)
-        while abs(self.expected_gap(at(high))) < abs(gap):
+        while reached(high) < abs(gap):
             high *= 2
             if abs(high) > 50:
-                largest = self.expected_gap(at(high))
+                largest = math.copysign(reached(high), gap)
                 raise ArgumentError(
                     f"gaps holds {gap:g}; these data reach {largest:.3g} at most when the groups "
                     "are drawn anew"
@@ -338,7 +350,7 @@ class _Tilted(_Shuffled):
         low = 0.0
         for _ in range(60):
             middle = 0.5 * (low + high)
-            if abs(self.expected_gap(at(middle))) < abs(gap):
+            if reached(middle) < abs(gap):
                 low = middle
             else:
                 high = middle
@@ -423,9 +435,18 @@ class _ShuffledCounts(_Shuffled):
 
     def draw(self, left: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         """Draw rows without replacement."""
-        drawn: NDArray[np.int64] = self.generator.multivariate_hypergeometric(
-            left, size, method="marginals"
-        )
+        if left.sum() < 10**9:
+            drawn: NDArray[np.int64] = self.generator.multivariate_hypergeometric(
+                left, size, method="marginals"
+            )
+            return drawn
+        # NumPy stops here; our own sampler does not.
+        drawn = np.zeros_like(left)
+        population, needed = int(left.sum()), size
+        for k, marked in enumerate(left.tolist()):
+            seed = int(self.generator.integers(2**63))
+            drawn[k] = _native.hypergeometric(population, marked, needed, 1, seed)[0]
+            population, needed = population - marked, needed - int(drawn[k])
         return drawn
 
 
@@ -485,6 +506,8 @@ class _ShuffledRows(_Shuffled):
     def __init__(
         self, problem: RowProblem | FunctionProblem, generator: np.random.Generator, seed: int
     ) -> None:
+        if isinstance(problem, RowProblem):
+            problem = _in_order(problem)
         self.problem, self.generator, self.seed = problem, generator, seed
         every = range(len(problem.keys))
         codes, self.keep = group_codes(problem.rows, problem.position, every)
@@ -513,6 +536,31 @@ class _ShuffledRows(_Shuffled):
 
     def shuffled(self, audit: int) -> Problem:
         return self.make(self.shuffle.assignment(audit, self.seed, _SHUFFLE_SERIES))
+
+
+def _in_order(problem: RowProblem) -> RowProblem:
+    """Return the problem with its rows in an order that does not depend on how they came."""
+    rows = problem.rows
+    columns = [rows.group, *rows.columns.values()]
+    columns += [part for part in (rows.weight, rows.stratum, rows.cluster) if part is not None]
+    order = np.lexsort(columns)
+
+    def sort(column: NDArray[Any] | None) -> Any:
+        return None if column is None else column[order]
+
+    made = replace(
+        problem,
+        rows=replace(
+            rows,
+            group=rows.group[order],
+            stratum=sort(rows.stratum),
+            columns={name: column[order] for name, column in rows.columns.items()},
+            cluster=sort(rows.cluster),
+            weight=sort(rows.weight),
+        ),
+    )
+    made.notes[:] = problem.notes
+    return made
 
 
 class _TiltedRows(_ShuffledRows, _Tilted):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from ._intervals import (
     wilson,
 )
 from ._question import Design, Question, pairs_of
-from .cells import Label
+from .cells import Cells, Label
 from .errors import ArgumentError, DataError
 from .metrics import Metric
 from .results import Result, group_name, number, p_text
@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 METHODS = ("auto", "score", "studentized", "delta", "basic", "percentile")
+EQUIVALENCE_METHODS = ("auto", "score", "studentized", "delta")
 _MANY_UNDEFINED = 0.01
 
 
@@ -209,12 +210,12 @@ def intervals(
     seed = _validate.seed(rng, random_state)
     design = Design(
         metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference,
-        clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
+        strata=None, clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
         pos_label=pos_label, n_threads=n_threads,
     )  # fmt: skip
     question = design.pose(seed)
     problem = question.problem
-    method = _method(method, problem)
+    method = _method(method, problem, METHODS)
     bootstrap = _resample(problem, method, n_resamples, seed, n_threads, callback)
     maker = _Maker(problem, method, bootstrap, level)
     k = len(problem.keys)
@@ -263,7 +264,7 @@ def intervals(
     )
 
 
-def _method(method: str, problem: Problem) -> str:
+def _method(method: str, problem: Problem, methods: Sequence[str]) -> str:
     """Return the method, or raise when the metric has no such interval."""
     name, family = problem.metric.name, problem.metric.family
     if isinstance(problem, CorrelationProblem | JointProblem) or family == "calibration":
@@ -277,12 +278,17 @@ def _method(method: str, problem: Problem) -> str:
             return "delta"
         return "score" if problem.is_proportion else "studentized"
     if method == "score" and not problem.is_proportion:
+        others = ", ".join(repr(other) for other in methods if other != "score")
         raise ArgumentError(
             f"method is 'score' for {name}, which is not a proportion of rows that count the same; "
-            "accepted: 'auto', 'studentized', 'delta', 'basic', 'percentile'"
+            f"accepted: {others}"
         )
     if method == "studentized" and family == "callable":
-        problem.check_bootstrap(method)
+        others = ", ".join(repr(o) for o in methods if o not in ("score", "studentized"))
+        raise ArgumentError(
+            f"method is 'studentized' for {name}, a callable, which would need a bootstrap in each "
+            f"sample; accepted: {others}"
+        )
     return method
 
 
@@ -329,9 +335,8 @@ class _Maker:
             interval = _normal(value, error, self._z)
         else:
             interval = bootstrap_interval(self.method, value, error, *self._columns(i), self.level)
-        bound = self.problem.bound
-        low = 0.0 if bound == 1.0 else -math.inf
-        return Estimate("value", names[i], None, value, error, _clip(interval, low, bound))
+        low, high = self.problem.metric.range
+        return Estimate("value", names[i], None, value, error, _clip(interval, low, high))
 
     def gap(self, pair: Pair, names: list[Any]) -> Estimate:
         """Return the difference of two groups."""
@@ -422,6 +427,18 @@ def _warnings(question: Question, bootstrap: Bootstrap | None, maker: _Maker) ->
             f"{' or '.join(question.features)} and belong to no group"
         )
     yield from problem.notes
+    if isinstance(question.data, Cells) and question.data.strata_names:
+        yield (
+            f"the strata of the cells ({', '.join(question.data.strata_names)}) play no part: gaps "
+            "are those of all rows"
+        )
+    if bootstrap is not None:
+        enough = math.ceil(2 / (1 - maker.level) - 1 - 1e-9)
+        if len(bootstrap.values) < enough:
+            yield (
+                f"{len(bootstrap.values):,} replicates are too few for intervals of this level, "
+                f"whose ends are unknown; raise n_resamples to {enough:,} or more"
+            )
     if bootstrap is not None and bootstrap.undefined_share() > _MANY_UNDEFINED:
         yield (
             f"{100 * bootstrap.undefined_share():.3g} % of the replicates give "
@@ -448,6 +465,9 @@ class EquivalenceComparison:
     first: Any
     second: Any
     estimate: float
+    standard_error: float
+    #: Of the one of the two tests that is further from rejecting.
+    statistic: float
     pvalue: float
     confidence_interval: tuple[float, float]
 
@@ -471,8 +491,8 @@ class EquivalenceResult(Result):
     n_resamples : int
         Bootstrap replicates; 0 when the method needs none.
     confidence_level : float
-        1 minus the level of the test; intervals have the confidence 1 - 2 * level, so that the
-        test rejects exactly when they lie within the margin.
+        1 minus the level of the test; intervals have the confidence 1 - 2 * level, so that they
+        lie within the margin when the test rejects, but for the margin of both methods.
     """
 
     metric: str
@@ -599,7 +619,7 @@ def equivalence_test(
     >>> result.pvalue < 0.05
     True
     """
-    method = _validate.choice("method", method, ("auto", "score", "studentized", "delta"))
+    method = _validate.choice("method", method, EQUIVALENCE_METHODS)
     scale = _validate.choice("scale", scale, ("difference", "ratio"))
     margin = _margin(margin, scale)
     n_resamples = _validate.n_resamples(n_resamples)
@@ -611,16 +631,18 @@ def equivalence_test(
     seed = _validate.seed(rng, random_state)
     design = Design(
         metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference,
-        clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
+        strata=None, clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
         pos_label=pos_label, n_threads=n_threads,
     )  # fmt: skip
     question = design.pose(seed)
     problem = question.problem
     if method == "score" and scale == "ratio":
-        raise ArgumentError("method is 'score' with scale 'ratio'; accepted: 'auto', 'studentized'")
+        raise ArgumentError(
+            "method is 'score' with scale 'ratio'; accepted: 'auto', 'studentized', 'delta'"
+        )
     if method == "auto" and scale == "ratio" and problem.metric.family != "callable":
         method = "studentized"
-    method = _method(method, problem)
+    method = _method(method, problem, EQUIVALENCE_METHODS)
     bootstrap = _resample(problem, method, n_resamples, seed, n_threads, callback)
     # Intervals of confidence 1 - 2 alpha lie within the margin when the test rejects.
     maker = _Maker(problem, method, bootstrap, 2 * level - 1)
@@ -634,15 +656,16 @@ def equivalence_test(
                 entry.first,
                 entry.second,
                 entry.estimate,
-                tester.pvalue(pair),
+                entry.standard_error,
+                *tester.test(pair),
                 entry.confidence_interval,
             )
         )
     worst = max(comparisons, key=lambda pair: pair.pvalue)
     return EquivalenceResult(
         estimate=worst.estimate,
-        standard_error=math.nan,
-        statistic=math.nan,
+        standard_error=worst.standard_error,
+        statistic=worst.statistic,
         pvalue=worst.pvalue,
         confidence_interval=worst.confidence_interval,
         alternative="equivalence",
@@ -650,7 +673,7 @@ def equivalence_test(
         group_sizes=dict(zip(names, problem.n_rows, strict=True)),
         seed=seed,
         engine=problem.drawing_engine if bootstrap else "formula",
-        warnings=tuple(_warnings(question, bootstrap, maker)),
+        warnings=(*_warnings(question, bootstrap, maker), *tester.notes),
         metric=problem.metric.name,
         margin=margin,
         scale=scale,
@@ -678,9 +701,10 @@ class _Tester:
     maker: _Maker
     margin: float
     scale: str
+    notes: list[str] = field(default_factory=list)
 
-    def pvalue(self, pair: Pair) -> float:
-        """Return the p-value of the pair's being outside of the margin."""
+    def test(self, pair: Pair) -> tuple[float, float]:
+        """Return the statistic and the p-value of the pair's being outside of the margin."""
         problem = self.maker.problem
         if self.maker.method == "score":
             first, second = (problem.evaluations[i] for i in pair)
@@ -689,13 +713,13 @@ class _Tester:
                 raise ArgumentError(f"margin is {self.margin:g}; accepted: below 1 for proportions")
             above = farrington_manning(*counts, -self.margin)
             below = farrington_manning(*counts, self.margin)
-            return max(_upper_tail(above), _upper_tail(-below))
+            return min(above, -below, key=abs), max(_upper_tail(above), _upper_tail(-below))
+        (a, v_a), (b, v_b) = (problem.evaluations[i][:2] for i in pair)
         if self.scale == "difference":
             gap = problem.gap(pair)
             estimate, error = gap.estimate, gap.standard_error
             low, high = -self.margin, self.margin
         else:
-            (a, v_a), (b, v_b) = (problem.evaluations[i][:2] for i in pair)
             if not (a > 0 and b > 0):
                 raise DataError(
                     f"{problem.metric.name} is {min(a, b):g} in a group; a ratio needs values "
@@ -703,10 +727,19 @@ class _Tester:
                 )
             estimate, error = math.log(a / b), math.sqrt(v_a / a**2 + v_b / b**2)
             low, high = math.log(self.margin), -math.log(self.margin)
+        if not (v_a > 0 and v_b > 0):
+            # No variation is no precision: few rows can agree by chance.
+            names = [group_name(label(problem.keys[i])) for i in pair]
+            self.notes.append(
+                f"{problem.metric.name} does not vary, or has no standard error, in {names[0]} or "
+                f"{names[1]}: nothing is shown about their gap"
+            )
+            return math.nan, 1.0
         above = _divide(estimate - low, error)
         below = _divide(estimate - high, error)
+        statistic = min(above, -below, key=abs)
         if self.maker.bootstrap is None:
-            return max(_upper_tail(above), _upper_tail(-below))
+            return statistic, max(_upper_tail(above), _upper_tail(-below))
         if self.scale == "difference":
             (x, v_x), (y, v_y) = (self.maker._columns(i) for i in pair)
             t = studentize(x - y, estimate, v_x + v_y)
@@ -715,7 +748,8 @@ class _Tester:
             t = studentize(values, estimate, variances)
         undefined = np.isnan(t)
         extreme = [(t >= above - 1e-10 * abs(above)), (t <= below + 1e-10 * abs(below))]
-        return max((1 + int((part | undefined).sum())) / (1 + len(t)) for part in extreme)
+        pvalue = max((1 + int((part | undefined).sum())) / (1 + len(t)) for part in extreme)
+        return statistic, pvalue
 
 
 def _divide(gap: float, error: float) -> float:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -86,6 +87,9 @@ class Metric:
         The function of a metric of family callable; see `callable_metric`.
     n_samples : int
         Bootstrap samples per replicate that studentize a callable.
+    limits : tuple of float
+        The least and the greatest value of the metric; those of proportions and of the AUC are
+        known.
     """
 
     name: str
@@ -101,6 +105,7 @@ class Metric:
     by_rank: bool = False
     function: Callable[..., Any] | None = None
     n_samples: int = 100
+    limits: tuple[float, float] = (-math.inf, math.inf)
     _parsed: _native.CountMetric | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -160,6 +165,11 @@ class Metric:
         if any(c[0] != c[2] or c[1] != c[3] for c in fraction):
             needs.append("y_pred")
         return tuple(needs)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the greatest value that the metric can have."""
+        return (0.0, 1.0) if self.is_proportion or self.family == "ranks" else self.limits
 
     @property
     def denominator_rows(self) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PowerPlan", "minimum_detectable_gap", "sample_size"]
 
-_MOST_ROWS = 10**15
+_MOST = 10**15
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,8 @@ class PowerPlan:
         ``"two-sided"`` or one of the one-sided ones.
     n_comparisons : int
         Number of pairs among which the level is shared.
+    reference : optional
+        The group that all others are compared with; None when all are with all.
     """
 
     metric: str
@@ -63,6 +64,7 @@ class PowerPlan:
     confidence_level: float
     alternative: str
     n_comparisons: int
+    reference: Any = None
 
     def __float__(self) -> float:
         return self.gap
@@ -78,11 +80,15 @@ class PowerPlan:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the gap of the two groups that are hardest to tell apart."""
-        parts = sorted(
-            self.standard_deviations[group] ** 2 / size for group, size in self.group_sizes.items()
-        )
-        return math.sqrt(sum(parts[-2:]))
+        """Standard error of the gap of the two compared groups that are hardest to tell apart."""
+        parts = {
+            group: self.standard_deviations[group] ** 2 / size
+            for group, size in self.group_sizes.items()
+        }
+        if self.reference is None:
+            return math.sqrt(sum(sorted(parts.values())[-2:]))
+        fixed = parts.pop(self.reference)
+        return math.sqrt(fixed + max(parts.values()))
 
     def power_at(self, gap: float) -> float:
         """Return the power to see another gap with these groups."""
@@ -113,9 +119,11 @@ class PowerPlan:
 
         total = sum(self.group_sizes.values())
         chosen = np.linspace(0, 2 * self.gap, 41) if gaps is None else np.atleast_1d(gaps)
+        if n_rows is not None and not hasattr(n_rows, "__iter__"):
+            raise ArgumentTypeError(f"n_rows is {n_rows!r}; accepted: a sequence of whole numbers")
         rows = []
         for n in [total] if n_rows is None else n_rows:
-            n = _validate.count("n_rows", n, 2, _MOST_ROWS)
+            n = _validate.count("n_rows", n, 2, _MOST)
             error = self.standard_error * math.sqrt(total / n)
             rows += [
                 {
@@ -164,7 +172,7 @@ def minimum_detectable_gap(
     clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`.
     value : float, optional
-        Without data: the value of a proportion (or of the AUC) to plan with.
+        Without data: the value of a proportion to plan with.
     share : float or sequence of float
         Without data: the share of the rows of a group that are in the denominator, such as the
         base rate for the true positive rate; one for all groups or one for each.
@@ -206,9 +214,17 @@ def minimum_detectable_gap(
             clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
             pos_label=pos_label,
         ),
-        value, share, group_sizes, alternative, n_comparisons, confidence_level, power,
+        value, share, group_sizes, True, alternative, n_comparisons, confidence_level, power,
     )  # fmt: skip
-    return replace(plan, gap=_gap(plan.standard_error, plan._level, power, plan.alternative))
+    gap = _gap(plan.standard_error, plan._level, power, plan.alternative)
+    low, high = metrics.get(metric).range
+    if gap > high - low:
+        raise ArgumentError(
+            f"with {sum(plan.group_sizes.values()):,} rows in all no gap of {plan.metric}, which "
+            f"is at most {high - low:g}, is found with probability {power:g}; accepted: more rows "
+            "in group_sizes or the data, or less power"
+        )
+    return replace(plan, gap=gap)
 
 
 def sample_size(
@@ -259,8 +275,13 @@ confidence_level : optional
     >>> sum(plan.group_sizes.values())
     3140
     """
-    if isinstance(gap, bool) or not isinstance(gap, int | float | np.floating) or not gap > 0:
+    if isinstance(gap, bool) or not isinstance(gap, int | float | np.floating):
         raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0")
+    low, high = metrics.get(metric).range
+    if not 0 < gap < math.inf or gap >= high - low:
+        below = f", below {high - low:g} for {metrics.get(metric).name}"
+        bounded = below if math.isfinite(high - low) else ""
+        raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0{bounded}")
     power = _validate.level("power", power)
     plan = _plan(
         Design(
@@ -268,8 +289,9 @@ confidence_level : optional
             clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
             pos_label=pos_label,
         ),
-        value, share, group_sizes or (None if _has_data(data, sensitive_features) else [1, 1]),
-        alternative, n_comparisons, confidence_level, power,
+        value, share,
+        [1, 1] if group_sizes is None and not _has_data(data, sensitive_features) else group_sizes,
+        False, alternative, n_comparisons, confidence_level, power,
     )  # fmt: skip
     total = sum(plan.group_sizes.values())
     shares = {group: size / total for group, size in plan.group_sizes.items()}
@@ -281,7 +303,7 @@ confidence_level : optional
     high = 2
     while scaled(high).power_at(gap) < power:
         high *= 2
-        if high > _MOST_ROWS:
+        if high > _MOST:
             raise ArgumentError(
                 f"gap is {gap:g}; accepted: one that can be found with fewer than 1e15 rows"
             )
@@ -302,6 +324,7 @@ def _plan(
     value: float | None,
     share: float | Sequence[float],
     group_sizes: Any,
+    whole: bool,
     alternative: str,
     n_comparisons: int | None,
     confidence_level: float,
@@ -319,20 +342,30 @@ def _plan(
     if _has_data(design.data, design.sensitive_features):
         if value is not None:
             raise ArgumentTypeError("value goes without data; the data have values of their own")
+        if not (isinstance(share, int | float) and share == 1):
+            raise ArgumentTypeError("share goes without data; the data have shares of their own")
         sizes, deviations, pairs = _from_data(design.pose(0))
         if group_sizes is not None:
-            sizes = _sizes(group_sizes, list(sizes))
+            sizes = _sizes(group_sizes, list(sizes), whole)
     else:
-        sizes, deviations = _from_value(metric, value, share, group_sizes)
-        pairs = len(list(combinations(sizes, 2)))
+        for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight"):
+            if getattr(design, name) is not None:
+                raise ArgumentTypeError(
+                    f"{name} is given without sensitive_features; accepted: both, or value="
+                )
+        sizes, deviations = _from_value(metric, value, share, group_sizes, whole)
+        pairs = len(sizes) * (len(sizes) - 1) // 2
     n_comparisons = (
         max(pairs, 1)
         if n_comparisons is None
         else _validate.count("n_comparisons", n_comparisons, 1, 10**6)
     )
+    # The reference is the last group.
+    reference = None if design.reference is None else list(sizes)[-1]
     return PowerPlan(
-        metric.name, sizes, deviations, math.nan, power, level, alternative, n_comparisons
-    )
+        metric.name, sizes, deviations, math.nan, power, level, alternative, n_comparisons,
+        reference,
+    )  # fmt: skip
 
 
 def _from_data(question: Question) -> tuple[dict[Any, int], dict[Any, float], int]:
@@ -348,16 +381,22 @@ def _from_data(question: Question) -> tuple[dict[Any, int], dict[Any, float], in
         name: math.sqrt(entry[1] * n)
         for name, entry, n in zip(names, problem.evaluations, problem.n_rows, strict=True)
     }
-    if not any(deviations.values()):
+    flat = [group_name(name) for name, deviation in deviations.items() if not deviation > 0]
+    if flat:
         raise ArgumentError(
-            f"{problem.metric.name} does not vary within any group of the data, so they do not "
-            "tell how large a gap must be; accepted: data in which it varies, or value="
+            f"{problem.metric.name} does not vary, or has no standard error, in {flat[0]!r}, so "
+            "the data do not tell how large a gap must be; accepted: data in which it varies, or "
+            "value="
         )
     return sizes, deviations, len(question.pairs)
 
 
 def _from_value(
-    metric: Metric, value: float | None, share: float | Sequence[float], group_sizes: Any
+    metric: Metric,
+    value: float | None,
+    share: float | Sequence[float],
+    group_sizes: Any,
+    whole: bool,
 ) -> tuple[dict[Any, int], dict[Any, float]]:
     if value is None:
         raise ArgumentTypeError(
@@ -371,42 +410,65 @@ def _from_value(
     value = _validate.level("value", value)
     if group_sizes is None:
         raise ArgumentTypeError("group_sizes is None; without data it says how many rows there are")
-    sizes = _sizes(group_sizes, None)
-    shares = [share] * len(sizes) if isinstance(share, int | float) else list(share)
+    sizes = _sizes(group_sizes, None, whole)
+    accepted = "a number above 0, up to 1, or one for each group"
+    one_for_all = isinstance(share, int | float | np.number)
+    if not one_for_all and (isinstance(share, str) or not hasattr(share, "__iter__")):
+        raise ArgumentTypeError(f"share is {share!r}; accepted: {accepted}")
+    shares: list[Any] = [share] * len(sizes) if one_for_all else list(share)  # type: ignore[arg-type]
     if len(shares) != len(sizes):
         raise ArgumentError(f"share has {len(shares)} entries for {len(sizes)} groups")
     for one in shares:
+        if not isinstance(one, int | float | np.number):
+            raise ArgumentTypeError(f"share is {one!r}; accepted: {accepted}")
         if isinstance(one, bool) or not 0 < one <= 1:
-            raise ArgumentError(f"share is {one!r}; accepted: numbers above 0, up to 1")
+            raise ArgumentError(f"share is {one!r}; accepted: {accepted}")
     return sizes, {
         group: math.sqrt(value * (1 - value) / one)
         for group, one in zip(sizes, shares, strict=True)
     }
 
 
-def _sizes(group_sizes: Any, names: list[Any] | None) -> dict[Any, int]:
-    entries = dict(group_sizes) if hasattr(group_sizes, "keys") else None
-    if entries is None:
-        listed = list(group_sizes)
-        if names is None:
-            names = [f"group {i + 1}" for i in range(len(listed))]
-        if len(listed) != len(names):
+def _sizes(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any, int]:
+    """Return the rows of each group; proportions, if they need not be whole."""
+    accepted = "a mapping or sequence with a number for each group, at least two"
+    if isinstance(group_sizes, str) or not hasattr(group_sizes, "__iter__"):
+        raise ArgumentTypeError(f"group_sizes is {group_sizes!r}; accepted: {accepted}")
+    if hasattr(group_sizes, "keys"):
+        entries = dict(group_sizes)
+        if names is not None and set(entries) != set(names):
             raise ArgumentError(
-                f"group_sizes has {len(listed)} entries; accepted: one for each of the groups "
+                f"group_sizes names {list(entries)}; accepted: the groups "
                 f"{', '.join(map(group_name, names))}"
             )
-        entries = dict(zip(names, listed, strict=True))
-    elif names is not None and set(entries) != set(names):
-        raise ArgumentError(
-            f"group_sizes names {list(entries)}; accepted: the groups "
-            f"{', '.join(map(group_name, names))}"
-        )
-    if len(entries) < 1 + (names is None or len(names) > 1):
+        order = list(entries) if names is None else names
+    else:
+        listed = list(group_sizes)
+        order = [f"group {i + 1}" for i in range(len(listed))] if names is None else names
+        if len(listed) != len(order):
+            raise ArgumentError(
+                f"group_sizes has {len(listed)} entries; accepted: one for each of the groups "
+                f"{', '.join(map(group_name, order))}"
+            )
+        entries = dict(zip(order, listed, strict=True))
+    if names is None and len(entries) < 2:
         raise ArgumentError(f"group_sizes has {len(entries)} entries; accepted: at least two")
-    return {
-        group: _validate.count(f"group_sizes of {group_name(group)}", size, 1, _MOST_ROWS)
-        for group, size in entries.items()
-    }
+    if whole:
+        return {
+            group: _validate.count(f"group_sizes of {group_name(group)}", entries[group], 1, _MOST)
+            for group in order
+        }
+    for group, size in entries.items():
+        is_number = isinstance(size, int | float | np.number) and not isinstance(size, bool)
+        if not is_number or not math.isfinite(size):
+            raise ArgumentTypeError(
+                f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0"
+            )
+        if size <= 0:
+            raise ArgumentError(
+                f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0"
+            )
+    return {group: entries[group] for group in order}
 
 
 def _power(gap: float, error: float, level: float, alternative: str) -> float:

@@ -1,0 +1,820 @@
+"""Calibration on data of one's own: the function and the command."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+import fairaudit_rs as fa
+from fairaudit_rs import errors
+from fairaudit_rs._question import Design
+from fairaudit_rs.calibration import _source, rank_influence
+from fairaudit_rs.cli import main
+
+from .reference import rows
+
+NAN = math.nan
+OLD = '{"old": true}\n'
+
+
+def make(seed=0, n=300, groups="ab", levels=None):
+    """(y_true, y_pred, score, group)."""
+    rng = np.random.default_rng(seed)
+    y_true = (rng.random(n) < 0.4).astype(int)
+    score = np.clip(0.3 * y_true + 0.7 * rng.random(n), 0.01, 0.99)
+    if levels:
+        score = np.round(score * levels) / levels
+    return y_true, (score > 0.5).astype(int), score, rng.choice(list(groups), n)
+
+
+def report_of(data, metric, **options):
+    y_true, y_pred, score, group = data
+    defaults = {"sensitive_features": group, "n_audits": 40, "n_resamples": 49, "rng": 1}
+    return fa.calibrate(y_true, y_pred, y_score=score, metric=metric, **{**defaults, **options})
+
+
+def median_error(y_true, value, weight):
+    return float(np.median(np.abs(y_true - value)))
+
+
+MEDIAN = fa.metrics.callable_metric(
+    "median_error", median_error, columns=("y_true", "y_score"), n_samples=10
+)
+
+
+def source_of(metric, seed=0, **columns):
+    problem = Design(metric, **columns).pose(seed).problem
+    return _source(problem, np.random.default_rng(seed), seed)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["calibrate", *map(str, arguments)])
+
+
+def strict_json(text):
+    def refuse(word):
+        raise AssertionError(f"{word} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A CSV file of loans."""
+    y_true, y_pred, score, _ = make(3, 300)
+    rng = np.random.default_rng(4)
+    person = np.arange(300) // 3
+    frame = pl.DataFrame(
+        {
+            "repaid": y_true,
+            "approved": y_pred,
+            "score": score,
+            "sex": rng.choice(["f", "m"], 300),
+            "age": rng.choice(["old", "young"], 300),
+            "branch": rng.choice(["north", "south"], 300),
+            "team": np.where(person % 2 == 0, "x", "y"),
+            "person": person,
+            "amount": rng.integers(1, 9, 300),
+            "verdict": np.where(y_pred == 1, "yes", "no"),
+        }
+    )
+    path = tmp_path / "loans.csv"
+    frame.write_csv(path)
+    return path
+
+
+ROLES = ("--y-true", "repaid", "--y-pred", "approved")
+SMALL = ("--n-audits", "20", "--n-resamples", "49", "--seed", "5")
+BY_SEX = (*ROLES, "-s", "sex", *SMALL)
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"gaps": 0.1}, errors.ArgumentTypeError, "gaps is 0.1; accepted: a sequence of numb"),
+            ({"gaps": "0.1"}, errors.ArgumentTypeError, "gaps is '0.1'; accepted"),
+            ({"gaps": None}, errors.ArgumentTypeError, "gaps is None; accepted"),
+            ({"gaps": [0]}, errors.ArgumentError, "gaps holds 0; accepted: numbers other than 0"),
+            ({"gaps": [0.1, NAN]}, errors.ArgumentError, "gaps holds nan; accepted"),
+            ({"gaps": [math.inf]}, errors.ArgumentError, "gaps holds inf; accepted"),
+            ({"gaps": ["0.1"]}, errors.ArgumentTypeError, "gaps holds '0.1'; accepted"),
+            ({"gaps": [True]}, errors.ArgumentTypeError, "gaps holds True; accepted"),
+            ({"gaps": [[0.1]]}, errors.ArgumentTypeError, r"gaps holds \[0.1\]; accepted"),
+            ({"gaps": [1.5]}, errors.ArgumentError, "gaps holds 1.5; these data reach .* at most"),
+            ({"gaps": [-1.5]}, errors.ArgumentError, "gaps holds -1.5; these data reach -.* at mo"),
+            ({"n_audits": 0}, errors.ArgumentError, "n_audits is 0; accepted: a whole number from"),
+            ({"n_audits": 9}, errors.ArgumentError, "n_audits is 9; accepted"),
+            ({"n_audits": -5}, errors.ArgumentError, "n_audits is -5; accepted"),
+            ({"n_audits": 20.0}, errors.ArgumentTypeError, "n_audits is 20.0; accepted"),
+            ({"n_audits": NAN}, errors.ArgumentTypeError, "n_audits is nan; accepted"),
+            ({"n_resamples": 0}, errors.ArgumentError, "n_resamples is 0; accepted"),
+            ({"confidence_level": 95}, errors.ArgumentError, "confidence_level is 95; accepted"),
+            ({"confidence_level": NAN}, errors.ArgumentError, "confidence_level is nan; accepted"),
+            ({"studentize": "pool"}, errors.ArgumentError, "studentize is 'pool'; accepted"),
+            ({"studentize": "pooled"}, errors.ArgumentError, "studentize is 'pooled' for f1"),
+            ({"n_threads": 0}, errors.ArgumentError, "n_threads is 0; accepted"),
+            ({"rng": -1}, errors.ArgumentError, "rng is -1; accepted"),
+            ({"random_state": 1}, errors.ArgumentTypeError, "rng and random_state are two names"),
+            ({"progress": "yes"}, errors.ArgumentTypeError, "progress is 'yes'; accepted"),
+            ({"groups": ["a", "z"]}, errors.DataError, "groups names 'z', which is no group"),
+            ({"groups": ["a"]}, errors.DataError, "only one group"),
+            ({"reference": "z"}, errors.DataError, "reference names 'z', which is no group"),
+            ({"strata": np.zeros(3)}, errors.DataError, "columns differ in length"),
+            ({"clusters": np.zeros(300)}, errors.DataError, "rows in more than one group"),
+            ({"sample_weight": [-1.0] * 300}, errors.DataError, "sample_weight is -1 in row 0"),
+            ({"sample_weight": [NAN] * 300}, errors.DataError, "sample_weight is nan in row 0"),
+            ({"score_bins": 5}, errors.ArgumentTypeError, "score_bins goes with calibration_err"),
+            ({"pos_label": "yes"}, errors.ArgumentError, "pos_label is 'yes', which does not occ"),
+            ({"sensitive_features": ["a"] * 300}, errors.DataError, "only one group"),
+            ({"sensitive_features": None}, errors.ArgumentTypeError, "sensitive_features is miss"),
+            ({"metric": "nope"}, errors.UnknownMetricError, "metric is 'nope'"),
+        ],
+    )
+    def test_wrong_values(self, options, error, message):
+        options = {"metric": "f1", **options}
+        with pytest.raises(error, match=message):
+            report_of(make(), options.pop("metric"), **options)
+
+    @pytest.mark.parametrize("metric", ["equalized_odds", "calibration_error", MEDIAN])
+    def test_metrics_without_gaps(self, metric):
+        with pytest.raises(
+            errors.ArgumentError, match=r"gaps is \[0.1\] for .*, a metric of famil"
+        ):
+            report_of(make(), metric, gaps=[0.1])
+
+    def test_correlations_have_no_gaps(self):
+        data = (*make()[:3], np.random.default_rng(0).random(300))
+        with pytest.raises(errors.ArgumentError, match=r"gaps is \[0.1\] for pearson, a metric of"):
+            report_of(data, "pearson", gaps=[0.1])
+        with pytest.raises(errors.ArgumentTypeError, match="clusters does not go with pearson"):
+            report_of(data, "pearson", clusters=np.arange(300))
+
+    def test_columns_that_are_needed(self):
+        y_true, y_pred, score, group = make()
+        with pytest.raises(errors.ArgumentError, match="y_true is None; true_positive_rate needs"):
+            report_of((None, y_pred, score, group), "tpr")
+        with pytest.raises(errors.ArgumentError, match="y_score is None; auc needs it"):
+            report_of((y_true, y_pred, None, group), "auc")
+
+    def test_a_group_without_positives(self):
+        y_true, y_pred, score, group = make()
+        y_true[group == "b"] = 0
+        for metric in ("tpr", "auc"):
+            with pytest.raises(errors.NotMeasurableError, match="'b' has 0 rows with a positive"):
+                report_of((y_true, y_pred, score, group), metric)
+
+    def test_gaps_of_what_does_not_vary(self):
+        y_true, _, score, group = make()
+        with pytest.raises(
+            errors.ArgumentError, match=r"gaps holds 0.1; these data reach 0 at most"
+        ):
+            report_of((y_true, np.ones(300, int), score, group), "selection_rate", gaps=[0.1])
+
+    def test_gaps_that_are_used_up_are_not_lost(self):
+        """A generator holds numbers once: each is used, or it is refused."""
+        try:
+            report = report_of(make(), "f1", gaps=(gap for gap in [0.1, 0.2]))
+        except errors.ArgumentTypeError as error:
+            assert "gaps is" in str(error)  # noqa: PT017
+        else:
+            assert [rate.gap for rate in report.power] == [0.1, 0.2]
+
+    def test_gaps_of_numpy(self):
+        report = report_of(make(), "f1", gaps=np.array([0.1, -0.1]))
+        assert [rate.gap for rate in report.power] == [0.1, -0.1]
+        shifted = (*make()[:2], 30 * make()[2], make()[3])
+        assert report_of(shifted, "mean_score", gaps=np.array([2])).power[0].gap == 2
+
+
+class TestCommandArguments:
+    def refused(self, tmp_path, message, *arguments):
+        """Exit code 2, one line, and files are left as they were."""
+        target = tmp_path / "old.json"
+        target.write_text(OLD)
+        before = sorted(tmp_path.iterdir())
+        result = run(*arguments, "--json", target)
+        assert result.exit_code == 2, result.output
+        assert re.search(message, result.stderr), result.stderr
+        assert "Traceback" not in result.output
+        assert target.read_text() == OLD
+        assert sorted(tmp_path.iterdir()) == before
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (("-m", "nope"), "fairaudit: error: metric is 'nope'"),
+            (("-m", "tpr", "--gap", "nan"), "error: gaps holds nan; accepted"),
+            (("-m", "tpr", "--gap", "0"), "error: gaps holds 0.0; accepted"),
+            (("-m", "tpr", "--gap", "x"), "Invalid value for '--gap'"),
+            (("-m", "tpr", "--gap", "1.5"), "error: gaps holds 1.5; these data reach"),
+            (("-m", "equalized_odds", "--gap", ".1"), "error: gaps is .* for equalized_odds"),
+            (("-m", "tpr", "--n-audits", "9"), "error: n_audits is 9; accepted"),
+            (("-m", "tpr", "--n-audits", "x"), "Invalid value for '--n-audits'"),
+            (("-m", "tpr", "--n-resamples", "0"), "error: n_resamples is 0; accepted"),
+            (("-m", "tpr", "--confidence-level", "95"), "error: confidence_level is 95.0; acc"),
+            (("-m", "tpr", "--confidence-level", "nan"), "error: confidence_level is nan; acc"),
+            (("-m", "tpr", "--seed", "-1"), "Invalid value for '--seed'"),
+            (("-m", "tpr", "--threads", "0"), "error: n_threads is 0; accepted"),
+            (("-m", "tpr", "--strata", "nope"), "error: column 'nope' does not exist"),
+            (("-m", "tpr", "--clusters", "nope"), "error: column 'nope' does not exist"),
+            (("-m", "tpr", "--clusters", "branch"), "error: .* rows in more than one group"),
+            (("-m", "tpr", "--weight", "nope"), "error: column 'nope' does not exist"),
+            (("-m", "tpr", "--weight", "branch"), "error: sample_weight"),
+            (("-m", "auc"), "error: y_score is None; auc needs it"),
+            (("-m", "tpr", "--pos-label", "maybe"), "error: pos_label is 'maybe'"),
+            (("-m", "tpr", "-m", "nope"), "error: metric is 'nope'"),
+            ((), "Missing option '--metric'"),
+        ],
+    )
+    def test_wrong_values(self, options, message, tmp_path, book):
+        self.refused(tmp_path, message, book, *BY_SEX, *options)
+
+    def test_attributes_and_files(self, tmp_path, book):
+        self.refused(tmp_path, "Missing option '--sensitive'", book, *ROLES, "-m", "tpr")
+        self.refused(
+            tmp_path, "column 'nope' does not exist", book, *ROLES, "-s", "nope", "-m", "tpr"
+        )
+        self.refused(tmp_path, "error: .*none.csv", tmp_path / "none.csv", *BY_SEX, "-m", "tpr")
+        self.refused(tmp_path, "Missing argument 'DATA'", "-m", "tpr", "-s", "sex")
+
+    def test_json_into_no_directory(self, tmp_path, book):
+        result = run(book, *BY_SEX, "-m", "tpr", "--json", tmp_path / "no" / "out.json")
+        assert result.exit_code == 2
+        assert "its directory does not exist" in result.stderr
+        assert result.stdout == ""
+
+
+class TestKnownValues:
+    def test_report(self):
+        report = report_of(make(), "selection_rate", gaps=[0.3, -0.3], n_audits=60)
+        assert report.metric == "selection_rate"
+        assert report.level == pytest.approx(0.05)
+        assert report.false_alarms.gap == 0
+        assert [rate.gap for rate in report.power] == [0.3, -0.3]
+        assert all(rate.rejected > 0.9 for rate in report.power)
+        assert report.holds
+        assert sum(report.group_sizes.values()) == 300
+        assert (report.n_resamples, report.seed) == (49, 1)
+        found = report.false_alarms
+        k = round(found.rejected * found.n_audits)
+        low, high = (
+            stats.beta.ppf(0.005, k, 60 - k + 1) if k else 0.0,
+            stats.beta.ppf(0.995, k + 1, 60 - k),
+        )
+        assert found.confidence_interval == pytest.approx((low, high), abs=1e-9)
+
+    def test_words_json_and_frames(self):
+        report = report_of(make(), "f1", gaps=[0.2])
+        lines = str(report).split("\n")
+        assert lines[0].startswith("f1: the test holds its level of 5 % on these data: equal group")
+        assert lines[1].startswith("  a gap of 0.2 is found in ")
+        content = strict_json(json.dumps(report.to_dict(), allow_nan=False))
+        assert content["kind"] == "CalibrationReport"
+        assert content["summary"] == str(report)
+        assert content["power"][0]["gap"] == 0.2
+        frame = report.to_frame()
+        assert frame["gap"].to_list() == [0.0, 0.2]
+        assert frame.columns == [
+            "metric", "gap", "rejected", "low", "high", "n_audits", "n_not_measurable",
+        ]  # fmt: skip
+
+    def test_audits_without_a_value_are_counted(self):
+        """Two rows in b: about one audit in e^2 = 7.4 draws none for it."""
+        y_true, y_pred, score, _ = make()
+        group = np.where(np.arange(300) < 2, "b", "a")
+        report = report_of((y_true, y_pred, score, group), "selection_rate", gaps=[0.2])
+        assert report.false_alarms.n_not_measurable == 0
+        assert 0 < report.power[0].n_not_measurable < 20
+        assert any("some group had no value of selection_rate" in note for note in report.notes)
+
+    def test_holds(self):
+        rate = type(report_of(make(), "f1").false_alarms)
+        report = report_of(make(), "f1")
+
+        def with_interval(low, high):
+            from dataclasses import replace
+
+            return replace(report, false_alarms=rate(0.0, 0.1, (low, high), 40, 0))
+
+        assert with_interval(0.01, 0.2).holds
+        assert with_interval(0.0, 0.03).holds  # a conservative test keeps its level
+        assert not with_interval(0.0501, 0.2).holds
+        assert "DOES NOT HOLD its level" in str(with_interval(0.06, 0.2))
+
+    def test_rank_influence_by_hand(self):
+        """Scores 1 2 3 4, labels 0 1 0 1: AUC 3/4; V10 = 1/2, 1 and V01 = 1, 1/2."""
+        psi = rank_influence(np.array([1.0, 2, 3, 4]), np.array([0, 1, 0, 1]), None)
+        assert psi == pytest.approx([0.125, -0.125, -0.125, 0.125])
+
+    @pytest.mark.parametrize(
+        "metric",
+        ["selection_rate", "f1", "equalized_odds", "auc", "ece", "mse", MEDIAN],
+        ids=str,
+    )
+    def test_false_alarms_of_every_family(self, metric):
+        options = {"studentize": "shared"} if metric is MEDIAN else {}
+        report = report_of(make(), metric, n_audits=20, n_resamples=19, **options)
+        assert report.holds
+        assert report.power == ()
+
+    def test_false_alarms_of_a_correlation(self):
+        attribute = np.random.default_rng(0).random(300)
+        report = report_of((*make()[:3], attribute), "pearson", n_audits=100, n_resamples=99)
+        assert report.holds
+        assert report.false_alarms.rejected < 0.2
+
+
+class TestReference:
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("levels", [None, 8])
+    def test_rank_influence(self, weighted, levels):
+        y_true, _, score, _ = make(2, 120, levels=levels)
+        weight = np.random.default_rng(0).exponential(size=120) if weighted else None
+        expected = rows.auc_influence(y_true, score, weight)
+        assert rank_influence(score, y_true, weight) == pytest.approx(expected, abs=1e-12)
+
+    @pytest.mark.parametrize(
+        ("metric", "gap"),
+        [
+            ("selection_rate", 0.1),
+            ("tpr", -0.12),
+            ("ppv", 0.1),
+            ("balanced_accuracy", 0.1),
+            ("f1", 0.08),
+            ("mcc", -0.1),
+            ("auc", 0.07),
+            ("mse", -0.03),
+        ],
+    )
+    @pytest.mark.parametrize("design", ["plain", "weights", "clusters", "three groups"])
+    def test_the_gap_that_was_asked_for(self, metric, gap, design):
+        """The mean gap of 100 tilted data sets, measured with the metric itself."""
+        y_true, y_pred, score, group = make(3, 600, "abc" if design == "three groups" else "ab")
+        columns = {"y_true": y_true, "y_pred": y_pred, "y_score": score}
+        if design == "weights":
+            columns["sample_weight"] = np.random.default_rng(0).exponential(size=600)
+        if design == "clusters":
+            columns["clusters"] = np.arange(600) // 4
+            group = np.where(columns["clusters"] % 2 == 0, "a", "b")
+        source = source_of(metric, sensitive_features=group, **columns)
+        source.aim(gap)
+        assert source.expected_gap(source.probability) == pytest.approx(gap, abs=1e-6)
+        gaps, sizes = [], []
+        for _ in range(100):
+            problem = source.tilted()
+            first, *others = (entry[0] for entry in problem.evaluations)
+            gaps.append(first - np.mean(others))
+            sizes.append(problem.n_rows)
+        error = np.std(gaps) / math.sqrt(100)
+        assert np.mean(gaps) == pytest.approx(gap, abs=5 * error + 0.05 * abs(gap))
+        before = source.problem.n_rows
+        assert np.mean(sizes, axis=0) == pytest.approx(before, abs=12)
+        assert {sum(one) for one in sizes} == {600}
+
+    def test_gaps_within_strata(self):
+        """Departments explain a crude gap of .47. A gap of .1 is one within departments."""
+        rng = np.random.default_rng(10)
+        department = rng.random(4_000) < 0.5
+        group = np.where(rng.random(4_000) < np.where(department, 0.9, 0.1), "a", "b")
+        y_pred = (rng.random(4_000) < np.where(department, 0.8, 0.2)).astype(int)
+        options = {
+            "y_pred": y_pred,
+            "sensitive_features": group,
+            "metric": "selection_rate",
+            "strata": department,
+        }
+        # The test sees .1 within departments nearly always: its standard error is .02.
+        within = np.where(group == "a", 0.05, -0.05)
+        moved = (rng.random(4_000) < np.where(department, 0.8, 0.2) + within).astype(int)
+        direct = fa.permutation_test(rng=1, n_resamples=199, **{**options, "y_pred": moved})
+        assert direct.estimate == pytest.approx(0.1, abs=0.07)
+        try:
+            report = fa.calibrate(gaps=[0.1, -0.1], n_audits=40, n_resamples=99, rng=1, **options)
+        except errors.ArgumentError as error:
+            assert "strata" in str(error)  # noqa: PT017
+        else:
+            assert report.holds
+            assert [rate.rejected > 0.8 for rate in report.power] == [True, True]
+
+    def test_shuffled_groups_are_equal_in_law(self):
+        """Counts of a cell in shuffled groups are hypergeometric, of rows and of counts."""
+        y_true, y_pred, score, group = make(4, 60)
+        n_a = int((group == "a").sum())
+        for metric, columns in (
+            ("selection_rate", {"y_pred": y_pred}),
+            ("mean_score", {"y_score": y_pred.astype(float)}),
+        ):
+            source = source_of(
+                metric if metric != "selection_rate" else "accuracy",
+                sensitive_features=group,
+                **(columns if metric != "selection_rate" else {"y_true": y_true, "y_pred": y_pred}),
+            )
+            hits = y_pred if metric != "selection_rate" else (y_true == y_pred).astype(int)
+            seen = np.array(
+                [round(source.shuffled(i).evaluations[0][0] * n_a) for i in range(2_000)]
+            )
+            law = stats.hypergeom(60, int(hits.sum()), n_a)
+            values = [k for k in range(61) if 2_000 * law.pmf(k) > 10]
+            found = np.array([np.sum(seen == k) for k in values])
+            expected = np.array([2_000 * law.pmf(k) for k in values])
+            rest, rest_expected = 2_000 - found.sum(), 2_000 - expected.sum()
+            statistic = np.sum((found - expected) ** 2 / expected)
+            statistic += (rest - rest_expected) ** 2 / max(rest_expected, 1.0)
+            assert statistic < stats.chi2.isf(1e-6, len(values))
+        assert score.shape == (60,)
+
+
+class TestProperties:
+    METRICS = ("selection_rate", "tpr", "f1", "auc", "mse")
+
+    @pytest.mark.parametrize("metric", METRICS)
+    @pytest.mark.parametrize("groups", ["ab", "abc"])
+    def test_threads(self, metric, groups):
+        data = make(5, 300, groups)
+        options = {"gaps": [0.05], "n_audits": 15}
+        first = report_of(data, metric, n_threads=1, **options)
+        for n in (None, 2, 7):
+            assert report_of(data, metric, n_threads=n, **options).to_dict() == first.to_dict()
+
+    @pytest.mark.parametrize("metric", METRICS)
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_rows_in_any_order(self, metric, weighted):
+        """As for permutation_test: the order of the rows, or of files, is not information."""
+        data = make(6)
+        weight = 1.0 + np.arange(300) % 3
+        order = np.random.default_rng(0).permutation(300)
+        first = report_of(
+            data, metric, gaps=[0.05], n_audits=60, sample_weight=weight if weighted else None
+        )
+        moved = report_of(
+            tuple(c[order] for c in data),
+            metric,
+            gaps=[0.05],
+            n_audits=60,
+            sample_weight=weight[order] if weighted else None,
+        )
+        assert moved.to_dict() == first.to_dict()
+
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_arrays_frames_and_files(self, metric, tmp_path):
+        y_true, y_pred, score, group = data = make(7)
+        frame = pl.DataFrame({"y": y_true, "p": y_pred, "s": score, "g": group})
+        frame.write_parquet(tmp_path / "data.parquet")
+        names = {"y_true": "y", "y_pred": "p", "y_score": "s", "sensitive_features": "g"}
+        first = report_of(data, metric, gaps=[0.05], n_audits=15)
+        for table in (frame, frame.lazy(), tmp_path / "data.parquet"):
+            other = fa.calibrate(
+                data=table, metric=metric, gaps=[0.05], n_audits=15, n_resamples=49, rng=1, **names
+            )
+            assert other.to_dict() == first.to_dict()
+
+    def test_cells(self):
+        y_true, y_pred, _, group = data = make(8)
+        cells = fa.tabulate(y_true=y_true, y_pred=y_pred, sensitive_features=group)
+        other = fa.calibrate(
+            data=cells, metric="tpr", gaps=[0.2], n_audits=40, n_resamples=49, rng=1
+        )
+        assert other.to_dict() == report_of(data, "tpr", gaps=[0.2]).to_dict()
+
+    def test_cells_of_very_many_rows(self):
+        """Cells hold counts: 300 * 2^24 rows are as good as 300."""
+        y_true, y_pred, _, group = make(8)
+        cells = fa.tabulate(y_true=y_true, y_pred=y_pred, sensitive_features=group)
+        for _ in range(24):
+            cells = cells + cells
+        report = fa.calibrate(data=cells, metric="f1", n_audits=10, n_resamples=19, rng=1)
+        assert sum(report.group_sizes.values()) == 300 * 2**24
+
+    def test_every_instruction_set(self):
+        code = (
+            "import hashlib, numpy as np, fairaudit_rs as fa\n"
+            "rng = np.random.default_rng(5)\n"
+            "y, p, group = (rng.integers(0, 2, 300) for _ in range(3))\n"
+            "s, seen = rng.random(300), hashlib.sha256()\n"
+            "for metric in ('tpr', 'f1', 'auc', 'mse'):\n"
+            "    for weight in (None, np.arange(300) % 4 + 1.0):\n"
+            "        report = fa.calibrate(\n"
+            "            y, p, y_score=s, sensitive_features=group, metric=metric, gaps=[0.05],\n"
+            "            sample_weight=weight, n_audits=20, n_resamples=49, rng=1)\n"
+            "        seen.update(repr(report.to_dict()).encode())\n"
+            "print(seen.hexdigest())\n"
+        )
+        seen = set()
+        for name in ("baseline", "avx2", "avx512"):
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+                env={**os.environ, "FAIRAUDIT_SIMD": name},
+            )
+            if done.returncode and "accepted:" in done.stderr:
+                continue  # this processor has no such instructions
+            assert done.returncode == 0, done.stderr
+            seen.add(done.stdout)
+        assert len(seen) == 1
+
+    def test_a_seed_repeats_a_report(self):
+        first = report_of(make(), "f1", rng=None, gaps=[0.1])
+        assert report_of(make(), "f1", rng=first.seed, gaps=[0.1]).to_dict() == first.to_dict()
+        other = report_of(make(), "f1", rng=None, random_state=5)
+        assert other.to_dict() == report_of(make(), "f1", rng=5).to_dict()
+        generator = np.random.default_rng(1)
+        seeds = {report_of(make(), "f1", rng=generator).seed for _ in range(3)}
+        assert len(seeds) == 3
+
+    def test_gaps_do_not_change_the_false_alarms(self):
+        for metric in ("f1", "auc"):
+            plain = report_of(make(), metric)
+            assert report_of(make(), metric, gaps=[0.1]).false_alarms == plain.false_alarms
+
+    def test_power_grows_with_the_gap_on_both_sides(self):
+        report = report_of(
+            make(9, 400), "f1", gaps=[-0.3, -0.12, 0.02, 0.12, 0.3], n_audits=150, n_resamples=99
+        )
+        far_below, below, near, above, far = (rate.rejected for rate in report.power)
+        assert far > above > near
+        assert far_below > below > near
+        assert above == pytest.approx(below, abs=0.25)
+
+    def test_missing_groups_and_groups_left_out(self):
+        y_true, y_pred, score, group = make(10, 400)
+        missing = np.where(np.arange(400) % 10 == 0, None, group)
+        for metric in ("f1", "mse"):
+            report = report_of((y_true, y_pred, score, missing), metric, gaps=[0.05])
+            assert sum(report.group_sizes.values()) == 360
+        three = np.where(np.arange(400) % 4 == 0, "z", group)
+        for metric in ("f1", "mse"):
+            report = report_of((y_true, y_pred, score, three), metric, groups=["b", "a"])
+            assert list(report.group_sizes) == ["b", "a"]
+            assert sum(report.group_sizes.values()) == 300
+
+    def test_progress_counts_audits(self):
+        seen = []
+        report_of(make(), "f1", gaps=[0.1], progress=lambda done, total: seen.append((done, total)))
+        assert seen == [(i, 80) for i in range(1, 81)]
+
+    def test_progress_that_stops(self):
+        def stop(done, total):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            report_of(make(), "f1", progress=stop)
+
+    def test_inputs_are_left_alone(self):
+        data = make()
+        before = [column.copy() for column in data]
+        for metric in ("f1", "auc", "mse"):
+            report_of(data, metric, gaps=[0.05])
+        assert all(np.array_equal(a, b) for a, b in zip(data, before, strict=True))
+
+
+class TestCommand:
+    def test_help(self):
+        result = run("--help")
+        assert result.exit_code == 0
+        for word in ("--gap", "--n-audits", "--strata", "--json", "Exit code 1"):
+            assert word in result.stdout
+
+    def test_output_is_that_of_the_function(self, tmp_path, book):
+        target = tmp_path / "out.json"
+        result = run(
+            book, *BY_SEX, "-m", "tpr", "-m", "f1", "--gap", "0.2", "--gap", "-0.1", "--json",
+            target,
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        expected = [
+            fa.calibrate(
+                "repaid", "approved", data=book, sensitive_features=["sex"], metric=metric,
+                gaps=[0.2, -0.1], n_audits=20, n_resamples=49, rng=5,
+            )
+            for metric in ("tpr", "f1")
+        ]  # fmt: skip
+        assert strict_json(target.read_text()) == [one.to_dict() for one in expected]
+        assert result.stdout == "".join(f"{one}\n" for one in expected) + "seed 5\n"
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["loans.csv", "out.json"]
+
+    @pytest.mark.parametrize(
+        ("options", "arguments"),
+        [
+            (("--strata", "branch"), {"strata": ["branch"]}),
+            (("--weight", "amount"), {"sample_weight": "amount"}),
+            (("--confidence-level", "0.9"), {"confidence_level": 0.9}),
+            (("-s", "age"), {"sensitive_features": ["sex", "age"]}),
+            (("--threads", "2"), {}),
+        ],
+    )
+    def test_options(self, options, arguments, tmp_path, book):
+        target = tmp_path / "out.json"
+        result = run(book, *BY_SEX, "-m", "f1", "--json", target, *options)
+        assert result.exit_code == 0, result.output
+        expected = fa.calibrate(
+            "repaid", "approved", data=book, metric="f1", n_audits=20, n_resamples=49, rng=5,
+            **{"sensitive_features": ["sex"], **arguments},
+        )  # fmt: skip
+        assert strict_json(target.read_text()) == [expected.to_dict()]
+
+    def test_scores_and_clusters(self, tmp_path, book):
+        target = tmp_path / "out.json"
+        result = run(
+            book, "--y-true", "repaid", "--y-score", "score", "-s", "team", "--clusters", "person",
+            "-m", "auc", "--gap", "0.1", "--json", target, *SMALL,
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        expected = fa.calibrate(
+            "repaid", y_score="score", data=book, sensitive_features=["team"], clusters=["person"],
+            metric="auc", gaps=[0.1], n_audits=20, n_resamples=49, rng=5,
+        )  # fmt: skip
+        assert strict_json(target.read_text()) == [expected.to_dict()]
+
+    def test_positive_label(self, tmp_path, book):
+        target = tmp_path / "out.json"
+        result = run(
+            book, "--y-pred", "verdict", "--pos-label", "yes", "-s", "sex", "-m",
+            "selection_rate", "--json", target, *SMALL,
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        plain = run(book, "--y-pred", "approved", "-s", "sex", "-m", "selection_rate", *SMALL)
+        assert result.stdout == plain.stdout
+
+    def test_the_seed_that_is_printed_repeats_the_run(self, book):
+        arguments = [one for one in BY_SEX if one not in ("--seed", "5")]
+        first = run(book, *arguments, "-m", "f1", "--gap", "0.1")
+        seed = re.search(r"^seed (\d+)$", first.stdout, re.MULTILINE).group(1)
+        again = run(book, *arguments, "-m", "f1", "--gap", "0.1", "--seed", seed)
+        assert again.stdout == first.stdout
+
+    def test_exit_code_of_false_alarms(self, tmp_path):
+        """Ten audits reject four times by chance with some seed: exit code 1, files written."""
+        rng = np.random.default_rng(0)
+        score = rng.random(40)
+        path, target = tmp_path / "few.csv", tmp_path / "out.json"
+        group = np.repeat(["a", "b"], 20)
+        pl.DataFrame({"score": score, "group": group}).write_csv(path)
+        options = {"metric": "mean_score", "n_audits": 10, "n_resamples": 99}
+        seed = next(
+            seed
+            for seed in range(5_000)
+            if not fa.calibrate(
+                y_score="score", sensitive_features=["group"],
+                data=pl.DataFrame({"score": score, "group": group}), rng=seed, **options,
+            ).holds
+        )  # fmt: skip
+        small = ("--n-audits", "10", "--n-resamples", "99", "--seed", seed)
+        result = run(
+            path, "--y-score", "score", "-s", "group", "-m", "mean_score", "--json", target, *small
+        )
+        assert result.exit_code == 1
+        assert "DOES NOT HOLD its level of 5 %" in result.stdout
+        content = strict_json(target.read_text())
+        assert content[0]["false_alarms"]["rejected"] >= 0.4
+        # One report among several is enough.
+        both = run(
+            path, "--y-score", "score", "-s", "group", "-m", "mean_score", "-m", "mean_score",
+            *small,
+        )  # fmt: skip
+        assert both.exit_code == 1
+        assert both.stdout.count("DOES NOT HOLD") == 2
+
+    def test_json_keeps_the_old_file_until_all_is_done(self, tmp_path, book):
+        target = tmp_path / "out.json"
+        target.write_text(OLD)
+        assert run(book, *BY_SEX, "-m", "f1", "--json", target).exit_code == 0
+        assert strict_json(target.read_text())[0]["kind"] == "CalibrationReport"
+
+
+@pytest.mark.calibration
+class TestCalibration:
+    """Power of `calibrate` within .05 of a direct simulation; false alarms in a binomial band."""
+
+    N = 1_500
+
+    def direct(self, audit, metric):
+        rng = np.random.default_rng(1)
+        return np.mean(
+            [
+                fa.permutation_test(
+                    rng=rng, metric=metric, n_resamples=399, interval="delta", **audit(rng)
+                ).pvalue
+                <= 0.05
+                for _ in range(self.N)
+            ]
+        )
+
+    def measured(self, metric, gap, **columns):
+        report = fa.calibrate(
+            metric=metric, gaps=[gap, gap / 2], n_audits=self.N, n_resamples=399, rng=1, **columns
+        )
+        return [rate.rejected for rate in report.power]
+
+    def check(self, metric, gap, columns, audit):
+        direct = self.direct(audit, metric)
+        measured, half = self.measured(metric, gap, **columns)
+        assert 0.2 < direct < 0.95
+        assert measured == pytest.approx(direct, abs=0.05)
+        assert abs(half - direct) > 0.05  # a gap of the wrong size fails the same check
+
+    def test_selection_rate(self):
+        n = (250, 350)
+        group = np.repeat(["a", "b"], n)
+        columns = {"y_pred": np.tile([1, 1, 0, 0, 0], 120), "sensitive_features": group}
+        # Odds of one group: the others carry the rest, .4 on average.
+        rate = np.repeat([0.4 + 0.1 * 350 / 600, 0.4 - 0.1 * 250 / 600], n)
+
+        def audit(rng):
+            return {
+                "y_pred": (rng.random(600) < rate).astype(int),
+                "sensitive_features": group,
+            }
+
+        self.check("selection_rate", 0.1, columns, audit)
+
+    def test_true_positive_rate(self):
+        n = (400, 500)
+        group = np.repeat(["a", "b"], n)
+        y_true = np.tile([1, 1, 0], 300)
+        y_pred = (np.random.default_rng(0).permutation(900) % 10 < 7).astype(int)
+        rate = y_pred[y_true == 1].mean()
+        shifted = np.repeat([rate - 0.1 * 5 / 9, rate + 0.1 * 4 / 9], n)
+
+        def audit(rng):
+            return {
+                "y_true": y_true,
+                "y_pred": (rng.random(900) < shifted).astype(int),
+                "sensitive_features": group,
+            }
+
+        columns = {"y_true": y_true, "y_pred": y_pred, "sensitive_features": group}
+        self.check("tpr", -0.1, columns, audit)
+
+    def test_auc(self):
+        group = np.repeat(["a", "b"], 300)
+        y_true = np.tile([1, 1, 0, 0, 0], 120)
+        score = y_true + np.random.default_rng(1).standard_normal(600)
+        middle = rows.auc(y_true, score)
+        shift = np.repeat([math.sqrt(2) * stats.norm.ppf(middle + s * 0.045) for s in (1, -1)], 300)
+
+        def audit(rng):
+            return {
+                "y_true": y_true,
+                "y_score": shift * y_true + rng.standard_normal(600),
+                "sensitive_features": group,
+            }
+
+        columns = {"y_true": y_true, "y_score": score, "sensitive_features": group}
+        self.check("auc", 0.09, columns, audit)
+
+    def test_mean_score(self):
+        group = np.repeat(["a", "b"], (200, 300))
+        score = stats.norm.ppf((np.arange(500) + 0.5) / 500)
+        moved = np.repeat([0.2, 0.0], (200, 300))
+
+        def audit(rng):
+            return {
+                "y_score": rng.standard_normal(500) + moved,
+                "sensitive_features": group,
+            }
+
+        columns = {
+            "y_score": np.random.default_rng(0).permutation(score),
+            "sensitive_features": group,
+        }
+        self.check("mean_score", 0.2, columns, audit)
+
+    @pytest.mark.parametrize("metric", ["f1", "auc", "mse"])
+    @pytest.mark.parametrize("design", ["plain", "weights", "clusters", "strata"])
+    def test_false_alarms(self, metric, design):
+        y_true, y_pred, score, group = make(11, 240)
+        options = {}
+        if design == "weights":
+            options["sample_weight"] = np.random.default_rng(0).exponential(size=240)
+        if design == "clusters":
+            options["clusters"] = np.arange(240) // 3
+            group = np.where(options["clusters"] % 2 == 0, "a", "b")
+        if design == "strata":
+            options["strata"] = np.arange(240) % 3
+        n = 2_000
+        report = fa.calibrate(
+            y_true, y_pred, y_score=score, sensitive_features=group, metric=metric, n_audits=n,
+            n_resamples=199, rng=1, **options,
+        )  # fmt: skip
+        law = stats.binom(n, 0.05)
+        low, high = law.ppf(1e-6) / n, law.isf(1e-6) / n
+        assert low <= report.false_alarms.rejected <= high
+        # Groups that are not equal, taken for equal ones, fail the same check.
+        if design == "plain":
+            broken = fa.calibrate(
+                y_true, y_pred, y_score=score, sensitive_features=group, metric=metric,
+                n_audits=200, n_resamples=199, rng=1, gaps=[0.06],
+            )  # fmt: skip
+            assert broken.power[0].rejected > high
