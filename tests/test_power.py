@@ -477,7 +477,7 @@ class TestCalibration:
         return np.mean(
             [
                 fa.permutation_test(
-                    rng=rng, n_resamples=399, interval="delta", **make_audit(rng), **options
+                    rng=rng, n_resamples=399, **make_audit(rng), **options
                 ).pvalue
                 <= 0.05
                 for _ in range(n_audits)
