@@ -14,7 +14,7 @@ from scipy import integrate, optimize, stats
 import fairaudit_rs as fa
 from fairaudit_rs import _intervals, _native, errors
 from fairaudit_rs._question import Design
-from fairaudit_rs.intervals import farrington_manning
+from fairaudit_rs.equivalence import farrington_manning
 
 from .reference import inference, permutation, row_oracles, rows
 

@@ -476,9 +476,7 @@ class TestCalibration:
         rng = np.random.default_rng(1)
         return np.mean(
             [
-                fa.permutation_test(
-                    rng=rng, n_resamples=399, **make_audit(rng), **options
-                ).pvalue
+                fa.permutation_test(rng=rng, n_resamples=399, **make_audit(rng), **options).pvalue
                 <= 0.05
                 for _ in range(n_audits)
             ]

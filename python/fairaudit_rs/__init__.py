@@ -12,7 +12,8 @@ from . import datasets, errors, metrics
 from ._native import __version__
 from .calibration import CalibrationReport, calibrate
 from .cells import Cells
-from .intervals import EquivalenceResult, IntervalResult, equivalence_test, intervals
+from .equivalence import EquivalenceResult, equivalence_test
+from .intervals import IntervalResult, intervals
 from .multiplicity import adjust_pvalues
 from .permutation import PermutationResult, permutation_test
 from .power import PowerPlan, minimum_detectable_gap, sample_size

@@ -1,0 +1,352 @@
+"""Equivalence: showing that groups are no further apart than a margin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import _validate
+from ._comparisons import label
+from ._intervals import Pair, studentize
+from ._question import Design
+from .cells import Label
+from .errors import ArgumentError, DataError
+from .intervals import Maker, method_of, resample, warnings_of
+from .metrics import Metric
+from .results import Result, group_name, number, p_text
+
+__all__ = ["EquivalenceComparison", "EquivalenceResult", "equivalence_test"]
+
+METHODS = ("auto", "score", "studentized", "delta")
+
+
+@dataclass(frozen=True)
+class EquivalenceComparison:
+    """Two groups, and the p-value of their being further apart than the margin."""
+
+    first: Any
+    second: Any
+    estimate: float
+    standard_error: float
+    #: Of the one of the two tests that is further from rejecting.
+    statistic: float
+    pvalue: float
+    confidence_interval: tuple[float, float]
+
+
+@dataclass(frozen=True, repr=False)
+class EquivalenceResult(Result):
+    """What `equivalence_test` found; a small p-value shows that no gap exceeds the margin.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    margin : float
+        The largest difference, or the smallest ratio, that counts as equal.
+    scale : str
+        ``"difference"`` or ``"ratio"``.
+    comparisons : tuple of EquivalenceComparison
+        Every pair of groups; the p-value of the result is the largest of theirs.
+    method : str
+        How the two one-sided tests were made.
+    n_resamples : int
+        Bootstrap replicates; 0 when the method needs none.
+    confidence_level : float
+        1 minus the level of the test; intervals have the confidence 1 - 2 * level, so that they
+        lie within the margin when the test rejects, but for the margin of both methods.
+    """
+
+    metric: str
+    margin: float
+    scale: str
+    comparisons: tuple[EquivalenceComparison, ...]
+    method: str
+    n_resamples: int
+    confidence_level: float
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        shown = self.pvalue <= (1 - self.confidence_level) * (1 + 1e-9)
+        what = "gap" if self.scale == "difference" else "ratio"
+        bounds = (
+            f"-{number(self.margin)} to {number(self.margin)}"
+            if self.scale == "difference"
+            else f"{number(self.margin)} to {number(1 / self.margin)}"
+        )
+        verdict = "is shown to lie" if shown else "is not shown to lie"
+        who = (
+            f"the {what} of {number(self.estimate)}"
+            if len(self.comparisons) == 1
+            else f"every {what} of {len(self.group_sizes)} groups (most extreme "
+            f"{number(self.estimate)})"
+        )
+        return (
+            f"{self.metric}: {who} {verdict} within {bounds} at the "
+            f"{100 * (1 - self.confidence_level):.3g} % level ({p_text(self.pvalue)}, two "
+            f"one-sided {self.method} tests)."
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per pair of groups."""
+        return [
+            {
+                "metric": self.metric,
+                "first": group_name(pair.first),
+                "second": group_name(pair.second),
+                "scale": self.scale,
+                "margin": self.margin,
+                "estimate": pair.estimate,
+                "low": pair.confidence_interval[0],
+                "high": pair.confidence_interval[1],
+                "pvalue": pair.pvalue,
+            }
+            for pair in self.comparisons
+        ]
+
+
+def equivalence_test(
+    y_true: Any = None,
+    y_pred: Any = None,
+    *,
+    y_score: Any = None,
+    sensitive_features: Any = None,
+    data: Any = None,
+    metric: str | Metric,
+    margin: float,
+    scale: str = "difference",
+    groups: Sequence[Any] | None = None,
+    reference: Any = None,
+    method: str = "auto",
+    clusters: Any = None,
+    sample_weight: Any = None,
+    score_bins: Any = None,
+    pos_label: Label = None,
+    n_resamples: int = 9_999,
+    confidence_level: float = 0.95,
+    rng: Any = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+) -> EquivalenceResult:
+    r"""Show that no two groups are further apart than a margin.
+
+    A test that does not reject equality shows nothing: the data may be few. Here the null
+    hypothesis is that some gap is at least as large as the margin, and rejecting it shows that
+    none is.
+
+    Parameters
+    ----------
+    y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
+        See `permutation_test`.
+    margin : float
+        With ``scale="difference"`` the largest difference that counts as equal; with
+        ``scale="ratio"`` the smallest ratio, below 1: 0.8 for the four-fifths rule.
+    scale : {"difference", "ratio"}
+        What the margin is about.
+    method : {"auto", "score", "studentized", "delta"}
+        ``"score"``: the tests of Farrington and Manning for differences of proportions.
+        ``"studentized"``: bootstrap-t. ``"delta"``: the normal law. ``"auto"`` takes score for
+        differences of proportions, delta for callables, studentized otherwise.
+    clusters, sample_weight, score_bins, pos_label, n_resamples : optional
+        See `intervals`.
+    confidence_level : float
+        1 minus the level of the test.
+    rng, random_state, n_threads, progress : optional
+        See `permutation_test`.
+
+    Returns
+    -------
+    EquivalenceResult
+
+    Notes
+    -----
+    Two one-sided tests per pair: of a gap of at most -margin and of one of at least margin; the
+    p-value of the pair is the larger one. That of all pairs is the largest (an intersection of
+    hypotheses needs no adjustment).
+
+    References
+    ----------
+    .. [1] Farrington, C. P. and Manning, G. (1990). Test statistics and sample size formulae for
+       comparative binomial trials. Statistics in Medicine 9. doi:10.1002/sim.4780091208
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fairaudit_rs as fa
+    >>> decisions = np.tile([1, 0], 1000)
+    >>> result = fa.equivalence_test(
+    ...     y_pred=decisions, sensitive_features=np.repeat(["a", "b"], 1000),
+    ...     metric="selection_rate", margin=0.05)
+    >>> result.pvalue < 0.05
+    True
+    """
+    method = _validate.choice("method", method, METHODS)
+    scale = _validate.choice("scale", scale, ("difference", "ratio"))
+    margin = _margin(margin, scale)
+    n_resamples = _validate.n_resamples(n_resamples)
+    level = _validate.level("confidence_level", confidence_level)
+    if level <= 0.5:
+        raise ArgumentError(f"confidence_level is {level:g}; accepted: above 0.5 here")
+    n_threads = _validate.n_threads(n_threads)
+    callback = _validate.progress(progress)
+    seed = _validate.seed(rng, random_state)
+    design = Design(
+        metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference,
+        strata=None, clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
+        pos_label=pos_label, n_threads=n_threads,
+    )  # fmt: skip
+    question = design.pose(seed)
+    problem = question.problem
+    if method == "score" and scale == "ratio":
+        raise ArgumentError(
+            "method is 'score' with scale 'ratio'; accepted: 'auto', 'studentized', 'delta'"
+        )
+    if method == "auto" and scale == "ratio" and problem.metric.family != "callable":
+        method = "studentized"
+    method = method_of(method, problem, METHODS)
+    bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
+    # Intervals of confidence 1 - 2 alpha lie within the margin when the test rejects.
+    maker = Maker(problem, method, bootstrap, 2 * level - 1)
+    names = [label(key) for key in problem.keys]
+    tester = _Tester(maker, margin, scale)
+    comparisons = []
+    for pair in question.pairs:
+        entry = maker.gap(pair, names) if scale == "difference" else maker.ratio(pair, names)
+        comparisons.append(
+            EquivalenceComparison(
+                entry.first,
+                entry.second,
+                entry.estimate,
+                entry.standard_error,
+                *tester.test(pair),
+                entry.confidence_interval,
+            )
+        )
+    worst = max(comparisons, key=lambda pair: pair.pvalue)
+    return EquivalenceResult(
+        estimate=worst.estimate,
+        standard_error=worst.standard_error,
+        statistic=worst.statistic,
+        pvalue=worst.pvalue,
+        confidence_interval=worst.confidence_interval,
+        alternative="equivalence",
+        n_rows=sum(problem.n_rows),
+        group_sizes=dict(zip(names, problem.n_rows, strict=True)),
+        seed=seed,
+        engine=problem.drawing_engine if bootstrap else "formula",
+        warnings=(*warnings_of(question, bootstrap, maker), *tester.notes),
+        metric=problem.metric.name,
+        margin=margin,
+        scale=scale,
+        comparisons=tuple(comparisons),
+        method=method,
+        n_resamples=n_resamples if bootstrap else 0,
+        confidence_level=level,
+    )
+
+
+def _margin(value: object, scale: str) -> float:
+    accepted = "a number above 0" if scale == "difference" else "a number between 0 and 1"
+    if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
+        raise ArgumentError(f"margin is {value!r}; accepted: {accepted}")
+    margin = float(value)
+    if not (0 < margin < math.inf) or (scale == "ratio" and margin >= 1):
+        raise ArgumentError(f"margin is {margin:g}; accepted: {accepted} with scale {scale!r}")
+    return margin
+
+
+@dataclass(frozen=True)
+class _Tester:
+    """Two one-sided tests of the two ends of a margin."""
+
+    maker: Maker
+    margin: float
+    scale: str
+    notes: list[str] = field(default_factory=list)
+
+    def test(self, pair: Pair) -> tuple[float, float]:
+        """Return the statistic and the p-value of the pair's being outside of the margin."""
+        problem = self.maker.problem
+        if self.maker.method == "score":
+            first, second = (problem.evaluations[i] for i in pair)
+            counts = (first[2], first[3], second[2], second[3])
+            if self.margin >= 1:
+                raise ArgumentError(f"margin is {self.margin:g}; accepted: below 1 for proportions")
+            above = farrington_manning(*counts, -self.margin)
+            below = farrington_manning(*counts, self.margin)
+            return min(above, -below, key=abs), max(_upper_tail(above), _upper_tail(-below))
+        (a, v_a), (b, v_b) = (problem.evaluations[i][:2] for i in pair)
+        if self.scale == "difference":
+            gap = problem.gap(pair)
+            estimate, error = gap.estimate, gap.standard_error
+            low, high = -self.margin, self.margin
+        else:
+            if not (a > 0 and b > 0):
+                raise DataError(
+                    f"{problem.metric.name} is {min(a, b):g} in a group; a ratio needs values "
+                    "above 0"
+                )
+            estimate, error = math.log(a / b), math.sqrt(v_a / a**2 + v_b / b**2)
+            low, high = math.log(self.margin), -math.log(self.margin)
+        if not (v_a > 0 and v_b > 0):
+            # No variation is no precision: few rows can agree by chance.
+            names = [group_name(label(problem.keys[i])) for i in pair]
+            self.notes.append(
+                f"{problem.metric.name} does not vary, or has no standard error, in {names[0]} or "
+                f"{names[1]}: nothing is shown about their gap"
+            )
+            return math.nan, 1.0
+        above = _divide(estimate - low, error)
+        below = _divide(estimate - high, error)
+        statistic = min(above, -below, key=abs)
+        if self.maker.bootstrap is None:
+            return statistic, max(_upper_tail(above), _upper_tail(-below))
+        if self.scale == "difference":
+            (x, v_x), (y, v_y) = (self.maker.columns(i) for i in pair)
+            t = studentize(x - y, estimate, v_x + v_y)
+        else:
+            values, variances = self.maker.log_ratios(pair)
+            t = studentize(values, estimate, variances)
+        undefined = np.isnan(t)
+        extreme = [(t >= above - 1e-10 * abs(above)), (t <= below + 1e-10 * abs(below))]
+        pvalue = max((1 + int((part | undefined).sum())) / (1 + len(t)) for part in extreme)
+        return statistic, pvalue
+
+
+def _divide(gap: float, error: float) -> float:
+    if error > 0:
+        return gap / error
+    return math.copysign(math.inf, gap) if gap else 0.0
+
+
+def _upper_tail(z: float) -> float:
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def farrington_manning(
+    x_first: float, n_first: float, x_second: float, n_second: float, margin: float
+) -> float:
+    """Return the z statistic of p_first - p_second = margin.
+
+    The variance is that of the proportions which are most likely under the hypothesis: the
+    middle root of a cubic.
+    """
+    p, q = x_first / n_first, x_second / n_second
+    theta = n_second / n_first
+    a = 1 + theta
+    b = -(1 + theta + p + theta * q + margin * (theta + 2))
+    c = margin**2 + margin * (2 * p + theta + 1) + p + theta * q
+    d = -p * margin * (1 + margin)
+    v = b**3 / (3 * a) ** 3 - b * c / (6 * a**2) + d / (2 * a)
+    u = math.copysign(math.sqrt(max(b**2 / (3 * a) ** 2 - c / (3 * a), 0.0)), v)
+    angle = math.acos(min(max(v / u**3, -1.0), 1.0)) if u else math.pi / 2
+    first = 2 * u * math.cos((math.pi + angle) / 3) - b / (3 * a)
+    first = min(max(first, 0.0, margin), 1.0, 1 + margin)
+    second = min(max(first - margin, 0.0), 1.0)
+    variance = first * (1 - first) / n_first + second * (1 - second) / n_second
+    return _divide(p - q - margin, math.sqrt(variance))
