@@ -283,6 +283,22 @@ class TestProperties:
         assert any("raise n_resamples" in text for text in result.warnings)
 
 
+class TestPairs:
+    def test_pairs_share_the_level(self):
+        """A pair stops when it passes what Holm may ask of it, not at the raw level."""
+        rng = np.random.default_rng(3)
+        group = rng.integers(0, 5, 6_000)
+        y_true = rng.integers(0, 2, 6_000)
+        y_pred = (rng.random(6_000) < 0.15 * group + 0.15 + 0.1 * y_true).astype(int)
+        options = {"sensitive_features": group, "metric": "f1", "rng": 1}
+        result = fa.permutation_test(y_true, y_pred, adaptive=True, **options)
+        fixed = fa.permutation_test(y_true, y_pred, **options)
+        for stopped, whole in zip(result.comparisons, fixed.comparisons, strict=True):
+            if whole.adjusted_pvalue < 0.01:
+                assert stopped.adjusted_pvalue <= 0.05
+        assert sum(pair.adjusted_pvalue <= 0.05 for pair in result.comparisons) >= 8
+
+
 @pytest.mark.calibration
 class TestCalibration:
     N_AUDITS = 2_000

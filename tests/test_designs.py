@@ -571,6 +571,14 @@ class TestProperties:
         assert second.standard_error == pytest.approx(first.standard_error, rel=1e-10)
         assert second.null_distribution == pytest.approx(first.null_distribution, rel=1e-8)
 
+    def test_rows_of_the_denominator_are_counted(self):
+        rows = make(14)
+        result = test_of(rows, "tpr")
+        plain = fa.permutation_test(
+            rows["y_true"], rows["y_pred"], sensitive_features=rows["group"], metric="tpr"
+        )
+        assert [v.n_used for v in result.values] == [v.n_used for v in plain.values]
+
     @pytest.mark.parametrize("metric", ["tpr", "f1", "auc", "mae"])
     def test_rows_without_weight_are_not_there(self, metric):
         rows = make(14)

@@ -488,7 +488,7 @@ class TestKnownValues:
         assert result.to_frame()["kind"].to_list() == (
             ["value"] * 3 + ["gap"] * 3 + ["ratio"] * 3 + ["simultaneous gap"] * 3 + ["largest gap"]
         )
-        assert "the largest of 3 groups" in str(result)
+        assert "the gap, the largest, of c and a, is" in str(result)
         assert math.isnan(result.pvalue)
         test = equivalent((5, 20), (9, 30), margin=0.3)
         assert test.to_dict()["comparisons"][0]["pvalue"] == test.pvalue

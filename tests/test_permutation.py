@@ -666,3 +666,21 @@ class TestProperties:
         result = compare((8, 0, 2, 0), (3, 0, 7, 0))
         with pytest.raises(AttributeError):
             result.pvalue = 0.5
+
+
+class TestResultsCompare:
+    def test_equal_results_are_equal(self):
+        import copy
+        import pickle
+
+        rng = np.random.default_rng(1)
+        y_true, y_pred = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
+        for metric, groups in (("f1", 2), ("f1", 3), ("equalized_odds", 2), ("tpr", 2)):
+            group = rng.integers(0, groups, 300)
+            options = {"sensitive_features": group, "metric": metric, "n_resamples": 99}
+            first = fa.permutation_test(y_true, y_pred, rng=1, **options)
+            again = fa.permutation_test(y_true, y_pred, rng=1, **options)
+            assert first == again == pickle.loads(pickle.dumps(first)) == copy.deepcopy(first)
+            assert hash(first) == hash(again)
+            assert first != fa.permutation_test(y_true, 1 - y_pred, rng=1, **options)
+            assert first != 1

@@ -79,8 +79,9 @@ class Plan:
     n_threads: int | None
     level: float
     progress: Progress
-    #: Whether tests stop as soon as they are decided.
+    #: Whether tests stop as soon as they are decided, and the level of a pair among several.
     adaptive: bool = False
+    pair_alpha: float = 0.0
     #: How gaps get their intervals: "auto", "delta", or a bootstrap.
     interval: str = "auto"
 
@@ -177,7 +178,7 @@ class Problem(ABC):
                 f"these data {reason}; accepted: 'auto', {self.drawing_engine!r}"
             )
         if plan.adaptive and not native.needs_centring:
-            return self._adaptive(native, alternative, plan, series)
+            return self._adaptive(native, positions, alternative, plan, series)
         null = native.null_distribution(
             plan.n_resamples, plan.seed, series, plan.n_threads, plan.progress.tick()
         )
@@ -201,14 +202,18 @@ class Problem(ABC):
             None,
         )
 
-    def _adaptive(self, native: Any, alternative: str, plan: Plan, series: int) -> Outcome:
+    def _adaptive(
+        self, native: Any, positions: Sequence[int], alternative: str, plan: Plan, series: int
+    ) -> Outcome:
         """Draw until the test is decided: reject, or will never reject.
 
         The p-value is valid at any time (see `anytime_pvalue`). Decisions fall at boundaries of
         the index of the replicates, so that threads cannot change them.
         """
         boundaries = boundaries_up_to(plan.n_resamples)
-        statistic, alpha = native.observed(), 1 - plan.level
+        statistic = native.observed()
+        # A pair must pass what its adjustment may ask for.
+        alpha = plan.pair_alpha if len(positions) < len(self.keys) else 1 - plan.level
         null = np.empty(0)
         pvalue, interval = 1.0, (0.0, 1.0)
         # All intervals together have 99 % confidence, so that of the last one has it.

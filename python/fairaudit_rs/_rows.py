@@ -95,6 +95,15 @@ class RowProblem(Problem):
         """Whether gaps are taken within strata of the user's."""
         return bool(self.rows.cells.strata_names)
 
+    def n_used(self, position: int) -> int:
+        """Return the rows in the denominator of a proportion; all rows for other metrics."""
+        if not self.metric.is_proportion:
+            return self.n_rows[position]
+        fraction = self.metric.native.fraction
+        assert fraction is not None
+        inside = self.position[self.rows.group] == position
+        return int((np.array(fraction[1])[_classes(self.rows)[inside]] > 0).sum())
+
     @property
     def is_proportion(self) -> bool:
         """Whether values are shares of rows that all count the same: not here."""

@@ -26,7 +26,7 @@ from ._rows import RowProblem, group_codes, make_units
 from .cells import Label
 from .errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from .metrics import Metric
-from .results import to_plain
+from .results import SCHEMA_VERSION, to_plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -89,12 +89,12 @@ class CalibrationReport:
 
     @property
     def holds(self) -> bool:
-        """Whether the false alarms are compatible with the level."""
+        """Whether the false alarms are compatible with the level; few audits always are."""
         return self.false_alarms.confidence_interval[0] <= self.level
 
     def __str__(self) -> str:
         low, high = self.false_alarms.confidence_interval
-        verdict = "holds its level" if self.holds else "DOES NOT HOLD its level"
+        verdict = "shows no sign of missing its level" if self.holds else "MISSES its level"
         lines = [
             f"{self.metric}: the test {verdict} of {100 * self.level:.3g} % on these data: equal "
             f"groups are rejected in {100 * self.false_alarms.rejected:.3g} % of "
@@ -111,7 +111,8 @@ class CalibrationReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values for JSON."""
-        return {"kind": "CalibrationReport", **to_plain(self), "summary": str(self)}
+        head = {"schema_version": SCHEMA_VERSION, "kind": "CalibrationReport"}
+        return {**head, **to_plain(self), "summary": str(self)}
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per gap; the first one, of gap 0, are the false alarms."""
@@ -222,8 +223,8 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     source = _source(problem, np.random.default_rng(seed), seed)
     if wanted and not isinstance(source, _Tilted):
         raise ArgumentError(
-            f"gaps is {wanted!r} for {problem.metric.name}, a metric of family "
-            f"{problem.metric.family}; accepted: metrics of counts, ranks or ratios"
+            f"gaps is {wanted!r} for {problem.metric.name}; accepted: gaps of rates and other "
+            "metrics of counts, of the AUC, and of means and ratios of row values"
         )
     ticker = Progress(None, n_resamples)
     plan = Plan("auto", "two-sided", n_resamples, seed, n_threads, level, ticker)
@@ -248,7 +249,7 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
         rates.append(Rate(gap, rejected / n_audits, interval, n_audits, unmeasured))
     return CalibrationReport(
         problem.metric.name,
-        1 - level,
+        round(1 - level, 12),
         rates[0],
         tuple(rates[1:]),
         dict(zip(map(label, problem.keys), problem.n_rows, strict=False)),

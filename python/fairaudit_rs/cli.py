@@ -215,7 +215,7 @@ def permutation(
     threads: int | None,
     json_path: Path | None,
 ) -> None:
-    r"""Test whether metrics are equal in all groups of DATA.
+    """Test whether metrics are equal in all groups of DATA.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes.
 
@@ -253,6 +253,11 @@ def permutation(
         )
         seed = results[0].seed
     _print_tests([(" & ".join(features), result) for result in results])
+    if len(results) > 1:
+        click.echo(
+            f"\np, Holm: adjusted over these {len(results)} metrics. The sentences below are about "
+            "one metric each, unadjusted."
+        )
     for result in results:
         click.echo(f"\n{result}")
         _print_pairs(result)
@@ -313,7 +318,7 @@ def calibrate(
     threads: int | None,
     json_path: Path | None,
 ) -> None:
-    r"""Measure false alarms and power of the test on DATA.
+    """Measure false alarms and power of the test on DATA.
 
     Groups are shuffled within strata, so that every rejection is a false alarm; then drawn anew
     with the given gaps. Exit code 1: more false alarms than the level allows.

@@ -38,7 +38,7 @@ class EquivalenceComparison:
     confidence_interval: tuple[float, float]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class EquivalenceResult(Result):
     """What `equivalence_test` found; a small p-value shows that no gap exceeds the margin.
 
@@ -79,12 +79,17 @@ class EquivalenceResult(Result):
             else f"{number(self.margin)} to {number(1 / self.margin)}"
         )
         verdict = "is shown to lie" if shown else "is not shown to lie"
-        who = (
-            f"the {what} of {number(self.estimate)}"
-            if len(self.comparisons) == 1
-            else f"every {what} of {len(self.group_sizes)} groups (most extreme "
-            f"{number(self.estimate)})"
-        )
+        worst = max(self.comparisons, key=lambda pair: pair.pvalue)
+        pair = f"{group_name(worst.first)} and {group_name(worst.second)}"
+        if len(self.comparisons) == 1:
+            who = f"the {what} of {number(self.estimate)}"
+        elif shown:
+            who = (
+                f"every {what} of {len(self.group_sizes)} groups (hardest to show: "
+                f"{number(self.estimate)} of {pair})"
+            )
+        else:
+            who = f"the {what} of {number(self.estimate)} of {pair}, if no other,"
         return (
             f"{self.metric}: {who} {verdict} within {bounds} at the "
             f"{100 * (1 - self.confidence_level):.3g} % level ({p_text(self.pvalue)}, two "
@@ -255,6 +260,11 @@ def _margin(value: object, scale: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
         raise ArgumentError(f"margin is {value!r}; accepted: {accepted}")
     margin = float(value)
+    if scale == "ratio" and margin > 1:
+        raise ArgumentError(
+            f"margin is {margin:g}; accepted: {accepted}: {1 / margin:.4g} means from that to "
+            f"{margin:g}"
+        )
     if not (0 < margin < math.inf) or (scale == "ratio" and margin >= 1):
         raise ArgumentError(f"margin is {margin:g}; accepted: {accepted} with scale {scale!r}")
     return margin

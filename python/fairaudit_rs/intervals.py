@@ -49,7 +49,7 @@ class Estimate:
     confidence_interval: tuple[float, float]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class IntervalResult(Result):
     """What `intervals` found; ``estimate`` is the gap of two groups, or the largest gap of more.
 
@@ -96,7 +96,7 @@ class IntervalResult(Result):
         who = (
             f"{group_name(self.values[0].first)} minus {group_name(self.values[1].first)}"
             if len(self.values) == 2
-            else f"the largest of {len(self.values)} groups"
+            else "the largest, of {} and {}".format(*self._furthest())
         )
         interval = (
             "no interval"
@@ -105,6 +105,10 @@ class IntervalResult(Result):
             f"{number(high)}"
         )
         return f"{self.metric}: the gap, {who}, is {number(self.estimate)} ({interval})."
+
+    def _furthest(self) -> tuple[str, str]:
+        least, most = (pick(self.values, key=lambda value: value.estimate) for pick in (min, max))
+        return group_name(most.first), group_name(least.first)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per estimate."""

@@ -67,7 +67,7 @@ class Comparison:
     n_undefined: int
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PermutationResult(Result):
     """What `permutation_test` found; see there for what the numbers mean.
 
@@ -126,7 +126,8 @@ class PermutationResult(Result):
             else f"permutation test, {self.n_resamples:,} replicates"
         )
         alpha = 1 - self.confidence_level
-        tail = f"{p_text(self.pvalue)}, {self.alternative} {test}"
+        sides = "two-sided" if self.alternative == "two-sided" else "one-sided"
+        tail = f"{p_text(self.pvalue)}, {sides} {test}"
         between = (
             "no interval"
             if math.isnan(low)
@@ -311,10 +312,10 @@ def permutation_test(
     n_resamples : int
         Replicates of each test that is not exact.
     adaptive : bool
-        Stop a test as soon as it is decided at the level ``1 - confidence_level``: ``n_resamples``
-        is then the largest number of replicates, and the p-value is one that is valid whenever
-        one stops: about a tenth larger than that of a fixed number when many replicates are
-        extreme, up to 2.6 times when none is.
+        Stop a test as soon as it is decided at the level ``1 - confidence_level``, shared by the
+        pairs: ``n_resamples`` is then the largest number of replicates. The p-value is valid
+        whenever one stops, and says on which side of the level it lies: one that stopped early
+        can be far larger than that of all replicates, and is not made for further adjustment.
     confidence_level : float
         Level of the intervals, and of the wording of the summary.
     rng : None, int, SeedSequence or Generator
@@ -409,9 +410,11 @@ def permutation_test(
     joint = adjust == "max-t" and len(pairs) > 1
     ticker = Progress(callback, n_resamples)
     ticker.total = n_resamples * (len(pairs) + (n_groups != 2) + joint)
+    pair_alpha = (1 - level) / (1 if adjust == "none" else max(len(pairs), 1))
     plan = Plan(
-        engine, alternative, n_resamples, seed, n_threads, level, ticker, adaptive, interval
-    )
+        engine, alternative, n_resamples, seed, n_threads, level, ticker, adaptive, pair_alpha,
+        interval,
+    )  # fmt: skip
     problem.prepare_intervals(interval, plan)
 
     tests = [problem.test(pair, plan, 1 + i) for i, pair in enumerate(pairs)]

@@ -18,7 +18,7 @@ from ._question import Design, Question
 from .cells import Label
 from .errors import ArgumentError, ArgumentTypeError
 from .metrics import Metric
-from .results import group_name, number, to_plain
+from .results import SCHEMA_VERSION, group_name, number, to_plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,9 +71,13 @@ class PowerPlan:
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{n:,} of {group_name(g)}" for g, n in self.group_sizes.items())
-        shared = "" if self.n_comparisons == 1 else f", shared by {self.n_comparisons} pairs,"
+        what = "gap"
+        if len(self.group_sizes) == 1:
+            (n,) = self.group_sizes.values()
+            sizes, what = f"{n:,} rows", "correlation"
+        shared = "" if self.n_comparisons == 1 else f" shared by {self.n_comparisons} pairs"
         return (
-            f"{self.metric}: with {sizes} a gap of {number(self.gap)} is found with probability "
+            f"{self.metric}: with {sizes} a {what} of {number(self.gap)} is found with probability "
             f"{self.power:.3g} at the {100 * (1 - self.confidence_level):.3g} % level{shared} "
             f"({self.alternative})."
         )
@@ -137,7 +141,8 @@ class PowerPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values for JSON."""
-        return {"kind": "PowerPlan", **to_plain(self), "summary": str(self)}
+        head = {"schema_version": SCHEMA_VERSION, "kind": "PowerPlan"}
+        return {**head, **to_plain(self), "summary": str(self)}
 
 
 def minimum_detectable_gap(
@@ -172,7 +177,8 @@ def minimum_detectable_gap(
     clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`.
     value : float, optional
-        Without data: the value of a proportion to plan with.
+        Without data: the value of a proportion in the first group; the others lie the gap away,
+        on the side where proportions vary more.
     share : float or sequence of float
         Without data: the share of the rows of a group that are in the denominator, such as the
         base rate for the true positive rate; one for all groups or one for each.
@@ -217,6 +223,13 @@ def minimum_detectable_gap(
         value, share, group_sizes, True, alternative, n_comparisons, confidence_level, power,
     )  # fmt: skip
     gap = _gap(plan.standard_error, plan._level, power, plan.alternative)
+    if value is not None:
+        # The gap changes the variance of the other groups, and that the gap.
+        for _ in range(100):
+            plan = _shifted(plan, value, share, gap)
+            before, gap = gap, _gap(plan.standard_error, plan._level, power, plan.alternative)
+            if abs(gap - before) <= 1e-12:
+                break
     low, high = metrics.get(metric).range
     if gap > high - low:
         raise ArgumentError(
@@ -293,6 +306,8 @@ confidence_level : optional
         [1, 1] if group_sizes is None and not _has_data(data, sensitive_features) else group_sizes,
         False, alternative, n_comparisons, confidence_level, power,
     )  # fmt: skip
+    if value is not None:
+        plan = _shifted(plan, value, share, float(gap))
     total = sum(plan.group_sizes.values())
     shares = {group: size / total for group, size in plan.group_sizes.items()}
 
@@ -427,6 +442,23 @@ def _from_value(
         group: math.sqrt(value * (1 - value) / one)
         for group, one in zip(sizes, shares, strict=True)
     }
+
+
+def _shifted(
+    plan: PowerPlan, value: float, share: float | Sequence[float], gap: float
+) -> PowerPlan:
+    """Return the plan with all groups but the first a gap away, to the side that varies more."""
+    other = value + gap if value < 0.5 else value - gap
+    # A gap across the middle: no value varies more than one half does.
+    other = 0.5 if (other - 0.5) * (value - 0.5) <= 0 else other
+    shares: list[Any] = (
+        list(share) if hasattr(share, "__iter__") else [share] * len(plan.group_sizes)
+    )
+    deviations = {
+        group: math.sqrt((value * (1 - value) if i == 0 else other * (1 - other)) / one)
+        for i, (group, one) in enumerate(zip(plan.group_sizes, shares, strict=True))
+    }
+    return replace(plan, standard_deviations=deviations)
 
 
 def _sizes(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any, int]:

@@ -18,7 +18,7 @@ __all__ = ["Result"]
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Result:
     """Base of the results of all lenses.
 
@@ -62,6 +62,19 @@ class Result:
 
     #: Fields that hold one number per replicate: not a part of dicts and reprs.
     _bulky = frozenset({"null_distribution", "null_probabilities"})
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another result says the same, replicate by replicate."""
+        if type(self) is not type(other):
+            return NotImplemented
+        assert isinstance(other, Result)
+        return self.to_dict() == other.to_dict() and all(
+            _same_array(getattr(self, name, None), getattr(other, name, None))
+            for name in self._bulky
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.seed, self.n_rows, self.engine))
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -158,6 +171,12 @@ def number(value: float) -> str:
 def p_text(pvalue: float) -> str:
     """Return a p-value for a sentence."""
     return f"p = {pvalue:.4f}" if pvalue >= 0.0001 else f"p = {pvalue:.2g}"
+
+
+def _same_array(a: Any, b: Any) -> bool:
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a, b, equal_nan=True)
 
 
 def _short(value: Any) -> str:
