@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::metrics::{Evaluation, Metric, merge_classes};
-use crate::parallel::Control;
+use crate::parallel::{Control, share};
 use crate::permutation::Table;
 use crate::rng::{Binomial, Domain, LANES, LaneGenerator, Stream, multinomial};
 use crate::rows::{Lanes, RowMetric, RowSums, of_each_metric};
@@ -56,19 +56,21 @@ pub fn of_counts(
         control.advance((chunk.len() / sizes.len()) as u64);
         Ok(())
     };
-    fill_blocks((replicates.end - replicates.start) as usize, sizes.len(), BLOCK, fill)
+    fill_blocks((replicates.end - replicates.start) as usize, sizes.len(), BLOCK, control, fill)
 }
 
-/// Calls `fill` on blocks of replicates, on the threads of the pool that this runs in.
+/// Calls `fill` on blocks of replicates, on the threads of the pool that this runs in, or on those
+/// that the control allows.
 fn fill_blocks(
     replicates: usize,
     n_groups: usize,
     block: usize,
+    control: &Control,
     fill: impl Fn((usize, &mut [(f64, f64)])) -> Result<()> + Sync + Send,
 ) -> Result<Replicates> {
     let mut results = vec![(0.0, 0.0); replicates * n_groups];
     if rayon::current_thread_index().is_none() {
-        results.chunks_mut(block * n_groups).enumerate().try_for_each(fill)?;
+        share(results.chunks_mut(block * n_groups).enumerate(), control, || (), |(), item| fill(item))?;
     } else {
         results.par_chunks_mut(block * n_groups).enumerate().try_for_each(fill)?;
     }
@@ -116,7 +118,7 @@ pub(crate) fn of_lanes(
         control.advance((chunk.len() / n_groups) as u64);
         Ok(())
     };
-    fill_blocks((replicates.end - replicates.start) as usize, n_groups, LANES, fill)
+    fill_blocks((replicates.end - replicates.start) as usize, n_groups, LANES, control, fill)
 }
 
 fn resample<const N: usize, M: RowSums<N>>(

@@ -6,7 +6,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::slice;
-use crate::call::{Run, run, to_python};
+use crate::call::{Run, run_shared, to_python};
 use crate::metrics::PyMetric;
 
 /// (value, variance) by replicate and group, as one array with the variances at odd places.
@@ -33,7 +33,7 @@ fn bootstrap_counts<'py>(
     let table = Table::new(slice(&counts)?.to_vec(), n_groups, metric.metric.n_classes())
         .map_err(|error| to_python(py, &error))?;
     let work = (100 * (n_groups * metric.metric.n_classes()) as u64).saturating_mul(n_resamples);
-    let replicates = run(Run { py, n_threads, progress, work }, |control| {
+    let replicates = run_shared(Run { py, n_threads, progress, work }, |control| {
         of_counts(&table, &metric.metric, first..first + n_resamples, seed, series, control)
     })?;
     Ok(flat(py, replicates))
