@@ -431,8 +431,11 @@ def permutation_test(
     if joint:
         # A pair is tested on its own rows, the family on all: never below the pair's own p.
         adjusted = np.maximum(problem.max_t(pairs, plan), raw).tolist()
+    elif len(raw) > 1:
+        adjusted = adjust_pvalues(raw, adjust).tolist()
     else:
-        adjusted = adjust_pvalues(raw, "none" if adjust == "max-t" else adjust).tolist()
+        # One test needs no adjustment.
+        adjusted = raw
     comparisons = tuple(
         Comparison(
             first=label(problem.keys[pair[0]]),
