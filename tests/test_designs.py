@@ -579,6 +579,15 @@ class TestProperties:
         )
         assert [v.n_used for v in result.values] == [v.n_used for v in plain.values]
 
+    @pytest.mark.parametrize("metric", ["f1", "auc", "tpr"])
+    def test_few_labels_are_noted(self, metric):
+        """Un-pooled variances of few rows; with weights also that of a rate is one."""
+        rows = make(14)
+        inside = np.flatnonzero((rows["group"] == "b") & (rows["y_true"] == 1))
+        rows["y_true"][inside[8:]] = 0
+        notes = " ".join(test_of(rows, metric).warnings)
+        assert ("b has only 8 rows with a positive label" in notes) == (metric != "tpr")
+
     @pytest.mark.parametrize("metric", ["tpr", "f1", "auc", "mae"])
     def test_rows_without_weight_are_not_there(self, metric):
         rows = make(14)

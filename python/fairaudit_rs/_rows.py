@@ -65,7 +65,10 @@ class RowProblem(Problem):
         if self.rows.cluster is not None:
             self._check_clusters()
         self._check_measurable(self._rows_of)
-        if self.metric.family == "ranks":
+        two_labels = self.metric.family == "ranks" or (
+            self.metric.family == "counts" and not self.metric.is_proportion
+        )
+        if two_labels and "y_true" in self.rows.columns:
             self.note_few_labels(*self._labels())
 
     @classmethod
