@@ -10,6 +10,8 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native
+from fairaudit_rs._intervals import bootstrap_interval
+from fairaudit_rs._question import Design
 
 from .reference import oracles
 from .reference import permutation as reference
@@ -329,3 +331,79 @@ class TestBrokenVariants:
             p.append(reference.monte_carlo_pvalue(test.observed(), null, "two-sided"))
         with pytest.raises(AssertionError):
             assert_level(np.array(p))
+
+
+class TestReplicatesOfTheirOwn:
+    """Two groups of one law, every engine that draws: replicates that all come from one stream
+    are one replicate, and the test rejects about every other time."""
+
+    N = 500
+
+    def audit(self, rng, engine):
+        y_pred = rng.integers(0, 2, 120)
+        value = rng.normal(size=120)
+        group = rng.permutation(np.repeat(["a", "b"], 60))
+        columns = {"y_true": rng.integers(0, 2, 120), "y_pred": y_pred}
+        if engine in ("stream", "shuffle"):
+            columns = {"y_score": value}
+        metric = {
+            "cells": "f1",
+            "stream": "mean_prediction",
+            "shuffle": "pearson",
+            "callable": fa.metrics.callable_metric("mean", lambda y, v, w: float(v.mean())),
+        }[engine]
+        return fa.permutation_test(
+            **columns,
+            sensitive_features=rng.random(120) if engine == "shuffle" else group,
+            metric=metric,
+            engine=engine,
+            studentize="none" if engine == "callable" else "auto",
+            n_resamples=99,
+            rng=rng,
+        )
+
+    @pytest.mark.parametrize("engine", ["cells", "stream", "shuffle", "callable"])
+    def test_one_stream_for_all_is_broken(self, engine):
+        rng = np.random.default_rng(17)
+        ours, broken = [], []
+        for _ in range(self.N):
+            result = self.audit(rng, engine)
+            ours.append(result.pvalue)
+            # What a stream that does not know its replicate would draw.
+            null = np.full(99, result.null_distribution[0])
+            extreme = np.abs(null) >= abs(result.statistic) * (1 - 1e-10)
+            broken.append((1 + extreme.sum()) / 100)
+        assert rejections(np.array(ours)) <= band(LEVEL, self.N)[1]
+        with pytest.raises(AssertionError):
+            assert_level(np.array(broken))
+        assert rejections(np.array(broken)) > 0.3
+
+    @pytest.mark.parametrize("metric", ["f1", "auc"])
+    def test_one_stream_for_the_bootstrap_is_broken(self, metric):
+        rng = np.random.default_rng(18)
+        covered, broken = 0, 0
+        for _ in range(300):
+            y_true = rng.integers(0, 2, 400)
+            score = rng.normal(size=400) + y_true
+            columns = {"y_score": score} if metric == "auc" else {"y_pred": score > 0.5}
+            result = fa.intervals(
+                y_true, **columns, sensitive_features=np.repeat(["a", "b"], 200), metric=metric,
+                n_resamples=199, rng=rng, method="studentized",
+            )  # fmt: skip
+            low, high = result.confidence_interval
+            covered += low <= 0 <= high
+            # One replicate 199 times: an interval without width, somewhere near the estimate.
+            problem = Design(
+                metric, y_true, columns.get("y_pred"), columns.get("y_score"),
+                np.repeat(["a", "b"], 200), strata=None,
+            ).pose(0).problem  # fmt: skip
+            drawn = problem.draw_bootstrap(1, result.seed, 1, None)
+            gaps = np.repeat(drawn.values[:, 0] - drawn.values[:, 1], 199)
+            variances = np.repeat(drawn.variances.sum(axis=1), 199)
+            low, high = bootstrap_interval(
+                "studentized", result.estimate, result.standard_error, gaps, variances, 0.95
+            )
+            broken += low <= 0 <= high
+        low, high = band(0.95, 300)
+        assert low <= covered / 300 <= high
+        assert broken / 300 < low

@@ -252,7 +252,13 @@ class Problem(ABC):
 
     # -- intervals ---------------------------------------------------------------------------
 
-    def draw_bootstrap(self, n_resamples: int, seed: int, n_threads: int | None) -> Bootstrap:
+    def draw_bootstrap(
+        self,
+        n_resamples: int,
+        seed: int,
+        n_threads: int | None,
+        progress: Callable[[int], object] | None,
+    ) -> Bootstrap:
         """Resample the rows of every group."""
         raise NotImplementedError
 
@@ -269,7 +275,11 @@ class Problem(ABC):
         self.interval_method = method
         if method in BOOTSTRAP_METHODS:
             self.check_bootstrap(method)
-            self.replicates = self.draw_bootstrap(plan.n_resamples, plan.seed, plan.n_threads)
+            plan.progress.total += plan.n_resamples
+            self.replicates = self.draw_bootstrap(
+                plan.n_resamples, plan.seed, plan.n_threads, plan.progress.tick()
+            )
+            plan.progress.finish(drawn=True)
 
     def check_bootstrap(self, method: str) -> None:
         """Raise when there is no such interval for this metric and design."""

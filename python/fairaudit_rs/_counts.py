@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,11 +117,17 @@ class CountProblem(Problem):
             table, len(positions), self.count_metric, self.scaling, self.conditioning
         )
 
-    def draw_bootstrap(self, n_resamples: int, seed: int, n_threads: int | None) -> Bootstrap:
+    def draw_bootstrap(
+        self,
+        n_resamples: int,
+        seed: int,
+        n_threads: int | None,
+        progress: Callable[[int], object] | None,
+    ) -> Bootstrap:
         """Resample the rows of every group: one multinomial draw of its classes."""
         table = np.ascontiguousarray(self.counts.sum(axis=0)).ravel()
         flat = _native.bootstrap_counts(
-            table, len(self.keys), self.count_metric, n_resamples, seed, 0, n_threads
+            table, len(self.keys), self.count_metric, n_resamples, seed, 0, n_threads, progress
         )
         both = flat.reshape(n_resamples, len(self.keys), 2)
         return Bootstrap(both[:, :, 0], both[:, :, 1])

@@ -106,7 +106,11 @@ class FunctionRun:
         return float(function(*pointers, len(columns[0])))
 
     def values(
-        self, seed: int, series: int, replicate: int | None
+        self,
+        seed: int,
+        series: int,
+        replicate: int | None,
+        progress: Callable[[int], object] | None = None,
     ) -> tuple[list[float], NDArray[np.float64]]:
         """Return the value of every group, and those of its bootstrap samples."""
         group = self._test.assignment(replicate, seed, series)
@@ -118,6 +122,9 @@ class FunctionRun:
             drawn, sizes = self._test.samples(group, g, self.n_samples, replicate, seed, series)
             for b, sample in enumerate(np.split(drawn, np.cumsum(sizes)[:-1])[: self.n_samples]):
                 samples[b, g] = self.call(sample)
+                if progress is not None:
+                    # In replicates: one has a sample of each group.
+                    progress((g * self.n_samples + b + 1) // self.n_groups)
         return values, samples
 
     def statistic(self, seed: int, series: int, replicate: int | None) -> float:
@@ -340,10 +347,16 @@ class FunctionProblem(Problem):
                 "'basic', 'percentile'"
             )
 
-    def draw_bootstrap(self, n_resamples: int, seed: int, n_threads: int | None) -> Bootstrap:
+    def draw_bootstrap(
+        self,
+        n_resamples: int,
+        seed: int,
+        n_threads: int | None,
+        progress: Callable[[int], object] | None,
+    ) -> Bootstrap:
         """Resample the rows of every group."""
         del n_threads
         run = self.native(range(len(self.keys)))
         run.n_samples = n_resamples
-        samples = run.values(seed, 0, None)[1]
+        samples = run.values(seed, 0, None, progress)[1]
         return Bootstrap(samples, np.full(samples.shape, math.nan))

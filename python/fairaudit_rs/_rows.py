@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -167,10 +167,16 @@ class RowProblem(Problem):
         column = "y_true" if self.conditioning == "label" else "y_pred"
         return self.rows.columns[column].astype(np.uint32)
 
-    def draw_bootstrap(self, n_resamples: int, seed: int, n_threads: int | None) -> Bootstrap:
+    def draw_bootstrap(
+        self,
+        n_resamples: int,
+        seed: int,
+        n_threads: int | None,
+        progress: Callable[[int], object] | None,
+    ) -> Bootstrap:
         """Resample the rows, or the clusters, of every group."""
         k = len(self.keys)
-        flat = self.native(range(k)).bootstrap(n_resamples, seed, 0, n_threads)
+        flat = self.native(range(k)).bootstrap(n_resamples, seed, 0, n_threads, progress)
         both = flat.reshape(n_resamples, k, 2)
         return Bootstrap(both[:, :, 0], both[:, :, 1])
 

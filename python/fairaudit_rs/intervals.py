@@ -172,7 +172,7 @@ def intervals(
     confidence_level : float
         Level of the intervals.
     rng, random_state, n_threads, progress : optional
-        See `permutation_test`.
+        See `permutation_test`. Callables are evaluated in this process whatever ``n_threads`` is.
 
     Returns
     -------
@@ -298,10 +298,12 @@ def resample(
 ) -> Bootstrap | None:
     if method not in ("studentized", "basic", "percentile"):
         return None
-    bootstrap = problem.draw_bootstrap(n_resamples, seed, n_threads)
-    if callback is not None:
-        callback(n_resamples, n_resamples)
-    return bootstrap
+
+    def tick(done: int) -> None:
+        assert callback is not None
+        callback(min(done, n_resamples), n_resamples)
+
+    return problem.draw_bootstrap(n_resamples, seed, n_threads, tick if callback else None)
 
 
 @dataclass(frozen=True)
