@@ -397,7 +397,7 @@ class TestReplicatesOfTheirOwn:
                 metric, y_true, columns.get("y_pred"), columns.get("y_score"),
                 np.repeat(["a", "b"], 200), strata=None,
             ).pose(0).problem  # fmt: skip
-            drawn = problem.draw_bootstrap(1, result.seed, 1, None)
+            drawn = problem.draw_bootstrap(1, result.seed, 1)
             gaps = np.repeat(drawn.values[:, 0] - drawn.values[:, 1], 199)
             variances = np.repeat(drawn.variances.sum(axis=1), 199)
             low, high = bootstrap_interval(

@@ -257,7 +257,7 @@ class Problem(ABC):
         n_resamples: int,
         seed: int,
         n_threads: int | None,
-        progress: Callable[[int], object] | None,
+        progress: Callable[[int], object] | None = None,
     ) -> Bootstrap:
         """Resample the rows of every group."""
         raise NotImplementedError

@@ -122,7 +122,7 @@ class CountProblem(Problem):
         n_resamples: int,
         seed: int,
         n_threads: int | None,
-        progress: Callable[[int], object] | None,
+        progress: Callable[[int], object] | None = None,
     ) -> Bootstrap:
         """Resample the rows of every group: one multinomial draw of its classes."""
         table = np.ascontiguousarray(self.counts.sum(axis=0)).ravel()

@@ -352,7 +352,7 @@ class FunctionProblem(Problem):
         n_resamples: int,
         seed: int,
         n_threads: int | None,
-        progress: Callable[[int], object] | None,
+        progress: Callable[[int], object] | None = None,
     ) -> Bootstrap:
         """Resample the rows of every group."""
         del n_threads

@@ -172,7 +172,7 @@ class RowProblem(Problem):
         n_resamples: int,
         seed: int,
         n_threads: int | None,
-        progress: Callable[[int], object] | None,
+        progress: Callable[[int], object] | None = None,
     ) -> Bootstrap:
         """Resample the rows, or the clusters, of every group."""
         k = len(self.keys)

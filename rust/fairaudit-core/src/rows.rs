@@ -115,6 +115,34 @@ pub struct Auc {
     pub flags: Vec<RowFlags>,
 }
 
+impl Auc {
+    /// The AUC of every group as observed: the sums of [`RowSums`] without lanes, which are of no
+    /// use here.
+    pub(crate) fn observed(&self, group: &[u16], n_groups: usize) -> Vec<Evaluation> {
+        // negatives, positives, x, x^2, y^2; then negatives and positives of the open score.
+        let mut sums = vec![[0.0; 5]; n_groups];
+        let mut open = vec![[0.0; 2]; n_groups];
+        for (flags, &g) in self.flags.iter().zip(group) {
+            open[usize::from(g)][usize::from(flags.is_positive())] += 1.0;
+            if flags.is_tied_with_next() {
+                continue;
+            }
+            for ([negatives, positives, x, x_squares, y_squares], open) in sums.iter_mut().zip(&mut open) {
+                let [in_negatives, in_positives] = *open;
+                let below = *negatives + 0.5 * in_negatives;
+                let positives_below = *positives + 0.5 * in_positives;
+                *x += in_positives * below;
+                *x_squares += in_positives * below * below;
+                *y_squares += in_negatives * positives_below * positives_below;
+                *negatives += in_negatives;
+                *positives += in_positives;
+                *open = [0.0; 2];
+            }
+        }
+        sums.into_iter().map(delong).collect()
+    }
+}
+
 /// The label of a row, and whether it has the score of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowFlags(u8);

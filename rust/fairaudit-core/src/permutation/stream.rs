@@ -203,10 +203,13 @@ impl RowTest {
             let stratum = test.stratum_of(unit);
             test.sizes[stratum][usize::from(test.group[unit])] += 1;
         }
-        test.observed = test.evaluate_members(|row, member| {
-            member.fill([0.0; LANES]);
-            member[usize::from(test.group[row])] = [1.0; LANES];
-        });
+        test.observed = match &test.units {
+            Units::Rows(RowMetric::Auc(auc)) => auc.observed(&test.group, n_groups),
+            _ => test.evaluate_members(|row, member| {
+                member.fill([0.0; LANES]);
+                member[usize::from(test.group[row])] = [1.0; LANES];
+            }),
+        };
         if !matches!(test.strata, Strata::One) {
             let groups = test.evaluate_members(|row, member| {
                 let sizes = &test.sizes[test.stratum_of(row)];
