@@ -1,0 +1,416 @@
+"""Distances to a decision boundary, the rows they are of, and what all our models share."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _validate
+from ._columns import ArraySource, column_array, count_not_finite, is_pandas, some
+from .errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
+
+LINKS = ("auto", "logit", "identity")
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Distances:
+    """Distance of every row to the decision boundary: inf of cost(x, x') over C(x') != C(x).
+
+    An array of the distances to NumPy (``np.asarray(distances)``); besides, what the rows are
+    decided now, and where a row would have to move.
+
+    Attributes
+    ----------
+    values : ndarray of float64
+        At least 0; infinite where no move flips the decision, or none was found.
+    decisions : ndarray of bool
+        The decision C(x) of every row.
+    kind : str
+        Model and cost, such as ``"linear, l2"``.
+    upper_bound : bool
+        Whether a closer boundary point may exist, because the search was iterative.
+    feature_names : tuple of str or None
+        Names of the columns of `moved`.
+    n_not_found : int
+        Rows whose distance is infinite because the search found no flip; 0 for closed forms.
+    """
+
+    values: NDArray[np.float64]
+    decisions: NDArray[np.bool_]
+    kind: str = "given"
+    upper_bound: bool = False
+    feature_names: tuple[str, ...] | None = None
+    n_not_found: int = 0
+    move: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = field(
+        default=None, kw_only=True
+    )
+
+    def __post_init__(self) -> None:
+        values = np.ascontiguousarray(self.values, dtype=np.float64)
+        decisions = np.asarray(self.decisions)
+        if values.ndim != 1:
+            raise ArgumentError(f"values has {values.ndim} dimensions; accepted: one per row")
+        bad = ~(values >= 0)
+        if bad.any():
+            row = int(bad.argmax())
+            raise ArgumentError(
+                f"values is {values[row]:g} in row {row}; accepted: distances of at least 0"
+            )
+        if decisions.shape != values.shape:
+            raise ArgumentError(
+                f"decisions has shape {decisions.shape}, values {values.shape}; accepted: one "
+                "decision per row"
+            )
+        if decisions.dtype != np.bool_:
+            if decisions.dtype.kind not in "iuf" or not np.isin(decisions, (0, 1)).all():
+                raise ArgumentTypeError("decisions holds other values than booleans, or 0 and 1")
+            decisions = decisions.astype(np.bool_)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "decisions", decisions)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(
+        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
+    ) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        bound = ", upper bounds" if self.upper_bound else ""
+        return (
+            f"Distances({len(self):,} rows, {self.kind}{bound}, "
+            f"{int(self.decisions.sum()):,} decided 1)"
+        )
+
+    @property
+    def signed(self) -> NDArray[np.float64]:
+        """(2 C(x) - 1) d(x): positive where the decision is 1."""
+        return np.where(self.decisions, self.values, -self.values)
+
+    def moved(self, rows: ArrayLike) -> NDArray[np.float64] | None:
+        """Return where rows would have to move: just past the boundary, so the decision flips.
+
+        Parameters
+        ----------
+        rows : array-like of int or bool
+            Positions of the rows, or a mask with one value per row.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), n_features), or None
+            NaN in the rows that cannot move, or for which no boundary point was found. None
+            when the distances do not come from a model of the features.
+
+        Notes
+        -----
+        The rows are read again, so the X that the distances were computed from must not have
+        been changed in place.
+        """
+        if self.move is None:
+            return None
+        positions = np.atleast_1d(np.asarray(rows))
+        if positions.ndim != 1:
+            raise ArgumentError(f"rows has {positions.ndim} dimensions; accepted: one")
+        if positions.dtype == np.bool_:
+            if len(positions) != len(self):
+                raise ArgumentError(
+                    f"rows is a mask of {len(positions):,} rows; accepted: {len(self):,}"
+                )
+            positions = np.flatnonzero(positions)
+        elif not len(positions):
+            positions = positions.astype(np.intp)
+        elif positions.dtype.kind not in "iu":
+            raise ArgumentTypeError(
+                f"rows has dtype {positions.dtype}; accepted: positions of rows, or a mask"
+            )
+        outside = (positions < 0) | (positions >= len(self))
+        if outside.any():
+            raise ArgumentError(
+                f"rows contains {positions[outside][0]}; accepted: 0 to {len(self) - 1:,}"
+            )
+        return self.move(positions.astype(np.intp))
+
+
+class BinaryModel(ABC):
+    """A score of the features, and the threshold from which on the decision is 1.
+
+    Attributes
+    ----------
+    threshold : float
+        As given: a probability with link ``"logit"``, a score with link ``"identity"``.
+    link : {"logit", "identity"}
+        What the score is: log-odds, or a number with no meaning of its own.
+    boundary : float
+        The score from which on the decision is 1.
+    feature_names : tuple of str or None
+        Names of the features, in the order of the model.
+    """
+
+    threshold: float
+    link: str
+    boundary: float
+    feature_names: tuple[str, ...] | None
+
+    def _decide_by(self, threshold: object, link: object) -> None:
+        """Set the threshold: None is probability 0.5, or score 0 with link "identity"."""
+        link = _validate.choice("link", link, LINKS)
+        if threshold is None:
+            threshold = 0.5 if link == "logit" else 0.0
+        value = finite_number("threshold", threshold)
+        if link == "auto":
+            link = "logit" if 0 < value < 1 else "identity"
+        if link == "logit" and not 0 < value < 1:
+            raise ArgumentError(
+                f"threshold is {value:g} with link='logit'; accepted: a probability strictly "
+                "between 0 and 1 (link='identity' compares the score itself)"
+            )
+        self.threshold, self.link = value, link
+        self.boundary = math.log(value / (1 - value)) if link == "logit" else value
+
+    def with_threshold(self, threshold: float) -> Self:
+        """Return the same model with another threshold and the same link."""
+        other = copy.copy(self)
+        other._decide_by(threshold, self.link)
+        return other
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the score of every row, before any link."""
+
+    @abstractmethod
+    def distance(self, X: Any) -> Distances:
+        """Return the distance of every row to the decision boundary."""
+
+    def decision(self, X: Any) -> NDArray[np.bool_]:
+        """Return the decision of every row: whether its score reaches the boundary."""
+        return self.decision_function(X) >= self.boundary
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of label 1, one number per row.
+
+        Raises
+        ------
+        ArgumentError
+            With link ``"identity"``: margins and regression values are no probabilities.
+        """
+        if self.link != "logit":
+            raise ArgumentError(
+                "predict_proba needs link='logit'; this model has link='identity', so that its "
+                "score is no log-odds; use decision_function, or pass link='logit' if it is one"
+            )
+        with np.errstate(over="ignore"):
+            return 1 / (1 + np.exp(-self.decision_function(X)))
+
+    def _probability_rounding(self) -> float:
+        """How far a score must be from the boundary for its probability to tell the side."""
+        if self.link != "logit":
+            return 0.0
+        return 8 * EPSILON / min(self.threshold, 1 - self.threshold)
+
+
+class Features(NamedTuple):
+    """Rows of features, with the names of the columns where they have any."""
+
+    values: NDArray[np.float64]
+    names: tuple[str, ...] | None
+
+
+def read_features(
+    X: Any, n_features: int | None = None, feature_names: tuple[str, ...] | None = None
+) -> Features:
+    """Return an array or a frame as float64 rows; named columns are chosen by name.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_rows, n_features)
+        NumPy array, lists, torch tensor, pandas or polars frame, or Arrow table.
+    n_features : int, optional
+        What the model expects.
+    feature_names : tuple of str, optional
+        Names that the model knows; a frame must have these columns, in any order.
+    """
+    columns = _frame_columns(X)
+    if columns is None:
+        values, names = _array(X), feature_names
+        shown = values.shape[1]
+    else:
+        present = [name for name, _ in columns]
+        if feature_names is not None:
+            columns = [_only(columns, name) for name in feature_names]
+        names = tuple(name for name, _ in columns)
+        shown = len(names)
+        if n_features is None or shown == n_features:
+            values = _stacked(columns, len(X))
+    if n_features is not None and shown != n_features:
+        raise DataError(
+            f"X has {shown} columns"
+            + (f" ({some(present)})" if columns is not None else "")
+            + f"; accepted: the {n_features} features of the model"
+        )
+    if not values.size:
+        raise DataError(f"X has shape {values.shape}; accepted: at least one row and one column")
+    n_bad, place = count_not_finite(values.ravel())
+    if n_bad:
+        row, column = divmod(place, values.shape[1])
+        called = repr(names[column]) if names else str(column)
+        raise DataError(
+            f"X is {values[row, column]:g} in row {row}, column {called}, and missing or infinite "
+            f"in {n_bad:,} places; accepted: finite numbers"
+        )
+    return Features(values, names)
+
+
+def _frame_columns(X: Any) -> list[tuple[str, Any]] | None:
+    """Return the named columns of a frame, None for anything else."""
+    package = type(X).__module__.partition(".")[0]
+    if is_pandas(X) and hasattr(X, "iloc") and hasattr(X, "columns"):
+        return [(str(name), X.iloc[:, place]) for place, name in enumerate(X.columns)]
+    if package == "polars" and hasattr(X, "collect"):
+        raise ArgumentTypeError("X is a LazyFrame; accepted: an array or a frame (collect it)")
+    if package == "polars" and hasattr(X, "get_columns"):
+        return [(column.name, column) for column in X.get_columns()]
+    if hasattr(X, "__arrow_c_stream__") and hasattr(X, "column_names"):
+        import polars as pl
+
+        return [(column.name, column) for column in pl.DataFrame(X).get_columns()]
+    return None
+
+
+def _only(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
+    """Return the one column of a name."""
+    found = [column for column in columns if column[0] == name]
+    if not found:
+        raise ColumnError(
+            f"X has no column {name!r}, a feature of the model; its columns: "
+            f"{some([name for name, _ in columns], 20)}"
+        )
+    if len(found) > 1:
+        raise DataError(f"X has {len(found)} columns {name!r}; accepted: one")
+    return found[0]
+
+
+def _stacked(columns: list[tuple[str, Any]], n_rows: int) -> NDArray[np.float64]:
+    values = np.empty((n_rows, len(columns)))
+    for place, (name, column) in enumerate(columns):
+        label = f"column {name!r} of X"
+        source = ArraySource({name: column_array(label, column)})
+        values[:, place] = source.numbers(name, label)
+    return values
+
+
+def _array(X: Any) -> NDArray[np.float64]:
+    accepted = "a two-dimensional array of numbers (rows x features), or a frame"
+    if hasattr(X, "toarray"):
+        raise ArgumentTypeError(f"X is sparse; accepted: {accepted} (X.toarray())")
+    if hasattr(X, "detach") and hasattr(X, "numpy"):
+        X = X.detach().cpu().numpy()
+    if np.ma.isMaskedArray(X):
+        X = np.ma.filled(np.ma.asarray(X, dtype=np.float64), np.nan)
+    try:
+        array = np.asarray(X)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(
+            f"X is no array of numbers: {error}; accepted: {accepted}"
+        ) from None
+    if array.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"X has dtype {array.dtype}; accepted: {accepted}")
+    if array.ndim != 2:
+        raise ArgumentError(f"X has {array.ndim} dimensions; accepted: {accepted}")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def positions_of(
+    argument: str, columns: Any, names: tuple[str, ...] | None, n_features: int
+) -> NDArray[np.intp]:
+    """Return the positions of features that are given by name or position, in their order."""
+    chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
+    if not isinstance(chosen, Iterable):
+        raise ArgumentTypeError(
+            f"{argument} is {columns!r}; accepted: names or positions of features"
+        )
+    places = [_position_of(argument, column, names, n_features) for column in chosen]
+    if len(set(places)) < len(places):
+        raise ArgumentError(f"{argument} names a feature twice: {some(list(chosen), 20)}")
+    return np.array(places, dtype=np.intp)
+
+
+def _position_of(
+    argument: str, column: object, names: tuple[str, ...] | None, n_features: int
+) -> int:
+    if isinstance(column, str):
+        if names is None:
+            raise ArgumentTypeError(
+                f"{argument} contains the name {column!r}, but neither X nor the model names the "
+                f"features; accepted: positions from 0 to {n_features - 1}"
+            )
+        if column not in names:
+            raise ColumnError(
+                f"{argument} contains {column!r}; accepted: features of the model, which are "
+                f"{some(names, 20)}"
+            )
+        return names.index(column)
+    try:
+        if isinstance(column, bool | np.bool_):
+            raise TypeError
+        place = operator.index(column)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{argument} contains {column!r}; accepted: names or positions of features"
+        ) from None
+    if not 0 <= place < n_features:
+        raise ArgumentError(
+            f"{argument} contains {place}; accepted: positions from 0 to {n_features - 1}"
+        )
+    return place
+
+
+def finite_number(name: str, value: object) -> float:
+    """Return a finite number; an array of one number is one too."""
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a finite number")
+    number = float(array.ravel()[0])
+    if not math.isfinite(number):
+        raise ArgumentError(f"{name} is {number}; accepted: a finite number")
+    return number
+
+
+def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
+    """Return an array of finite numbers of so many dimensions, read-only and our own."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{name} is no array of numbers: {error}") from None
+    if array.ndim != dimensions or not array.size:
+        raise ArgumentError(
+            f"{name} has shape {array.shape}; accepted: {dimensions} dimension(s), not empty"
+        )
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} is not finite in some places; accepted: finite numbers")
+    array.setflags(write=False)
+    return array
+
+
+def names_of(feature_names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
+    """Return the names of the features of a model."""
+    if feature_names is None:
+        return None
+    names = tuple(map(str, feature_names))
+    if len(names) != n_features or len(set(names)) < len(names):
+        raise ArgumentError(
+            f"feature_names has {len(names)} names ({some(names)}); accepted: {n_features} "
+            "different ones, one per feature"
+        )
+    return names

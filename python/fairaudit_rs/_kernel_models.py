@@ -1,0 +1,332 @@
+"""Kernel models: the distance to the boundary in the space of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _validate
+from ._distances import (
+    EPSILON,
+    BinaryModel,
+    Distances,
+    finite_array,
+    finite_number,
+    names_of,
+    read_features,
+)
+from .errors import ArgumentError, DataError
+
+KERNELS = ("rbf", "polynomial", "linear")
+
+#: Entries of a kernel matrix that are held at a time.
+_BLOCK = 1 << 21
+#: Newton steps, and halvings, on the way to a boundary point.
+_NEWTON_STEPS = 50
+_HALVINGS = 60
+
+Floats = NDArray[np.float64]
+
+
+class KernelModel(BinaryModel):
+    """A score that is a sum of kernels: a support vector machine, kernel ridge, kernel logistic.
+
+    The score is ``f(x) = sum_i dual_coef[i] k(support_vectors[i], x) + intercept``.
+
+    Parameters
+    ----------
+    support_vectors : array-like of shape (n_support, n_features)
+        The points the kernels sit at.
+    dual_coef : array-like of shape (n_support,)
+        Their coefficients alpha, with their sign; shape (1, n_support) is accepted too.
+    intercept : float
+        Added to the score.
+    kernel : {"rbf", "polynomial", "linear"}
+        ``exp(-gamma |x - z|^2)``, ``(gamma x.z + coef0)^degree``, or ``x.z``.
+    gamma : float
+        Above 0.
+    degree : int
+        Degree of the polynomial.
+    coef0 : float
+        Constant of the polynomial, at least 0.
+    threshold : float, optional
+        The decision is 1 from here on. By default 0 (the margin of an SVM), or probability 0.5
+        with link ``"logit"``.
+    link : {"auto", "logit", "identity"}
+        As for `LinearModel`: ``"auto"`` takes ``"logit"`` when a threshold strictly between 0
+        and 1 is given, ``"identity"`` otherwise.
+    feature_names : sequence of str, optional
+        Names of the features. With names, the columns of a frame are chosen by name.
+
+    Notes
+    -----
+    `predict_proba` is for scores that are log-odds (kernel logistic regression, link
+    ``"logit"``). The margin of an SVM and the value of kernel ridge are no probabilities, and
+    asking for one is an error.
+
+    Examples
+    --------
+    >>> model = KernelModel([[0.0], [2.0]], [1.0, -1.0], kernel="rbf", gamma=0.5)
+    >>> model.distance([[0.0], [1.0]]).values.round(6)
+    array([0.657516, 0.      ])
+    """
+
+    def __init__(
+        self,
+        support_vectors: ArrayLike,
+        dual_coef: ArrayLike,
+        intercept: float = 0.0,
+        kernel: str = "rbf",
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        threshold: float | None = None,
+        *,
+        link: str = "auto",
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self.support_vectors = finite_array("support_vectors", support_vectors, 2)
+        shape = np.shape(dual_coef)
+        if len(shape) == 2 and shape[0] == 1:
+            dual_coef = np.asarray(dual_coef)[0]
+        self.dual_coef = finite_array("dual_coef", dual_coef, 1)
+        if len(self.dual_coef) != len(self.support_vectors):
+            raise ArgumentError(
+                f"dual_coef has {len(self.dual_coef)} numbers; accepted: one for each of the "
+                f"{len(self.support_vectors)} support vectors"
+            )
+        self.intercept = finite_number("intercept", intercept)
+        self.kernel = _validate.choice("kernel", kernel, KERNELS)
+        self.gamma = finite_number("gamma", gamma)
+        if not self.gamma > 0:
+            raise ArgumentError(f"gamma is {self.gamma:g}; accepted: a number above 0")
+        self.degree = _validate.count("degree", degree, 1, 100)
+        self.coef0 = finite_number("coef0", coef0)
+        if self.coef0 < 0:
+            raise ArgumentError(
+                f"coef0 is {self.coef0:g}; accepted: at least 0 (else the kernel is none)"
+            )
+        self.feature_names = names_of(feature_names, self.support_vectors.shape[1])
+        self._decide_by(threshold, link)
+        # The kernel depends on differences only; around 0 they round least.
+        centre = self.support_vectors.mean(axis=0) if self.kernel == "rbf" else 0.0
+        self._centre = np.broadcast_to(centre, self.support_vectors.shape[1:])
+        self._points = self.support_vectors - self._centre
+        self._squares = np.einsum("ij,ij->i", self._points, self._points)
+
+    def __repr__(self) -> str:
+        return (
+            f"KernelModel({len(self.dual_coef):,} support vectors, kernel={self.kernel!r}, "
+            f"threshold={self.threshold:g}, link={self.link!r})"
+        )
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return ``sum_i dual_coef[i] k(support_vectors[i], x) + intercept`` of every row."""
+        rows = read_features(X, self.support_vectors.shape[1], self.feature_names).values
+        return self._score(rows)
+
+    def distance(self, X: Any) -> Distances:
+        """Return the distance of every row to the decision boundary in the kernel's space.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        Distances
+            Infinite when the score is constant.
+
+        Notes
+        -----
+        The cost is ``|phi(x) - phi(x')| = sqrt(k(x, x) - 2 k(x, x') + k(x', x'))`` with phi
+        the feature map of the kernel, the square root of equation (3b) of [1]_, and
+
+            d(x) = |f(x) - boundary| / sqrt(alpha' K alpha).
+
+        The square, as printed there, would give Phi an infinite density at the boundary, which
+        breaks Assumption 1. The distance is that to the hyperplane in the space of the kernel;
+        not every point of that space is the image of a row, so it is a lower bound of the cost
+        of moving a row. With the linear kernel it is the distance of `LinearModel` with norm l2.
+
+        `Distances.moved` therefore finds a boundary point for the rows themselves: Newton
+        steps along the gradient of f, or where they fail the way to the nearest support vector
+        on the other side, then halving towards the boundary. It shows which change would flip
+        the decision; its cost is not the distance. NaN where no such point was found.
+
+        References
+        ----------
+        .. [1] N. Si, K. Murthy, J. Blanchet, V. A. Nguyen, "Testing Group Fairness via Optimal
+           Transport Projections", ICML 2021, section 3.1.
+        """
+        rows, names = read_features(X, self.support_vectors.shape[1], self.feature_names)
+        score = self._score(rows)
+        margin = np.abs(score - self.boundary)
+        values = margin / self.norm if self.norm > 0 else np.full(len(rows), np.inf)
+        return Distances(
+            values,
+            score >= self.boundary,
+            f"{self.kernel} kernel",
+            feature_names=names,
+            move=partial(_move_rows, self, rows),
+        )
+
+    @cached_property
+    def norm(self) -> float:
+        """``sqrt(alpha' K alpha)``: the norm of the score in the space of the kernel."""
+        alpha = self.dual_coef
+        if not alpha.any():
+            return 0.0
+        total = sum(
+            float(alpha[part] @ (self._kernel(self._points[part]) @ alpha))
+            for part in _parts(len(alpha), len(alpha))
+        )
+        diagonal = np.ones(len(alpha))
+        if self.kernel == "polynomial":
+            diagonal = (self.gamma * self._squares + self.coef0) ** self.degree
+        elif self.kernel == "linear":
+            diagonal = self._squares
+        size = float(np.abs(alpha) @ np.sqrt(diagonal)) ** 2
+        if not total > 4 * EPSILON * size:
+            raise DataError(
+                f"dual_coef cancel: alpha' K alpha is {total:.3g} beside terms of {size:.3g}, lost "
+                "in rounding; accepted: a model whose score varies (a ridge penalty that is not "
+                "close to 0)"
+            )
+        return float(np.sqrt(total))
+
+    def _kernel(self, rows: Floats) -> Floats:
+        """Return k(row, support vector) of rows that are centred."""
+        products: Floats = rows @ self._points.T
+        if self.kernel == "linear":
+            return products
+        if self.kernel == "polynomial":
+            products *= self.gamma
+            products += self.coef0
+            return np.asarray(products**self.degree)
+        products *= 2
+        products -= self._squares
+        products -= np.einsum("ij,ij->i", rows, rows)[:, None]
+        np.minimum(products, 0.0, out=products)
+        products *= self.gamma
+        return np.exp(products, out=products)
+
+    def _score(self, rows: Floats) -> Floats:
+        score = np.empty(len(rows))
+        for part in _parts(len(rows), len(self.dual_coef)):
+            score[part] = self._kernel(rows[part] - self._centre) @ self.dual_coef
+        return score + self.intercept
+
+    def _margin(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Return the margin of some rows, and how far rounding may take it."""
+        centred = rows - self._centre
+        kernel = self._kernel(centred)
+        margin = kernel @ self.dual_coef + (self.intercept - self.boundary)
+        # A product of rows x and z rounds by |x| |z|; what the kernel makes of that is its slope.
+        lengths = np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None]
+        products = lengths * np.sqrt(self._squares)
+        if self.kernel == "rbf":
+            terms = kernel * (1 + self.gamma * (lengths**2 + self._squares))
+        elif self.kernel == "polynomial":
+            terms = self.degree * (self.gamma * products + self.coef0) ** self.degree
+        else:
+            terms = products
+        size = terms @ np.abs(self.dual_coef)
+        size += abs(self.intercept) + abs(self.boundary)
+        return margin, 16 * EPSILON * size + self._probability_rounding()
+
+    def _gradient(self, rows: Floats) -> Floats:
+        centred = rows - self._centre
+        if self.kernel == "linear":
+            return np.broadcast_to(self.dual_coef @ self._points, rows.shape)
+        if self.kernel == "polynomial":
+            products = self.gamma * (centred @ self._points.T) + self.coef0
+            weights = self.degree * self.gamma * products ** (self.degree - 1) * self.dual_coef
+            return np.asarray(weights @ self._points)
+        weights = self._kernel(centred) * self.dual_coef
+        towards = weights @ self._points - weights.sum(axis=1)[:, None] * centred
+        return np.asarray(2 * self.gamma * towards)
+
+    def _moved(self, rows: Floats) -> Floats:
+        """Return boundary points of a block of rows; NaN where none was found."""
+        margin, past = self._margin(rows)
+        side = np.where(margin >= 0, 1.0, -1.0)
+        current = rows.copy()
+        found = np.zeros(len(rows), dtype=bool)
+        # A step is no longer than the support vectors are wide: gradients of rbf fade out.
+        longest = 2 * np.sqrt(self._squares.max()) if self.kernel == "rbf" else np.inf
+        for _ in range(_NEWTON_STEPS):
+            active = np.flatnonzero(~found)
+            if not len(active):
+                break
+            gradient = self._gradient(current[active])
+            square = np.einsum("ij,ij->i", gradient, gradient)
+            wanted = -margin[active] - 2 * side[active] * past[active]
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                length = np.abs(wanted) / np.sqrt(square)
+                step = wanted / square * np.minimum(1.0, longest / length)
+            step[~np.isfinite(step)] = 0.0
+            current[active] += step[:, None] * gradient
+            margin[active], past[active] = self._margin(current[active])
+            found[active] = side[active] * margin[active] < -past[active]
+        other = np.full(rows.shape, np.nan)
+        other[found] = current[found]
+        self._fall_back(rows, side, found, other)
+        return self._halve(rows, side, found, other)
+
+    def _fall_back(
+        self, rows: Floats, side: Floats, found: NDArray[np.bool_], other: Floats
+    ) -> None:
+        """Aim at the nearest support vector that is decided otherwise."""
+        for sign in (1.0, -1.0):
+            lost = np.flatnonzero(~found & (side == sign))
+            if not len(lost):
+                continue
+            opposite = self._opposite_points(sign)
+            if not len(opposite):
+                continue
+            gaps = np.einsum("ij,ij->i", opposite, opposite) - 2 * rows[lost] @ opposite.T
+            other[lost] = opposite[gaps.argmin(axis=1)]
+            found[lost] = True
+
+    def _opposite_points(self, sign: float) -> Floats:
+        """Return the support vectors that lie well on the other side."""
+        kept = []
+        for part in _parts(len(self.support_vectors), len(self.support_vectors)):
+            points = self.support_vectors[part]
+            margin, past = self._margin(points)
+            kept.append(points[sign * margin < -past])
+        return np.concatenate(kept)
+
+    def _halve(self, rows: Floats, side: Floats, found: NDArray[np.bool_], other: Floats) -> Floats:
+        """Halve between the rows and their points on the other side."""
+        places = np.flatnonzero(found)
+        start, way, sign = rows[places], other[places] - rows[places], side[places]
+        low, high = np.zeros(len(places)), np.ones(len(places))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            margin, past = self._margin(start + middle[:, None] * way)
+            flipped = sign * margin < -past
+            high = np.where(flipped, middle, high)
+            low = np.where(flipped, low, middle)
+        moved = np.full(rows.shape, np.nan)
+        moved[places] = start + high[:, None] * way
+        return moved
+
+
+def _move_rows(model: KernelModel, rows: Floats, chosen: NDArray[np.intp]) -> Floats:
+    moved = np.empty((len(chosen), rows.shape[1]))
+    for part in _parts(len(chosen), len(model.dual_coef)):
+        moved[part] = model._moved(rows[chosen[part]])
+    return moved
+
+
+def _parts(n_rows: int, n_columns: int) -> list[slice]:
+    """Return slices of rows, so that a block of them is small."""
+    size = max(1, _BLOCK // max(n_columns, 1))
+    return [slice(start, start + size) for start in range(0, n_rows, size)]

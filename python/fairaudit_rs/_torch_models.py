@@ -1,0 +1,393 @@
+"""Torch modules: the distance to the boundary by an iterative search, an upper bound."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _validate
+from ._distances import BinaryModel, Distances, names_of, read_features
+from .errors import ArgumentError, ArgumentTypeError, DataError
+
+if TYPE_CHECKING:
+    import torch
+
+NORMS = ("l1", "l2", "linf")
+
+#: How far the first steps overshoot the boundary of the linearised model.
+_OVERSHOOT = 1.02
+#: Steps along the boundary, after a row has crossed it, towards a closer point.
+_TIGHTENINGS = 10
+_HALVINGS = 45
+_BATCH = 1024
+
+Floats = NDArray[np.float64]
+
+
+class TorchModel(BinaryModel):
+    """A torch module of features that gives one logit per row, or two.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Takes a batch of rows (n, n_features); gives (n,) or (n, 1), the score of label 1, or
+        (n, 2), whose difference (second minus first) is the score. Every row must be scored by
+        itself, as all modules do in eval mode.
+    threshold : float, optional
+        The decision is 1 from here on: a probability with link ``"logit"``, a score with link
+        ``"identity"``.
+    link : {"auto", "logit", "identity"}
+        As for `LinearModel`. A module that ends in a sigmoid or a softmax gives no logits: pass
+        it without this layer, or a sigmoid with ``link="identity"``.
+    dtype : {None, "float32", "float64"}
+        Precision to compute in. None is that of the module; with another one, a copy of the
+        module in this precision is made for every call.
+    feature_names : sequence of str, optional
+        Names of the features. With names, the columns of a frame are chosen by name.
+
+    Notes
+    -----
+    The module is called in eval mode. Its mode, the `requires_grad` flags and the gradients of
+    its parameters are as before after every call.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        threshold: float | None = 0.5,
+        *,
+        link: str = "auto",
+        dtype: str | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        import torch
+
+        if not isinstance(module, torch.nn.Module):
+            raise ArgumentTypeError(
+                f"module is a {type(module).__name__}; accepted: a torch.nn.Module"
+            )
+        if dtype is not None:
+            dtype = _validate.choice("dtype", dtype, ("float32", "float64"))
+        self.module, self.dtype = module, dtype
+        self.feature_names = None
+        if feature_names is not None:
+            self.feature_names = names_of(feature_names, len(feature_names))
+        self._decide_by(threshold, link)
+        last = type(list(module.modules())[-1]).__name__
+        if last in ("Sigmoid", "Softmax") and self.link == "logit":
+            raise ArgumentError(
+                f"module ends in {last}, so it gives probabilities, no logits; accepted: the "
+                "module without this layer"
+                f"{', or link=' + repr('identity') if last == 'Sigmoid' else ''}"
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"TorchModel({type(self.module).__name__}, threshold={self.threshold:g}, "
+            f"link={self.link!r})"
+        )
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the score of every row."""
+        rows = read_features(X, self._n_features(), self.feature_names).values
+        with _scorer(self.module, self.dtype) as scorer:
+            return scorer.scores(rows, _BATCH)
+
+    def distance(
+        self, X: Any, norm: str = "l2", n_steps: int = 50, batch_size: int = 1024
+    ) -> Distances:
+        """Return an upper bound of the distance of every row to the decision boundary.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            The rows.
+        norm : {"l2", "linf", "l1"}
+            The cost of moving a row.
+        n_steps : int
+            Gradient steps at most until a row has crossed the boundary.
+        batch_size : int
+            Rows that are searched together.
+
+        Returns
+        -------
+        Distances
+            Marked as upper bounds; infinite where no flip was found (`n_not_found` rows).
+            `Distances.moved` gives the points that were found, kept in memory.
+
+        Notes
+        -----
+        Every row takes the steps of [1]_: to the boundary of the model linearised where it is,
+        a little further than needed, until its decision flips. Halving towards the row brings
+        it back to the boundary. Then the model is linearised at the boundary point; where the
+        point that is closest by this linearisation lies in a direction in which the boundary is
+        nearer, it is taken, up to ten times. For a linear module the bound is exact up to
+        rounding.
+
+        References
+        ----------
+        .. [1] S.-M. Moosavi-Dezfooli, A. Fawzi, P. Frossard, "DeepFool: a simple and accurate
+           method to fool deep neural networks", CVPR 2016. doi:10.1109/CVPR.2016.282
+        """
+        norm = _validate.choice("norm", norm, NORMS)
+        n_steps = _validate.count("n_steps", n_steps, 1, 100_000)
+        batch_size = _validate.count("batch_size", batch_size, 1, 10_000_000)
+        rows, names = read_features(X, self._n_features(), self.feature_names)
+        values = np.empty(len(rows))
+        with _scorer(self.module, self.dtype) as scorer:
+            scores = scorer.scores(rows, batch_size)
+            decided = scores >= self.boundary
+            # A flip counts when the score is past the boundary by more than it may round to.
+            size = np.abs(scores) + abs(self.boundary) + np.median(np.abs(scores))
+            past = 16 * scorer.epsilon * size + self._probability_rounding()
+            points = np.empty(rows.shape, dtype=scorer.array_dtype)
+            for start in range(0, len(rows), batch_size):
+                part = slice(start, start + batch_size)
+                search = _Search(scorer, norm, self.boundary, rows[part], decided[part], past[part])
+                values[part], points[part] = search.run(n_steps)
+        return Distances(
+            values,
+            decided,
+            f"torch, {norm}",
+            upper_bound=True,
+            feature_names=names,
+            n_not_found=int(np.isinf(values).sum()),
+            move=partial(_stored, points),
+        )
+
+    def _n_features(self) -> int | None:
+        return None if self.feature_names is None else len(self.feature_names)
+
+
+def _stored(points: NDArray[Any], chosen: NDArray[np.intp]) -> Floats:
+    return points[chosen].astype(np.float64)
+
+
+@contextmanager
+def _scorer(module: torch.nn.Module, dtype: str | None) -> Iterator[_Scorer]:
+    """Give the module in eval mode with fixed parameters, and leave it as it was."""
+    import torch
+
+    tensors = [tensor for tensor in module.parameters() if tensor.is_floating_point()]
+    own = tensors[0].dtype if tensors else torch.float64
+    device = tensors[0].device if tensors else torch.device("cpu")
+    wanted = own if dtype is None else getattr(torch, dtype)
+    if wanted != own:
+        module = copy.deepcopy(module).to(wanted)
+    modes = [(part, part.training) for part in module.modules()]
+    flags = [(tensor, tensor.requires_grad) for tensor in module.parameters()]
+    try:
+        module.eval()
+        for tensor, _ in flags:
+            tensor.requires_grad_(False)
+        with torch.inference_mode(False):
+            yield _Scorer(module, wanted, device)
+    finally:
+        for part, training in modes:
+            part.training = training
+        for tensor, flag in flags:
+            tensor.requires_grad_(flag)
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """A module at rest: tensors of rows to scores and their gradients."""
+
+    module: torch.nn.Module
+    dtype: torch.dtype
+    device: torch.device
+
+    @property
+    def epsilon(self) -> float:
+        import torch
+
+        return torch.finfo(self.dtype).eps
+
+    @property
+    def array_dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64 if self.epsilon < 1e-10 else np.float32)
+
+    def tensor(self, rows: NDArray[Any]) -> torch.Tensor:
+        import torch
+
+        return torch.tensor(rows, dtype=self.dtype, device=self.device)
+
+    def scores(self, rows: Floats, batch_size: int) -> Floats:
+        """Return the scores of all rows; they must be finite."""
+        import torch
+
+        scores = np.empty(len(rows))
+        with torch.no_grad():
+            for start in range(0, len(rows), batch_size):
+                part = slice(start, start + batch_size)
+                scores[part] = self.score(self.tensor(rows[part])).double().cpu().numpy()
+        bad = ~np.isfinite(scores)
+        if bad.any():
+            row = int(bad.argmax())
+            raise DataError(
+                f"module gives {scores[row]} in row {row}, and no finite score in "
+                f"{int(bad.sum()):,} of {len(rows):,} rows; accepted: a finite logit per row"
+            )
+        return scores
+
+    def score(self, points: torch.Tensor) -> torch.Tensor:
+        """Return one score per point."""
+        try:
+            output: torch.Tensor = self.module(points)
+        except RuntimeError as error:
+            raise ArgumentError(
+                f"module fails on rows of {points.shape[1]} features: {error}"
+            ) from error
+        n_rows, shape = len(points), tuple(getattr(output, "shape", ()))
+        if shape == (n_rows,):
+            return output
+        if shape == (n_rows, 1):
+            return output[:, 0]
+        if shape == (n_rows, 2):
+            return output[:, 1] - output[:, 0]
+        raise ArgumentError(
+            f"module gives {f'shape {shape}' if shape else type(output).__name__} for {n_rows} "
+            f"rows; accepted: ({n_rows},), ({n_rows}, 1) or ({n_rows}, 2), one or two logits"
+        )
+
+    def slope(self, points: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the scores of points and their gradients, without a graph."""
+        import torch
+
+        points = points.detach().requires_grad_(True)
+        with torch.enable_grad():
+            score = self.score(points)
+            if not score.requires_grad:
+                raise ArgumentError(
+                    "module gives a score without a gradient in its input; accepted: a "
+                    "differentiable module (or pass y_score instead of distances)"
+                )
+            (gradient,) = torch.autograd.grad(score.sum(), points)
+        return score.detach(), gradient
+
+
+class _Search:
+    """The search for boundary points of a batch of rows."""
+
+    def __init__(
+        self,
+        scorer: _Scorer,
+        norm: str,
+        boundary: float,
+        rows: Floats,
+        decided: NDArray[np.bool_],
+        past: Floats,
+    ) -> None:
+        self.scorer, self.norm, self.boundary = scorer, norm, boundary
+        self.start = scorer.tensor(rows)
+        self.side = scorer.tensor(np.where(decided, 1.0, -1.0))
+        self.past = scorer.tensor(past)
+
+    def run(self, n_steps: int) -> tuple[Floats, NDArray[Any]]:
+        """Return the distances and the points; infinite and NaN where no flip was found."""
+        points, found = self._cross(n_steps)
+        places = found.nonzero()[:, 0]
+        points[places] = self._halve(places, points[places])
+        points[places] = self._tighten(places, points[places])
+        cost = self._cost(points.double() - self.start.double())
+        points[~found] = float("nan")
+        cost[~found] = float("inf")
+        return cost.cpu().numpy(), points.to(self.past.dtype).cpu().numpy()
+
+    def _cross(self, n_steps: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Step until the decision flips."""
+        import torch
+
+        points = self.start.clone()
+        found = torch.zeros_like(self.side, dtype=torch.bool)
+        active = torch.arange(len(points), device=points.device)
+        for _ in range(n_steps):
+            score, gradient = self.scorer.slope(points[active])
+            wanted = (self.boundary - score) * _OVERSHOOT - 2 * (self.side * self.past)[active]
+            points[active] += wanted[:, None] * self._direction(gradient)
+            flipped, finite = self._flipped(active, points[active])
+            found[active[flipped]] = True
+            active = active[~flipped & finite]
+            if not len(active):
+                break
+        return points, found
+
+    def _tighten(self, places: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+        """Turn towards the closest point of the boundary as linearised at the points."""
+        active = self._all(places)
+        for _ in range(_TIGHTENINGS):
+            if not len(active):
+                break
+            start, here = self.start[places[active]], points[active]
+            score, gradient = self.scorer.slope(here)
+            wanted = (gradient * (here - start)).sum(dim=1) + self.boundary - score
+            way = wanted[:, None] * self._direction(gradient)
+            # As far along this way as is still worth it: closer by a thousandth at least.
+            reach = 0.999 * self._cost(here - start) / self._cost(way)
+            aim = start + reach.nan_to_num(0.0, 0.0, 0.0)[:, None] * way
+            better, _ = self._flipped(places[active], aim)
+            active = active[better]
+            points[active] = self._halve(places[active], aim[better])
+        return points
+
+    def _halve(self, places: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+        """Go back from points past the boundary towards the rows, as far as they stay past it."""
+        import torch
+
+        start = self.start[places]
+        way = points - start
+        low, high = torch.zeros_like(self.side[places]), torch.ones_like(self.side[places])
+        best = points.clone()
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            between = start + middle[:, None] * way
+            flipped, _ = self._flipped(places, between)
+            high, low = torch.where(flipped, middle, high), torch.where(flipped, low, middle)
+            best[flipped] = between[flipped]
+            if bool((high - low <= self.scorer.epsilon * high).all()):
+                break
+        return best
+
+    def _all(self, places: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        return torch.arange(len(places), device=places.device)
+
+    def _flipped(
+        self, places: torch.Tensor, points: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return which points are decided otherwise than their rows, and which have a score."""
+        import torch
+
+        with torch.no_grad():
+            margin = self.scorer.score(points) - self.boundary
+        return self.side[places] * margin < -self.past[places], margin.isfinite()
+
+    def _cost(self, moves: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        order = {"l1": 1.0, "l2": 2.0, "linf": float("inf")}[self.norm]
+        cost: torch.Tensor = torch.linalg.vector_norm(moves, order, dim=1)
+        return cost
+
+    def _direction(self, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the cheapest way to raise the score by 1; 0 where the gradient is 0."""
+        import torch
+
+        sizes = gradient.abs()
+        largest, place = sizes.max(dim=1, keepdim=True)
+        relative = gradient / largest
+        if self.norm == "l1":
+            way = torch.zeros_like(gradient).scatter_(1, place, relative.gather(1, place))
+        elif self.norm == "l2":
+            way = relative / (relative * relative).sum(dim=1, keepdim=True)
+        else:
+            way = relative.sign() / relative.abs().sum(dim=1, keepdim=True)
+        return (way / largest).nan_to_num(0.0, 0.0, 0.0)

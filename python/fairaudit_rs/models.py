@@ -1,0 +1,358 @@
+"""What a model must offer, our models, and adapters that make them of fitted ones.
+
+A model of this package offers four methods (`Model`): `decision_function`, `decision`,
+`predict_proba` and `distance`. `LinearModel` and `KernelModel` are made from numbers, `TorchModel`
+from a module, and `adapt` makes the right one of whatever was fitted elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._columns import ArraySource, column_array
+from ._distances import BinaryModel, Distances, finite_number
+from ._kernel_models import KernelModel
+from ._linear_models import LinearModel
+from ._torch_models import TorchModel
+from .errors import ArgumentError, ArgumentTypeError
+
+__all__ = [
+    "LinearModel",
+    "KernelModel",
+    "TorchModel",
+    "Distances",
+    "Model",
+    "adapt",
+    "from_sklearn",
+    "score_distance",
+]
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What a model must offer; a class of the user's with these methods is a model too."""
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the score of every row, before any link."""
+        ...
+
+    def decision(self, X: Any) -> NDArray[np.bool_]:
+        """Return the decision of every row."""
+        ...
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of label 1, one number per row."""
+        ...
+
+    def distance(self, X: Any) -> Distances:
+        """Return the distance of every row to the decision boundary."""
+        ...
+
+
+def score_distance(y_score: Any, threshold: float = 0.5) -> Distances:
+    """Return |score - threshold| as the distance of every row, when there is no model at hand.
+
+    Parameters
+    ----------
+    y_score : array-like of shape (n_rows,)
+        Scores.
+    threshold : float
+        The decision is 1 from here on.
+
+    Returns
+    -------
+    Distances
+        Of kind ``"score margin"``; moved rows are not defined.
+
+    Examples
+    --------
+    >>> score_distance([0.5, 0.25, 1.0]).values
+    array([0.  , 0.25, 0.5 ])
+    """
+    cut = finite_number("threshold", threshold)
+    scores = ArraySource({"y_score": column_array("y_score", y_score)}).numbers(
+        "y_score", "y_score"
+    )
+    return Distances(np.abs(scores - cut), scores >= cut, "score margin")
+
+
+def adapt(model: Any, threshold: float | None = None) -> Model:
+    """Return a model of this package, whatever is given.
+
+    Parameters
+    ----------
+    model : Model, torch.nn.Module or fitted scikit-learn estimator
+        A model of ours is returned as it is, a torch module becomes a `TorchModel`, and
+        `from_sklearn` tells which estimators are accepted.
+    threshold : float, optional
+        Where the decision becomes 1, as for the model that is returned. By default that of
+        the model itself; for a torch module probability 0.5.
+
+    Returns
+    -------
+    Model
+        The model.
+    """
+    if isinstance(model, BinaryModel):
+        return model if threshold is None else model.with_threshold(threshold)
+    if isinstance(model, type):
+        raise ArgumentTypeError(f"model is the class {model.__name__}; accepted: a fitted model")
+    if "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module):
+        return TorchModel(model, 0.5 if threshold is None else threshold)
+    if _sklearn_names(model) or _is_tree(model):
+        return from_sklearn(model, threshold)
+    if isinstance(model, Model):
+        if threshold is not None:
+            raise ArgumentTypeError(
+                f"threshold goes with models that are adapted; this {type(model).__name__} decides "
+                "by itself"
+            )
+        return model
+    raise ArgumentTypeError(
+        f"model is a {type(model).__name__}; accepted: a LinearModel, KernelModel or TorchModel, a "
+        "torch.nn.Module, a linear or kernel model of scikit-learn, or an object with the methods "
+        "decision_function, decision, predict_proba and distance. For any other model pass "
+        "y_score: the distance is then |score - threshold|"
+    )
+
+
+def from_sklearn(model: Any, threshold: float | None = None) -> LinearModel | KernelModel:
+    """Return a fitted scikit-learn estimator as a model of this package.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with two classes; label 1 is its second class. LogisticRegression,
+        LinearDiscriminantAnalysis and SGDClassifier with log loss become a `LinearModel` with
+        link ``"logit"``; LinearSVC, RidgeClassifier, Perceptron, other SGDClassifiers, and
+        linear regressions (LinearRegression, Ridge, Lasso, ElasticNet) one with link
+        ``"identity"``; SVC and NuSVC (linear, rbf, poly) and KernelRidge become a `KernelModel`.
+        A Pipeline of scalers (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler) before a
+        linear model becomes one `LinearModel`; a fitted search (GridSearchCV) is replaced by its
+        best estimator.
+    threshold : float, optional
+        By default probability 0.5 or margin 0, as the estimator decides itself. Required for
+        regressions: 0.5 for labels 0 and 1, 0 for labels -1 and 1.
+
+    Returns
+    -------
+    LinearModel or KernelModel
+        With the names of the features, when the estimator was fitted on a frame.
+
+    Notes
+    -----
+    A pipeline is folded: the model takes features before scaling, so distances are in their
+    units. For distances in scaled units adapt the last step, ``pipeline[-1]``, and pass scaled
+    rows.
+    """
+    if not _sklearn_names(model) and not _is_tree(model):
+        raise ArgumentTypeError(
+            f"model is a {type(model).__name__}; accepted: a fitted estimator of scikit-learn"
+        )
+    if hasattr(model, "best_estimator_"):
+        return from_sklearn(model.best_estimator_, threshold)
+    names = _sklearn_names(model)
+    for accepted, read in _READERS.items():
+        if accepted in names:
+            return read(model, threshold)
+    called = type(model).__name__
+    if _is_tree(model):
+        raise ArgumentTypeError(
+            f"model is a {called}, whose score is piecewise constant: its rows have no distance "
+            "with a density at the boundary; accepted: pass its scores instead, "
+            'y_score=model.predict_proba(X)[:, 1] with calibration="permutation"'
+        )
+    raise ArgumentTypeError(
+        f"model is a {called}, for which there is no closed form; accepted: linear models, SVC, "
+        "NuSVC, KernelRidge, pipelines of scalers and a linear model. For any other model pass "
+        "y_score: the distance is then |score - threshold|"
+    )
+
+
+_TREES = ("Tree", "Forest", "Boost", "Bagging", "LGBM", "XGB", "Booster", "Stump")
+
+
+def _is_tree(model: Any) -> bool:
+    package = type(model).__module__.partition(".")[0]
+    known = package in ("sklearn", "lightgbm", "xgboost", "catboost")
+    return known and any(word in type(model).__name__ for word in _TREES)
+
+
+def _sklearn_names(model: Any) -> list[str]:
+    """Return the scikit-learn classes that a model is an instance of."""
+    names = [c.__name__ for c in type(model).__mro__ if c.__module__.startswith("sklearn.")]
+    return names if "BaseEstimator" in names else []
+
+
+def _fitted(model: Any, attribute: str) -> Any:
+    if not hasattr(model, attribute):
+        raise ArgumentError(
+            f"model is a {type(model).__name__} without {attribute}; accepted: a fitted one"
+        )
+    value = getattr(model, attribute)
+    return value.toarray() if hasattr(value, "toarray") else value
+
+
+def _names(model: Any) -> list[str] | None:
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _check_binary(model: Any) -> None:
+    classes = _fitted(model, "classes_")
+    if isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) != 2:
+        shown = f"{len(classes)} {'outputs' if isinstance(classes, list) else 'classes'}"
+        raise ArgumentError(
+            f"model is a {type(model).__name__} with {shown}; accepted: two classes"
+        )
+
+
+def _linear(model: Any, threshold: float | None, link: str) -> LinearModel:
+    coef = np.asarray(_fitted(model, "coef_"), dtype=np.float64)
+    intercept = np.ravel(_fitted(model, "intercept_"))
+    if coef.ndim == 2 and coef.shape[0] > 1:
+        raise ArgumentError(
+            f"model is a {type(model).__name__} with {coef.shape[0]} outputs; accepted: one"
+        )
+    return LinearModel(
+        coef.ravel(), float(intercept[0]), threshold, link=link, feature_names=_names(model)
+    )
+
+
+def _log_odds(model: Any, threshold: float | None) -> LinearModel:
+    _check_binary(model)
+    return _linear(model, threshold, "logit")
+
+
+def _margin(model: Any, threshold: float | None) -> LinearModel:
+    _check_binary(model)
+    return _linear(model, threshold, "identity")
+
+
+def _sgd(model: Any, threshold: float | None) -> LinearModel:
+    return (_log_odds if model.loss == "log_loss" else _margin)(model, threshold)
+
+
+def _regression(model: Any, threshold: float | None) -> LinearModel:
+    _require_threshold(model, threshold)
+    return _linear(model, threshold, "identity")
+
+
+def _require_threshold(model: Any, threshold: float | None) -> None:
+    if threshold is None:
+        raise ArgumentTypeError(
+            f"threshold is None; a {type(model).__name__} gives numbers: say from which one on the "
+            "decision is 1 (0.5 for labels 0 and 1)"
+        )
+
+
+def _support_vectors(model: Any, threshold: float | None) -> KernelModel:
+    _check_binary(model)
+    return KernelModel(
+        _fitted(model, "support_vectors_"),
+        _fitted(model, "dual_coef_"),
+        float(np.ravel(_fitted(model, "intercept_"))[0]),
+        _kernel_name(model),
+        # As resolved when fitted: "scale" depends on the training data.
+        float(_fitted(model, "_gamma")) or 1.0,
+        model.degree,
+        model.coef0,
+        threshold,
+        link="identity",
+        feature_names=_names(model),
+    )
+
+
+def _kernel_ridge(model: Any, threshold: float | None) -> KernelModel:
+    _require_threshold(model, threshold)
+    points = _fitted(model, "X_fit_")
+    dual = np.asarray(_fitted(model, "dual_coef_"))
+    if dual.ndim == 2 and dual.shape[1] > 1:
+        raise ArgumentError(f"model is a KernelRidge with {dual.shape[1]} outputs; accepted: one")
+    return KernelModel(
+        points,
+        dual.ravel(),
+        0.0,
+        _kernel_name(model),
+        1 / np.shape(points)[1] if model.gamma is None else model.gamma,
+        int(model.degree) if float(model.degree).is_integer() else model.degree,
+        model.coef0,
+        threshold,
+        link="identity",
+        feature_names=_names(model),
+    )
+
+
+def _kernel_name(model: Any) -> str:
+    kernel = {"poly": "polynomial"}.get(model.kernel, model.kernel)
+    if kernel not in ("linear", "rbf", "polynomial"):
+        raise ArgumentError(
+            f"model is a {type(model).__name__} with kernel={model.kernel!r}; accepted: linear, "
+            "rbf, poly"
+        )
+    return str(kernel)
+
+
+def _pipeline(model: Any, threshold: float | None) -> LinearModel:
+    steps = [(name, step) for name, step in model.steps if step not in (None, "passthrough")]
+    last = from_sklearn(steps[-1][1], threshold)
+    if not isinstance(last, LinearModel):
+        raise ArgumentTypeError(
+            f"model is a Pipeline that ends in {type(steps[-1][1]).__name__}; accepted: one that "
+            "ends in a linear model (for kernels adapt the last step, and pass transformed rows)"
+        )
+    coef, intercept = last.coef, last.intercept
+    for name, step in reversed(steps[:-1]):
+        scale, shift = _affine(name, step, len(coef))
+        coef, intercept = coef * scale, intercept + float(coef @ shift)
+    return LinearModel(coef, intercept, last.threshold, link=last.link, feature_names=_names(model))
+
+
+def _affine(name: str, step: Any, n_features: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return scale and shift of a scaler that maps x to ``scale * x + shift``."""
+    kinds = _sklearn_names(step)
+    one, zero = np.ones(n_features), np.zeros(n_features)
+    if getattr(step, "clip", False):
+        raise ArgumentError(f"step {name!r} clips, which is not linear; accepted: clip=False")
+    if "MinMaxScaler" in kinds:
+        return _fitted(step, "scale_"), _fitted(step, "min_")
+    if "MaxAbsScaler" in kinds:
+        return 1 / _fitted(step, "scale_"), zero
+    if "StandardScaler" in kinds or "RobustScaler" in kinds:
+        standard = "StandardScaler" in kinds
+        divided = step.with_std if standard else step.with_scaling
+        centred = step.with_mean if standard else step.with_centering
+        centre = _fitted(step, "mean_" if standard else "center_") if centred else zero
+        scale = 1 / _fitted(step, "scale_") if divided else one
+        return scale, -centre * scale
+    raise ArgumentTypeError(
+        f"step {name!r} is a {type(step).__name__}; accepted before a linear model: "
+        "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler (or adapt the last "
+        "step, and pass transformed rows)"
+    )
+
+
+_READERS: dict[str, Callable[[Any, float | None], LinearModel | KernelModel]] = {
+    "Pipeline": _pipeline,
+    "LogisticRegression": _log_odds,
+    "LinearDiscriminantAnalysis": _log_odds,
+    "SGDClassifier": _sgd,
+    "LinearSVC": _margin,
+    "RidgeClassifier": _margin,
+    "RidgeClassifierCV": _margin,
+    "Perceptron": _margin,
+    "LinearRegression": _regression,
+    "Ridge": _regression,
+    "RidgeCV": _regression,
+    # Lasso and the cross-validated ones of scikit-learn share these bases.
+    "ElasticNet": _regression,
+    "LinearModelCV": _regression,
+    "SVC": _support_vectors,
+    "NuSVC": _support_vectors,
+    "KernelRidge": _kernel_ridge,
+}
