@@ -38,9 +38,9 @@ class LinearModel(BinaryModel):
         Coefficients; scikit-learn's shape (1, n_features) is accepted too.
     intercept : float
         Added to the score.
-    threshold : float
+    threshold : float, optional
         The decision is 1 from here on: a probability with link ``"logit"``, a score with link
-        ``"identity"``.
+        ``"identity"``. None is probability 0.5 with link ``"logit"``, and score 0 otherwise.
     link : {"auto", "logit", "identity"}
         ``"logit"``: the score is the log-odds of label 1, the probability is
         ``1 / (1 + exp(-score))``. ``"identity"``: the score is a margin or a number of its own.

@@ -24,7 +24,7 @@ NORMS = ("l1", "l2", "linf")
 #: How far the first steps overshoot the boundary of the linearised model.
 _OVERSHOOT = 1.02
 #: Steps along the boundary, after a row has crossed it, towards a closer point.
-_TIGHTENINGS = 10
+_TIGHTENINGS = 20
 _HALVINGS = 45
 _BATCH = 1024
 
@@ -82,10 +82,10 @@ class TorchModel(BinaryModel):
         self._decide_by(threshold, link)
         last = type(list(module.modules())[-1]).__name__
         if last in ("Sigmoid", "Softmax") and self.link == "logit":
+            instead = ", or link='identity'" if last == "Sigmoid" else ""
             raise ArgumentError(
                 f"module ends in {last}, so it gives probabilities, no logits; accepted: the "
-                "module without this layer"
-                f"{', or link=' + repr('identity') if last == 'Sigmoid' else ''}"
+                f"module without this layer{instead}"
             )
 
     def __repr__(self) -> str:
@@ -126,10 +126,10 @@ class TorchModel(BinaryModel):
         -----
         Every row takes the steps of [1]_: to the boundary of the model linearised where it is,
         a little further than needed, until its decision flips. Halving towards the row brings
-        it back to the boundary. Then the model is linearised at the boundary point; where the
-        point that is closest by this linearisation lies in a direction in which the boundary is
-        nearer, it is taken, up to ten times. For a linear module the bound is exact up to
-        rounding.
+        it back to the boundary. Then the model is linearised at the boundary point, and the row
+        turns towards the point that is closest by this linearisation, all the way or less, as
+        long as that takes it across the boundary at a lower cost; twenty times at most. For a
+        linear module the bound is exact up to rounding.
 
         References
         ----------
@@ -321,21 +321,32 @@ class _Search:
 
     def _tighten(self, places: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
         """Turn towards the closest point of the boundary as linearised at the points."""
+        import torch
+
         active = self._all(places)
+        turn = torch.ones_like(self.side[places])
         for _ in range(_TIGHTENINGS):
             if not len(active):
                 break
             start, here = self.start[places[active]], points[active]
             score, gradient = self.scorer.slope(here)
             wanted = (gradient * (here - start)).sum(dim=1) + self.boundary - score
-            way = wanted[:, None] * self._direction(gradient)
+            now, reach = self._unit(here - start)
+            closest, _ = self._unit(wanted[:, None] * self._direction(gradient))
+            way, _ = self._unit(now + turn[active, None] * (closest - now))
             # As far along this way as is still worth it: closer by a thousandth at least.
-            reach = 0.999 * self._cost(here - start) / self._cost(way)
-            aim = start + reach.nan_to_num(0.0, 0.0, 0.0)[:, None] * way
+            aim = start + 0.999 * reach[:, None] * way
             better, _ = self._flipped(places[active], aim)
-            active = active[better]
-            points[active] = self._halve(places[active], aim[better])
+            gained = active[better]
+            points[gained] = self._halve(places[gained], aim[better])
+            turn[active[~better]] /= 2
+            active = active[turn[active] > 0.1]
         return points
+
+    def _unit(self, moves: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return moves scaled to cost 1, and their costs."""
+        cost = self._cost(moves)
+        return (moves / cost[:, None]).nan_to_num(0.0, 0.0, 0.0), cost
 
     def _halve(self, places: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
         """Go back from points past the boundary towards the rows, as far as they stay past it."""

@@ -104,8 +104,6 @@ def adapt(model: Any, threshold: float | None = None) -> Model:
         raise ArgumentTypeError(f"model is the class {model.__name__}; accepted: a fitted model")
     if "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module):
         return TorchModel(model, 0.5 if threshold is None else threshold)
-    if _sklearn_names(model) or _is_tree(model):
-        return from_sklearn(model, threshold)
     if isinstance(model, Model):
         if threshold is not None:
             raise ArgumentTypeError(
@@ -113,6 +111,8 @@ def adapt(model: Any, threshold: float | None = None) -> Model:
                 "by itself"
             )
         return model
+    if _sklearn_names(model) or _is_tree(model):
+        return from_sklearn(model, threshold)
     raise ArgumentTypeError(
         f"model is a {type(model).__name__}; accepted: a LinearModel, KernelModel or TorchModel, a "
         "torch.nn.Module, a linear or kernel model of scikit-learn, or an object with the methods "
@@ -174,7 +174,7 @@ def from_sklearn(model: Any, threshold: float | None = None) -> LinearModel | Ke
     )
 
 
-_TREES = ("Tree", "Forest", "Boost", "Bagging", "LGBM", "XGB", "Booster", "Stump")
+_TREES = ("Tree", "Forest", "Boost", "LGBM", "XGB", "Booster", "Stump")
 
 
 def _is_tree(model: Any) -> bool:
@@ -257,12 +257,9 @@ def _support_vectors(model: Any, threshold: float | None) -> KernelModel:
         _fitted(model, "support_vectors_"),
         _fitted(model, "dual_coef_"),
         float(np.ravel(_fitted(model, "intercept_"))[0]),
-        _kernel_name(model),
         # As resolved when fitted: "scale" depends on the training data.
-        float(_fitted(model, "_gamma")) or 1.0,
-        model.degree,
-        model.coef0,
-        threshold,
+        **_kernel_of(model, _fitted(model, "_gamma")),
+        threshold=threshold,
         link="identity",
         feature_names=_names(model),
     )
@@ -278,24 +275,26 @@ def _kernel_ridge(model: Any, threshold: float | None) -> KernelModel:
         points,
         dual.ravel(),
         0.0,
-        _kernel_name(model),
-        1 / np.shape(points)[1] if model.gamma is None else model.gamma,
-        int(model.degree) if float(model.degree).is_integer() else model.degree,
-        model.coef0,
-        threshold,
+        **_kernel_of(model, 1 / np.shape(points)[1] if model.gamma is None else model.gamma),
+        threshold=threshold,
         link="identity",
         feature_names=_names(model),
     )
 
 
-def _kernel_name(model: Any) -> str:
-    kernel = {"poly": "polynomial"}.get(model.kernel, model.kernel)
-    if kernel not in ("linear", "rbf", "polynomial"):
-        raise ArgumentError(
-            f"model is a {type(model).__name__} with kernel={model.kernel!r}; accepted: linear, "
-            "rbf, poly"
-        )
-    return str(kernel)
+def _kernel_of(model: Any, gamma: float) -> dict[str, Any]:
+    """Return the kernel of an estimator, with the parameters that it uses."""
+    if model.kernel == "linear":
+        return {"kernel": "linear"}
+    if model.kernel == "rbf":
+        return {"kernel": "rbf", "gamma": gamma}
+    if model.kernel in ("poly", "polynomial"):
+        degree = int(model.degree) if float(model.degree).is_integer() else model.degree
+        return {"kernel": "polynomial", "gamma": gamma, "degree": degree, "coef0": model.coef0}
+    raise ArgumentError(
+        f"model is a {type(model).__name__} with kernel={model.kernel!r}; accepted: linear, "
+        "rbf, poly"
+    )
 
 
 def _pipeline(model: Any, threshold: float | None) -> LinearModel:
