@@ -330,7 +330,6 @@ class _Moves:
         if self.dual > 0:
             left = np.maximum(np.abs(margin) - gain, 0.0)
             jump_cost = self.jumps.cost + self._slide(left)
-            jump_cost[target < 0] = np.inf
         else:
             after = self.jumps.applied(rows, target)
             flips = (self.model._score(after) >= self.model.boundary) != decided
