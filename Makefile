@@ -5,7 +5,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-EXTRAS := dev,torch,sklearn,onnx,spark,copula
+EXTRAS := dev,torch,sklearn,onnx,spark,copula,charts
 
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md
@@ -34,6 +34,7 @@ calibration: $(VENV)/.extras $(VENV)/.wheel
 bench: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	cargo bench --locked -p fairaudit-benches
 	$(BIN)/python benches/python/permutation.py
+	$(BIN)/python benches/python/projection.py
 
 # Goes on where it was stopped; the results are in target/atlas.jsonl.
 atlas: $(VENV)/.extras $(VENV)/.wheel

@@ -4,57 +4,20 @@ A baseline that would take minutes runs fewer replicates and is scaled; the tabl
 --write the tables go to benches/README.md and docs/performance.md.
 """
 
-import argparse
-import os
-import platform
-import time
-from pathlib import Path
-
 import numpy as np
 
 import baselines
 import fairaudit_rs as fa
-from memory import peak_above
+from report import machine, memory_table, run, seconds, time_table, timed
 
-HEAD = """# Benchmarks
-
-    make bench
-
-runs the kernels (`rust/`, divan) and the public calls against baselines (`python/`). Timings are
-ratios in one run: these depend on the machine far less than seconds do. The tables below were
-written by `python benches/python/permutation.py --write`.
-
-"""
-DOCS = """# Performance
-
-What the public calls take, set-up from arrays included, against what a good engineer would write
-with other tools. Written by `python benches/python/permutation.py --write`; a ratio is their time
-over ours in the same run. Goals are those that we set ourselves before; a missed one says so.
-
-"""
 AFTER = """
 A replicate of a count metric costs the same for any number of rows: only counting them does not.
 Baselines marked *unstudentized* do less than we do: they recompute no variance, so they are not
 valid tests of a metric (`docs/validity.md`). numba baselines exclude the sort of the rows and their
 compilation; the row on lanes is what someone who knows SIMD would write.
 
-## Memory
-
-Peak memory of a call above its input columns of 10^7 rows, in multiples of these columns.
-
+Peak memory of a call above its input columns of 10^7 rows, in multiples of these columns:
 """
-
-
-def seconds(call, repeats=5):
-    """The best of several runs, after one to warm up."""
-    call()
-    return min(_timed(call) for _ in range(repeats))
-
-
-def _timed(call):
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def make_rows(n):
@@ -141,7 +104,7 @@ def count_benchmarks():
     def ours(**changes):
         return fa.permutation_test(y_true, y_pred, sensitive_features=group, **(options | changes))
 
-    loop = _timed(lambda: numpy_loop(y_true, y_pred, group, 20)) * 500
+    loop = timed(lambda: numpy_loop(y_true, y_pred, group, 20)) * 500
     mine = seconds(ours, 15)
     work = "TPR, 10^6 rows, 10^4 studentized permutations, from arrays"
     scaled = "NumPy loop (20 replicates, scaled)"
@@ -173,9 +136,9 @@ def row_benchmarks():
     size = int((group == 0).sum())
     mine = seconds(lambda: fa.permutation_test(y_true, y_score=score, metric="auc", **options), 3)
     work = "AUC gap, 10^6 rows, 10^3 DeLong-studentized permutations"
-    loop = _timed(lambda: scikit_learn_loop(y_true, score, group, 4)) * 250
+    loop = timed(lambda: scikit_learn_loop(y_true, score, group, 4)) * 250
     yield work, "scikit-learn loop (4 replicates, scaled)", loop, mine, 600
-    presorted = _timed(lambda: numpy_presorted(y_true, score, group, 10)) * 100
+    presorted = timed(lambda: numpy_presorted(y_true, score, group, 10)) * 100
     baseline = "NumPy, presorted, choice and cumsum, unstudentized (10, scaled)"
     yield work, baseline, presorted, mine, 30
     for name, kernel, goal in (
@@ -194,7 +157,7 @@ def row_benchmarks():
     parts = (score[group == 0], score[group == 1])
     mine = seconds(lambda: fa.permutation_test(y_score=score, metric="mean_score", **options), 3)
     work = "mean of a row value, 10^6 rows, 10^3 studentized permutations"
-    theirs = 50 * _timed(
+    theirs = 50 * timed(
         lambda: stats.permutation_test(parts, gap, n_resamples=20, batch=1, vectorized=True)
     )
     yield work, "scipy.stats.permutation_test (20, scaled)", theirs, mine, 100
@@ -206,7 +169,7 @@ def row_benchmarks():
         theirs = seconds(lambda call=call: call(score, size, 128, 1), 3) * 1000 / 128
         yield work, f"{name} (128, scaled)", theirs, mine, goal
     attribute = np.random.default_rng(6).random(len(score))
-    mine = _timed(
+    mine = timed(
         lambda: fa.permutation_test(
             y_score=score, sensitive_features=attribute, metric="pearson", n_resamples=1_000, rng=1
         )
@@ -230,7 +193,7 @@ def bootstrap_benchmarks():
         lambda: fa.intervals(y_true, y_pred, sensitive_features=group, rng=1, **options), 15
     )
     work = "interval of a TPR gap, 10^5 rows, 10^3 bootstrap replicates, studentized"
-    theirs = 200 * _timed(lambda: baselines.fairlearn_bootstrap(y_true, y_pred, group, 5))
+    theirs = 200 * timed(lambda: baselines.fairlearn_bootstrap(y_true, y_pred, group, 5))
     yield work, "fairlearn MetricFrame n_boot, percentile (5, scaled)", theirs, mine, 10_000
     decided = [y_pred[(group == g) & (y_true == 1)].astype(float) for g in (0, 1)]
     theirs = seconds(lambda: baselines.scipy_bootstrap_gap(*decided, 1_000), 3)
@@ -294,50 +257,15 @@ MEMORY = {
 }
 
 
-def memory_table():
-    yield "| work on 10^7 rows | input columns, MB | peak above them, MB | ratio | goal |"
-    yield "|---|---|---|---|---|"
-    for work, (code, rest) in MEMORY.items():
-        peak, columns = peak_above(code, SET_UP + rest)
-        ratio = peak / columns
-        mark = "" if ratio <= 1.5 else ", missed"
-        yield f"| {work} | {columns / 1e6:.0f} | {peak / 1e6:.0f} | {ratio:.2f} | 1.5{mark} |"
-
-
-def time_table():
-    yield "| work | baseline | baseline, s | ours, s | ratio | goal |"
-    yield "|---|---|---|---|---|---|"
-    for benchmarks in (count_benchmarks, row_benchmarks, bootstrap_benchmarks):
-        for work, baseline, theirs, mine, goal in benchmarks():
-            ratio = theirs / mine
-            # The law that cost does not grow with rows has noise on both sides.
-            missed = goal is not None and ratio < goal * (0.95 if goal == 1 else 1)
-            aim = "" if goal is None else f"{goal:,} x" + (", missed" if missed else "")
-            yield f"| {work} | {baseline} | {theirs:.4g} | {mine:.4g} | {ratio:,.3g} x | {aim} |"
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write the tables to the docs")
-    write = parser.parse_args().write
-    lines = []
-    for line in time_table():
-        print(line, flush=True)
-        lines.append(line)
-    machine = (
-        f"{os.cpu_count()} cores, {platform.machine()}, Python "
-        f"{platform.python_version()}, NumPy {np.__version__}"
+def lines():
+    yield from time_table(
+        row
+        for benchmarks in (count_benchmarks, row_benchmarks, bootstrap_benchmarks)
+        for row in benchmarks()
     )
-    lines += ["", machine, AFTER.rstrip(), ""]
-    for line in memory_table():
-        print(line, flush=True)
-        lines.append(line)
-    text = "\n".join([*lines, ""])
-    if write:
-        root = Path(__file__).resolve().parents[2]
-        (root / "benches" / "README.md").write_text(HEAD + text, encoding="utf-8")
-        (root / "docs" / "performance.md").write_text(DOCS + text, encoding="utf-8")
+    yield from ["", machine(), *AFTER.splitlines(), ""]
+    yield from memory_table(MEMORY, SET_UP)
 
 
 if __name__ == "__main__":
-    main()
+    run("permutation", lines(), __doc__)

@@ -8,19 +8,23 @@
 'exact'
 """
 
-from . import datasets, errors, metrics
+from . import datasets, errors, metrics, models
 from ._native import __version__
 from .calibration import CalibrationReport, calibrate
 from .cells import Cells
 from .equivalence import EquivalenceResult, equivalence_test
 from .intervals import IntervalResult, intervals
+from .models import KernelModel, LinearModel, TorchModel
 from .multiplicity import adjust_pvalues
+from .notions import Notion
 from .permutation import PermutationResult, permutation_test
 from .power import PowerPlan, minimum_detectable_gap, sample_size
+from .projection import ProjectionResult, projection_test
 from .tables import tabulate
 
 __all__ = [
     "permutation_test",
+    "projection_test",
     "intervals",
     "equivalence_test",
     "minimum_detectable_gap",
@@ -28,11 +32,17 @@ __all__ = [
     "calibrate",
     "tabulate",
     "adjust_pvalues",
+    "LinearModel",
+    "KernelModel",
+    "TorchModel",
+    "Notion",
     "metrics",
+    "models",
     "datasets",
     "errors",
     "Cells",
     "PermutationResult",
+    "ProjectionResult",
     "IntervalResult",
     "EquivalenceResult",
     "PowerPlan",

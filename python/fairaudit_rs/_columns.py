@@ -133,6 +133,10 @@ class ArraySource:
             raise DataError(f"{name} is infinite in some rows; accepted: finite numbers")
         return values, known
 
+    def floats(self, key: str, name: str) -> NDArray[np.float64]:
+        """Return a column as floats that may be infinite or missing."""
+        return _floats(name, self.columns[key])
+
     def numbers(self, key: str, name: str) -> NDArray[np.float64]:
         """Return a column as finite floats."""
         values = _floats(name, self.columns[key])

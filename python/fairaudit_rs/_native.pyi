@@ -8,24 +8,38 @@ from numpy.typing import NDArray
 
 __all__ = [
     "SCORE_UNIT",
+    "CellCurves",
     "CorrelationTest",
     "CountMetric",
     "CountTest",
     "FunctionTest",
+    "ProjectionTest",
     "RowTest",
     "__version__",
+    "affordable_change",
     "beta_quantile",
     "bin_scores",
     "binomial",
     "bootstrap_counts",
+    "box_quantile",
+    "box_tail",
     "check_csv",
     "clopper_pearson",
     "count_extreme",
     "encode",
     "hypergeometric",
+    "margin_histogram",
+    "margin_spread",
+    "margin_windows",
     "normal_quantile",
     "philox",
+    "project_gains",
+    "project_rates",
+    "projection_tally",
+    "quadratic_weights",
     "tabulate",
+    "weighted_chi_square_quantile",
+    "weighted_chi_square_tail",
 ]
 
 __version__: str
@@ -246,3 +260,91 @@ def hypergeometric(
 def binomial(trials: int, probability: float, n: int, seed: int) -> NDArray[np.uint64]: ...
 def normal_quantile(p: float) -> float: ...
 def clopper_pearson(successes: int, trials: int, level: float) -> tuple[float, float]: ...
+
+#: (distance, cell, weight): the cell is 2 * unit + decision.
+_Margins = tuple[NDArray[np.float64], NDArray[np.uint16], NDArray[np.float64] | None]
+#: Rows, fractions, primal and dual value, residual, prices.
+_Plan = tuple[NDArray[np.uint32], NDArray[np.float64], float, float, float, list[float]]
+#: Units with the reference first, and how far each rate may lie below and above its rate.
+_Block = tuple[Sequence[int], Sequence[float], Sequence[float]]
+
+@final
+class CellCurves:
+    def __new__(
+        cls, columns: _Margins, used: Sequence[bool], n_threads: int | None = None
+    ) -> CellCurves: ...
+    def rows(self, cell: int) -> int: ...
+    def points(self, cell: int, ranks: Sequence[int]) -> tuple[list[float], list[float]]: ...
+    def ranks(self, cell: int, price: float) -> tuple[int, int]: ...
+    def conjugate(self, prices: Sequence[float]) -> float: ...
+    def cost(self, masses: Sequence[float]) -> float: ...
+    def take(self, masses: Sequence[float]) -> _Plan: ...
+
+@final
+class ProjectionTest:
+    def __new__(
+        cls,
+        columns: _Margins,
+        n_cells: int,
+        blocks: Sequence[_Block],
+        n_threads: int | None = None,
+    ) -> ProjectionTest: ...
+    def observed(self) -> float: ...
+    def null_distribution(
+        self,
+        n_resamples: int,
+        seed: int,
+        n_threads: int | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> NDArray[np.float64]: ...
+
+def projection_tally(
+    columns: _Margins, n_cells: int, n_threads: int | None = None
+) -> tuple[
+    NDArray[np.uint64],
+    NDArray[np.uint64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]: ...
+def project_rates(
+    columns: _Margins, n_cells: int, blocks: Sequence[_Block], n_threads: int | None = None
+) -> tuple[_Plan | None, tuple[int, int, float] | None]: ...
+def project_gains(
+    columns: _Margins, gains: NDArray[np.float64], target: float, n_threads: int | None = None
+) -> tuple[_Plan | None, tuple[int, int, float] | None]: ...
+def affordable_change(
+    columns: _Margins,
+    gains: NDArray[np.float64],
+    budget: float,
+    by_row: bool = False,
+    n_threads: int | None = None,
+) -> float: ...
+def margin_spread(
+    columns: _Margins, n_cells: int, n_threads: int | None = None
+) -> tuple[int, float, float]: ...
+def margin_windows(
+    columns: _Margins, used: Sequence[bool], bandwidth: float, n_threads: int | None = None
+) -> list[list[float]]: ...
+def margin_histogram(
+    columns: _Margins, n_units: int, limit: float, bins: int, n_threads: int | None = None
+) -> NDArray[np.float64]: ...
+def weighted_chi_square_tail(weights: Sequence[float], q: float) -> float: ...
+def weighted_chi_square_quantile(weights: Sequence[float], tail: float) -> float: ...
+def quadratic_weights(
+    covariance: NDArray[np.float64], curvature: NDArray[np.float64]
+) -> list[float]: ...
+def box_tail(
+    q: float,
+    covariance: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> float: ...
+def box_quantile(
+    tail: float,
+    covariance: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> float: ...

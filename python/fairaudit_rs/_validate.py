@@ -69,6 +69,26 @@ def level(name: str, value: object) -> float:
     return float(value)
 
 
+def positive(name: str, value: object) -> float:
+    """Return a finite number above 0."""
+    accepted = "a finite number above 0"
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
+    if not (math.isfinite(value) and value > 0):
+        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
+    return float(value)
+
+
+def finite(name: str, value: object) -> float:
+    """Return a finite number."""
+    accepted = "a finite number"
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
+    if not math.isfinite(value):
+        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
+    return float(value)
+
+
 def seed(rng: object, random_state: object) -> int:
     """Return the 64-bit seed of a call (SPEC 7: None, int, SeedSequence, Generator).
 

@@ -17,10 +17,12 @@ import click
 import fairaudit_rs as fa
 
 from .errors import FairAuditError
+from .notions import NOTIONS
 from .results import group_name
 
 if TYPE_CHECKING:
     from .permutation import PermutationResult
+    from .projection import ProjectionResult
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -102,6 +104,11 @@ def demo(rows: int, seed: int) -> None:
         if attribute == "sex" and result.metric == "true_positive_rate"
     )
     click.echo(f"\nIn words: {by_sex.summary()}")
+    nearest = fa.projection_test(
+        data["repaid"], y_score=data["score"], sensitive_features={"sex": data["sex"]}, rng=seed
+    )
+    click.echo(f"\nThe score with a threshold of 0.5, {nearest.summary()}")
+    _print_moves(nearest)
 
 
 @main.command("metrics")
@@ -263,6 +270,151 @@ def permutation(
         _print_pairs(result)
     if json_path is not None:
         _write_json(json_path, [result.to_dict() for result in results])
+
+
+@main.command()
+@click.argument("data")
+@click.option(
+    "--sensitive",
+    "-s",
+    "features",
+    multiple=True,
+    required=True,
+    help="Column whose values make the groups; repeated, see --attributes.",
+)
+@click.option(
+    "--notion",
+    default="equal_opportunity",
+    show_default=True,
+    type=click.Choice(list(NOTIONS)),
+    help="Which rates must be equal.",
+)
+@click.option("--y-true", help="Column of labels.")
+@click.option("--y-pred", help="Column of decisions; not needed with --y-score.")
+@click.option("--y-score", help="Column of scores.")
+@click.option(
+    "--threshold",
+    default=0.5,
+    show_default=True,
+    type=float,
+    help="Scores from here on are decided positively.",
+)
+@click.option("--distance", help="Column of distances to the decision boundary.")
+@click.option(
+    "--attributes",
+    default="crossed",
+    show_default=True,
+    type=click.Choice(["crossed", "separate"]),
+    help="Several sensitive columns make intersections, or must each be fair by itself.",
+)
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    help="A group to compare, repeated for each; all when left out.",
+)
+@click.option("--reference", help="Compare every other group with this one.")
+@click.option("--epsilon", type=float, help="Gaps up to this count as fair.")
+@click.option(
+    "--alternative",
+    default="two-sided",
+    show_default=True,
+    type=click.Choice(["two-sided", "greater", "less"]),
+)
+@click.option("--weight", "sample_weight", help="Column of weights.")
+@click.option("--pos-label", help="The value of labels and decisions that is the positive class.")
+@click.option("--bandwidth", type=float, help="Of the density near the boundary.")
+@click.option(
+    "--calibration",
+    default="asymptotic",
+    show_default=True,
+    type=click.Choice(["asymptotic", "permutation"]),
+    help="How the p-value is found; permutation is valid for trees and categorical data too.",
+)
+@click.option(
+    "--n-resamples", default=999, show_default=True, type=int, help="Replicates of a permutation."
+)
+@click.option("--confidence-level", default=0.95, show_default=True, type=float)
+@click.option("--seed", type=click.IntRange(0), help="Seed; chosen and reported when left out.")
+@click.option("--threads", type=int, help="Threads; all cores when left out.")
+@click.option(
+    "--moves",
+    "moves_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the rows that would move to this CSV or Parquet file.",
+)
+@click.option(
+    "--plot",
+    "plot_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the chart to this .json, .svg, .png or .html file.",
+)
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the result to this file as JSON.",
+)
+def projection(
+    data: str,
+    features: tuple[str, ...],
+    moves_path: Path | None,
+    plot_path: Path | None,
+    json_path: Path | None,
+    groups: tuple[str, ...],
+    seed: int | None,
+    threads: int | None,
+    y_true: str | None,
+    y_pred: str | None,
+    **options: Any,
+) -> None:
+    """Measure how far DATA are from a fair distribution, and who would have to move.
+
+    DATA is a Parquet or CSV file, or a glob of them in quotes.
+
+    \b
+    fairaudit projection loans.parquet -s sex --y-true repaid --y-score score --moves moves.csv
+    """
+    for name, path in (("--json", json_path), ("--moves", moves_path), ("--plot", plot_path)):
+        if path is not None and not path.parent.is_dir():
+            raise fa.errors.ArgumentError(f"{name} is {path}; its directory does not exist")
+    if moves_path is not None and moves_path.suffix not in (".csv", ".parquet"):
+        raise fa.errors.ArgumentError(f"--moves is {moves_path}; accepted: .csv or .parquet")
+    result = fa.projection_test(
+        y_true,
+        y_pred,
+        data=data,
+        sensitive_features=list(features),
+        groups=list(groups) or None,
+        rng=seed,
+        n_threads=threads,
+        progress=sys.stderr.isatty() or None,
+        **options,
+    )
+    click.echo(str(result))
+    _print_moves(result)
+    if moves_path is not None:
+        frame = result.moves.to_frame()
+        write = frame.write_csv if moves_path.suffix == ".csv" else frame.write_parquet
+        write(moves_path)
+    if plot_path is not None:
+        result.plot().save(plot_path)
+    if json_path is not None:
+        _write_json(json_path, [result.to_dict()])
+
+
+def _print_moves(result: ProjectionResult) -> None:
+    """Print who moves, a line for each group, label and direction."""
+    if not result.moved:
+        return
+    click.echo("\nwho moves:")
+    for part in result.moved:
+        label = "" if part.label is None else f", label {part.label}"
+        click.echo(
+            f"  {group_name(part.group)}{label}: {part.n_rows:,} from {part.from_decision} to "
+            f"{part.to_decision}, by {part.mean_distance:.3g} on average and "
+            f"{part.largest_distance:.3g} at most"
+        )
 
 
 @main.command()

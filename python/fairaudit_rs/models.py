@@ -78,7 +78,9 @@ def score_distance(y_score: Any, threshold: float = 0.5) -> Distances:
     scores = ArraySource({"y_score": column_array("y_score", y_score)}).numbers(
         "y_score", "y_score"
     )
-    return Distances(np.abs(scores - cut), scores >= cut, "score margin")
+    values = scores - cut
+    np.abs(values, out=values)
+    return Distances(values, scores >= cut, "score margin")
 
 
 def adapt(model: Any, threshold: float | None = None) -> Model:

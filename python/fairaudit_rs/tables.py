@@ -25,7 +25,7 @@ from ._columns import (
     series_name,
 )
 from ._frames import FrameSource, as_frame, check_columns, lazy_frame, names_of
-from .cells import Cells, Label, cells_of, name_combinations, relabel, score_edges_of
+from .cells import Cells, Label, Named, cells_of, name_combinations, relabel, score_edges_of
 from .errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
 
 __all__ = ["AuditTable", "Rows", "tabulate"]
@@ -47,6 +47,16 @@ class Rows:
     columns: dict[str, NDArray[Any]]
     cluster: NDArray[np.uint32] | None = None
     weight: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """The combination of groups and labels that every row has, and what combinations mean."""
+
+    #: By group and stratum.
+    cells: Cells
+    named: Named
+    combination: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,7 @@ class AuditTable:
         strata: Any = None,
         clusters: Any = None,
         sample_weight: Any = None,
+        distance: Any = None,
         extra: Sequence[str] = (),
     ) -> AuditTable:
         """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name."""
@@ -101,6 +112,7 @@ class AuditTable:
             "y_pred": y_pred,
             "y_score": y_score,
             "sample_weight": sample_weight,
+            "distance": distance,
         }
         keys = {"sensitive_features": sensitive_features, "strata": strata, "clusters": clusters}
         if data is None:
@@ -243,29 +255,8 @@ class AuditTable:
         """
         source = self.source.in_memory()
         labels = [name for name in ("y_true", "y_pred") if name in columns and binary]
-        keys = [*self.sensitive_features, *self.strata, *labels]
-        limits = (
-            [MAX_GROUP_VALUES] * len(self.sensitive_features)
-            + [MAX_STRATUM_VALUES] * len(self.strata)
-            + [MAX_DECISION_VALUES] * len(labels)
-        )
-        try:
-            counted, cell = source.encode(keys, limits)
-        except TooManyValuesError as error:
-            raise self._too_many(keys[error.column], error) from None
-        strata_names = tuple(self._keys[key] for key in self.strata)
-        named = name_combinations(
-            counted, len(self.sensitive_features), strata_names, labels, pos_label
-        )
-        cells = cells_of(
-            Counts(counted.values[: len(keys) - len(labels)], counted.codes, counted.counts),
-            tuple(self._keys[key] for key in self.sensitive_features),
-            strata_names,
-            False,
-            False,
-            None,
-            None,
-        )
+        coded = self.combinations(labels, pos_label)
+        cells, named, cell = coded.cells, coded.named, coded.combination
         _, group = relabel(named.groups, named.group)
         _, stratum = relabel(named.strata, named.stratum)
         if len(cells.groups) > MAX_ROW_GROUPS:
@@ -287,8 +278,45 @@ class AuditTable:
             source.units(self.clusters, [self._keys[key] for key in self.clusters])
             if self.clusters
             else None,
-            self._weights(source) if "sample_weight" in self.roles else None,
+            self.weights(),
         )
+
+    def combinations(self, labels: Sequence[str], pos_label: Label) -> CodedRows:
+        """Name the combination of groups, strata and the given labels that every row has."""
+        source = self.source.in_memory()
+        keys = [*self.sensitive_features, *self.strata, *labels]
+        limits = (
+            [MAX_GROUP_VALUES] * len(self.sensitive_features)
+            + [MAX_STRATUM_VALUES] * len(self.strata)
+            + [MAX_DECISION_VALUES] * len(labels)
+        )
+        try:
+            counted, combination = source.encode(keys, limits)
+        except TooManyValuesError as error:
+            raise self._too_many(keys[error.column], error) from None
+        strata_names = tuple(self._keys[key] for key in self.strata)
+        named = name_combinations(
+            counted, len(self.sensitive_features), strata_names, labels, pos_label
+        )
+        cells = cells_of(
+            Counts(counted.values[: len(keys) - len(labels)], counted.codes, counted.counts),
+            tuple(self._keys[key] for key in self.sensitive_features),
+            strata_names,
+            False,
+            False,
+            None,
+            None,
+        )
+        return CodedRows(cells, named, combination)
+
+    def numbers(self, role: str) -> NDArray[np.float64]:
+        """Return a column of a table in memory as floats; they may be infinite or missing."""
+        return self.source.in_memory().floats(role, role)
+
+    def weights(self) -> NDArray[np.float64] | None:
+        """Return the weights of the rows of a table in memory."""
+        source = self.source.in_memory()
+        return self._weights(source) if "sample_weight" in self.roles else None
 
     @staticmethod
     def _weights(source: ArraySource) -> NDArray[np.float64]:

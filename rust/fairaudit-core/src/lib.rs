@@ -1,7 +1,7 @@
 //! The numbers of `fairaudit-rs`. This crate computes and knows nothing of Python.
 //!
 //! A reader who knows the method finds the file by its name: [`permutation`] holds the
-//! permutation tests, [`rng`] the counter-based random numbers and the samplers,
+//! permutation tests, [`projection`] the distance to the nearest fair distribution, [`rng`] the counter-based random numbers and the samplers,
 //! [`metrics`] the count metrics, [`cells`] the collapse of rows to counts, [`stats`]
 //! the distributions, [`parallel`] the control of a running call.
 // `simd.rs` says why it is the exception.
@@ -14,9 +14,11 @@ mod few;
 pub mod metrics;
 pub mod parallel;
 pub mod permutation;
+pub mod projection;
 pub mod rng;
 pub mod rows;
 pub mod simd;
 pub mod stats;
+pub mod sums;
 
 pub use error::{Error, Result};

@@ -1,5 +1,6 @@
 //! What a running call shares with the thread that waits for it, and the loop over replicates.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -95,6 +96,39 @@ pub fn each_replicate<S: Send>(
         }
     })?;
     control.check()
+}
+
+/// What `map` makes of every block of `block` out of `n` things, in the order of the blocks.
+///
+/// # Errors
+/// The first error of `map`, by block; [`Error::Cancelled`] when the control says so.
+pub fn map_blocks<T: Send>(
+    n: usize,
+    block: usize,
+    control: &Control,
+    map: impl Fn(Range<usize>) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let run = |index: usize| {
+        control.check()?;
+        let range = index * block..((index + 1) * block).min(n);
+        let made = map(range.clone());
+        control.advance(range.len() as u64);
+        made
+    };
+    let n_blocks = n.div_ceil(block);
+    // All blocks are looked at even when one fails: which error is told must not depend on luck.
+    let made: Vec<Result<T>> = if rayon::current_thread_index().is_none() {
+        let add = |made: &mut Vec<(usize, Result<T>)>, index| {
+            made.push((index, run(index)));
+            Ok(())
+        };
+        let mut made: Vec<_> = share(0..n_blocks, control, Vec::new, add)?.into_iter().flatten().collect();
+        made.sort_unstable_by_key(|(index, _)| *index);
+        made.into_iter().map(|(_, made)| made).collect()
+    } else {
+        (0..n_blocks).into_par_iter().map(run).collect()
+    };
+    made.into_iter().collect()
 }
 
 /// Runs `run` on every block, on this thread and on the helpers that the control allows, and

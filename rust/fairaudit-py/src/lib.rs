@@ -11,6 +11,7 @@ mod cells;
 mod correlation;
 mod metrics;
 mod permutation;
+mod projection;
 mod rng;
 mod stats;
 
@@ -26,6 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     correlation::register(module)?;
     metrics::register(module)?;
     permutation::register(module)?;
+    projection::register(module)?;
     rng::register(module)?;
     stats::register(module)
 }

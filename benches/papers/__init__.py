@@ -1,0 +1,1 @@
+"""Published experiments on the public data; `make papers` writes docs/reproduction.md."""

@@ -1,0 +1,120 @@
+"""The public data sets of the papers, read where they are (FAIRAUDIT_DATA) and never copied."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+# fmt: off
+DRUG_FEATURES = [
+    "age", "gender", "education", "country", "ethnicity", "nscore", "escore", "oscore", "ascore",
+    "cscore", "impulsive", "ss",
+]
+SUBSTANCES = [
+    "alcohol", "amphet", "amyl", "benzos", "caff", "cannabis", "choc", "coke", "crack", "ecstasy",
+    "heroin", "ketamine", "legalh", "lsd", "meth", "mushrooms", "nicotine", "semer", "vsa",
+]
+# fmt: on
+DRUG_WHITE = -0.31685
+ARRHYTHMIA_SEX, ARRHYTHMIA_NORMAL = 1, 1
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Rows of a binary problem; missing features are NaN, the group is coded 0 and 1."""
+
+    name: str
+    features: Matrix
+    label: Codes
+    group: Codes
+
+
+def folder() -> Path:
+    """Where the data sets are."""
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
+    path = Path(os.environ.get("FAIRAUDIT_DATA", default))
+    if not path.is_dir():
+        sys.exit(f"no folder {path}: set FAIRAUDIT_DATA to the folder of the public data sets")
+    return path
+
+
+def arrhythmia(
+    n_features: int = 12, *, with_sex: bool = False, positive: str = "normal"
+) -> DataSet:
+    """Arrhythmia (UCI): normal or not; the sensitive attribute is sex."""
+    path = folder() / "arrhythmia" / "arrhythmia.data"
+    frame = pl.read_csv(path, has_header=False, null_values="?", infer_schema_length=None)
+    values = frame.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    sex = values[:, ARRHYTHMIA_SEX]
+    features = np.delete(values[:, :-1], ARRHYTHMIA_SEX, axis=1)[:, :n_features]
+    if with_sex:
+        features = np.column_stack([features, sex])
+    normal = values[:, -1] == ARRHYTHMIA_NORMAL
+    label = normal if positive == "normal" else ~normal
+    return DataSet("Arrhythmia", features, _codes(label), _codes(sex == 1))
+
+
+def compas(
+    sensitive: str = "race", *, with_race: bool = False, positive: int = 1, all_races: bool = False
+) -> DataSet:
+    """COMPAS with ProPublica's filter: reoffended within two years or not."""
+    frame = pl.read_csv(folder() / "compas" / "compas-scores-two-years.csv.gz")
+    frame = frame.filter(
+        pl.col("days_b_screening_arrest").is_between(-30, 30),
+        pl.col("is_recid") != -1,
+        pl.col("c_charge_degree") != "O",
+        pl.col("score_text") != "N/A",
+    )
+    if not all_races:
+        frame = frame.filter(pl.col("race").is_in(["African-American", "Caucasian"]))
+    others = _codes((frame["race"] != "African-American").to_numpy())
+    male = _codes((frame["sex"] == "Male").to_numpy())
+    ages = [frame["age_cat"] == age for age in sorted(frame["age_cat"].unique())]
+    columns = [*ages, male, frame["priors_count"], frame["c_charge_degree"] == "M"]
+    if with_race:
+        columns.append(others)
+    features = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+    label = _codes((frame["two_year_recid"] == positive).to_numpy())
+    return DataSet("COMPAS", features, label, others if sensitive == "race" else male)
+
+
+def drug(
+    substance: str = "cannabis",
+    *,
+    sensitive: str = "ethnicity",
+    with_ethnicity: bool = False,
+    positive: str = "never",
+) -> DataSet:
+    """Drug consumption (Fehrman et al.): a substance never used, or ever used."""
+    path = folder() / "drug" / "drug_consumption.data"
+    frame = pl.read_csv(path, has_header=False, new_columns=["id", *DRUG_FEATURES, *SUBSTANCES])
+    white = np.isclose(frame["ethnicity"].to_numpy(), DRUG_WHITE)
+    female = frame["gender"].to_numpy() > 0
+    dropped = {"gender"} if sensitive == "gender" else {"ethnicity"}
+    kept = [name for name in DRUG_FEATURES if with_ethnicity or name not in dropped]
+    features = frame.select(kept).cast(pl.Float64).to_numpy()
+    never = (frame[substance] == "CL0").to_numpy()
+    label = never if positive == "never" else ~never
+    group = female if sensitive == "gender" else white
+    return DataSet("Drug", features, _codes(label), _codes(group))
+
+
+def prepare(train: Matrix, test: Matrix) -> tuple[Matrix, Matrix]:
+    """Fill missing values and standardize all columns but indicators, from the training part."""
+    median = np.nanmedian(train, axis=0)
+    train, test = (np.where(np.isnan(part), median, part) for part in (train, test))
+    indicator = np.all((train == 0) | (train == 1), axis=0)
+    mean = np.where(indicator, 0.0, train.mean(axis=0))
+    deviation = np.where(indicator | (np.ptp(train, axis=0) == 0), 1.0, train.std(axis=0))
+    return (train - mean) / deviation, (test - mean) / deviation
+
+
+def _codes(values: NDArray[np.bool_]) -> Codes:
+    return values.astype(np.int64)

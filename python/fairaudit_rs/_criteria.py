@@ -1,0 +1,444 @@
+"""The criteria of a projection on given rows: gaps, their covariance, the curvature of the cost.
+
+Criteria of groups are the same for all rows of a unit (a group and a label), so everything but a
+few sums over rows is small; criteria of the user's have a value for every row.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native, _transport
+from ._transport import CellCosts, Columns, Plan
+from .notions import RATES, RowValues
+
+Array = NDArray[np.float64]
+#: Bandwidths at which a test is repeated, as multiples of the one asked for.
+BANDWIDTHS = (0.5, 1.0, 2.0)
+#: Combinations of user criteria that are solved by cells; more go row by row.
+_MOST_CELLS = 4_096
+_NO_PLAN = "no change of the decisions of rows with a finite distance makes all criteria hold"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Rows, weights and squared weights of every cell."""
+
+    rows: NDArray[np.int64]
+    finite: NDArray[np.int64]
+    weight: Array
+    finite_weight: Array
+    square: Array
+
+    @classmethod
+    def of(cls, columns: Columns, n_cells: int, n_threads: int | None) -> Tally:
+        """Count; distances and weights that are none are refused."""
+        rows, finite, *sums = _native.projection_tally(columns.native, n_cells, n_threads)
+        return cls(rows.astype(np.int64), finite.astype(np.int64), *sums)
+
+    def by_unit(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Add up the two cells of every unit."""
+        return np.asarray(values.reshape(-1, 2).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Two sets of units whose rates must be equal, ``first`` minus ``second``."""
+
+    label: int | None
+    first: Any
+    second: Any
+    #: Units of each.
+    of_first: NDArray[np.bool_]
+    of_second: NDArray[np.bool_]
+    attribute: str = ""
+
+    @property
+    def metric(self) -> str:
+        """Name of the rate."""
+        return RATES[self.label]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The criteria may lie between these bounds; both 0 for the simple null hypothesis."""
+
+    low: Array
+    high: Array
+
+    @property
+    def simple(self) -> bool:
+        """Whether every criterion must be 0."""
+        return not (self.low.any() or self.high.any())
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """S of the law at three bandwidths, and how many rows stand behind each criterion."""
+
+    bandwidth: float
+    matrices: tuple[Array, Array, Array]
+    effective_rows: Array
+
+    @property
+    def matrix(self) -> Array:
+        """S at the bandwidth itself."""
+        return self.matrices[1]
+
+
+@dataclass
+class Criteria(ABC):
+    """Criteria on rows that take part."""
+
+    columns: Columns
+    n_units: int
+    n_threads: int | None
+    tally: Tally = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tally = Tally.of(self.columns, 2 * self.n_units, self.n_threads)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that take part."""
+        return int(self.tally.rows.sum())
+
+    @cached_property
+    def weight(self) -> float:
+        """The sum of their weights."""
+        return float(self.tally.weight.sum())
+
+    @property
+    @abstractmethod
+    def gap(self) -> Array:
+        """The criteria as they are."""
+
+    @property
+    @abstractmethod
+    def covariance(self) -> Array:
+        """Sigma: the covariance of sqrt(N) times the estimated criteria."""
+
+    @abstractmethod
+    def curvature(self, bandwidth: float) -> Curvature:
+        """Return S, from the density of the margins near the boundary."""
+
+    @abstractmethod
+    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan | None:
+        """Return the cheapest plan, or None when there is none; costs are sums over weights.
+
+        With ``gap`` it is other gaps than the observed ones that must vanish.
+        """
+
+    @abstractmethod
+    def both_sides(self) -> Self:
+        """Return the criteria with every row on both sides of the boundary, at half its weight."""
+
+    def cost(self, tolerance: Tolerance, gap: Array) -> float:
+        """Return what it costs to remove a gap; infinite when it cannot be done."""
+        plan = self.project(tolerance, gap)
+        return math.inf if plan is None else plan.primal * self.n_rows / self.weight
+
+    def _change(self, tolerance: Tolerance, gap: Array | None) -> tuple[Array, Array]:
+        """Return by how much the criteria must change, at least and at most."""
+        observed = self.gap if gap is None else gap
+        return tolerance.low - observed, tolerance.high - observed
+
+    @abstractmethod
+    def why_not(self, tolerance: Tolerance) -> str:
+        """Say why there is no plan."""
+
+    @abstractmethod
+    def affordable(self, j: int, sign: float, cost: float) -> float:
+        """Return how far a criterion can be moved up or down (``sign``) for this cost."""
+
+    @abstractmethod
+    def fewest_decisions(self) -> tuple[int, str]:
+        """Return the fewest rows of one decision behind a rate, and which they are."""
+
+    def predicted_size(self, curvature: Curvature, j: int, level: float) -> float:
+        """Return the size of the test of one criterion if these rows were the population.
+
+        The limit law takes the cost of a gap g to be N g^2 / (2 S). The gap, in either direction,
+        at which the exact cost reaches the critical value is so many standard errors; how often
+        chance makes such gaps is near the level where the law fits, larger where fewer rows lie
+        near the boundary than the kernel says, 0 where rows move for nothing.
+        """
+        variance = float(self.covariance[j, j])
+        quantile = _native.normal_quantile(1 - level / 2) ** 2
+        critical = quantile * variance / (2 * float(curvature.matrix[j, j]))
+        error = math.sqrt(variance / self.n_rows)
+        reached = [self.affordable(j, sign, critical) / error for sign in (1.0, -1.0)]
+        return sum(0.5 * math.erfc(z / math.sqrt(2)) for z in reached)
+
+    def bandwidth(self) -> float:
+        """1.06 sd N^(-1/5) of the signed margins; NaN when they do not vary."""
+        n, _, spread = _native.margin_spread(self.columns.native, 2 * self.n_units, self.n_threads)
+        width = 1.06 * spread * n ** (-0.2) if n > 1 else math.nan
+        return width if width > 0 else math.nan
+
+
+@dataclass
+class UnitCriteria(Criteria):
+    """Criteria of groups: every unit has one value of each."""
+
+    criteria: tuple[Criterion, ...]
+    #: The label of every unit.
+    unit_label: NDArray[np.int64]
+    #: (units with the reference first, criteria) of each block of groups that only move together.
+    #: None: the criteria mix the units in another way.
+    blocks: list[tuple[list[int], list[int]]] | None
+
+    @cached_property
+    def rates(self) -> tuple[Array, Array]:
+        """The rates of the first and the second groups of all criteria."""
+        unit = self.tally.by_unit(self.tally.weight)
+        positive = self.tally.weight[1::2]
+        first, second = (
+            np.array([positive[units].sum() / unit[units].sum() for units in side])
+            for side in self._sides
+        )
+        return first, second
+
+    @property
+    def _sides(self) -> tuple[list[NDArray[np.bool_]], list[NDArray[np.bool_]]]:
+        return [c.of_first for c in self.criteria], [c.of_second for c in self.criteria]
+
+    def sizes(self) -> tuple[Array, Array]:
+        """Return the weights behind the rates of the first and the second groups."""
+        unit = self.tally.by_unit(self.tally.weight)
+        first, second = (np.array([unit[units].sum() for units in side]) for side in self._sides)
+        return first, second
+
+    @property
+    def gap(self) -> Array:
+        """The gaps of the rates."""
+        first, second = self.rates
+        return first - second
+
+    @cached_property
+    def phi(self) -> Array:
+        """The value of every unit and criterion."""
+        first, second = self.sizes()
+        of_first, of_second = (np.stack(side, axis=1) for side in self._sides)
+        return self.weight * (of_first / first - of_second / second)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Sigma, from the residuals of the rates; rows of the same cell are alike."""
+        n, rates, sizes = self.n_rows, self.rates, self.sizes()
+        total = np.zeros((len(self.criteria),) * 2)
+        for decision in (0, 1):
+            of_first, of_second = (
+                np.stack(side, axis=1) * (decision - rate) / size
+                for side, rate, size in zip(self._sides, rates, sizes, strict=True)
+            )
+            influence = self.weight * (of_first - of_second)
+            square = self.tally.square[decision::2] * (n / self.weight) ** 2
+            total += influence.T @ (square[:, None] * influence)
+        return np.asarray(total / max(n - 1, 1))
+
+    def curvature(self, bandwidth: float) -> Curvature:
+        """S, from the kernel sums of the units."""
+        used: list[bool] = list(map(bool, (self.phi != 0).any(axis=1)))
+        sums = _native.margin_windows(self.columns.native, used, bandwidth, self.n_threads)
+        windows: Array = np.array(sums, dtype=np.float64).reshape(self.n_units, 5)
+        # Weights have the mean 1 in the law, so their sum is the number of rows.
+        density = windows[:, :3] / self.weight
+        matrices = tuple(self.phi.T @ (density[:, [i]] * self.phi) for i in range(len(BANDWIDTHS)))
+        mass, square = windows[:, 3], windows[:, 4]
+        with np.errstate(invalid="ignore"):
+            effective = (mass @ self.phi**2) ** 2 / (square @ self.phi**4)
+        return Curvature(bandwidth, matrices, np.nan_to_num(effective))  # type: ignore[arg-type]
+
+    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan | None:
+        """Blocks of groups by their common rate, others by cells."""
+        if self.blocks is not None and gap is None:
+            plan, _ = self._project_blocks(tolerance)
+            return None if plan is None else Plan.of_native(plan)
+        return self._curves.cheapest(*self._change(tolerance, gap))
+
+    @cached_property
+    def _curves(self) -> CellCosts:
+        gains = np.repeat(self.phi / self.weight, 2, axis=0)
+        gains[1::2] *= -1
+        return CellCosts.of(self.columns, gains, self.n_threads)
+
+    def native_blocks(
+        self, tolerance: Tolerance
+    ) -> list[tuple[list[int], list[float], list[float]]]:
+        """Return the blocks with their tolerances, as the native module takes them."""
+        assert self.blocks is not None
+        return [
+            (units, [0.0, *(-tolerance.low[at])], [0.0, *tolerance.high[at]])
+            for units, at in self.blocks
+        ]
+
+    def _project_blocks(self, tolerance: Tolerance) -> Any:
+        return _native.project_rates(
+            self.columns.native, 2 * self.n_units, self.native_blocks(tolerance), self.n_threads
+        )
+
+    def both_sides(self) -> Self:
+        """Both cells of a unit get all of its rows."""
+        return replace(self, columns=_doubled(self.columns), blocks=None)
+
+    def why_not(self, tolerance: Tolerance) -> str:
+        """Say which rates each group can reach."""
+        if self.blocks is None:
+            return _NO_PLAN
+        _, (block, _, _) = self._project_blocks(tolerance)
+        criteria = [self.criteria[at] for at in self.blocks[block][1]]
+        names = [criteria[0].second, *(criterion.first for criterion in criteria)]
+        unit, tally = self.tally.by_unit(self.tally.weight), self.tally
+        reach = []
+        for name, at in zip(names, self.blocks[block][0], strict=True):
+            positive = tally.weight[2 * at + 1]
+            low = (positive - tally.finite_weight[2 * at + 1]) / unit[at]
+            high = (positive + tally.finite_weight[2 * at]) / unit[at]
+            reach.append(f"{name!r} from {low:.3g} to {high:.3g}")
+        return (
+            f"the {criteria[0].metric} of {', '.join(reach[:10])} is all that can be reached by "
+            "rows with a finite distance"
+        )
+
+    def affordable(self, j: int, sign: float, cost: float) -> float:
+        """Spend it on the cheapest rows of all units that help."""
+        gains = np.repeat(sign * self.phi[:, j] / self.weight, 2)
+        gains[1::2] *= -1
+        return _native.affordable_change(
+            self.columns.native, gains, cost * self.weight / self.n_rows, False, self.n_threads
+        )
+
+    def fewest_decisions(self) -> tuple[int, str]:
+        """Count the rows of each decision on each side of every criterion."""
+        found = []
+        for criterion in self.criteria:
+            for name, units in (
+                (criterion.first, criterion.of_first),
+                (criterion.second, criterion.of_second),
+            ):
+                for decision in (0, 1):
+                    rows = int(self.tally.rows[decision::2][units].sum())
+                    kind = {1: " with a positive label", 0: " with a negative label", None: ""}
+                    found.append((rows, f"decided {decision}{kind[criterion.label]} in {name!r}"))
+        return min(found)
+
+
+def _doubled(columns: Columns) -> Columns:
+    """Return every row once with each decision, at half its weight."""
+    cell = columns.cell
+    weight = np.ones(len(cell)) if columns.weight is None else columns.weight
+    return Columns(
+        np.concatenate([columns.distance] * 2),
+        np.concatenate([cell & ~np.uint16(1), cell | np.uint16(1)]),
+        0.5 * np.concatenate([weight] * 2),
+    )
+
+
+@dataclass
+class RowCriteria(Criteria):
+    """Criteria of the user's: every row has its own values. There is one unit."""
+
+    values: RowValues
+
+    @property
+    def _row_weight(self) -> Array:
+        """Weights with mean 1."""
+        n = len(self.columns.distance)
+        weight = self.columns.weight
+        return np.ones(n) if weight is None else weight * (n / self.weight)
+
+    @property
+    def gap(self) -> Array:
+        """The criteria."""
+        return self.values.gap
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Sigma, from the linearised criteria of the rows."""
+        weight = self._row_weight[:, None]
+        centred = self.values.influence - np.average(
+            self.values.influence, axis=0, weights=weight[:, 0]
+        )
+        terms = weight * centred
+        return np.asarray(terms.T @ terms / max(len(terms) - 1, 1))
+
+    def curvature(self, bandwidth: float) -> Curvature:
+        """S, row by row."""
+        phi, n = self.values.phi, len(self.columns.distance)
+        squares = (self.columns.distance / bandwidth) ** 2
+        matrices = []
+        for factor in BANDWIDTHS:
+            kernel = np.exp(-squares / (2 * factor**2)) / math.sqrt(2 * math.pi)
+            kernel *= self._row_weight
+            matrices.append(phi.T @ (kernel[:, None] * phi) / (n * factor * bandwidth))
+            if factor == 1.0:
+                terms = kernel[:, None] * phi**2
+        with np.errstate(invalid="ignore"):
+            effective = terms.sum(axis=0) ** 2 / (terms**2).sum(axis=0)
+        return Curvature(bandwidth, tuple(matrices), np.nan_to_num(effective))  # type: ignore[arg-type]
+
+    @cached_property
+    def _gains(self) -> Array:
+        """What moving each row adds to the criteria."""
+        sign = np.where(self.columns.cell & 1, -1.0, 1.0)[:, None]
+        return np.asarray(sign * self.values.phi / self.weight)
+
+    @cached_property
+    def _curves(self) -> CellCosts | None:
+        """The costs by cell when few values of phi occur, and more than one criterion."""
+        if self._gains.shape[1] == 1:
+            return None
+        distinct, cell = np.unique(self._gains, axis=0, return_inverse=True)
+        if len(distinct) > min(_MOST_CELLS, len(self._gains) // 4):
+            return None
+        columns = Columns(
+            self.columns.distance, cell.ravel().astype(np.uint16), self.columns.weight
+        )
+        return CellCosts.of(columns, distinct, self.n_threads)
+
+    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan | None:
+        """By cells when few values of phi occur, row by row otherwise."""
+        low, high = self._change(tolerance, gap)
+        if self._curves is not None:
+            return self._curves.cheapest(low, high)
+        return _transport.by_rows(self.columns, self._gains, low, high, self.n_threads)
+
+    def both_sides(self) -> Self:
+        """Every row helps in both directions."""
+        values = self.values
+        twice = RowValues(
+            np.concatenate([values.phi] * 2),
+            np.concatenate([values.influence] * 2),
+            values.gap,
+            values.names,
+        )
+        return replace(self, columns=_doubled(self.columns), values=twice)
+
+    def why_not(self, tolerance: Tolerance) -> str:
+        """There is no simple reason."""
+        del tolerance
+        return _NO_PLAN
+
+    def affordable(self, j: int, sign: float, cost: float) -> float:
+        """Spend it on the cheapest rows that help."""
+        side = np.where(self.columns.cell & 1, -sign, sign)
+        return _native.affordable_change(
+            self.columns.native,
+            side * self.values.phi[:, j] / self.weight,
+            cost * self.weight / self.n_rows,
+            True,
+            self.n_threads,
+        )
+
+    def fewest_decisions(self) -> tuple[int, str]:
+        """Count the rows of each decision."""
+        rows = self.tally.rows
+        return min((int(rows[0]), "decided 0"), (int(rows[1]), "decided 1"))

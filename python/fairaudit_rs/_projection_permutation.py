@@ -1,0 +1,125 @@
+"""`calibration="permutation"`: what it would cost to remove gaps that chance makes.
+
+Where the rates are equal, decisions are exchangeable among the groups of a label. Gaps of permuted
+decisions are projected at the margins as they are; the cost of the observed gaps is ranked among
+these costs. Rows on both sides of the boundary stand for each other, see the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from ._comparisons import Progress
+from ._criteria import RowCriteria, Tolerance, UnitCriteria
+from ._projection_rows import Question
+from .errors import ArgumentError
+
+_TIE = 1e-10
+_SERIES = 0
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Permuted:
+    """A permutation p-value with what it rests on."""
+
+    pvalue: float
+    pvalue_interval: tuple[float, float]
+    n_undefined: int
+    null: Array
+
+
+def permuted(
+    question: Question,
+    tolerance: Tolerance,
+    n_resamples: int,
+    seed: int,
+    n_threads: int | None,
+    callback: Callable[[int, int], object] | None,
+) -> Permuted:
+    """Return the rank of the observed cost among the costs of chance gaps."""
+    criteria = question.criteria
+    if criteria.columns.weight is not None:
+        raise ArgumentError(
+            "sample_weight is given with calibration='permutation'; accepted: None, because rows "
+            "of different weights are not exchangeable"
+        )
+    progress = Progress(callback, n_resamples)
+    progress.total = n_resamples
+    if isinstance(criteria, UnitCriteria) and criteria.blocks is not None:
+        blocks = criteria.native_blocks(tolerance)
+        test = _native.ProjectionTest(
+            criteria.columns.native, 2 * criteria.n_units, blocks, n_threads
+        )
+        observed = test.observed()
+        null = test.null_distribution(n_resamples, seed, n_threads, progress.tick())
+    else:
+        gaps = _unit_gaps if isinstance(criteria, UnitCriteria) else _row_gaps
+        draw = gaps(criteria)  # type: ignore[arg-type]
+        both = criteria.both_sides()
+        observed = both.cost(tolerance, criteria.gap)
+        null = np.empty(n_resamples)
+        for replicate in range(n_resamples):
+            null[replicate] = both.cost(tolerance, draw(replicate, seed))
+            progress.show(replicate + 1)
+    progress.finish(drawn=True)
+    extreme = int((null >= observed * (1 - _TIE)).sum())
+    return Permuted(
+        (1 + extreme) / (1 + n_resamples),
+        _native.clopper_pearson(extreme, n_resamples, 0.99),
+        int(np.isinf(null).sum()),
+        null,
+    )
+
+
+def _unit_gaps(criteria: UnitCriteria) -> Callable[[int, int], Array]:
+    """Return what draws the gaps of a replicate: decisions exchanged among units of one label."""
+    tally = criteria.tally
+    unit = np.repeat(np.arange(criteria.n_units), tally.by_unit(tally.rows))
+    decided = np.concatenate(
+        [np.repeat([0, 1], tally.rows[2 * u : 2 * u + 2]) for u in range(criteria.n_units)]
+    )
+    stratum = (criteria.unit_label[unit] + 1).astype(np.uint32)
+    test = _native.FunctionTest(decided.astype(np.uint32), 2, "none", stratum)
+    sizes, phi = len(unit), criteria.phi
+
+    def draw(replicate: int, seed: int) -> Array:
+        positive = test.assignment(replicate, seed, _SERIES)
+        return np.asarray(np.bincount(unit, positive, criteria.n_units) @ phi / sizes)
+
+    return draw
+
+
+def _row_gaps(criteria: RowCriteria) -> Callable[[int, int], Array]:
+    """Return what draws the gaps of a replicate: decisions exchanged among all rows.
+
+    The null hypothesis is weaker than that decisions do not depend on phi, so gaps are scaled from
+    their own covariance to that of the data.
+    """
+    values = criteria.values
+    decisions = (criteria.columns.cell & 1).astype(np.uint32)
+    test = _native.FunctionTest(decisions, 2, "none")
+    rest = values.influence - values.phi * decisions[:, None]
+    root = _root(criteria.covariance)
+
+    def draw(replicate: int, seed: int) -> Array:
+        positive = test.assignment(replicate, seed, _SERIES)[:, None]
+        influence = values.phi * positive + rest
+        centred = influence - influence.mean(axis=0)
+        covariance = centred.T @ centred / max(len(centred) - 1, 1)
+        gap = (values.phi * positive).mean(axis=0)
+        return np.asarray(root @ np.linalg.lstsq(_root(covariance), gap, rcond=1e-12)[0])
+
+    return draw
+
+
+def _root(matrix: Array) -> Array:
+    """Return the symmetric square root."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)

@@ -1,0 +1,140 @@
+"""Charts as Vega-Lite specifications."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ArgumentError
+from .moves import Moves
+from .results import group_name
+
+__all__ = ["Chart", "margins_and_moves"]
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+#: Moves that are drawn one by one.
+_MOST_MARKS = 2_000
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture of a result: shown in notebooks, saved as JSON, SVG, PNG or a page of its own."""
+
+    spec: dict[str, Any]
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return {"application/vnd.vegalite.v5+json": self.spec}
+
+    def save(self, path: str | Path) -> None:
+        """Write the chart; the ending of the name says how: .json, .svg, .png or .html.
+
+        All but .json need the package ``vl-convert-python`` (the extra ``charts``).
+        """
+        path = Path(path)
+        kind = path.suffix.lower()
+        if kind == ".json":
+            path.write_text(json.dumps(self.spec, indent=1), encoding="utf-8")
+            return
+        if kind not in (".svg", ".png", ".html"):
+            raise ArgumentError(f"path is {str(path)!r}; accepted: .json, .svg, .png or .html")
+        try:
+            import vl_convert
+        except ImportError:
+            raise ArgumentError(
+                f"path is {str(path)!r}, and vl-convert-python is not installed; accepted: .json, "
+                "or install fairaudit-rs[charts]"
+            ) from None
+        if kind == ".png":
+            path.write_bytes(vl_convert.vegalite_to_png(self.spec, scale=2))
+        elif kind == ".svg":
+            path.write_text(vl_convert.vegalite_to_svg(self.spec), encoding="utf-8")
+        else:
+            page = vl_convert.vegalite_to_html(self.spec, bundle=True)
+            path.write_text(page, encoding="utf-8")
+
+
+def margins_and_moves(
+    groups: list[Any], histogram: NDArray[np.float64], limit: float, moves: Moves, title: str
+) -> Chart:
+    """Return the density of the signed margins by group, and below it the rows that move."""
+    names = [group_name(group) for group in groups]
+    n_bins = histogram.shape[1]
+    edges = np.linspace(-limit, limit, n_bins + 1)
+    share = histogram / np.maximum(histogram.sum(axis=1, keepdims=True), 1e-300)
+    density = [
+        {"group": name, "from": float(edges[i]), "to": float(edges[i + 1]), "share": float(value)}
+        for name, values in zip(names, share, strict=True)
+        for i, value in enumerate(values)
+    ]
+    # Evenly spread over the moves when there are too many to draw.
+    at = np.unique(np.linspace(0, max(len(moves) - 1, 0), _MOST_MARKS).astype(int))
+    at = at[: len(moves)]
+    sign = np.where(moves.from_decision == 1, 1.0, -1.0)
+    moved = [
+        {
+            "row": int(moves.row[i]),
+            "group": group_name(moves.groups[moves.group[i]]),
+            "margin": float(sign[i] * moves.distance[i]),
+            "fraction": float(moves.fraction[i]),
+            "boundary": 0,
+        }
+        for i in at
+    ]
+    scale = {"domain": [-limit, limit], "nice": False}
+    color = {"field": "group", "type": "nominal", "title": "group", "sort": names}
+    boundary = {
+        "data": {"values": [{"at": 0}]},
+        "mark": {"type": "rule", "strokeDash": [4, 4]},
+        "encoding": {"x": {"field": "at", "type": "quantitative"}},
+    }
+    upper = {
+        "width": 480,
+        "height": 180,
+        "layer": [
+            {
+                "data": {"values": density},
+                "mark": {"type": "area", "interpolate": "step-after", "opacity": 0.4, "line": True},
+                "encoding": {
+                    "x": {"field": "from", "type": "quantitative", "scale": scale,
+                          "title": "signed distance to the boundary (positive: decided 1)"},
+                    "y": {"field": "share", "type": "quantitative", "stack": None,
+                          "title": "share of the group's rows shown"},
+                    "color": color,
+                },
+            },
+            boundary,
+        ],
+    }  # fmt: skip
+    lower = {
+        "width": 480,
+        "height": {"step": 28},
+        "layer": [
+            {
+                "data": {"values": moved},
+                "mark": {"type": "rule", "opacity": 0.35},
+                "encoding": {
+                    "x": {"field": "margin", "type": "quantitative", "scale": scale,
+                          "title": "rows that move to the boundary"},
+                    "x2": {"field": "boundary"},
+                    "y": {"field": "group", "type": "nominal", "sort": names, "title": None},
+                    "color": color,
+                },
+            },
+            {
+                "data": {"values": moved},
+                "mark": {"type": "tick", "thickness": 1},
+                "encoding": {
+                    "x": {"field": "margin", "type": "quantitative", "scale": scale},
+                    "y": {"field": "group", "type": "nominal", "sort": names, "title": None},
+                    "color": color,
+                    "tooltip": [{"field": "row"}, {"field": "margin"}, {"field": "fraction"}],
+                },
+            },
+        ],
+    }  # fmt: skip
+    return Chart({"$schema": _SCHEMA, "title": title, "vconcat": [upper, lower]})

@@ -1,0 +1,124 @@
+"""Who would move: the rows, fractions and distances of a projection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["MoveSummary", "Moves"]
+
+
+@dataclass(frozen=True)
+class MoveSummary:
+    """The moves of one group and label in one direction."""
+
+    group: Any
+    label: int | None
+    from_decision: int
+    to_decision: int
+    n_rows: int
+    #: Sum of weights times fractions.
+    mass: float
+    mean_distance: float
+    largest_distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """The smallest set of rows, and the smallest moves, that remove the bias.
+
+    Attributes
+    ----------
+    row : ndarray of int
+        Positions in the data as given.
+    fraction : ndarray
+        How much of each row moves: 1, or less for the last ones.
+    distance : ndarray
+        How far it moves.
+    weight : ndarray
+        Its weight, 1 without ``sample_weight``.
+    from_decision : ndarray of int
+        The decision that changes, 0 or 1.
+    group, label : ndarray
+        Position of its group in ``groups``, and its label (-1 where labels play no part).
+    groups : tuple
+        The groups.
+    x : ndarray or None
+        Where the row moves to, when ``distance`` comes from a model that knows.
+    feature_names : tuple of str or None
+        Names of the columns of ``x``.
+    """
+
+    row: NDArray[np.int64]
+    fraction: NDArray[np.float64]
+    distance: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    from_decision: NDArray[np.int8]
+    group: NDArray[np.int64]
+    label: NDArray[np.int8]
+    groups: tuple[Any, ...]
+    feature_names: tuple[str, ...] | None = None
+    #: Makes `x`: a large audit moves many rows, and few readers ask where to.
+    _moved: Callable[[], NDArray[np.float64] | None] = field(default=lambda: None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def x(self) -> NDArray[np.float64] | None:
+        """Where each row moves to; None without a model that knows."""
+        return self._moved()
+
+    @property
+    def cost(self) -> float:
+        """The sum of weight, fraction and distance: the statistic, for weights with mean 1."""
+        return float(self.weight @ (self.fraction * self.distance))
+
+    def summary(self) -> tuple[MoveSummary, ...]:
+        """Return the moves by group, label and direction."""
+        kinds = np.stack([self.group, self.label, self.from_decision], axis=1)
+        found = []
+        for kind in np.unique(kinds, axis=0):
+            at = (kinds == kind).all(axis=1)
+            mass = self.weight[at] * self.fraction[at]
+            total = float(mass.sum())
+            found.append(
+                MoveSummary(
+                    group=self.groups[kind[0]],
+                    label=None if kind[1] < 0 else int(kind[1]),
+                    from_decision=int(kind[2]),
+                    to_decision=1 - int(kind[2]),
+                    n_rows=int(at.sum()),
+                    mass=total,
+                    mean_distance=float(mass @ self.distance[at]) / total,
+                    largest_distance=float(self.distance[at].max()),
+                )
+            )
+        return tuple(found)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per moved row, with where it moves to when that is known."""
+        import polars as pl
+
+        names = [" & ".join(map(str, g)) if isinstance(g, tuple) else str(g) for g in self.groups]
+        columns: dict[str, Any] = {
+            "row": self.row,
+            "group": np.array(names, dtype=object)[self.group].tolist() if len(self) else [],
+            "label": pl.Series(self.label).replace(-1, None),
+            "fraction": self.fraction,
+            "from": self.from_decision,
+            "to": 1 - self.from_decision,
+            "distance": self.distance,
+        }
+        x = self.x
+        if x is not None:
+            features = self.feature_names or tuple(f"x{i + 1}" for i in range(x.shape[1]))
+            columns |= {f"to_{name}": x[:, i] for i, name in enumerate(features)}
+        return pl.DataFrame(columns, schema_overrides={"group": pl.String})

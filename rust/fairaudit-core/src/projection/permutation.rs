@@ -1,0 +1,127 @@
+//! The projection of chance gaps: a level without a density.
+//!
+//! Where the rates of all groups are equal, the decisions of the rows of a block (one label) are
+//! exchangeable among its groups, however far from the boundary each group lies. So the numbers of
+//! positive decisions in the groups are a multivariate hypergeometric draw, and what it would cost
+//! to remove *their* gaps, at the margins as they are, is what the cost of the observed gaps is
+//! compared with. Exchanging the distances too would not do: where one group lies farther from the
+//! boundary, the cost of permuted data has another law than that of the data.
+//!
+//! For this comparison rows on both sides of the boundary stand for each other, each with half its
+//! mass: a group with hardly any positive decision has few rows to lower its rate by, and a
+//! chance gap in that direction must not look dear for it.
+//!
+//! A replicate costs a few draws and one search over the common rate, whatever the number of rows.
+
+use super::rates::{Block, Group, Side, groups_with_rows, solve};
+use super::rows::Rows;
+use crate::error::{Error, Result};
+use crate::parallel::{Control, fill_replicates};
+use crate::rng::{Domain, Stream, multivariate_hypergeometric};
+
+/// Chance gaps are never larger than this many standard errors.
+const LARGEST_CHANCE: f64 = 40.0;
+
+/// A projection whose rows exchange their decisions within blocks.
+#[derive(Debug, Clone)]
+pub struct ProjectionTest {
+    blocks: Vec<Exchange>,
+}
+
+/// The rows of one block.
+#[derive(Debug, Clone)]
+struct Exchange {
+    /// The groups with the rows nearest to the boundary.
+    groups: Vec<Group>,
+    /// Rows of each group.
+    sizes: Vec<u64>,
+    /// Rows decided positively.
+    positive: u64,
+}
+
+impl ProjectionTest {
+    /// The rows of the blocks, which all count the same.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when rows have weights; [`Error::Cancelled`].
+    pub fn new(rows: &Rows<'_>, blocks: &[Block], n_cells: usize, control: &Control) -> Result<Self> {
+        if rows.weight.is_some() {
+            return Err(Error::argument("sample_weight", "given", "None when decisions are permuted"));
+        }
+        let tallies = rows.tally(n_cells, control)?;
+        let exchange = |block: &Block| -> Result<Exchange> {
+            let sizes: Vec<u64> =
+                block.units.iter().map(|&unit| tallies[2 * unit].rows + tallies[2 * unit + 1].rows).collect();
+            let positive: u64 = block.units.iter().map(|&unit| tallies[2 * unit + 1].rows).sum();
+            let rate = positive as f64 / sizes.iter().sum::<u64>() as f64;
+            let reach = |&size: &u64| LARGEST_CHANCE * (size as f64 * rate * (1.0 - rate)).sqrt() + 1.0;
+            let needs: Vec<(f64, f64)> = sizes.iter().map(|size| (reach(size), reach(size))).collect();
+            let (mut groups, _) = groups_with_rows(rows, &tallies, block, &needs, control)?;
+            for group in &mut groups {
+                group.up = pooled(&group.up, &group.down);
+                group.down = group.up.clone();
+            }
+            Ok(Exchange { groups, sizes, positive })
+        };
+        Ok(Self { blocks: blocks.iter().map(exchange).collect::<Result<_>>()? })
+    }
+
+    /// What it costs to remove the observed gaps by rows of both sides.
+    pub fn observed(&self) -> f64 {
+        self.blocks.iter().map(Exchange::cost).sum()
+    }
+
+    /// What it costs to remove the gaps of the replicates `first..first + values.len()`; infinite where it
+    /// cannot be done.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn null_distribution(&self, values: &mut [f64], seed: u64, first: u64, control: &Control) -> Result<()> {
+        fill_replicates(
+            values,
+            control,
+            || (self.blocks.clone(), Vec::new()),
+            |start, values, (blocks, drawn)| {
+                for (value, replicate) in values.iter_mut().zip(first + start..) {
+                    // What is left undone when the call is stopped is thrown away.
+                    if control.check().is_ok() {
+                        *value = blocks
+                            .iter_mut()
+                            .enumerate()
+                            .map(|(series, block)| {
+                                let stream = Stream::new(seed, Domain::Permutation, series as u64, replicate, 0);
+                                block.draw(stream, drawn);
+                                block.cost()
+                            })
+                            .sum();
+                    }
+                }
+            },
+        )?;
+        control.check()
+    }
+}
+
+/// The rows of both sides, each with half its mass.
+fn pooled(one: &Side, other: &Side) -> Side {
+    let mut distance = [&one.distance[..], &other.distance[..]].concat();
+    distance.sort_unstable_by(f64::total_cmp);
+    let mass = (1..=distance.len()).map(|rows| 0.5 * rows as f64).collect();
+    Side { distance, mass, finite: 0.5 * (one.finite + other.finite) }
+}
+
+impl Exchange {
+    /// Gives the positive decisions to the groups by chance.
+    fn draw(&mut self, mut stream: Stream, drawn: &mut Vec<u64>) {
+        drawn.resize(self.sizes.len(), 0);
+        multivariate_hypergeometric(&mut stream, &self.sizes, self.positive, drawn);
+        for (group, &positive) in self.groups.iter_mut().zip(drawn.iter()) {
+            group.rate = positive as f64 / group.weight;
+        }
+    }
+
+    /// What it costs to remove the gaps.
+    fn cost(&self) -> f64 {
+        solve(&self.groups).map_or(f64::INFINITY, |rates| rates.primal)
+    }
+}
