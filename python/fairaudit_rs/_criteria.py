@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 
 from . import _native, _transport
 from ._transport import CellCosts, Columns, Plan
-from .notions import RATES, RowValues
+from .notions import RATES, Notion, RowValues
+from .results import group_name
 
 Array = NDArray[np.float64]
 #: Bandwidths at which a test is repeated, as multiples of the one asked for.
 BANDWIDTHS = (0.5, 1.0, 2.0)
 #: Combinations of user criteria that are solved by cells; more go row by row.
 _MOST_CELLS = 4_096
+#: A difference of two rates, such as .8 - .7, is off by less than this.
+_ROUNDING = 1e-15
 _NO_PLAN = "no change of the decisions of rows with a finite distance makes all criteria hold"
 
 
@@ -72,6 +75,10 @@ class Tolerance:
 
     low: Array
     high: Array
+
+    def widened(self) -> Tolerance:
+        """Return bounds that forgive the rounding of a difference of rates."""
+        return Tolerance(self.low - _ROUNDING, self.high + _ROUNDING)
 
     @property
     def simple(self) -> bool:
@@ -148,7 +155,8 @@ class Criteria(ABC):
     def _change(self, tolerance: Tolerance, gap: Array | None) -> tuple[Array, Array]:
         """Return by how much the criteria must change, at least and at most."""
         observed = self.gap if gap is None else gap
-        return tolerance.low - observed, tolerance.high - observed
+        wide = tolerance.widened()
+        return wide.low - observed, wide.high - observed
 
     @abstractmethod
     def why_not(self, tolerance: Tolerance) -> str:
@@ -171,6 +179,8 @@ class Criteria(ABC):
         near the boundary than the kernel says, 0 where rows move for nothing.
         """
         variance = float(self.covariance[j, j])
+        if variance == 0:
+            return level
         quantile = _native.normal_quantile(1 - level / 2) ** 2
         critical = quantile * variance / (2 * float(curvature.matrix[j, j]))
         error = math.sqrt(variance / self.n_rows)
@@ -196,48 +206,49 @@ class UnitCriteria(Criteria):
     blocks: list[tuple[list[int], list[int]]] | None
 
     @cached_property
-    def rates(self) -> tuple[Array, Array]:
-        """The rates of the first and the second groups of all criteria."""
+    def _sides(self) -> tuple[Array, Array]:
+        """Which units are on the first and the second side of every criterion."""
+        first = np.stack([criterion.of_first for criterion in self.criteria], axis=1)
+        second = np.stack([criterion.of_second for criterion in self.criteria], axis=1)
+        return first.astype(np.float64), second.astype(np.float64)
+
+    @cached_property
+    def sizes(self) -> tuple[Array, Array]:
+        """The weights behind the rates of the first and the second sides."""
         unit = self.tally.by_unit(self.tally.weight)
-        positive = self.tally.weight[1::2]
-        first, second = (
-            np.array([positive[units].sum() / unit[units].sum() for units in side])
-            for side in self._sides
-        )
+        first, second = (unit @ side for side in self._sides)
         return first, second
 
-    @property
-    def _sides(self) -> tuple[list[NDArray[np.bool_]], list[NDArray[np.bool_]]]:
-        return [c.of_first for c in self.criteria], [c.of_second for c in self.criteria]
-
-    def sizes(self) -> tuple[Array, Array]:
-        """Return the weights behind the rates of the first and the second groups."""
-        unit = self.tally.by_unit(self.tally.weight)
-        first, second = (np.array([unit[units].sum() for units in side]) for side in self._sides)
+    @cached_property
+    def rates(self) -> tuple[Array, Array]:
+        """The rates of the first and the second sides of all criteria."""
+        positive = self.tally.weight[1::2]
+        first, second = (
+            positive @ side / size for side, size in zip(self._sides, self.sizes, strict=True)
+        )
         return first, second
 
     @property
     def gap(self) -> Array:
         """The gaps of the rates."""
         first, second = self.rates
-        return first - second
+        return np.asarray(first - second)
 
     @cached_property
     def phi(self) -> Array:
         """The value of every unit and criterion."""
-        first, second = self.sizes()
-        of_first, of_second = (np.stack(side, axis=1) for side in self._sides)
-        return self.weight * (of_first / first - of_second / second)
+        first, second = (side / size for side, size in zip(self._sides, self.sizes, strict=True))
+        return np.asarray(self.weight * (first - second))
 
     @cached_property
     def covariance(self) -> Array:
         """Sigma, from the residuals of the rates; rows of the same cell are alike."""
-        n, rates, sizes = self.n_rows, self.rates, self.sizes()
+        n = self.n_rows
         total = np.zeros((len(self.criteria),) * 2)
         for decision in (0, 1):
             of_first, of_second = (
-                np.stack(side, axis=1) * (decision - rate) / size
-                for side, rate, size in zip(self._sides, rates, sizes, strict=True)
+                side * (decision - rate) / size
+                for side, rate, size in zip(self._sides, self.rates, self.sizes, strict=True)
             )
             influence = self.weight * (of_first - of_second)
             square = self.tally.square[decision::2] * (n / self.weight) ** 2
@@ -275,9 +286,9 @@ class UnitCriteria(Criteria):
     ) -> list[tuple[list[int], list[float], list[float]]]:
         """Return the blocks with their tolerances, as the native module takes them."""
         assert self.blocks is not None
+        wide = tolerance.widened()
         return [
-            (units, [0.0, *(-tolerance.low[at])], [0.0, *tolerance.high[at]])
-            for units, at in self.blocks
+            (units, [0.0, *(-wide.low[at])], [0.0, *wide.high[at]]) for units, at in self.blocks
         ]
 
     def _project_blocks(self, tolerance: Tolerance) -> Any:
@@ -296,6 +307,7 @@ class UnitCriteria(Criteria):
         _, (block, _, _) = self._project_blocks(tolerance)
         criteria = [self.criteria[at] for at in self.blocks[block][1]]
         names = [criteria[0].second, *(criterion.first for criterion in criteria)]
+        names = list(map(group_name, names))
         unit, tally = self.tally.by_unit(self.tally.weight), self.tally
         reach = []
         for name, at in zip(names, self.blocks[block][0], strict=True):
@@ -319,15 +331,15 @@ class UnitCriteria(Criteria):
     def fewest_decisions(self) -> tuple[int, str]:
         """Count the rows of each decision on each side of every criterion."""
         found = []
-        for criterion in self.criteria:
-            for name, units in (
-                (criterion.first, criterion.of_first),
-                (criterion.second, criterion.of_second),
-            ):
-                for decision in (0, 1):
-                    rows = int(self.tally.rows[decision::2][units].sum())
-                    kind = {1: " with a positive label", 0: " with a negative label", None: ""}
-                    found.append((rows, f"decided {decision}{kind[criterion.label]} in {name!r}"))
+        for decision in (0, 1):
+            for at, side in enumerate(self._sides):
+                rows = self.tally.rows[decision::2] @ side
+                j = int(np.argmin(rows))
+                criterion = self.criteria[j]
+                name = criterion.second if at else criterion.first
+                kind = {1: " with a positive label", 0: " with a negative label", None: ""}
+                where = f"decided {decision}{kind[criterion.label]} in {group_name(name)!r}"
+                found.append((int(rows[j]), where))
         return min(found)
 
 
@@ -344,8 +356,9 @@ def _doubled(columns: Columns) -> Columns:
 
 @dataclass
 class RowCriteria(Criteria):
-    """Criteria of the user's: every row has its own values. There is one unit."""
+    """Criteria of the user's: every row has its own values. Units are the groups."""
 
+    notion: Notion
     values: RowValues
 
     @property
@@ -441,4 +454,4 @@ class RowCriteria(Criteria):
     def fewest_decisions(self) -> tuple[int, str]:
         """Count the rows of each decision."""
         rows = self.tally.rows
-        return min((int(rows[0]), "decided 0"), (int(rows[1]), "decided 1"))
+        return min((int(rows[decision::2].sum()), f"decided {decision}") for decision in (0, 1))

@@ -13,43 +13,64 @@ from .errors import InternalError
 __all__ = ["Solution", "solve"]
 
 _TOLERANCE = 1e-10
+#: Columns that cost more than this many times the typical one are held at that.
+_CEILING = 1e6
+_MOST_SCALES = 60
 #: Coefficients below this share of the largest one of their row are not told to the solver.
 _DROPPED = 1e-15
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Solution:
     """An optimal vertex: the values, and what a unit of each row's bound is worth."""
 
-    values: NDArray[np.float64]
-    duals: NDArray[np.float64]
+    values: Array
+    duals: Array
 
 
-def solve(
-    cost: NDArray[np.float64],
-    matrix: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    upper: NDArray[np.float64],
-) -> Solution | None:
+def solve(cost: Array, matrix: Array, low: Array, high: Array, upper: Array) -> Solution | None:
     """Minimise ``cost @ x`` with ``low <= matrix @ x <= high`` and ``0 <= x <= upper``.
 
-    Returns None when nothing satisfies the rows. Rows and costs are scaled to 1, presolve is off:
-    unscaled programs with coefficients of 1e-6 were "solved" to values three times too large.
-    The vertex is computed anew from its basis, so that rows hold to rounding.
+    Returns None when nothing satisfies the rows. Rows are scaled to 1, presolve is off: unscaled
+    programs with coefficients of 1e-6 were "solved" to values three times too large. The solver's
+    tolerances are absolute, so costs are scaled to those of the columns that the solution uses;
+    columns that cost far more than that wait at a ceiling until they are needed.
     """
+    if not len(cost):
+        fits = bool(((low <= 0) & (high >= 0)).all())
+        return Solution(np.zeros(0), np.zeros(len(low))) if fits else None
+    most = float(cost.max())
+    unit, n_scales = float(np.median(cost)) or most or 1.0, 0
+    while True:
+        ceiling = _CEILING * unit
+        found = _solve_scaled(np.minimum(cost, ceiling) / unit, matrix, low, high, upper)
+        if found is None:
+            return None
+        used = float(cost[found.values > 0].max(initial=0.0))
+        too_dear, too_cheap = used > ceiling, 0 < used < unit / _CEILING**0.5
+        if n_scales == _MOST_SCALES or not (too_dear or too_cheap):
+            return Solution(found.values, found.duals * unit)
+        unit, n_scales = used, n_scales + 1
+
+
+def _solve_scaled(
+    cost: Array, matrix: Array, low: Array, high: Array, upper: Array
+) -> Solution | None:
     import highspy
 
     n_rows, n = matrix.shape
     scale = np.abs(matrix).max(axis=1, initial=0.0)
     scale[scale == 0] = 1.0
-    unit = float(cost.max(initial=0.0)) or 1.0
+    # Masses in units of a typical column's, for the same reason.
+    mass = float(np.median(upper[upper > 0])) if (upper > 0).any() else 1.0
     scaled = matrix / scale[:, None]
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = n, n_rows
-    model.col_cost_ = cost / unit
-    model.col_lower_, model.col_upper_ = np.zeros(n), upper
-    model.row_lower_, model.row_upper_ = low / scale, high / scale
+    model.col_cost_ = cost
+    model.col_lower_, model.col_upper_ = np.zeros(n), upper / mass
+    model.row_lower_, model.row_upper_ = low / scale / mass, high / scale / mass
     present = np.abs(scaled.T) > _DROPPED
     starts = np.zeros(n + 1, dtype=np.int32)
     np.cumsum(present.sum(axis=1), out=starts[1:])
@@ -76,22 +97,22 @@ def solve(
     if status != highspy.HighsModelStatus.kOptimal:
         raise InternalError(f"HiGHS ended with {status.name}; please report it")
     solution, basis = solver.getSolution(), solver.getBasis()
-    values = np.array(solution.col_value)
+    values = np.array(solution.col_value) * mass
     basic = np.array([entry == highspy.HighsBasisStatus.kBasic for entry in basis.col_status])
     values = _vertex(values, basic, basis.row_status, matrix, low, high, upper, highspy)
-    return Solution(values, np.array(solution.row_dual) * unit / scale)
+    return Solution(values, np.array(solution.row_dual) / scale)
 
 
 def _vertex(
-    values: NDArray[np.float64],
+    values: Array,
     basic: NDArray[np.bool_],
     row_status: Any,
-    matrix: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    upper: NDArray[np.float64],
+    matrix: Array,
+    low: Array,
+    high: Array,
+    upper: Array,
     highspy: Any,
-) -> NDArray[np.float64]:
+) -> Array:
     """Return the vertex of a basis without the solver's tolerance."""
     status = highspy.HighsBasisStatus
     bounds = {status.kLower: low, status.kUpper: high}

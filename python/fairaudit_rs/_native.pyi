@@ -340,7 +340,7 @@ def box_tail(
     curvature: NDArray[np.float64],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
-) -> float: ...
+) -> tuple[float, bool]: ...
 def box_quantile(
     tail: float,
     covariance: NDArray[np.float64],

@@ -8,16 +8,17 @@ these costs. Rows on both sides of the boundary stand for each other, see the co
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
+from ._columns import ArraySource, column_array
 from ._comparisons import Progress
 from ._criteria import RowCriteria, Tolerance, UnitCriteria
 from ._projection_rows import Question
-from .errors import ArgumentError
+from .errors import ArgumentError, DataError
 
 _TIE = 1e-10
 _SERIES = 0
@@ -97,24 +98,27 @@ def _unit_gaps(criteria: UnitCriteria) -> Callable[[int, int], Array]:
 
 
 def _row_gaps(criteria: RowCriteria) -> Callable[[int, int], Array]:
-    """Return what draws the gaps of a replicate: decisions exchanged among all rows.
+    """Return what draws the gaps of a replicate: decisions exchanged among rows of a stratum.
 
     The null hypothesis is weaker than that decisions do not depend on phi, so gaps are scaled from
     their own covariance to that of the data.
     """
-    values = criteria.values
+    notion = criteria.notion
     decisions = (criteria.columns.cell & 1).astype(np.uint32)
-    test = _native.FunctionTest(decisions, 2, "none")
-    rest = values.influence - values.phi * decisions[:, None]
+    stratum = None
+    if notion.strata is not None:
+        column = column_array("strata", notion.strata)
+        if len(column) != len(decisions):
+            raise DataError(f"strata has {len(column):,} rows; the data have {len(decisions):,}")
+        stratum = ArraySource({"strata": column}).units(["strata"], ["strata"])
+    test = _native.FunctionTest(decisions, 2, "none", stratum)
     root = _root(criteria.covariance)
 
     def draw(replicate: int, seed: int) -> Array:
-        positive = test.assignment(replicate, seed, _SERIES)[:, None]
-        influence = values.phi * positive + rest
-        centred = influence - influence.mean(axis=0)
-        covariance = centred.T @ centred / max(len(centred) - 1, 1)
-        gap = (values.phi * positive).mean(axis=0)
-        return np.asarray(root @ np.linalg.lstsq(_root(covariance), gap, rcond=1e-12)[0])
+        positive = test.assignment(replicate, seed, _SERIES)
+        drawn = replace(criteria, values=notion.evaluate(positive, None))
+        scaled = np.linalg.lstsq(_root(drawn.covariance), drawn.gap, rcond=1e-12)[0]
+        return np.asarray(root @ scaled)
 
     return draw
 

@@ -37,7 +37,7 @@ class Question:
     criteria: Criteria
     notion: str
     keys: list[GroupKey]
-    #: Position of the group of every unit, or of every row for a notion of the user's.
+    #: Position of the group of every unit.
     group: NDArray[np.int64]
     features: tuple[str, ...]
     n_rows: int
@@ -48,17 +48,12 @@ class Question:
 
     def group_sizes(self) -> dict[Any, int]:
         """Return the rows of each group that take part."""
-        if isinstance(self.criteria, UnitCriteria):
-            rows = self.criteria.tally.by_unit(self.criteria.tally.rows)
-            sizes = np.bincount(self.group, weights=rows, minlength=len(self.keys))
-        else:
-            sizes = np.bincount(self.group, minlength=len(self.keys))
+        rows = self.criteria.tally.by_unit(self.criteria.tally.rows)
+        sizes = np.bincount(self.group, weights=rows, minlength=len(self.keys))
         return {label(key): int(n) for key, n in zip(self.keys, sizes, strict=True)}
 
     def by_group(self, values: Array) -> Array:
         """Add up what was found for each unit, by group."""
-        if not isinstance(self.criteria, UnitCriteria):
-            return values
         total = np.zeros((len(self.keys), values.shape[1]))
         np.add.at(total, self.group, values)
         return total
@@ -68,18 +63,21 @@ class Question:
         columns, rows = self.criteria.columns, plan.rows
         weight = columns.weight
         cell = columns.cell[rows].astype(np.int64)
+        unit = cell >> 1
+        of_label = np.full(len(rows), -1)
         if isinstance(self.criteria, UnitCriteria):
-            group, of_label = self.group[cell >> 1], self.criteria.unit_label[cell >> 1]
-        else:
-            group, of_label = self.group[rows], np.full(len(rows), -1)
+            of_label = self.criteria.unit_label[unit]
         distances = self.distances
         return Moves(
             row=rows,
             fraction=plan.fraction,
             distance=columns.distance[rows],
-            weight=np.ones(len(rows)) if weight is None else weight[rows],
+            # With mean 1 over the rows that take part, as in the statistic.
+            weight=np.ones(len(rows))
+            if weight is None
+            else weight[rows] * (self.criteria.n_rows / self.criteria.weight),
             from_decision=(cell & 1).astype(np.int8),
-            group=group,
+            group=self.group[unit],
             label=of_label.astype(np.int8),
             groups=tuple(map(label, self.keys)),
             feature_names=None if distances is None else distances.feature_names,
@@ -155,8 +153,6 @@ class ProjectionDesign:
                     "distance is a Distances and data is given; with data= it is the name of a "
                     "column"
                 )
-            if y_pred is None:
-                y_pred = distance.decisions
             distance = distance.values
         if distance is None and self.y_score is None:
             raise ArgumentError(
@@ -165,14 +161,13 @@ class ProjectionDesign:
             )
         if distance is not None and self.y_score is not None:
             raise ArgumentTypeError("distance and y_score are both given; pass one")
-        if y_pred is None and self.y_score is None:
+        if y_pred is None and self.y_score is None and not isinstance(self.distance, Distances):
             raise ArgumentError(
                 "y_pred is None; accepted: decisions, a distance from a model, which knows them, "
                 "or y_score"
             )
-        if features is None and isinstance(self.notion, Notion) and self.data is None:
-            first = self.y_score if distance is None else distance
-            features = np.zeros(len(first), dtype=np.int8)
+        if features is None and isinstance(self.notion, Notion):
+            features = ()
         return AuditTable.make(
             data=self.data,
             y_true=self.y_true,
@@ -220,7 +215,12 @@ class ProjectionDesign:
                     "the distances belong to"
                 )
         values = given if distances is None else distances.values
-        return Columns(np.ascontiguousarray(values), cell, table.weights()), distances
+        weight = table.weights()
+        if weight is not None:
+            # Their scale plays no part; near 1 nothing over- or underflows.
+            weight = weight / weight.max()
+            weight /= weight.mean()
+        return Columns(np.ascontiguousarray(values), cell, weight), distances
 
     # -- notions of groups -------------------------------------------------------------------
 
@@ -355,18 +355,21 @@ class ProjectionDesign:
     def _of_notion(
         self, coded: CodedRows, wanted: Sequence[str], table: AuditTable, threshold: float
     ) -> Question:
-        decided = coded.named.y_pred if "y_pred" in wanted else np.zeros_like(coded.named.y_pred)
-        cell = decided.astype(np.uint16)[coded.combination]
-        columns, distances = self._columns(cell, wanted, table, threshold)
-        values = self.notion.evaluate(cell & 1, columns.weight)
-        made = RowCriteria(columns, 1, self.n_threads, values=values)
+        if self.attributes != "crossed":
+            raise ArgumentTypeError("attributes does not go with a notion of your own")
         keys = sorted(set(coded.named.groups), key=str)
         place = {key: i for i, key in enumerate(keys)}
         group = np.array([place[key] for key in coded.named.groups])[coded.named.group]
-        features = coded.cells.sensitive_features if self.sensitive_features is not None else ()
+        decided = coded.named.y_pred if "y_pred" in wanted else 0
+        cell = (2 * group + decided).astype(np.uint16)[coded.combination]
+        columns, distances = self._columns(cell, wanted, table, threshold)
+        made = RowCriteria(
+            columns, len(keys), self.n_threads, notion=self.notion,
+            values=self.notion.evaluate(cell & 1, columns.weight),
+        )  # fmt: skip
         return Question(
-            made, self.notion.name, keys, group[coded.combination], features, len(cell), 0, False,
-            distances,
+            made, self.notion.name, keys, np.arange(len(keys)), coded.cells.sensitive_features,
+            len(cell), 0, False, distances,
         )  # fmt: skip
 
 
@@ -398,7 +401,7 @@ def _crossed(
 
 def _check_rows(criteria: UnitCriteria) -> None:
     """Raise when some rate has no rows."""
-    for criterion, *sizes in zip(criteria.criteria, *criteria.sizes(), strict=True):
+    for criterion, *sizes in zip(criteria.criteria, *criteria.sizes, strict=True):
         for name, size in zip((criterion.first, criterion.second), sizes, strict=True):
             if not size > 0:
                 kind = {1: "a positive label", 0: "a negative label", None: "any weight"}

@@ -292,6 +292,10 @@ def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) ->
         chosen = [find_group("groups", label, existing) for label in groups]
         if len(set(chosen)) < len(chosen):
             raise ArgumentError(f"groups is {list(groups)!r}; a group is named twice")
+    if len(chosen) < 2 < 1 + len(existing):
+        raise ArgumentError(
+            f"groups is {list(groups or [])!r}, one group; a comparison needs at least two"
+        )
     if len(chosen) < 2:
         features = " and ".join(cells.sensitive_features)
         raise DataError(

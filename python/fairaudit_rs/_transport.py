@@ -130,10 +130,12 @@ class _Program:
         cell, mass, price = [], [], []
         for at, points in ranks.items():
             masses, costs = map(np.array, curves.points(at, points.tolist()))
+            # Where masses differ by many orders of magnitude, a sum may not grow.
             step = np.diff(masses)
-            cell.append(np.full(len(step), at))
-            mass.append(step)
-            price.append(np.diff(costs) / step)
+            grows = step > 0
+            cell.append(np.full(int(grows.sum()), at))
+            mass.append(step[grows])
+            price.append(np.diff(costs)[grows] / step[grows])
         if not cell:
             return cls(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
         return cls(np.concatenate(cell), np.concatenate(mass), np.concatenate(price))

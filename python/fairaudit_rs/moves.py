@@ -71,6 +71,18 @@ class Moves:
     def __len__(self) -> int:
         return len(self.row)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the same rows move in the same way."""
+        if not isinstance(other, Moves):
+            return NotImplemented
+        return self.groups == other.groups and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("row", "fraction", "distance", "weight", "from_decision", "group", "label")
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.groups, len(self)))
+
     @property
     def x(self) -> NDArray[np.float64] | None:
         """Where each row moves to; None without a model that knows."""

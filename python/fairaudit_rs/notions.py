@@ -46,6 +46,9 @@ class Notion:
         The derivative of phi by the mean of ``U``; it says how much the estimated means add to the
         variance. Found by central differences when phi is a callable; needed when phi is an
         array and ``U`` is given.
+    strata : array, optional
+        Rows of one stratum exchange their decisions in ``calibration="permutation"`` (for equal
+        opportunity: the labels). All rows do without it.
     names : sequence of str, optional
         Names of the criteria.
     name : str
@@ -64,6 +67,7 @@ class Notion:
     phi: Any
     U: Any = None
     derivative: Any = None
+    strata: Any = None
     names: Sequence[str] | None = None
     name: str = "notion"
 

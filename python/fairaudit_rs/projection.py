@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ._projection_rows import ProjectionDesign, Question
 from ._transport import Plan
 from .cells import Label
 from .charts import Chart
-from .errors import ArgumentError
+from .errors import ArgumentError, ArgumentTypeError
 from .moves import Moves, MoveSummary
 from .notions import Notion
 from .results import Result, group_name, number, p_text
@@ -377,7 +378,7 @@ def projection_test(
         )  # fmt: skip
     values = _values(criteria, tolerance, level)
     estimate, error, interval = _largest(values, criteria, level)
-    reachable = plan is not None
+    exchangeable = plan is not None and _is_sharp(tolerance) and criteria.columns.weight is None
     plan = plan or Plan(np.zeros(0, dtype=np.int64), np.zeros(0), math.inf, math.inf, math.nan)
     moves = question.moves(plan)
     limit, histogram = _histogram(question, moves, width)
@@ -393,7 +394,7 @@ def projection_test(
         group_sizes=question.group_sizes(),
         seed=seed,
         engine=calibration,
-        warnings=tuple(_warnings(question, test, values, calibration, level, reachable)),
+        warnings=tuple(_warnings(question, test, values, calibration, level, exchangeable)),
         distance=statistic / criteria.n_rows,
         critical_value=test.critical_value,
         primal_value=statistic,
@@ -442,7 +443,8 @@ class _Test:
         alpha: float,
     ) -> _Test:
         """Return the test by the limit law."""
-        fair = bool(((criteria.gap >= tolerance.low) & (criteria.gap <= tolerance.high)).all())
+        wide = tolerance.widened()
+        fair = bool(((criteria.gap >= wide.low) & (criteria.gap <= wide.high)).all())
         nothing = cls(math.nan, math.nan)
         if curvature is None:
             if fair:
@@ -451,7 +453,11 @@ class _Test:
         rows = float(curvature.effective_rows.min())
         laws = [_Law(criteria, tolerance, matrix) for matrix in curvature.matrices]
         if not all(law.exists for law in laws):
-            reason = "no rows lie near the boundary, whose density the limit law needs"
+            reason = (
+                "some criteria are combinations of others"
+                if (np.diag(curvature.matrix) > 0).all()
+                else "no rows lie near the boundary, whose density the limit law needs"
+            )
             return replace(
                 nothing, effective_rows=rows, pvalue=1.0 if fair else math.nan,
                 inconclusive=None if fair else reason,
@@ -466,10 +472,13 @@ class _Test:
         pvalue = sensitivity[1][1]
         doubt = _doubt(criteria, curvature)
         if doubt is None:
-            return cls(pvalue, critical, sensitivity, rows)
+            bound = "p is an upper bound: with so many tolerances the law is that of none"
+            note = bound if laws[1].is_bound else None
+            return cls(pvalue, critical, sensitivity, rows, note=note)
         reason, rejects_too_rarely = doubt
         if rejects_too_rarely and pvalue <= alpha:
-            return cls(pvalue, critical, sensitivity, rows, note=reason)
+            note = f"{reason}; it rejects all the same"
+            return cls(pvalue, critical, sensitivity, rows, note=note)
         return cls(math.nan, math.nan, sensitivity, rows, inconclusive=reason)
 
 
@@ -481,12 +490,14 @@ class _Law:
         root = math.sqrt(criteria.n_rows)
         self.low, self.high = tolerance.low * root, tolerance.high * root
         self.simple = tolerance.simple
+        #: Whether the tail is an upper bound, see `box_tail` of the core.
+        self.is_bound = False
         scale = np.sqrt(np.diag(matrix))
         self.exists = bool((scale > 0).all()) and bool(
             np.linalg.eigvalsh(matrix / np.outer(scale, scale)).min() > 1e-10
         )
 
-    @property
+    @cached_property
     def _weights(self) -> list[float]:
         return _native.quadratic_weights(self.covariance.ravel(), self.matrix.ravel())
 
@@ -497,7 +508,8 @@ class _Law:
         """Return the p-value."""
         if self.simple:
             return _native.weighted_chi_square_tail(self._weights, statistic)
-        return _native.box_tail(statistic, *self._arguments())
+        tail, self.is_bound = _native.box_tail(statistic, *self._arguments())
+        return tail
 
     def critical_value(self, alpha: float) -> float:
         """Return the value that is exceeded with probability alpha."""
@@ -521,8 +533,9 @@ def _doubt(criteria: Criteria, curvature: Curvature) -> tuple[str, bool] | None:
     sizes = [criteria.predicted_size(curvature, j, 0.05) for j in range(len(rows))]
     least, most = min(sizes), max(sizes)
     margins = (
-        "the margins have no smooth density near the boundary (atoms, as those of trees and of "
-        "categorical features, or a dip): a 5 % test would reject"
+        "the cost of small gaps does not follow the limit law (margins with atoms, as those of "
+        "trees and of categorical features, a dip near the boundary, or few rows): a 5 % test "
+        "would reject"
     )
     if most > _SIZES[1]:
         return f"{margins} {100 * most:.2g} % of such data were they fair", False
@@ -535,10 +548,9 @@ def _tolerance(question: Question, epsilon: Any, alternative: str) -> Tolerance:
     """Return the bounds between which gaps count as fair."""
     m = len(question.criteria.gap)
     accepted = f"None, a number of at least 0, or {m} of them"
-    try:
-        values = np.asarray(0.0 if epsilon is None else epsilon, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"epsilon is {epsilon!r}; accepted: {accepted}") from None
+    values = np.asarray(0.0 if epsilon is None else epsilon)
+    if values.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"epsilon is {epsilon!r}; accepted: {accepted}")
     if values.ndim > 1 or (values.ndim == 1 and len(values) != m):
         raise ArgumentError(f"epsilon is {epsilon!r}; accepted: {accepted}")
     values = np.broadcast_to(values, (m,)).astype(np.float64)
@@ -584,7 +596,7 @@ def _value(
     criterion = criteria.criteria[j]
     first, second = (float(rate[j]) for rate in criteria.rates)
     if criteria.columns.weight is None:
-        sizes = [float(size[j]) for size in criteria.sizes()]
+        sizes = [float(size[j]) for size in criteria.sizes]
         interval = newcombe((first, 0.0, 0.0, sizes[0]), (second, 0.0, 0.0, sizes[1]), z)
     return CriterionValue(
         criterion.metric, criterion.attribute, criterion.first, criterion.second, first, second,
@@ -625,7 +637,7 @@ def _warnings(
     values: tuple[CriterionValue, ...],
     calibration: str,
     level: float,
-    reachable: bool,
+    exchangeable: bool,
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
     alpha = 1 - level
@@ -636,10 +648,10 @@ def _warnings(
             f"{' or '.join(question.features)} and belong to no group"
         )
     if test.inconclusive is not None:
-        way_out = "; calibration='permutation' gives a valid one" if reachable else ""
+        way_out = "; calibration='permutation' gives a valid one" if exchangeable else ""
         warnings.append(f"no p-value: {test.inconclusive}{way_out}")
     if test.note is not None:
-        warnings.append(f"{test.note}; it rejects all the same")
+        warnings.append(test.note)
     if test.pvalue == _LEAST:
         warnings.append("p is below the smallest number that can be told from 0")
     if calibration == "asymptotic" and test.inconclusive is None:

@@ -69,8 +69,7 @@ class Result:
             return NotImplemented
         assert isinstance(other, Result)
         return self.to_dict() == other.to_dict() and all(
-            _same_array(getattr(self, name, None), getattr(other, name, None))
-            for name in self._bulky
+            _same(getattr(self, name, None), getattr(other, name, None)) for name in self._bulky
         )
 
     def __hash__(self) -> int:
@@ -173,9 +172,9 @@ def p_text(pvalue: float) -> str:
     return f"p = {pvalue:.4f}" if pvalue >= 0.0001 else f"p = {pvalue:.2g}"
 
 
-def _same_array(a: Any, b: Any) -> bool:
-    if a is None or b is None:
-        return a is b
+def _same(a: Any, b: Any) -> bool:
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+        return bool(a == b)
     return np.array_equal(a, b, equal_nan=True)
 
 

@@ -145,6 +145,8 @@ class AuditTable:
         """Add one array, or the several ones of a mapping, frame, list or 2-D array."""
         if isinstance(value, str):
             raise ArgumentTypeError(f"{role} is the text {value!r}; names of columns go with data=")
+        if isinstance(value, tuple) and not value:
+            return ()
         single = {"sensitive_features": "group", "strata": "stratum"}.get(role, "cluster")
         named: list[tuple[str, Any]]
         if isinstance(value, Mapping):
@@ -186,7 +188,8 @@ class AuditTable:
         named = {
             role: names_of(role, [] if value is None else value) for role, value in several.items()
         }
-        if not named["sensitive_features"]:
+        no_groups = isinstance(several["sensitive_features"], tuple)
+        if not named["sensitive_features"] and not no_groups:
             raise ArgumentError("sensitive_features is empty; accepted: at least one name")
         for name, value in given.items():
             if value is not None and not isinstance(value, str):
@@ -290,6 +293,11 @@ class AuditTable:
             + [MAX_STRATUM_VALUES] * len(self.strata)
             + [MAX_DECISION_VALUES] * len(labels)
         )
+        if not keys:
+            everything = Counts([], np.zeros((1, 0), dtype=np.int64), np.array([self.n_rows]))
+            named = Named([()], np.zeros(1, int), [()], np.zeros(1, int), *[np.zeros(1, int)] * 2)
+            cells = cells_of(everything, (), (), False, False, None, None)
+            return CodedRows(cells, named, np.zeros(self.n_rows, dtype=np.uint16))
         try:
             counted, combination = source.encode(keys, limits)
         except TooManyValuesError as error:

@@ -316,7 +316,8 @@ fn quadratic_weights(
     law::quadratic_weights(slice(&covariance)?, slice(&curvature)?).map_err(|error| to_python(py, &error))
 }
 
-/// The p-value of a composite null hypothesis: the largest over the vertices of the box.
+/// The p-value of a composite null hypothesis, the largest over the vertices of the box; and whether it
+/// is a bound.
 #[pyfunction]
 fn box_tail(
     py: Python<'_>,
@@ -325,10 +326,10 @@ fn box_tail(
     curvature: PyReadonlyArray1<'_, f64>,
     low: PyReadonlyArray1<'_, f64>,
     high: PyReadonlyArray1<'_, f64>,
-) -> PyResult<f64> {
+) -> PyResult<(f64, bool)> {
     let (covariance, curvature, low, high) = (slice(&covariance)?, slice(&curvature)?, slice(&low)?, slice(&high)?);
     let tail = py.detach(|| law::box_tail(q, covariance, curvature, low, high));
-    tail.map(|tail| tail.tail).map_err(|error| to_python(py, &error))
+    tail.map(|tail| (tail.tail, tail.is_bound)).map_err(|error| to_python(py, &error))
 }
 
 /// The least q with a `box_tail` of at most `tail`.

@@ -96,20 +96,23 @@ impl Group {
     /// The slopes of this group's cost just left and just right of a rate of group 0.
     fn slopes(&self, rate: f64) -> (f64, f64) {
         let (rises, falls) = (self.rises_above(), self.falls_below());
-        let price = |side: &Side, i: usize| side.distance.get(i).map_or(f64::INFINITY, |d| d * self.weight);
-        let up = |i: usize| price(&self.up, i);
-        let down = |i: usize| -price(&self.down, i);
+        // Towards the boundary of what can be reached the last row's price holds, beyond it none does.
+        let last = |side: &Side, i: usize| {
+            let row = i.min(side.distance.len().saturating_sub(1));
+            side.distance.get(row).map_or(0.0, |d| d * self.weight)
+        };
+        let next = |side: &Side, i: usize| side.distance.get(i).map_or(f64::INFINITY, |d| d * self.weight);
         let left = if rate > rises {
-            up(self.up.mass.partition_point(|mass| rises + mass / self.weight < rate))
+            last(&self.up, self.up.mass.partition_point(|mass| rises + mass / self.weight < rate))
         } else if rate <= falls {
-            down(self.down.mass.partition_point(|mass| falls - mass / self.weight >= rate))
+            -next(&self.down, self.down.mass.partition_point(|mass| falls - mass / self.weight >= rate))
         } else {
             0.0
         };
         let right = if rate >= rises {
-            up(self.up.mass.partition_point(|mass| rises + mass / self.weight <= rate))
+            next(&self.up, self.up.mass.partition_point(|mass| rises + mass / self.weight <= rate))
         } else if rate < falls {
-            down(self.down.mass.partition_point(|mass| falls - mass / self.weight > rate))
+            -last(&self.down, self.down.mass.partition_point(|mass| falls - mass / self.weight > rate))
         } else {
             0.0
         };
@@ -215,16 +218,14 @@ fn first_place(least: f64, most: f64, holds: impl Fn(f64) -> bool) -> f64 {
     }
 }
 
-/// Slopes of the groups' costs at the best rate, chosen between left and right so that they add up to 0.
+/// Slopes of the groups' costs at the best rate, chosen between left and right, as near to 0 as can be, so
+/// that they add up to 0.
 fn prices(groups: &[Group], rate: f64) -> Vec<f64> {
     let slopes: Vec<(f64, f64)> = groups.iter().map(|group| group.slopes(rate)).collect();
-    let from_left = slopes.iter().all(|(left, _)| left.is_finite());
-    let start = |&(left, right): &(f64, f64)| if from_left { left } else { right.min(f64::MAX) };
-    let mut prices: Vec<f64> = slopes.iter().map(start).collect();
+    let mut prices: Vec<f64> = slopes.iter().map(|&(left, right)| 0.0f64.max(left).min(right)).collect();
     let mut missing = -prices.iter().sum::<f64>();
     for (price, &(left, right)) in prices.iter_mut().zip(&slopes) {
-        let room = if missing > 0.0 { right - *price } else { left - *price };
-        let change = if missing > 0.0 { missing.min(room.max(0.0)) } else { missing.max(room.min(0.0)) };
+        let change = if missing > 0.0 { missing.min(right - *price) } else { missing.max(left - *price) };
         *price += change;
         missing -= change;
     }

@@ -177,6 +177,7 @@ fn plan(items: &[Ranked], last: f64, target: f64, bound: f64, terms: usize) -> P
     let (below, tied) = (below.value(), tied.value());
     let fraction = ((target - below) / tied).clamp(0.0, 1.0);
     let fraction = if fraction < NOTHING { 0.0 } else { fraction };
+    let fraction = if fraction > 1.0 - NOTHING { 1.0 } else { fraction };
     let moved = |item: &&Ranked| item.ratio < last || (item.ratio == last && fraction > 0.0);
     let cheap = cost_of(items.iter().filter(|item| item.ratio < last).map(|item| &item.candidate));
     let at_last = cost_of(items.iter().filter(|item| item.ratio == last).map(|item| &item.candidate));

@@ -40,7 +40,7 @@ pub struct Window {
     pub mass: f64,
 }
 
-/// The spread of the margins of all rows that take part.
+/// The spread of the margins of all rows that take part; weights play no part.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
@@ -54,24 +54,22 @@ pub fn spread(rows: &Rows<'_>, n_cells: usize, control: &Control) -> Result<Spre
     let (n, most) = blocks.into_iter().fold((0, 0.0f64), |all, block| (all.0 + block.0, all.1.max(block.1)));
     // Squares of the scaled margins stay far from overflow.
     let scale = if most > 0.0 { most } else { 1.0 };
-    let empty = FixedSum::new(rows.heaviest, rows.len());
+    let empty = FixedSum::new(1.0, rows.len());
     let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
-        let mut sums = [empty; 3];
+        let mut sums = [empty; 2];
         for row in range.filter(|&row| takes_part(row)) {
-            let (margin, weight) = (signed(rows, row) / scale, rows.weight_of(row));
-            for (sum, term) in sums.iter_mut().zip([weight, weight * margin, weight * margin * margin]) {
-                sum.add(term);
-            }
+            let margin = signed(rows, row) / scale;
+            sums[0].add(margin);
+            sums[1].add(margin * margin);
         }
         Ok(sums)
     })?;
-    let mut sums = [empty; 3];
+    let mut sums = [empty; 2];
     for block in &blocks {
         sums.iter_mut().zip(block).for_each(|(sum, part)| sum.merge(part));
     }
-    let [weight, first, second] = sums.map(|sum| sum.value());
-    let mean = first / weight;
-    let variance = (second / weight - mean * mean).max(0.0) * n as f64 / (n as f64 - 1.0);
+    let [mean, square] = sums.map(|sum| sum.value() / n as f64);
+    let variance = (square - mean * mean).max(0.0) * n as f64 / (n as f64 - 1.0);
     Ok(Spread { rows: n, mean: mean * scale, standard_deviation: variance.sqrt() * scale })
 }
 

@@ -20,7 +20,7 @@ const CIRCLE: usize = 4_096;
 /// Rays from all vertices together, for three axes and more.
 const RAYS: usize = 1 << 17;
 /// Fewest and most rays from one vertex.
-const VERTEX_RAYS: (usize, usize) = (1 << 13, 1 << 16);
+const VERTEX_RAYS: (usize, usize) = (1 << 13, 1 << 17);
 /// Shifted copies of the lattice.
 const COPIES: usize = 8;
 /// Standard errors of the mean of the copies that are reported as error.
@@ -29,6 +29,8 @@ const STANDARD_ERRORS: f64 = 3.0;
 const GLANCE: usize = 1 << 10;
 /// A vertex whose first few rays give less than this part of the largest tail is left out.
 const CONTENDER: f64 = 0.75;
+/// A relative variance of the tails of a fixed mean below this is rounding.
+const NO_VARIANCE: f64 = 1e-16;
 /// Relative accuracy of a critical value, against that of the tail there.
 const QUANTILE_WIDTH: f64 = 1e-8;
 
@@ -50,9 +52,9 @@ pub struct BoxTail {
 ///
 /// `covariance` Sigma and `curvature` S are m x m, row by row. One bound of a coordinate may be infinite;
 /// two that are equal fix it. All fixed: the law of [`weighted_chi_square_tail`], exactly. One axis
-/// of variance is exact too; two are accurate to 1e-6, more to about 1e-4, and the error says so.
-/// Above 6 coordinates with two different bounds the tail is the bound that holds for every
-/// box: that of a fixed mean.
+/// of variance is exact too; two are accurate to 1e-8 or so, more (up to about 30) to 1e-4 where the
+/// correlations are moderate: the error says it. Above 6 coordinates with two different finite
+/// bounds the tail is the bound that holds for every box: that of a fixed mean.
 ///
 /// # Errors
 /// [`Error::Argument`] for bounds that are no box and for matrices as in
@@ -70,6 +72,9 @@ pub fn box_tail(q: f64, covariance: &[f64], curvature: &[f64], low: &[f64], high
 }
 
 /// The critical value: the least q with a [`box_tail`] of at most `tail`, and the tail there.
+///
+/// It takes about ten times as long as the tail. It is 0, with the tail of any q above, when T is 0
+/// with a probability of more than 1 - `tail`.
 ///
 /// # Errors
 /// As [`box_tail`]; also for a tail beyond 0 and 1.
@@ -92,16 +97,19 @@ pub fn box_quantile(tail: f64, covariance: &[f64], curvature: &[f64], low: &[f64
     }
     let excess = |ln_q: f64| libm::log(law.tail(libm::exp(ln_q)).tail / tail);
     let (mut low, mut high) = (libm::log(most), libm::log(most));
+    // T is 0 with a probability of more than 1 - tail.
+    if excess(low - DEEP) < 0.0 {
+        return Ok(BoxTail { q: 0.0, ..law.tail(libm::exp(low - DEEP)) });
+    }
     while excess(low) < 0.0 {
         high = low;
-        low -= 1.5;
-        // T is 0 with a probability of more than 1 - tail.
-        if low < libm::log(most) - 30.0 {
-            return Ok(BoxTail { q: 0.0, ..law.tail(f64::MIN_POSITIVE) });
-        }
+        low -= 1.0;
     }
     Ok(law.tail(libm::exp(crossing(low, high, QUANTILE_WIDTH, excess))))
 }
+
+/// A q this far below the critical value of a fixed mean, in logarithms, stands for 0.
+const DEEP: f64 = 30.0;
 
 /// A coordinate's bounds as seen from a vertex.
 type Bounds = (f64, f64);
@@ -173,8 +181,8 @@ impl<'a> Law<'a> {
                 2 => self.directions((0..CIRCLE).step_by(16), CIRCLE),
                 _ => self.directions(0..GLANCE, GLANCE),
             };
-            let tail = |vertex| (self.mean_tail(vertex, &glance, q), vertex);
-            contenders = self.vertices.iter().map(|vertex| tail(vertex.as_slice())).collect();
+            let rough = |vertex: &[Bounds]| self.tails(vertex, &glance, q).sum::<f64>();
+            contenders = self.vertices.iter().map(|vertex| (rough(vertex), vertex.as_slice())).collect();
             let largest = contenders.iter().map(|&(tail, _)| tail).fold(0.0, f64::max);
             contenders.retain(|&(tail, _)| tail >= CONTENDER * largest);
         }
@@ -186,10 +194,12 @@ impl<'a> Law<'a> {
                 (0..COPIES).map(|copy| self.directions(copy * rays..(copy + 1) * rays, 0)).collect()
             }
         };
+        let fixed: Vec<f64> = copies.iter().flat_map(|copy| self.fixed_tails(copy, q)).collect();
+        let fixed_mean = weighted_chi_square_tail(&self.weights(), q);
         let mut worst = law(0.0, 0.0);
         for (_, vertex) in contenders {
-            let means: Vec<f64> = copies.iter().map(|directions| self.mean_tail(vertex, directions, q)).collect();
-            let (tail, error) = mean_and_error(&means);
+            let tails: Vec<f64> = copies.iter().flat_map(|copy| self.tails(vertex, copy, q)).collect();
+            let (tail, error) = controlled_mean(&tails, &fixed, fixed_mean, copies.len());
             if tail > worst.tail {
                 worst = law(tail, error);
             }
@@ -197,22 +207,29 @@ impl<'a> Law<'a> {
         worst
     }
 
-    /// The mean over directions of P(`chi2_k` >= r^2).
-    fn mean_tail(&self, vertex: &[Bounds], directions: &[f64], q: f64) -> f64 {
+    /// P(`chi2_k` >= r^2) for each direction.
+    fn tails(&self, vertex: &[Bounds], directions: &[f64], q: f64) -> impl Iterator<Item = f64> {
         let (low, high) = vertex.iter().copied().unzip();
         let mut rays = Rays::new(self.curvature, low, high);
-        let size = vertex.len();
-        let sum: f64 = directions.chunks_exact(size).map(|w| chi_square_tail(self.rank, rays.reach(w, q))).sum();
-        sum / (directions.len() / size) as f64
+        directions
+            .chunks_exact(vertex.len() + 1)
+            .map(move |direction| chi_square_tail(self.rank, rays.reach(&direction[1..], q)))
     }
 
-    /// The w(u) of the given points u on the unit sphere, side by side: both points of the line, the
-    /// `n` points of a regular polygon, or a lattice and its mirror image.
+    /// The same for a fixed mean, where T(r w) = 1/2 r^2 w' S^-1 w.
+    fn fixed_tails(&self, directions: &[f64], q: f64) -> impl Iterator<Item = f64> {
+        let size = self.curvature.len().isqrt();
+        let rank = self.rank;
+        directions.chunks_exact(size + 1).map(move |direction| chi_square_tail(rank, f64::sqrt(2.0 * q / direction[0])))
+    }
+
+    /// w(u)' S^-1 w(u) and w(u) of the given points u on the unit sphere, side by side: both points of
+    /// the line, the `n` points of a regular polygon, or a lattice and its mirror image.
     fn directions(&self, points: impl Iterator<Item = usize>, n: usize) -> Vec<f64> {
         let size = self.curvature.len().isqrt();
         let lattice = Lattice::new(self.rank);
         let mut directions = Vec::new();
-        let mut u = vec![0.0; self.rank + 1];
+        let mut u = vec![0.0; self.rank.max(2)];
         for point in points {
             match self.rank {
                 1 => u[0] = 1.0 - 2.0 * point as f64,
@@ -220,6 +237,7 @@ impl<'a> Law<'a> {
                 _ if point % 2 == 0 => lattice.point(point / 2, &mut u),
                 _ => u.iter_mut().for_each(|x| *x = -*x),
             }
+            directions.push((0..self.rank).map(|axis| u[axis] * u[axis] * self.axes.variances[axis]).sum());
             let entry = |j: usize| (0..self.rank).map(|axis| u[axis] * self.axes.rows[axis][j]).sum::<f64>();
             directions.extend((0..size).map(entry));
         }
@@ -228,7 +246,7 @@ impl<'a> Law<'a> {
 }
 
 /// Points on the sphere, spread evenly: the additive recurrence with the powers of a generalised
-/// golden ratio (Roberts 2018), as normal numbers by Box and Muller, scaled to length 1.
+/// golden ratio (Roberts 2018) in one dimension less, and a map that keeps areas.
 struct Lattice {
     rank: usize,
     steps: Vec<f64>,
@@ -236,32 +254,48 @@ struct Lattice {
 
 impl Lattice {
     fn new(rank: usize) -> Self {
-        let dimension = rank.next_multiple_of(2);
-        // The root above 1 of x^(dimension + 1) = x + 1.
-        let excess = |x: f64| x + 1.0 - (0..=dimension).fold(1.0, |power, _| power * x);
+        // The root above 1 of x^rank = x + 1.
+        let excess = |x: f64| x + 1.0 - (0..rank).fold(1.0, |power, _| power * x);
         let ratio = crossing(1.0, 2.0, 1e-15, excess);
         let mut power = 1.0;
         let step = |_| {
             power /= ratio;
             power
         };
-        Self { rank, steps: (0..dimension).map(step).collect() }
+        Self { rank, steps: (1..rank).map(step).collect() }
     }
 
     fn point(&self, index: usize, u: &mut [f64]) {
-        let uniform = |step: &f64| {
+        let mut uniforms = self.steps.iter().map(|step| {
             let x = 0.5 + (index + 1) as f64 * step;
             x - f64::floor(x)
-        };
-        for (pair, steps) in u.chunks_exact_mut(2).zip(self.steps.chunks_exact(2)) {
-            let radius = f64::sqrt(-2.0 * libm::log(uniform(&steps[0]).max(f64::MIN_POSITIVE)));
-            let (sine, cosine) = libm::sincos(TAU * uniform(&steps[1]));
-            (pair[0], pair[1]) = (radius * cosine, radius * sine);
+        });
+        let mut uniform = || uniforms.next().unwrap_or_default();
+        let pairs = self.rank / 2;
+        // The squared length that is left for the next coordinates.
+        let mut rest = 1.0;
+        if self.rank % 2 == 1 {
+            // One coordinate has the density (1 - z^2)^(pairs - 1); this is its integral from 0.
+            let area = |z: f64| {
+                let square = 1.0 - z * z;
+                let step = |(area, power): (f64, f64), j: usize| {
+                    let (j, power) = (2.0 * j as f64, power * square);
+                    ((z * power + j * area) / (j + 1.0), power)
+                };
+                (1..pairs).fold((z, 1.0), step).0
+            };
+            let goal = area(1.0) * (2.0 * uniform() - 1.0);
+            let z = crossing(-1.0, 1.0, 1e-10, |z| goal - area(z));
+            u[self.rank - 1] = z;
+            rest -= z * z;
         }
-        let u = &mut u[..self.rank];
-        let length = f64::sqrt(u.iter().map(|x| x * x).sum());
-        for x in u.iter_mut() {
-            *x /= length;
+        for (pair, left) in u.chunks_exact_mut(2).zip((0..pairs).rev()) {
+            // The part of the rest that the later pairs have is a beta variable.
+            let part = if left == 0 { 0.0 } else { libm::pow(uniform(), 1.0 / left as f64) };
+            let radius = f64::sqrt(rest * (1.0 - part));
+            rest *= part;
+            let (sine, cosine) = libm::sincos(TAU * uniform());
+            (pair[0], pair[1]) = (radius * cosine, radius * sine);
         }
     }
 }
@@ -288,16 +322,249 @@ fn chi_square_tail(degrees: usize, r: f64) -> f64 {
     sum
 }
 
-/// The mean of the copies, and how far it may be off: their difference when there are two.
-fn mean_and_error(means: &[f64]) -> (f64, f64) {
-    let n = means.len() as f64;
-    let mean = means.iter().sum::<f64>() / n;
-    match means {
-        [_] => (mean, 0.0),
-        [one, other] => (mean, (one - other).abs()),
+/// The mean of the tails, and how far it may be off.
+///
+/// The tails of a fixed mean at the same directions, whose mean is known, take away what the
+/// two have in common (a control variate). The copies of the lattice follow each other; two of
+/// them differ by more than the error, more of them give a standard error.
+fn controlled_mean(tails: &[f64], fixed: &[f64], fixed_mean: f64, copies: usize) -> (f64, f64) {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (tail, known) = (mean(tails), mean(fixed));
+    let (mut covariance, mut variance) = (0.0, 0.0);
+    for (x, y) in tails.iter().zip(fixed) {
+        covariance += (x - tail) * (y - known);
+        variance += (y - known) * (y - known);
+    }
+    let slope = if variance > NO_VARIANCE * known * known * tails.len() as f64 { covariance / variance } else { 0.0 };
+    let length = tails.len() / copies;
+    let means: Vec<f64> = (tails.chunks_exact(length).zip(fixed.chunks_exact(length)))
+        .map(|(tails, fixed)| mean(tails) - slope * (mean(fixed) - fixed_mean))
+        .collect();
+    let n = copies as f64;
+    let tail = mean(&means);
+    let error = match means[..] {
+        [_] => 0.0,
+        [one, other] => (one - other).abs(),
         _ => {
-            let squares: f64 = means.iter().map(|copy| (copy - mean) * (copy - mean)).sum();
-            (mean, STANDARD_ERRORS * f64::sqrt(squares / (n * (n - 1.0))))
+            let squares: f64 = means.iter().map(|copy| (copy - tail) * (copy - tail)).sum();
+            STANDARD_ERRORS * f64::sqrt(squares / (n * (n - 1.0)))
         }
+    };
+    (tail.clamp(0.0, 1.0), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{normal_cdf, normal_quantile};
+    use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+    const FREE: f64 = f64::NEG_INFINITY;
+
+    fn identity(size: usize) -> Vec<f64> {
+        (0..size * size).map(|index| f64::from(index.is_multiple_of(size + 1))).collect()
+    }
+
+    fn tail(q: f64, covariance: &[f64], curvature: &[f64], low: &[f64], high: &[f64]) -> BoxTail {
+        box_tail(q, covariance, curvature, low, high).unwrap()
+    }
+
+    #[test]
+    fn chi_squares_equal_the_oracle() {
+        for degrees in 1..=12 {
+            let oracle = ChiSquared::new(degrees as f64).unwrap();
+            for r in [0.0, 0.1, 1.0, 2.5, 6.0] {
+                let value = chi_square_tail(degrees, r);
+                assert!((value - oracle.sf(r * r)).abs() < 1e-12, "{degrees} {r}: {value}");
+            }
+        }
+        assert_eq!(chi_square_tail(3, f64::INFINITY), 0.0);
+    }
+
+    /// One coordinate: T = (x - t)^2 / (2 S) is the distance to the nearer end.
+    #[test]
+    fn one_coordinate_has_a_closed_form() {
+        let (covariance, curvature) = (2.3, 0.7);
+        for q in [0.01, 1.0, 4.0, 300.0] {
+            let z = f64::sqrt(2.0 * curvature * q / covariance);
+            for width in [0.0, 1e-3, 0.8, 5.0, f64::INFINITY] {
+                let expected = normal_cdf(-z) + normal_cdf(-z - width / f64::sqrt(covariance));
+                for (low, high) in [(1.5 - width, 1.5), (1.5, 1.5 + width)] {
+                    let law = tail(q, &[covariance], &[curvature], &[low], &[high]);
+                    assert!((law.tail / expected - 1.0).abs() < 1e-11, "{q} {width}: {}", law.tail);
+                    assert!(law.error == 0.0 && !law.is_bound && law.q == q);
+                }
+            }
+        }
+    }
+
+    /// S = Sigma and one-sided bounds: chi-bar-squares, with binomial weights when independent.
+    #[test]
+    fn orthants_are_chi_bar_squares() {
+        for size in 1..=7 {
+            for q in [0.5, 3.0, 10.0] {
+                let (mut expected, mut weight) = (0.0, libm::exp2(-(size as f64)));
+                for degrees in 1..=size {
+                    weight *= (size + 1 - degrees) as f64 / degrees as f64;
+                    expected += weight * chi_square_tail(degrees, f64::sqrt(2.0 * q));
+                }
+                let law = tail(q, &identity(size), &identity(size), &vec![FREE; size], &vec![0.0; size]);
+                let difference = (law.tail - expected).abs();
+                assert!(difference < 2e-4 && difference <= law.error + 1e-14, "{size} {q}: {law:?}");
+                assert!(size > 2 || difference < 1e-12, "{size} {q}: {difference}");
+                assert!(size != 3 || difference < 1e-5, "{size} {q}: {difference}");
+            }
+        }
+        // Two correlated coordinates: both gammas are positive with 1/4 - asin(rho)/(2 pi).
+        for rho in [-0.99, 0.3, 0.999_9] {
+            let matrix = [1.0, 3.0 * rho, 3.0 * rho, 9.0];
+            let expected = (0.25 - libm::asin(rho) / TAU) * chi_square_tail(2, 2.0) + 0.5 * chi_square_tail(1, 2.0);
+            let law = tail(2.0, &matrix, &matrix, &[0.0, -4.0], &[f64::INFINITY; 2]);
+            let mirrored = tail(2.0, &matrix, &matrix, &[FREE; 2], &[7.0, 0.0]);
+            assert!((law.tail - expected).abs() < 1e-9, "{rho}: {law:?}");
+            assert!((law.tail - mirrored.tail).abs() < 1e-13, "{rho}: {mirrored:?}");
+        }
+    }
+
+    #[test]
+    fn a_fixed_mean_is_a_weighted_chi_square() {
+        let covariance = [2.0, 0.5, 0.1, 0.5, 1.0, 0.2, 0.1, 0.2, 3.0];
+        let curvature = [1.0, 0.3, 0.0, 0.3, 0.5, 0.0, 0.0, 0.0, 2.0];
+        let weights = crate::projection::law::quadratic_weights(&covariance, &curvature).unwrap();
+        let expected = weighted_chi_square_tail(&weights, 3.0);
+        assert_eq!(tail(3.0, &covariance, &curvature, &[1.0; 3], &[1.0; 3]).tail, expected);
+        // A box of almost no size: through the rays.
+        let law = tail(3.0, &covariance, &curvature, &[-1e-7; 3], &[0.0; 3]);
+        assert!((law.tail - expected).abs() < 1e-7, "{law:?} {expected}");
+        // Seven criteria: the bound.
+        let law = tail(3.0, &identity(7), &identity(7), &[-1.0; 7], &[1.0; 7]);
+        assert!(law.is_bound && law.tail == weighted_chi_square_tail(&[0.5; 7], 3.0));
+    }
+
+    /// The definition: T from the distances, by projecting on one side after another.
+    fn statistic(x: &[f64], inverse: &[f64], low: &[f64], high: &[f64]) -> f64 {
+        let size = x.len();
+        let mut t: Vec<f64> = (0..size).map(|j| x[j].clamp(low[j], high[j])).collect();
+        for _ in 0..60 {
+            for j in 0..size {
+                let pull: f64 = (0..size).filter(|&i| i != j).map(|i| inverse[j * size + i] * (x[i] - t[i])).sum();
+                t[j] = (x[j] + pull / inverse[j * size + j]).clamp(low[j], high[j]);
+            }
+        }
+        let row = |i: usize| (0..size).map(|j| inverse[i * size + j] * (x[j] - t[j])).sum::<f64>();
+        0.5 * (0..size).map(|i| (x[i] - t[i]) * row(i)).sum::<f64>()
+    }
+
+    /// P(T >= q) at the worst vertex, on a grid of quantiles of V = factor Z.
+    fn brute_force(q: f64, factor: &[f64], inverse: &[f64], low: &[f64], high: &[f64], points: usize) -> f64 {
+        let size = low.len();
+        let grid: Vec<f64> = (0..points).map(|i| normal_quantile((i as f64 + 0.5) / points as f64)).collect();
+        let share = |vertex: usize| {
+            let corner: Vec<f64> =
+                (0..size).map(|j| if vertex >> j & 1 == 1 || low[j] == FREE { high[j] } else { low[j] }).collect();
+            let above = |index: usize| {
+                let z: Vec<f64> = (0..size).map(|j| grid[index / points.pow(j as u32) % points]).collect();
+                let shift = |j: usize| (0..size).map(|k| factor[j * size + k] * z[k]).sum::<f64>();
+                let x: Vec<f64> = (0..size).map(|j| corner[j] + shift(j)).collect();
+                statistic(&x, inverse, low, high) >= q
+            };
+            let total = points.pow(size as u32);
+            (0..total).filter(|&index| above(index)).count() as f64 / total as f64
+        };
+        (0..1 << size).map(share).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn boxes_equal_brute_force() {
+        // Sigma = factor factor', S^-1 = inverse.
+        let (factor, covariance) = ([1.0, 0.0, 0.8, 0.6], [1.0, 0.8, 0.8, 1.0]);
+        let (inverse, curvature) = ([1.0, 0.5, 0.5, 1.25], [1.25, -0.5, -0.5, 1.0]);
+        for (low, high) in [([-0.3, -1.0], [0.2, 0.5]), ([FREE, -0.4], [0.0, 0.4]), ([0.0, -2.0], [0.0, 2.0])] {
+            for q in [0.4, 1.5] {
+                let law = tail(q, &covariance, &curvature, &low, &high);
+                let expected = brute_force(q, &factor, &inverse, &low, &high, 250);
+                assert!((law.tail - expected).abs() < 2e-3 && law.error < 1e-8, "{low:?} {q}: {law:?} {expected}");
+            }
+        }
+        let factor = [1.0, 0.0, 0.0, 0.5, 1.0, 0.0, 0.0, -1.0, 0.5];
+        let covariance = [1.0, 0.5, 0.0, 0.5, 1.25, -1.0, 0.0, -1.0, 1.25];
+        let inverse = [2.0, 1.0, 0.0, 1.0, 2.0, 1.0, 0.0, 1.0, 2.0];
+        let curvature = [0.75, -0.5, 0.25, -0.5, 1.0, -0.5, 0.25, -0.5, 0.75];
+        for (low, high) in [([-0.5; 3], [0.5, 0.2, 0.1]), ([FREE, -0.3, FREE], [0.0, 0.3, 0.0])] {
+            let law = tail(2.0, &covariance, &curvature, &low, &high);
+            let expected = brute_force(2.0, &factor, &inverse, &low, &high, 40);
+            assert!((law.tail - expected).abs() < 4e-3 && law.error < 1e-4, "{low:?}: {law:?} {expected}");
+        }
+    }
+
+    /// A nearly singular S, where exchanges of all wrong coordinates alone may not end.
+    #[test]
+    fn strong_correlations_are_solved() {
+        let entry = |index: usize| if index.is_multiple_of(6) { 1.0 } else { 0.999_999 };
+        let curvature: Vec<f64> = (0..25).map(entry).collect();
+        let inverse: Vec<f64> = {
+            // (1 - rho) I + rho J has the inverse (I - rho J / (1 + 4 rho)) / (1 - rho).
+            let (rho, gap) = (0.999_999, 1.0 - 0.999_999);
+            (0..25usize).map(|index| (f64::from(index.is_multiple_of(6)) - rho / (1.0 + 4.0 * rho)) / gap).collect()
+        };
+        let (low, high) = (vec![-1.0, -0.5, -2.0, -1.0, -0.1], vec![0.0; 5]);
+        let mut rays = Rays::new(&curvature, low.clone(), high.clone());
+        for direction in 0..200 {
+            let w: Vec<f64> = (0..5).map(|j| libm::sin(f64::from(direction * 7 + j * j))).collect();
+            let r = rays.reach(&w, 3.0);
+            let x: Vec<f64> = w.iter().map(|w| r * w).collect();
+            // Newton's primal would take long; a feasible t bounds T from above.
+            let bound = statistic(&x, &inverse, &low, &high);
+            assert!(r.is_finite() && bound > 3.0 * (1.0 - 1e-6), "{direction}: {r} {bound}");
+        }
+    }
+
+    #[test]
+    fn tails_fall_with_the_statistic_and_with_the_width() {
+        let covariance = [1.0, 0.5, 0.2, 0.5, 1.0, 0.5, 0.2, 0.5, 1.0];
+        let of = |q: f64, width: f64| tail(q, &covariance, &identity(3), &[-width; 3], &[width; 3]).tail;
+        for (q, width) in [(0.0, 0.1), (0.3, 0.1), (1.0, 0.3), (4.0, 0.3)] {
+            assert!(of(q, width) > of(q + 0.05, width), "{q} {width}");
+            assert!(q == 0.0 || of(q, width) > of(q, width + 0.05), "{q} {width}");
+        }
+        assert_eq!(of(1.0, 0.2).to_bits(), of(1.0, 0.2).to_bits());
+        assert_eq!((of(0.0, 0.2), of(-1.0, 0.2), of(f64::INFINITY, 0.2)), (1.0, 1.0, 0.0));
+    }
+
+    #[test]
+    fn covariances_may_be_singular() {
+        // V = (1, 2) Z: T = max(Z, 2 Z, 0)^2 / 2 with S = I is 5 Z^2 / 2 for Z > 0.
+        let law = tail(2.5, &[1.0, 2.0, 2.0, 4.0], &identity(2), &[FREE; 2], &[0.0; 2]);
+        assert!((law.tail - normal_cdf(-1.0)).abs() < 1e-14, "{law:?}");
+        assert_eq!(tail(1.0, &[0.0; 4], &identity(2), &[-1.0; 2], &[1.0; 2]).tail, 0.0);
+    }
+
+    #[test]
+    fn critical_values_have_their_tail() {
+        let covariance = [1.0, 0.3, 0.3, 2.0];
+        for (low, high) in [([-0.5; 2], [0.5; 2]), ([FREE; 2], [0.0; 2]), ([FREE, 0.0], [0.0; 2]), ([0.0; 2], [0.0; 2])]
+        {
+            for level in [1e-6, 0.05, 0.4] {
+                let critical = box_quantile(level, &covariance, &identity(2), &low, &high).unwrap();
+                assert!((critical.tail / level - 1.0).abs() < 1e-6, "{low:?} {level}: {critical:?}");
+                assert_eq!(tail(critical.q, &covariance, &identity(2), &low, &high), critical);
+            }
+        }
+        // P(T > 0) = 1/2.
+        let critical = box_quantile(0.7, &[1.0], &[1.0], &[FREE], &[0.0]).unwrap();
+        assert!(critical.q == 0.0 && (critical.tail - 0.5).abs() < 1e-6, "{critical:?}");
+        assert_eq!(box_quantile(0.0, &[1.0], &[1.0], &[FREE], &[0.0]).unwrap().q, f64::INFINITY);
+    }
+
+    #[test]
+    fn what_is_no_box_is_refused() {
+        let message = |low: &[f64], high: &[f64]| box_tail(1.0, &[1.0], &[1.0], low, high).unwrap_err().to_string();
+        assert_eq!(message(&[1.0], &[0.0]), "a box side is [1, 0]; accepted: low <= high, one of them finite");
+        assert!(message(&[FREE], &[f64::INFINITY]).contains("[-inf, inf]"));
+        assert!(message(&[f64::NAN], &[0.0]).contains("[NaN, 0]"));
+        assert!(message(&[0.0], &[0.0; 2]).contains("high is 2 numbers; accepted: 1, as low"));
+        assert!(message(&[0.0; 2], &[0.0; 2]).contains("covariance is 1 numbers; accepted: 2 x 2 numbers"));
+        let level = box_quantile(1.5, &[1.0], &[1.0], &[0.0], &[0.0]).unwrap_err();
+        assert!(level.to_string().contains("tail is 1.5"));
     }
 }

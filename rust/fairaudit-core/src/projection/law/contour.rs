@@ -20,7 +20,7 @@ const LONGEST_STEP: f64 = 0.17;
 const PEAK_STEP: f64 = 0.5;
 /// Terms below this part of the first one are left out.
 const NEGLIGIBLE: f64 = 1e-18;
-/// Below this the sum is taken never to fall, which leaves room for squares.
+/// The sum is taken never to fall below this, nor above its inverse, which leaves room for squares.
 const NOTHING: f64 = 1e-150;
 
 /// P(sum `weights_j` * `chi2_1` >= q) for weights >= 0: Imhof's problem.
@@ -97,11 +97,14 @@ impl Sum {
     /// P(Q >= q) and P(Q < q).
     fn tail_and_rest(&self, q: f64) -> (f64, f64) {
         let x = q / self.largest * 0.5;
+        if x.is_nan() {
+            return (x, x);
+        }
         if x <= NOTHING {
             return (1.0, 0.0);
         }
-        if !x.is_finite() {
-            return if x.is_nan() { (f64::NAN, f64::NAN) } else { (0.0, 1.0) };
+        if x >= 1.0 / NOTHING {
+            return (0.0, 1.0);
         }
         let (mean, variance) = self
             .parts
@@ -127,7 +130,7 @@ impl Sum {
             let s = 1.0 - distance;
             let (mut slope, mut curvature) = (0.0, 0.0);
             for part in &self.parts {
-                let ratio = part / (1.0 - part * s);
+                let ratio = part / factor(*part, distance);
                 slope += 0.5 * ratio;
                 curvature += 0.5 * ratio * ratio;
             }
@@ -161,7 +164,7 @@ impl Sum {
         // Each factor over its value at the crossing is 1 - rate (u^2 + 2iu).
         let rates: Vec<f64> = (self.parts.iter())
             .map(|part| {
-                let factor = 1.0 - part * crossing;
+                let factor = factor(*part, distance);
                 ln_scale -= 0.5 * libm::log(factor);
                 let rate = part * distance / factor;
                 curvature += 0.5 * rate * rate;
@@ -188,9 +191,14 @@ impl Sum {
         if growth > 2.0 * PI / step {
             return integral;
         }
-        let height = libm::expm1(-0.5 * libm::log1p(-crossing)).abs();
+        let height = libm::expm1(-0.5 * libm::log(distance)).abs();
         integral - 1.0 / libm::expm1(2.0 * PI * height / step)
     }
+}
+
+/// 1 - part s at the distance 1 - s, without cancellation.
+fn factor(part: f64, distance: f64) -> f64 {
+    (1.0 - part) + part * distance
 }
 
 /// The integrand at u over the one at 0, its real part and its magnitude:
@@ -226,4 +234,134 @@ fn term(u: f64, decay: f64, pole: f64, rates: &[f64]) -> (f64, f64) {
     let (a_re, a_im) = (front_re * root_re - front_im * root_im, front_re * root_im + front_im * root_re);
     let magnitude = size * (a_re.abs() + a_im.abs());
     (size * (a_re * turn_re - a_im * turn_im), magnitude)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+    fn relative(value: f64, expected: f64) -> f64 {
+        (value / expected - 1.0).abs()
+    }
+
+    #[test]
+    fn one_weight_is_a_squared_normal() {
+        for q in [1e-9, 0.01, 0.5, 1.0, 2.0, 3.841, 10.0, 100.0, 1_100.0] {
+            let expected = libm::erfc(f64::sqrt(0.5 * q));
+            for weight in [1.0, 1e-200, 3e100] {
+                let tail = weighted_chi_square_tail(&[weight], weight * q);
+                assert!(relative(tail, expected) < 1e-12, "{q}: {tail:e} {expected:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn equal_weights_are_a_chi_square() {
+        for degrees in [1, 2, 3, 8, 25, 60] {
+            let oracle = ChiSquared::new(f64::from(degrees)).unwrap();
+            for factor in [0.1, 0.7, 1.0, 1.2, 1.5, 3.0] {
+                let q = factor * f64::from(degrees);
+                let tail = weighted_chi_square_tail(&vec![2.0; degrees as usize], 2.0 * q);
+                assert!((tail - oracle.sf(q)).abs() < 1e-11, "{degrees} {q}: {tail}");
+            }
+        }
+        // Even degrees: exp(-h) sum h^i / i! with h = q / 2.
+        for (pairs, half) in [(1u32, 570.0), (5, 560.0), (30, 600.0), (30, 100.0), (30, 45.0)] {
+            let terms = (0..pairs).scan(1.0, |term, i| {
+                let value = *term;
+                *term *= half / f64::from(i + 1);
+                Some(value)
+            });
+            let expected = libm::exp(-half) * terms.sum::<f64>();
+            let tail = weighted_chi_square_tail(&vec![1.0; 2 * pairs as usize], 2.0 * half);
+            assert!(relative(tail, expected) < 3e-12, "{pairs} {half}: {tail:e} {expected:e}");
+        }
+    }
+
+    /// Weights in pairs are a sum of exponential laws: sum `A_i` exp(-q / (2 `w_i`)).
+    #[test]
+    fn weights_in_pairs_have_a_closed_form() {
+        for weights in [vec![1.0, 0.5], vec![1.0, 0.1, 1e-3, 1e-8], vec![3.0, 2.0, 1.0, 0.5], vec![1.0, 1e-8]] {
+            let paired: Vec<f64> = weights.iter().chain(&weights).copied().collect();
+            for q in [0.02, 0.3, 1.0, 2.0, 5.0, 9.0, 30.0, 1_100.0] {
+                let amplitude = |i: usize| -> f64 {
+                    (0..weights.len()).filter(|&j| j != i).map(|j| weights[i] / (weights[i] - weights[j])).product()
+                };
+                let term = |i: usize| amplitude(i) * libm::exp(-0.5 * q / weights[i]);
+                let expected: f64 = (0..weights.len()).map(term).sum();
+                let tail = weighted_chi_square_tail(&paired, q);
+                assert!(
+                    (tail - expected).abs() < 1e-13 && relative(tail, expected) < 1e-11,
+                    "{weights:?} {q}: {tail:e}"
+                );
+            }
+        }
+    }
+
+    /// Imhof (1961), table 1, first row.
+    #[test]
+    fn published_values() {
+        for (q, expected) in [(0.1, 0.9458), (0.7, 0.5064), (2.0, 0.1240)] {
+            let tail = weighted_chi_square_tail(&[0.6, 0.3, 0.1], q);
+            assert!((tail - expected).abs() < 5.1e-5, "{q}: {tail}");
+        }
+    }
+
+    /// Half the step gives the same, and neighbours on both sides of the change of contour agree.
+    #[test]
+    fn the_contour_has_converged() {
+        let spread = |ratio: f64, size: i32| (0..size).map(|i| libm::pow(ratio, f64::from(i))).collect::<Vec<_>>();
+        let mut cluster = vec![0.99; 59];
+        cluster.push(1.0);
+        let mut lonely = vec![1e-8; 59];
+        lonely.push(1.0);
+        for weights in [spread(0.73, 60), spread(0.98, 60), spread(0.01, 5), cluster, lonely] {
+            let sum = Sum::new(&weights).unwrap();
+            let mean: f64 = sum.parts.iter().map(|part| 0.5 * part).sum();
+            let mut last = 1.0;
+            for step in -20..50 {
+                let x = mean * libm::exp(f64::from(step) * 0.2);
+                for is_tail in [false, true] {
+                    if is_tail == (x < mean) {
+                        continue;
+                    }
+                    let saddle = sum.saddle(x, is_tail);
+                    let (value, exact) = (sum.integrate(x, &saddle, 1.0), sum.integrate(x, &saddle, 2.0));
+                    assert!((value - exact).abs() < 1e-14, "{x} {is_tail}: {value:e} {exact:e}");
+                    assert!(!is_tail || exact < 1e-280 || relative(value, exact) < 1e-11, "{x}: {value:e} {exact:e}");
+                }
+                let tail = weighted_chi_square_tail(&weights, 2.0 * x);
+                assert!(tail <= last + 1e-15, "{x}: {tail} {last}");
+                last = tail;
+            }
+        }
+    }
+
+    #[test]
+    fn edges() {
+        assert_eq!(weighted_chi_square_tail(&[], 1.0), 0.0);
+        assert_eq!(weighted_chi_square_tail(&[0.0], 0.0), 1.0);
+        assert_eq!(weighted_chi_square_tail(&[1.0], -1.0), 1.0);
+        assert_eq!(weighted_chi_square_tail(&[1.0], f64::INFINITY), 0.0);
+        assert_eq!(weighted_chi_square_tail(&[1.0], 1e300), 0.0);
+        assert_eq!(weighted_chi_square_tail(&[1.0], f64::MIN_POSITIVE), 1.0);
+        assert!(weighted_chi_square_tail(&[1.0], f64::NAN).is_nan());
+        assert_eq!(weighted_chi_square_tail(&[1.0, 0.0, 2.0], 3.0), weighted_chi_square_tail(&[1.0, 2.0], 3.0));
+        assert_eq!(weighted_chi_square_quantile(&[0.0], 0.05), 0.0);
+        assert_eq!(weighted_chi_square_quantile(&[1.0], 0.0), f64::INFINITY);
+        assert_eq!(weighted_chi_square_quantile(&[1.0], 1.0), 0.0);
+        assert!(weighted_chi_square_quantile(&[1.0], 1.5).is_nan());
+    }
+
+    #[test]
+    fn quantiles_have_their_tail() {
+        let many: Vec<f64> = (1..=60).map(|i| 1.0 / f64::from(i)).collect();
+        for weights in [vec![1.0], vec![0.5; 2], vec![7e5, 2e5, 0.05], many] {
+            for tail in [1e-250, 1e-30, 1e-5, 0.01, 0.05, 0.3, 0.5, 0.7, 0.99, 1.0 - 1e-9] {
+                let q = weighted_chi_square_quantile(&weights, tail);
+                assert!(relative(weighted_chi_square_tail(&weights, q), tail) < 1e-11, "{tail}: {q}");
+            }
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! The distance to a box along rays from one of its vertices.
 //!
-//! T(x) = 1/2 min over t in the box of (x - t)' S^-1 (x - t) is found by its dual,
-//! T(x) = max over gamma of gamma'x - sum (`high_j` `gamma_j^+` - `low_j` `gamma_j^-`)
-//! - 1/2 gamma' S gamma, with t = x - S gamma. A coordinate of t is at a bound, or its gamma is 0;
-//!   while none changes its place, the gammas along x = r w are linear in r.
+//! T(x) = 1/2 min over t in the box of (x - t)' S^-1 (x - t) is found by its dual, the largest
+//! gamma'x - 1/2 gamma' S gamma less the sum of `high_j` `gamma_j` where `gamma_j` > 0 and of `low_j` `gamma_j`
+//! where `gamma_j` < 0, with t = x - S gamma. A coordinate of t is at a bound, or its gamma is 0; while
+//! none changes its place, the gammas along x = r w are linear in r.
 
 use super::matrix::{backward, cholesky, forward};
 
@@ -34,13 +34,15 @@ pub(super) struct Rays<'a> {
     slope: Vec<f64>,
     offset: Vec<f64>,
     factor: Vec<f64>,
+    /// The places to change.
+    exchange: Vec<(usize, Place)>,
 }
 
 impl<'a> Rays<'a> {
     pub(super) fn new(curvature: &'a [f64], low: Vec<f64>, high: Vec<f64>) -> Self {
         let places = vec![Place::Inside; low.len()];
-        let (active, slope, offset, factor) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { curvature, low, high, places, active, slope, offset, factor }
+        let (slope, offset, factor) = (Vec::new(), Vec::new(), Vec::new());
+        Self { curvature, low, high, places, active: Vec::new(), slope, offset, factor, exchange: Vec::new() }
     }
 
     /// The r at which T(r w) reaches q > 0, infinite when it never does.
@@ -97,19 +99,19 @@ impl<'a> Rays<'a> {
         let (mut least, mut patience) = (usize::MAX, PATIENCE);
         for _ in 0..MOST_EXCHANGES {
             self.solve(w);
-            let wrong: Vec<(usize, Place)> = self.wrong(w, r, q).collect();
-            let Some(&(last, place)) = wrong.last() else { return };
-            if wrong.len() < least {
-                (least, patience) = (wrong.len(), PATIENCE);
+            let mut exchange = std::mem::take(&mut self.exchange);
+            exchange.clear();
+            exchange.extend(self.wrong(w, r, q));
+            if exchange.len() < least {
+                (least, patience) = (exchange.len(), PATIENCE);
             } else {
                 patience = patience.saturating_sub(1);
             }
-            if patience > 0 {
-                for &(j, place) in &wrong {
-                    self.places[j] = place;
-                }
-            } else {
-                self.places[last] = place;
+            let first = if patience > 0 { 0 } else { exchange.len().saturating_sub(1) };
+            exchange[first..].iter().for_each(|&(j, place)| self.places[j] = place);
+            self.exchange = exchange;
+            if self.exchange.is_empty() {
+                return;
             }
         }
     }
@@ -130,7 +132,7 @@ impl<'a> Rays<'a> {
         }
         let count = self.active.len();
         // S is positive definite, and so are its blocks.
-        let is_definite = cholesky(&mut self.factor, count);
+        let is_definite = cholesky(&mut self.factor, count, 0.0);
         debug_assert!(is_definite);
         for side in [&mut self.slope, &mut self.offset] {
             forward(&self.factor, count, side);
