@@ -167,8 +167,12 @@ class Criteria(ABC):
         """Return how far a criterion can be moved up or down (``sign``) for this cost."""
 
     @abstractmethod
-    def fewest_decisions(self) -> tuple[int, str]:
-        """Return the fewest rows of one decision behind a rate, and which they are."""
+    def fewest_decisions(self) -> tuple[float, str]:
+        """Return the fewest rows of one decision behind a rate, and which they are.
+
+        Those that equal rates would give: the observed numbers would tell on the gap itself, and
+        looking at them first would change the level.
+        """
 
     def predicted_size(self, curvature: Curvature, j: int, level: float) -> float:
         """Return the size of the test of one criterion if these rows were the population.
@@ -328,18 +332,20 @@ class UnitCriteria(Criteria):
             self.columns.native, gains, cost * self.weight / self.n_rows, False, self.n_threads
         )
 
-    def fewest_decisions(self) -> tuple[int, str]:
-        """Count the rows of each decision on each side of every criterion."""
+    def fewest_decisions(self) -> tuple[float, str]:
+        """Expect the rows of each decision on each side of every criterion."""
         found = []
+        sizes = [self.tally.by_unit(self.tally.rows) @ side for side in self._sides]
         for decision in (0, 1):
-            for at, side in enumerate(self._sides):
-                rows = self.tally.rows[decision::2] @ side
+            decided = sum(self.tally.rows[decision::2] @ side for side in self._sides)
+            for at, size in enumerate(sizes):
+                rows = decided / sum(sizes) * size
                 j = int(np.argmin(rows))
                 criterion = self.criteria[j]
                 name = criterion.second if at else criterion.first
                 kind = {1: " with a positive label", 0: " with a negative label", None: ""}
                 where = f"decided {decision}{kind[criterion.label]} in {group_name(name)!r}"
-                found.append((int(rows[j]), where))
+                found.append((float(rows[j]), where))
         return min(found)
 
 
@@ -451,7 +457,7 @@ class RowCriteria(Criteria):
             self.n_threads,
         )
 
-    def fewest_decisions(self) -> tuple[int, str]:
+    def fewest_decisions(self) -> tuple[float, str]:
         """Count the rows of each decision."""
         rows = self.tally.rows
-        return min((int(rows[decision::2].sum()), f"decided {decision}") for decision in (0, 1))
+        return min((float(rows[decision::2].sum()), f"decided {decision}") for decision in (0, 1))

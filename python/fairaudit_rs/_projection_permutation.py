@@ -100,8 +100,8 @@ def _unit_gaps(criteria: UnitCriteria) -> Callable[[int, int], Array]:
 def _row_gaps(criteria: RowCriteria) -> Callable[[int, int], Array]:
     """Return what draws the gaps of a replicate: decisions exchanged among rows of a stratum.
 
-    The null hypothesis is weaker than that decisions do not depend on phi, so gaps are scaled from
-    their own covariance to that of the data.
+    Without strata of the user's the null hypothesis is weaker than that decisions do not depend on
+    phi, so gaps are scaled from their own covariance to that of the data.
     """
     notion = criteria.notion
     decisions = (criteria.columns.cell & 1).astype(np.uint32)
@@ -117,6 +117,8 @@ def _row_gaps(criteria: RowCriteria) -> Callable[[int, int], Array]:
     def draw(replicate: int, seed: int) -> Array:
         positive = test.assignment(replicate, seed, _SERIES)
         drawn = replace(criteria, values=notion.evaluate(positive, None))
+        if stratum is not None:
+            return drawn.gap
         scaled = np.linalg.lstsq(_root(drawn.covariance), drawn.gap, rcond=1e-12)[0]
         return np.asarray(root @ scaled)
 

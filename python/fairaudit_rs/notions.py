@@ -47,8 +47,10 @@ class Notion:
         variance. Found by central differences when phi is a callable; needed when phi is an
         array and ``U`` is given.
     strata : array, optional
-        Rows of one stratum exchange their decisions in ``calibration="permutation"`` (for equal
-        opportunity: the labels). All rows do without it.
+        Rows of one stratum (for equal opportunity: of one label) exchange their decisions in
+        ``calibration="permutation"``; say it where decisions do not depend on phi within it when
+        the model is fair. Without it all rows do, and gaps are scaled to the covariance of the
+        data: then the level holds asymptotically only.
     names : sequence of str, optional
         Names of the criteria.
     name : str

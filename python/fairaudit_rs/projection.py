@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["CriterionValue", "ProjectionResult", "projection_test"]
 
-#: With fewer rows of a decision than this a rate is not normal enough.
-_FEW_DECISIONS = 5
+#: With fewer rows of a decision than this, expected under equal rates, a rate is not normal enough.
+_FEW_DECISIONS = 4
 #: With fewer effective rows in the window the density near the boundary is unknown.
-_FEW_ROWS = 15
+_FEW_ROWS = 10
 #: What this sample says that a 5 % test of each criterion would reject; beyond it, the limit law
 #: does not fit the margins.
-_SIZES = (0.02, 0.10)
+_SIZES = (0.01, 0.10)
 _BINS = 60
 #: p-values below this are not told apart from 0.
 _LEAST = float(np.finfo(float).tiny)
@@ -522,13 +522,13 @@ def _doubt(criteria: Criteria, curvature: Curvature) -> tuple[str, bool] | None:
     """Say why the limit law cannot be trusted here, and whether it errs on the safe side."""
     fewest, which = criteria.fewest_decisions()
     if fewest < _FEW_DECISIONS:
-        few = f"only {fewest} rows are {which}; the limit law needs {_FEW_DECISIONS} or more"
+        few = f"only {fewest:.2g} rows {which} are expected; the limit law needs {_FEW_DECISIONS}"
         return few, False
     rows = curvature.effective_rows
     if (rows < _FEW_ROWS).any():
         return (
             f"only {float(rows.min()):.3g} effective rows lie near the boundary (within a "
-            f"bandwidth of {curvature.bandwidth:.3g}); the limit law needs {_FEW_ROWS} or more"
+            f"bandwidth of {curvature.bandwidth:.3g}); the limit law needs {_FEW_ROWS}"
         ), False
     sizes = [criteria.predicted_size(curvature, j, 0.05) for j in range(len(rows))]
     least, most = min(sizes), max(sizes)
