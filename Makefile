@@ -10,7 +10,7 @@ EXTRAS := dev,torch,sklearn,onnx,spark,copula,charts
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md
 
-.PHONY: demo test check calibration bench atlas docs lock clean
+.PHONY: demo test check calibration bench atlas papers docs lock clean
 
 demo: $(VENV)/.wheel
 	$(BIN)/fairaudit demo
@@ -39,6 +39,10 @@ bench: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 # Goes on where it was stopped; the results are in target/atlas.jsonl.
 atlas: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python benches/python/atlas.py
+
+# Tables of the papers, rerun on the public data sets (FAIRAUDIT_DATA); about 5 minutes.
+papers: $(VENV)/.extras $(VENV)/.wheel
+	$(BIN)/python -m benches.papers.projection --variants --write
 
 docs: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m tests.write_docs

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -257,7 +258,7 @@ class TestArguments:
         frame = pl.DataFrame({"score": np.linspace(-1, 1, 200)})
         notion = fa.Notion(np.resize([1.0, -1.0, 0.5], 200))
         arrays = fa.projection_test(y_score=frame["score"], threshold=0.0, notion=notion)
-      
+
         named = fa.projection_test(y_score="score", threshold=0.0, notion=notion, data=frame)
         assert named.statistic == arrays.statistic
 
@@ -503,7 +504,6 @@ class TestReference:
                 notion="statistical_parity", sample_weight=weight, **options,
             )  # fmt: skip
             if math.isfinite(result.statistic):
-              
                 gap = result.primal_value - result.dual_value
                 assert abs(gap) <= 1e-9 * result.statistic + 1e-12
 
@@ -1129,7 +1129,7 @@ class TestProperties:
             y_pred=rng.random(20_000) < 0.5, distance=rng.random(20_000),
             sensitive_features=rng.integers(0, 400, 20_000), notion="statistical_parity",
         )  # fmt: skip
-      
+
         assert time.monotonic() - start < 1.5
 
     def test_a_million_rows(self):
@@ -1139,6 +1139,16 @@ class TestProperties:
         assert time.monotonic() - start < 3
         assert result.duality_gap <= 1e-9 * result.statistic
         assert result.inconclusive is None
+
+
+def test_the_example_of_the_docs(tmp_path, monkeypatch, capsys):
+    page = Path(__file__).resolve().parents[1] / "docs" / "projection.md"
+    text = page.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(text.partition("```python\n")[2].partition("```")[0], {})
+    printed = text.partition("```\n\n    ")[2].partition("\n\n")[0]
+    assert " ".join(printed.split()) in capsys.readouterr().out
+    assert (tmp_path / "margins.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def limits(n_repeats, level, tail=1e-6):
@@ -1183,6 +1193,27 @@ class TestCalibration:
         # The limit is an approximation: half a point more on both sides.
         assert low - 0.005 <= np.mean(conclusive <= 0.05) <= high + 0.005
         assert len(conclusive) / n_repeats > {100: 0.5, 300: 0.85, 1_000: 0.94, 5_000: 0.98}[n_rows]
+
+    def test_size_where_groups_are_unequal(self):
+        """The limits on expected decisions and effective rows keep the level, and are needed."""
+        rng = np.random.default_rng(8)
+        kept, refused = [], []
+        for _ in range(9_000):
+            n_rows = int(rng.choice([100, 200, 400, 800]))
+            group = rng.random(n_rows) < rng.choice([0.05, 0.1, 0.2, 0.5])
+            group[:2] = True, False
+            score = rng.normal(size=n_rows) - rng.choice([-1.2, -0.6, 0, 0.6, 1.2])
+            result = fa.projection_test(
+                y_pred=score >= 0, distance=np.abs(score), sensitive_features=group,
+                notion="statistical_parity", n_threads=1,
+            )  # fmt: skip
+            by_law = result.sensitivity[1][1] if result.sensitivity else result.pvalue
+            few = result.inconclusive is not None and "the limit law needs" in result.inconclusive
+            (refused if few else kept).append(by_law <= 0.05)
+        low, high = limits(len(kept), 0.05)
+        assert low - 0.005 <= np.mean(kept) <= high + 0.005
+        assert np.mean(refused) > 0.1
+        assert len(kept) > 5_000
 
     def permuted(self, rng, n_repeats, make, n_resamples=59):
         pvalues = []

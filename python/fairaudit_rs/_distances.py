@@ -59,9 +59,9 @@ class Distances:
         decisions = np.asarray(self.decisions)
         if values.ndim != 1:
             raise ArgumentError(f"values has {values.ndim} dimensions; accepted: one per row")
-        bad = ~(values >= 0)
-        if bad.any():
-            row = int(bad.argmax())
+        # The smallest is NaN when one is; a mask of all rows is made only to name the row.
+        if len(values) and not values.min() >= 0:
+            row = int((~(values >= 0)).argmax())
             raise ArgumentError(
                 f"values is {values[row]:g} in row {row}; accepted: distances of at least 0"
             )

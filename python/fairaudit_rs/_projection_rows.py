@@ -124,10 +124,13 @@ class ProjectionDesign:
             wanted = [name for name in wanted if name != "y_true"]
         elif any(entry is not None for entry in labels) and "y_true" not in table.roles:
             raise ArgumentError(f"y_true is None; the notion {self.notion!r} needs it")
-        coded = loaded.combinations(wanted, self.pos_label)
         if isinstance(self.notion, Notion):
+            coded = loaded.combinations(wanted, self.pos_label)
             return self._of_notion(coded, wanted, loaded, threshold)
-        return self._of_groups(coded, labels, wanted, loaded, threshold)
+        # Nobody else holds the combinations, so that they can go when they are no longer needed.
+        return self._of_groups(
+            loaded.combinations(wanted, self.pos_label), labels, wanted, loaded, threshold
+        )
 
     def _labels(self) -> tuple[int | None, ...]:
         """Return the labels whose rates must be equal."""
