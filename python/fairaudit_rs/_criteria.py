@@ -174,6 +174,15 @@ class Criteria(ABC):
         looking at them first would change the level.
         """
 
+    @abstractmethod
+    def helps(self) -> NDArray[np.bool_]:
+        """Return which cells have rows that play a part in some criterion."""
+
+    def distinct_margins(self, bandwidth: float, enough: int) -> tuple[int, int]:
+        """Return the distinct margins within a bandwidth, and the rows that they belong to."""
+        cut = np.where(self.helps(), bandwidth, -1.0)
+        return _native.distinct_margins(self.columns.native, cut, enough, self.n_threads)
+
     def predicted_size(self, curvature: Curvature, j: int, level: float) -> float:
         """Return the size of the test of one criterion if these rows were the population.
 
@@ -332,6 +341,10 @@ class UnitCriteria(Criteria):
             self.columns.native, gains, cost * self.weight / self.n_rows, False, self.n_threads
         )
 
+    def helps(self) -> NDArray[np.bool_]:
+        """Those whose unit has a value other than 0."""
+        return np.repeat((self.phi != 0).any(axis=1), 2)
+
     def fewest_decisions(self) -> tuple[float, str]:
         """Expect the rows of each decision on each side of every criterion."""
         found = []
@@ -456,6 +469,10 @@ class RowCriteria(Criteria):
             True,
             self.n_threads,
         )
+
+    def helps(self) -> NDArray[np.bool_]:
+        """All of them: phi differs from row to row."""
+        return np.ones(2 * self.n_units, dtype=bool)
 
     def fewest_decisions(self) -> tuple[float, str]:
         """Count the rows of each decision."""

@@ -26,6 +26,7 @@ __all__ = [
     "check_csv",
     "clopper_pearson",
     "count_extreme",
+    "distinct_margins",
     "encode",
     "hypergeometric",
     "margin_histogram",
@@ -320,6 +321,9 @@ def affordable_change(
     by_row: bool = False,
     n_threads: int | None = None,
 ) -> float: ...
+def distinct_margins(
+    columns: _Margins, cut: NDArray[np.float64], enough: int, n_threads: int | None = None
+) -> tuple[int, int]: ...
 def margin_spread(
     columns: _Margins, n_cells: int, n_threads: int | None = None
 ) -> tuple[int, float, float]: ...

@@ -293,8 +293,8 @@ def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) ->
         if len(set(chosen)) < len(chosen):
             raise ArgumentError(f"groups is {list(groups)!r}; a group is named twice")
     if len(chosen) < 2 < 1 + len(existing):
-        raise ArgumentError(
-            f"groups is {list(groups or [])!r}, one group; a comparison needs at least two"
+        raise DataError(
+            f"only one group: groups is {list(groups or [])!r}; a comparison needs at least two"
         )
     if len(chosen) < 2:
         features = " and ".join(cells.sensitive_features)

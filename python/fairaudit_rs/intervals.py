@@ -196,7 +196,7 @@ def intervals(
     ...     [1, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 1, 0, 0, 0],
     ...     sensitive_features=list("aaaabbbb"), metric="true_positive_rate")
     >>> result.method, [round(x, 2) for x in result.confidence_interval]
-    ('score', [-0.15, 0.8])
+    ('score', [-0.14, 0.79])
     """
     method = _validate.choice("method", method, METHODS)
     n_resamples = _validate.n_resamples(n_resamples)

@@ -211,7 +211,7 @@ def minimum_detectable_gap(
     >>> plan = fa.minimum_detectable_gap(
     ...     metric="true_positive_rate", value=0.8, share=0.3, group_sizes=[10_000, 2_000])
     >>> round(plan.gap, 3)
-    0.05
+    0.054
     """
     power = _validate.level("power", power)
     plan = _plan(

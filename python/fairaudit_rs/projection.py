@@ -33,6 +33,8 @@ __all__ = ["CriterionValue", "ProjectionResult", "projection_test"]
 _FEW_DECISIONS = 4
 #: With fewer effective rows in the window the density near the boundary is unknown.
 _FEW_ROWS = 10
+#: With fewer distinct margins in the window, most of them shared, it has no density but atoms.
+_FEW_MARGINS = 100
 #: What this sample says that a 5 % test of each criterion would reject; beyond it, the limit law
 #: does not fit the margins.
 _SIZES = (0.01, 0.10)
@@ -340,7 +342,7 @@ def projection_test(
     >>> score = rng.normal(0.4 + 0.2 * y_true + 0.05 * (group == "a"), 0.2)
     >>> result = fa.projection_test(y_true, y_score=score, sensitive_features=group)
     >>> result.pvalue < 0.001, len(result.moves)
-    (True, 180)
+    (True, 88)
     """
     alternative = _validate.choice("alternative", alternative, ("two-sided", "greater", "less"))
     calibration = _validate.choice("calibration", calibration, ("asymptotic", "permutation"))
@@ -529,6 +531,12 @@ def _doubt(criteria: Criteria, curvature: Curvature) -> tuple[str, bool] | None:
         return (
             f"only {float(rows.min()):.3g} effective rows lie near the boundary (within a "
             f"bandwidth of {curvature.bandwidth:.3g}); the limit law needs {_FEW_ROWS}"
+        ), False
+    distinct, near = criteria.distinct_margins(curvature.bandwidth, _FEW_MARGINS)
+    if distinct < min(_FEW_MARGINS, near / 2):
+        return (
+            f"the {near:,} rows within a bandwidth of the boundary have only {distinct} distinct "
+            "margins (atoms, as those of trees, forests and categorical features)"
         ), False
     sizes = [criteria.predicted_size(curvature, j, 0.05) for j in range(len(rows))]
     least, most = min(sizes), max(sizes)

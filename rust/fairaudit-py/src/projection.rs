@@ -156,6 +156,21 @@ fn affordable_change(
     })
 }
 
+/// How many distinct signed margins occur among the rows within the cut of their cell, and how many
+/// rows these are; looks no further once there are `enough` margins.
+#[pyfunction]
+#[pyo3(signature = (columns, cut, enough, n_threads=None))]
+fn distinct_margins(
+    py: Python<'_>,
+    columns: Columns<'_>,
+    cut: PyReadonlyArray1<'_, f64>,
+    enough: usize,
+    n_threads: Option<usize>,
+) -> PyResult<(usize, usize)> {
+    let cut = slice(&cut)?;
+    columns.run(py, n_threads, 2, |rows, control| rows.distinct_within(cut, enough, control))
+}
+
 /// Number, mean and standard deviation of the finite signed margins.
 #[pyfunction]
 #[pyo3(signature = (columns, n_cells, n_threads=None))]
@@ -354,6 +369,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(project_rates, module)?)?;
     module.add_function(wrap_pyfunction!(project_gains, module)?)?;
     module.add_function(wrap_pyfunction!(affordable_change, module)?)?;
+    module.add_function(wrap_pyfunction!(distinct_margins, module)?)?;
     module.add_function(wrap_pyfunction!(margin_spread, module)?)?;
     module.add_function(wrap_pyfunction!(margin_windows, module)?)?;
     module.add_function(wrap_pyfunction!(margin_histogram, module)?)?;

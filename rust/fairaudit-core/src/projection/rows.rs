@@ -1,5 +1,7 @@
 //! Rows with their distance to the decision boundary, and what passes over them find.
 
+use std::collections::BTreeSet;
+
 use super::NO_CELL;
 use crate::error::{Error, Result};
 use crate::parallel::{Control, map_blocks};
@@ -162,6 +164,29 @@ impl<'a> Rows<'a> {
     /// [`Error::Cancelled`].
     pub fn within(&self, cut: &[f64], control: &Control) -> Result<Vec<Candidate>> {
         self.collect(control, |_, cell, distance| cut.get(usize::from(cell)).is_some_and(|&cut| distance <= cut))
+    }
+
+    /// How many distinct signed margins occur among the rows within the cut of their cell, and how many
+    /// rows these are; looks no further once there are `enough` margins.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn distinct_within(&self, cut: &[f64], enough: usize, control: &Control) -> Result<(usize, usize)> {
+        let (mut seen, mut rows) = (BTreeSet::new(), 0);
+        for start in (0..self.len()).step_by(BLOCK) {
+            control.check()?;
+            for row in start..(start + BLOCK).min(self.len()) {
+                let (distance, cell) = (self.distance[row], self.cell[row]);
+                if cut.get(usize::from(cell)).is_some_and(|&cut| distance <= cut) {
+                    rows += 1;
+                    seen.insert((cell & 1, distance.to_bits()));
+                    if seen.len() >= enough {
+                        return Ok((seen.len(), rows));
+                    }
+                }
+            }
+        }
+        Ok((seen.len(), rows))
     }
 
     /// A few rows, evenly spread, that stand for all: about one of every `step`.
