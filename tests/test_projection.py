@@ -1011,6 +1011,30 @@ class TestProperties:
         flipped = model.decision(moved[known]) == (result.moves.from_decision[known] == 0)
         assert flipped.all()
 
+    def test_searched_distances_are_upper_bounds(self):
+        import torch
+
+        torch.set_num_threads(1)
+        rng = np.random.default_rng(3)
+        features, group = rng.normal(size=(600, 3)), rng.choice(["a", "b"], 600)
+        features[group == "a", 0] += 0.4
+        module = torch.nn.Linear(3, 1).double()
+        with torch.no_grad():
+            module.weight.copy_(torch.tensor([[1.0, -0.5, 0.25]]))
+            module.bias.fill_(0.1)
+        options = {"sensitive_features": group, "notion": "statistical_parity"}
+        exact = fa.projection_test(
+            distance=fa.LinearModel([1.0, -0.5, 0.25], 0.1).distance(features), **options
+        )
+        searched = fa.projection_test(
+            distance=fa.TorchModel(module, dtype="float64").distance(features), **options
+        )
+        assert searched.statistic >= exact.statistic * (1 - 1e-9)
+        assert searched.statistic == pytest.approx(exact.statistic, rel=1e-5)
+        assert any("are upper bounds" in note for note in searched.warnings)
+        assert not any("are upper bounds" in note for note in exact.warnings)
+        assert searched.moves.x is not None
+
     def test_without_a_model_nothing_is_known_of_x(self):
         label, score, group = random_rows(1)
         assert run(label, score, group).moves.x is None

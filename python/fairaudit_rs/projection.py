@@ -39,6 +39,8 @@ _FEW_MARGINS = 100
 #: does not fit the margins.
 _SIZES = (0.01, 0.10)
 _BINS = 60
+#: Plans whose certificate is worse than this, relative to their cost, say so.
+_CERTIFIED = 1e-6
 #: p-values below this are not told apart from 0.
 _LEAST = float(np.finfo(float).tiny)
 
@@ -381,8 +383,9 @@ def projection_test(
     values = _values(criteria, tolerance, level)
     estimate, error, interval = _largest(values, criteria, level)
     exchangeable = plan is not None and _is_sharp(tolerance) and criteria.columns.weight is None
-    plan = plan or Plan(np.zeros(0, dtype=np.int64), np.zeros(0), math.inf, math.inf, math.nan)
-    moves = question.moves(plan)
+    nobody = Plan(np.zeros(0, dtype=np.int64), np.zeros(0), math.inf, math.inf, math.nan)
+    found = plan or nobody
+    moves = question.moves(found)
     limit, histogram = _histogram(question, moves, width)
     drawn = calibration == "permutation" and math.isfinite(statistic)
     return ProjectionResult(
@@ -396,13 +399,13 @@ def projection_test(
         group_sizes=question.group_sizes(),
         seed=seed,
         engine=calibration,
-        warnings=tuple(_warnings(question, test, values, calibration, level, exchangeable)),
+        warnings=tuple(_warnings(question, plan, test, values, calibration, level, exchangeable)),
         distance=statistic / criteria.n_rows,
         critical_value=test.critical_value,
         primal_value=statistic,
-        dual_value=plan.dual * scale,
-        duality_gap=(plan.primal - plan.dual) * scale if math.isfinite(statistic) else math.nan,
-        residual=plan.residual,
+        dual_value=found.dual * scale,
+        duality_gap=(found.primal - found.dual) * scale if math.isfinite(statistic) else math.nan,
+        residual=found.residual,
         bandwidth=width,
         sensitivity=test.sensitivity,
         effective_rows=test.effective_rows,
@@ -641,6 +644,7 @@ def _histogram(question: Question, moves: Moves, width: float) -> tuple[float, N
 
 def _warnings(
     question: Question,
+    plan: Plan | None,
     test: _Test,
     values: tuple[CriterionValue, ...],
     calibration: str,
@@ -658,6 +662,18 @@ def _warnings(
     if test.inconclusive is not None:
         way_out = "; calibration='permutation' gives a valid one" if exchangeable else ""
         warnings.append(f"no p-value: {test.inconclusive}{way_out}")
+    distances = question.distances
+    if distances is not None and distances.upper_bound:
+        missed = f"; none was found for {distances.n_not_found:,} rows, which stay where they are"
+        warnings.append(
+            "distances come from a search for the boundary and are upper bounds, and so is the "
+            "statistic" + (missed if distances.n_not_found else "")
+        )
+    if plan is not None and plan.primal - plan.dual > _CERTIFIED * plan.primal:
+        warnings.append(
+            f"the plan may cost up to {(plan.primal - plan.dual) / plan.primal:.2g} of its cost "
+            "more than the best one: the program is badly scaled"
+        )
     if test.note is not None:
         warnings.append(test.note)
     if test.pvalue == _LEAST:
