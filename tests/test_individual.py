@@ -43,6 +43,29 @@ def random_metric(rng, p, kind):
     return fa.FairMetric.matrix(D), reference.matrix_metric(D)
 
 
+class Network:
+    """score = v.tanh(W x + b), with its gradient, as the reference takes models."""
+
+    def __init__(self, W, b, v):
+        self.W, self.b, self.v = W, b, v
+
+    def score(self, X):
+        return np.tanh(X @ self.W.T + self.b) @ self.v
+
+    def jacobian(self, X):
+        return ((1 - np.tanh(X @ self.W.T + self.b) ** 2) * self.v) @ self.W
+
+    def module(self, torch):
+        module = torch.nn.Sequential(
+            torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1, bias=False)
+        ).double()
+        with torch.no_grad():
+            module[0].weight[:] = torch.tensor(self.W)
+            module[0].bias[:] = torch.tensor(self.b)
+            module[2].weight[0] = torch.tensor(self.v)
+        return module
+
+
 def small_case(seed=0, **options):
     """An ordinary test of random rows."""
     X, y, group = random_rows(seed)
@@ -130,10 +153,14 @@ class TestArguments:
         with pytest.raises(error, match=message):
             self.call(**changes)
 
-    def test_torch_modules_are_refused_until_they_come(self):
+    def test_modules_that_give_no_logit(self):
         torch = pytest.importorskip("torch")
-        with pytest.raises(errors.ArgumentTypeError, match="accepted so far: linear models"):
-            self.call(model=torch.nn.Linear(2, 1))
+        with pytest.raises(errors.ArgumentError, match="module gives shape"):
+            self.call(model=torch.nn.Linear(2, 3))
+        with pytest.raises(errors.ArgumentError, match="module fails on rows of 2 features"):
+            self.call(model=torch.nn.Linear(3, 1))
+        with pytest.raises(errors.ArgumentError, match="link='identity'"):
+            self.call(model=fa.TorchModel(torch.nn.Linear(2, 1), 0.0))
 
     @pytest.mark.parametrize(
         ("build", "error", "message"),
@@ -295,7 +322,7 @@ class TestKnownValues:
         assert math.isnan(found.estimate)
         assert math.isnan(found.pvalue)
         assert math.isnan(found.lower_bound)
-        assert "grows without bound" in found.warnings[0]
+        assert "what the metric holds back grows" in found.warnings[0]
         assert "100 of 100 rows have a ratio that is not finite" in found.warnings[1]
         assert "is not measurable" in found.summary()
         assert found.to_dict()["estimate"] is None
@@ -313,17 +340,22 @@ class TestKnownValues:
         ("step_size", "solver", "text"),
         [
             (0.01, "euler", None),
-            (0.0101, "euler", "above 1 the flow swings"),
-            (0.0201, "euler", "above 2 the flow (euler) grows"),
-            (0.0201, "rk4", "above 1 the flow swings"),
-            (0.0279, "rk4", "above 2.785 the flow (rk4) grows"),
+            (0.0101, "euler", "above 1 (all 3 steps) what the metric holds back swings"),
+            (0.0201, "euler", "above 2 (all 3 steps) what the metric holds back grows under euler"),
+            (0.0201, "rk4", "above 1 (all 3 steps) what the metric holds back swings"),
+            (0.0279, "rk4", "above 2.785 (all 3 steps) what the metric holds back grows under rk4"),
         ],
     )
     def test_stability(self, step_size, solver, text):
         found = small_case(penalty=50.0, step_size=step_size, solver=solver, n_steps=3)
         assert found.stability == pytest.approx(100 * step_size)
-        about = [warning for warning in found.warnings if "flow" in warning]
+        about = [warning for warning in found.warnings if "holds back" in warning]
         assert (text is None and not about) or text in about[0]
+
+    def test_steps_that_become_short_enough(self):
+        # 2 lambda eta_t = 4 / t^(2/3) is above 2 for t < 2^(3/2).
+        found = simulated((1.0, 0.0), fa.FairMetric.directions([[1.0, 0.0]]))
+        assert "above 2 (the first 2 of 400 steps)" in found.warnings[0]
 
     def test_pvalue_where_nothing_varies(self):
         for estimate, pvalue in [(1.0, 1.0), (1.25, 0.5), (1.3, 0.0)]:
@@ -407,6 +439,70 @@ class TestReference:
             assert found.path.time[-1] == pytest.approx(
                 reference.flow_time(500, options["step_size"], options["step_decay"])
             )
+
+    @pytest.mark.parametrize("solver", ["euler", "heun", "rk4"])
+    def test_flow_of_torch_modules(self, solver):
+        torch = pytest.importorskip("torch")
+        rng = np.random.default_rng(6)
+        X, y, group = random_rows(6, 100, 3)
+        network = Network(rng.normal(size=(5, 3)), rng.normal(size=5), rng.normal(size=5))
+        metric = fa.FairMetric.subspace(X, group)
+        options = {"penalty": 10.0, "n_steps": 60, "step_size": 0.02, "step_decay": 0.3}
+        options["solver"] = solver
+        module = network.module(torch)
+        before = [tensor.clone() for tensor in module.parameters()]
+        found, single = (
+            fa.individual_test(
+                fa.TorchModel(module, dtype=dtype), X, y, fair_metric=metric, path_points=4,
+                **options,
+            )
+            for dtype in ("float64", "float32")
+        )  # fmt: skip
+        x, start, end, losses = reference.flow(
+            network, X, y, metric.D, record=found.path.step, **options
+        )
+        assert np.allclose(found.attacked, x, atol=1e-9)
+        assert np.allclose(found.loss_end, end, rtol=1e-9)
+        assert np.allclose(
+            found.path.estimate, [s for s, _ in reference.path(start, losses).values()]
+        )
+        assert np.allclose(single.ratios, found.ratios, rtol=1e-3)
+        assert found.engine == "torch autograd, float64"
+        for tensor, old in zip(module.parameters(), before, strict=True):
+            assert tensor.requires_grad
+            assert tensor.grad is None
+            assert torch.equal(tensor, old)
+        assert module.training
+
+    def test_torch_equals_the_kernel(self):
+        torch = pytest.importorskip("torch")
+        X, y, group = random_rows(7, 200)
+        metric = fa.FairMetric.subspace(X, group)
+        coef = np.array([0.9, -0.6, 0.3, 0.5])
+        module = torch.nn.Linear(4, 1).double()
+        with torch.no_grad():
+            module.weight[0] = torch.tensor(coef)
+            module.bias[0] = 0.1
+        models = module, fa.LinearModel(coef, 0.1)
+        by_torch, kernel = (fa.individual_test(m, X, y, fair_metric=metric) for m in models)
+        assert np.allclose(by_torch.ratios, kernel.ratios, rtol=1e-9)
+        assert by_torch.lower_bound == pytest.approx(kernel.lower_bound, rel=1e-9)
+        assert np.array_equal(by_torch.unfair_examples(3).row, kernel.unfair_examples(3).row)
+
+    def test_no_step_keeps_the_graph_of_another(self):
+        torch = pytest.importorskip("torch")
+        inputs = []
+
+        class Watched(torch.nn.Linear):
+            def forward(self, x):
+                inputs.append(x.grad_fn)
+                return super().forward(x)
+
+        X, y, group = random_rows(8, 50)
+        metric = fa.FairMetric.subspace(X, group)
+        fa.individual_test(Watched(4, 1), X, y, fair_metric=metric, n_steps=20)
+        assert len(inputs) >= 20
+        assert set(inputs) == {None}
 
     def test_inference(self):
         for seed in range(5):

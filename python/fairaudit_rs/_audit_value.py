@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,9 @@ from ._intervals import bootstrap_interval, studentize
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
+
+#: p-values below this are not told apart from 0.
+_LEAST = sys.float_info.min
 
 INTERVALS = ("normal", "log", "bootstrap-t")
 
@@ -104,7 +108,8 @@ class AuditValue:
         if math.isnan(t):
             return math.nan, 0
         if self.replicates is None:
-            return 0.5 * math.erfc(t / math.sqrt(2)), 0
+            tail = 0.5 * math.erfc(t / math.sqrt(2))
+            return max(tail, _LEAST) if math.isfinite(t) else tail, 0
         values, variances = self.replicates
         null = studentize(values.copy(), self.estimate, variances)
         extreme, undefined = _native.count_extreme(np.ascontiguousarray(null), t, "greater", False)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from . import _native
 from ._distances import read_features
 from ._linear_models import LinearModel
+from ._torch_models import TorchModel
 from .errors import ArgumentError, ArgumentTypeError
 from .fair_metrics import FairMetric
 from .models import adapt
@@ -40,6 +41,19 @@ class Schedule:
         """Return a schedule that looks at the flow so many times, at the start and the end too."""
         record = np.unique(np.round(np.linspace(0, n_steps, n_points)).astype(int))
         return cls(n_steps, size, decay, solver, tuple(record.tolist()))
+
+    @property
+    def native(self) -> tuple[int, float, float, str, list[int]]:
+        """As the native module takes it."""
+        return self.n_steps, self.size, self.decay, self.solver, list(self.record)
+
+    def steps_above(self, stability: float, limit: float) -> int:
+        """Return how many steps, the first ones, are too long for a limit of the stability."""
+        if stability <= limit * (1 + 1e-9):
+            return 0
+        if self.decay == 0:
+            return self.n_steps
+        return int(min(self.n_steps, np.ceil((stability / limit) ** (1 / self.decay)) - 1))
 
     def times(self) -> Floats:
         """Return the time that the flow has reached at each recorded step: the sum of steps."""
@@ -73,13 +87,34 @@ class Attack:
         return np.asarray(attacked, dtype=np.float64)
 
 
+@dataclass(frozen=True, eq=False)
+class StoredAttack:
+    """Where a flow moved the rows, kept as it is."""
+
+    rows: Floats
+    moved: Floats
+    feature_names: tuple[str, ...] | None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredAttack) and np.array_equal(
+            self.moved, other.moved, equal_nan=True
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.moved.shape)
+
+    def end(self, chosen: Any = slice(None)) -> Floats:
+        """Return x_T of some rows."""
+        return np.array(self.moved[chosen], dtype=np.float64)
+
+
 @dataclass(frozen=True)
 class Flowed:
     """What the flow of all rows came to."""
 
     #: By recorded step and row.
     scores: Floats
-    attack: Attack
+    attack: Attack | StoredAttack
     #: 2 lambda eta_1 times the largest eigenvalue of the metric.
     stability: float
     boundary: float
@@ -161,25 +196,25 @@ class UnfairExamples:
         return pl.DataFrame(columns)
 
 
-def linear_model(model: Any) -> LinearModel:
-    """Return the model as a linear one with log-odds as its score."""
+def flow_model(model: Any) -> LinearModel | TorchModel:
+    """Return the model as one whose flow is known, with log-odds as its score."""
     adapted = adapt(model)
-    if not isinstance(adapted, LinearModel):
+    if not isinstance(adapted, LinearModel | TorchModel):
         raise ArgumentTypeError(
             f"model is a {type(model).__name__}; accepted so far: linear models (a LinearModel, or "
-            "a fitted linear classifier of scikit-learn); flows of kernel models and torch modules "
+            "a fitted linear classifier of scikit-learn) and torch modules; flows of kernel models "
             "are not built yet"
         )
     if adapted.link != "logit":
         raise ArgumentError(
             "model has link='identity', so that its score is no log-odds; loss='log_loss' accepts "
-            "link='logit' (LinearModel(coef, intercept, link='logit') if it is one)"
+            "link='logit' (the same model with link='logit' if it is one)"
         )
     return adapted
 
 
 def flow(
-    model: LinearModel,
+    model: LinearModel | TorchModel,
     X: Any,
     positive: NDArray[np.bool_],
     metric: FairMetric,
@@ -188,9 +223,9 @@ def flow(
     n_threads: int | None,
     progress: Callable[[int, int], object] | None,
 ) -> Flowed:
-    """Run the flow of a linear model under the log loss."""
-    features = read_features(X, len(model.coef), model.feature_names)
-    rows = features.values
+    """Run the flow of a model under the log loss."""
+    width = len(model.coef) if isinstance(model, LinearModel) else model._n_features()
+    rows, names = read_features(X, width, model.feature_names)
     n = len(rows)
     if len(positive) != n:
         raise ArgumentError(f"y has {len(positive):,} rows, X has {n:,}; accepted: as many")
@@ -198,30 +233,32 @@ def flow(
         raise ArgumentError(
             f"fair_metric is of {metric.n_features} features; accepted: the {rows.shape[1]} of X"
         )
+    stability = 2 * penalty * schedule.size * metric.largest_eigenvalue
+    if isinstance(model, TorchModel):
+        from ._torch_flow import torch_flow
+
+        scores, moved, precision = torch_flow(
+            model, rows, positive, metric.D, penalty, schedule, progress
+        )
+        attack = StoredAttack(rows, moved, names)
+        return Flowed(scores, attack, stability, model.boundary, f"torch autograd, {precision}")
     eigenvalues, parts = metric.split(model.coef)
     gains = np.einsum("ij,ij->i", parts, parts)
-    tick = None if progress is None else lambda done: progress(done, n)
     scores, moved = _native.linear_flow(
         rows.ravel(),
         positive,
         model.coef,
         model.intercept,
         ((2 * penalty * eigenvalues).tolist(), gains.tolist()),
-        (
-            schedule.n_steps,
-            schedule.size,
-            schedule.decay,
-            schedule.solver,
-            list(schedule.record),
-        ),
+        schedule.native,
         n_threads,
-        tick,
+        None if progress is None else lambda done: progress(done, n),
     )
     signed = moved.reshape(len(parts), n) * np.where(positive, -1.0, 1.0)
     return Flowed(
         scores.reshape(len(schedule.record), n),
-        Attack(rows, signed, parts, features.names),
-        2 * penalty * schedule.size * metric.largest_eigenvalue,
+        Attack(rows, signed, parts, names),
+        stability,
         model.boundary,
         f"closed form in {len(parts)} numbers per row",
     )

@@ -27,9 +27,10 @@ from ._flow import (
     Flowed,
     FlowPath,
     Schedule,
+    StoredAttack,
     UnfairExamples,
     flow,
-    linear_model,
+    flow_model,
 )
 from .cells import Label, _binary
 from .charts import Chart
@@ -126,7 +127,7 @@ class IndividualResult(Result):
     loss_end: Floats
     score_start: Floats
     score_end: Floats
-    flow: Attack
+    flow: Attack | StoredAttack
 
     _bulky = Result._bulky | {
         "ratios", "loss_start", "loss_end", "score_start", "score_end", "flow"
@@ -281,8 +282,10 @@ def individual_test(
 
     Parameters
     ----------
-    model : LinearModel or fitted linear classifier of scikit-learn
-        The model; see `fairaudit_rs.models.adapt`. Its score must be the log-odds of label 1.
+    model : LinearModel, TorchModel, or what `fairaudit_rs.models.adapt` makes one of
+        Its score must be the log-odds of label 1: a fitted logistic regression of scikit-learn, or
+        a torch module that gives a logit (in double precision with
+        ``TorchModel(module, dtype="float64")``).
     X : array or frame of shape (n_rows, n_features)
         Rows that the model was not fitted on.
     y : array
@@ -322,7 +325,8 @@ def individual_test(
     rng : None, int, SeedSequence or Generator
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it.
+        None takes all cores that the process may use. The result does not depend on it. Torch
+        modules run on the threads that torch was told to take.
     progress : bool or callable, optional
         True prints; a callable gets (rows done, rows in all).
 
@@ -343,7 +347,8 @@ def individual_test(
     variance by the delta method.
 
     For a linear model the flow is solved in the eigenspaces of the metric: one number per row for
-    each eigenvalue, two for a sensitive subspace, whatever the number of features.
+    each eigenvalue, two for a sensitive subspace, whatever the number of features. Other models
+    take one gradient per row and step.
 
     The audit value belongs to the attack: it grows with the time of the flow and falls with
     ``penalty``, and values of different settings cannot be compared. A step size with
@@ -393,9 +398,9 @@ def individual_test(
             f"fair_metric is a {type(fair_metric).__name__}; accepted: a FairMetric, such as "
             "FairMetric.subspace(X, protected)"
         )
-    linear = linear_model(model)
+    ours = flow_model(model)
     positive = _labels(y, pos_label)
-    flowed = flow(linear, X, positive, fair_metric, penalty, schedule, n_threads, callback)
+    flowed = flow(ours, X, positive, fair_metric, penalty, schedule, n_threads, callback)
     losses = _Losses.of(flowed, positive, ratio, floor, compat == "paper", n_threads)
     value = losses.value(-1, interval)
     if interval == "bootstrap-t" and math.isfinite(value.estimate) and value.variance > 0:
@@ -420,7 +425,7 @@ def individual_test(
         group_sizes={},
         seed=seed,
         engine=flowed.engine,
-        warnings=tuple(_warnings(losses, value, flowed.stability, solver, level)),
+        warnings=tuple(_warnings(losses, value, flowed.stability, schedule, level)),
         lower_bound=value.lower_bound(level),
         upper_bound=value.upper_bound(level),
         delta=delta,
@@ -518,23 +523,21 @@ class _Losses:
 
 
 def _warnings(
-    losses: _Losses, value: AuditValue, stability: float, solver: str, level: float
+    losses: _Losses, value: AuditValue, stability: float, schedule: Schedule, level: float
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
     warnings = []
     n = len(losses.wrong[0])
-    if stability > SOLVERS[solver] * (1 + 1e-9):
-        warnings.append(
-            f"2 * penalty * step_size times the largest eigenvalue of the metric is "
-            f"{stability:.4g}: above {SOLVERS[solver]:.4g} the flow ({solver}) grows without bound "
-            "whatever the model; take smaller steps"
-        )
-    elif stability > 1 + 1e-9:
-        warnings.append(
-            f"2 * penalty * step_size times the largest eigenvalue of the metric is "
-            f"{stability:.4g}: above 1 the flow swings around where it should settle; take "
-            "smaller steps"
-        )
+    for limit, effect in [(SOLVERS[schedule.solver], "grows"), (1.0, "swings")]:
+        steps = schedule.steps_above(stability, limit)
+        if steps:
+            which = "all" if steps == schedule.n_steps else f"the first {steps:,} of"
+            warnings.append(
+                f"2 * penalty * step_size times the largest eigenvalue of the metric is "
+                f"{stability:.4g}: above {limit:.4g} ({which} {schedule.n_steps:,} steps) what the "
+                f"metric holds back {effect} under {schedule.solver}; take smaller steps"
+            )
+            break
     if losses.ratio == "loss":
         if losses.n_nonfinite:
             fate = (
