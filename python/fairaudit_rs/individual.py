@@ -401,7 +401,7 @@ def individual_test(
     ours = flow_model(model)
     positive = _labels(y, pos_label)
     flowed = flow(ours, X, positive, fair_metric, penalty, schedule, n_threads, callback)
-    losses = _Losses.of(flowed, positive, ratio, floor, compat == "paper", n_threads)
+    losses = _Losses(flowed, positive, ratio, floor, compat == "paper", n_threads)
     value = losses.value(-1, interval)
     if interval == "bootstrap-t" and math.isfinite(value.estimate) and value.variance > 0:
         value = replace(value, replicates=losses.bootstrap(n_resamples, seed, n_threads))
@@ -441,49 +441,51 @@ def individual_test(
         metric=fair_metric.kind,
         stability=flowed.stability,
         loss_floor=losses.floor,
-        n_floored=int((losses.losses[0] < losses.floor).sum()),
-        n_floored_end=int((losses.losses[-1] < losses.floor).sum()),
+        n_floored=int((losses.start < losses.floor).sum()),
+        n_floored_end=int((losses.end < losses.floor).sum()),
         n_nonfinite=losses.n_nonfinite,
         n_dropped=losses.n_nonfinite if losses.paper else 0,
-        error_rates=(float(losses.wrong[0].mean()), float(losses.wrong[-1].mean())),
+        error_rates=(float(losses.wrong(0).mean()), float(losses.wrong(-1).mean())),
         confidence_level=level,
         n_resamples=0 if value.replicates is None else n_resamples,
         n_undefined=n_undefined,
         path=path,
         ratios=losses.ratios(-1),
-        loss_start=losses.losses[0],
-        loss_end=losses.losses[-1],
-        score_start=flowed.scores[0],
-        score_end=flowed.scores[-1],
+        loss_start=losses.start,
+        loss_end=losses.end,
+        score_start=flowed.scores[0].copy(),
+        score_end=flowed.scores[-1].copy(),
         flow=flowed.attack,
     )
 
 
-@dataclass(frozen=True)
 class _Losses:
-    """Losses and errors of every row at the recorded steps."""
+    """Losses and errors of every row at the recorded steps, made when they are asked for."""
 
-    losses: Floats
-    wrong: NDArray[np.bool_]
-    ratio: str
-    floor: float
-    paper: bool
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         flowed: Flowed,
         positive: NDArray[np.bool_],
         ratio: str,
         floor: float,
         paper: bool,
         n_threads: int | None,
-    ) -> _Losses:
-        losses = np.stack([_native.log_loss(one, positive, n_threads) for one in flowed.scores])
+    ) -> None:
+        self.scores, self.boundary = flowed.scores, flowed.boundary
+        self.positive, self.n_threads = positive, n_threads
+        self.ratio, self.paper = ratio, paper
+        self.floor = -math.inf if paper else floor
+        self.start, self.end = self._losses(0), self._losses(-1)
+
+    def _losses(self, t: int) -> Floats:
+        losses = _native.log_loss(self.scores[t], self.positive, self.n_threads)
         # A flow that grew without bound may end where the loss is 0: that is no loss either.
-        losses[~np.isfinite(flowed.scores)] = math.nan
-        wrong = (flowed.scores >= flowed.boundary) != positive
-        return cls(losses, wrong, ratio, -math.inf if paper else floor, paper)
+        losses[~np.isfinite(self.scores[t])] = math.nan
+        return losses
+
+    def wrong(self, t: int) -> NDArray[np.bool_]:
+        """Return which decisions are wrong after the t-th recorded step."""
+        return np.asarray((self.scores[t] >= self.boundary) != self.positive)
 
     @property
     def ddof(self) -> int:
@@ -491,10 +493,9 @@ class _Losses:
 
     def ratios(self, t: int) -> Floats:
         """Return the ratios after the t-th recorded step."""
+        losses = self.end if t == -1 else self._losses(t)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(
-                np.maximum(self.losses[t], self.floor) / np.maximum(self.losses[0], self.floor)
-            )
+            return np.asarray(np.maximum(losses, self.floor) / np.maximum(self.start, self.floor))
 
     @cached_property
     def n_nonfinite(self) -> int:
@@ -504,9 +505,9 @@ class _Losses:
         """Return the audit value after the t-th recorded step."""
         if self.ratio == "loss":
             return AuditValue(*mean_ratio(self._kept(self.ratios(t)), self.ddof), interval)
-        if np.isnan(self.losses[t]).any():
+        if not np.isfinite(self.scores[t]).all():
             return AuditValue(math.nan, math.nan, interval)
-        return AuditValue(*error_ratio(self.wrong[0], self.wrong[t], self.ddof), interval)
+        return AuditValue(*error_ratio(self.wrong(0), self.wrong(t), self.ddof), interval)
 
     def _kept(self, ratios: Floats) -> Floats:
         return ratios[np.isfinite(ratios)] if self.paper else ratios
@@ -518,7 +519,7 @@ class _Losses:
         if self.ratio == "loss":
             ratios = self._kept(self.ratios(-1))
             return bootstrapped(ratios, None, n_resamples, seed, n_threads, self.ddof)
-        columns = self.wrong[-1].astype(np.float64), self.wrong[0].astype(np.float64)
+        columns = self.wrong(-1).astype(np.float64), self.wrong(0).astype(np.float64)
         return bootstrapped(*columns, n_resamples, seed, n_threads, self.ddof)
 
 
@@ -527,7 +528,7 @@ def _warnings(
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
     warnings = []
-    n = len(losses.wrong[0])
+    n = len(losses.positive)
     for limit, effect in [(SOLVERS[schedule.solver], "grows"), (1.0, "swings")]:
         steps = schedule.steps_above(stability, limit)
         if steps:
@@ -548,7 +549,7 @@ def _warnings(
             warnings.append(
                 f"{losses.n_nonfinite:,} of {n:,} rows have a ratio that is not finite, {fate}"
             )
-        floored = int((losses.losses[0] < losses.floor).sum())
+        floored = int((losses.start < losses.floor).sum())
         if floored:
             warnings.append(
                 f"{floored:,} of {n:,} rows have a loss below the floor of {losses.floor:g}, which "
@@ -565,11 +566,9 @@ def _warnings(
                     f"rejects about {100 * min(size, 1.0):.2g} % of fair models; "
                     "interval='bootstrap-t' corrects that"
                 )
-    elif np.isnan(losses.losses[-1]).any():
-        warnings.append(
-            "some scores are not numbers, so that there is no error rate after the flow"
-        )
-    elif not losses.wrong[0].any():
+    elif not np.isfinite(losses.scores[-1]).all():
+        warnings.append("some scores are not finite, so that there is no error rate after the flow")
+    elif not losses.wrong(0).any():
         warnings.append("the model makes no error before the flow: a ratio to 0 is not measurable")
     if n < 2:
         warnings.append("one row has no standard error")
