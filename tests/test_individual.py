@@ -700,6 +700,19 @@ for metric in (fa.FairMetric.directions(np.eye(5)[:1]), fa.FairMetric.matrix(np.
             assert found.path.step.tolist() == list(range(0, 501, 25))
         assert len(small_case(n_steps=3).path) == 4
 
+    def test_parts_of_many_rows_are_added_up(self, monkeypatch):
+        seen = []
+        for options in ({}, {"ratio": "error_rate"}, {"compat": "paper"}):
+            whole = small_case(**options)
+            monkeypatch.setattr("fairaudit_rs._flow._PART", 37)
+            parts = small_case(**options, progress=lambda *told: seen.append(told))
+            monkeypatch.undo()
+            assert seen[-1] == (300, 300)
+            assert np.array_equal(parts.attacked, whole.attacked)
+            assert parts.lower_bound == whole.lower_bound
+            assert np.allclose(parts.path.estimate, whole.path.estimate, rtol=1e-14)
+            assert np.allclose(parts.path.lower_bound, whole.path.lower_bound, rtol=1e-12)
+
     def test_bounds_and_pvalue_agree(self):
         for interval in ("normal", "log", "bootstrap-t"):
             found = small_case(interval=interval)

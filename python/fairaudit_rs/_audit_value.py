@@ -31,6 +31,18 @@ def mean_ratio(ratios: Floats, ddof: int = 1) -> tuple[float, float]:
     return mean, squares / (n - ddof) / n
 
 
+def merged(parts: list[tuple[int, float, float]], ddof: int = 1) -> tuple[float, float]:
+    """Return `mean_ratio` of rows that come in parts: their number, mean, squared deviations."""
+    n, mean, squares = 0, 0.0, 0.0
+    for more, part_mean, part_squares in parts:
+        if more:
+            gap = part_mean - mean
+            mean += gap * (more / (n + more))
+            squares += part_squares + gap * gap * (n * more / (n + more))
+            n += more
+    return (mean, squares / (n - ddof) / n) if n > ddof else (math.nan, math.nan)
+
+
 def error_ratio(
     wrong_start: NDArray[np.bool_], wrong_end: NDArray[np.bool_], ddof: int = 1
 ) -> tuple[float, float]:
@@ -39,9 +51,13 @@ def error_ratio(
     With a and b wrong rows after and before, and c of both, the variance is
     n^2 a (a + b - 2 c) / b^3 / (n (n - ddof)): equation (3.13) for ddof 0.
     """
-    n = len(wrong_start)
-    a, b = int(wrong_end.sum()), int(wrong_start.sum())
-    c = int((wrong_start & wrong_end).sum())
+    both = int((wrong_start & wrong_end).sum())
+    counts = int(wrong_end.sum()), int(wrong_start.sum()), both
+    return error_ratio_of_counts(len(wrong_start), *counts, ddof)
+
+
+def error_ratio_of_counts(n: int, a: int, b: int, c: int, ddof: int = 1) -> tuple[float, float]:
+    """Return `error_ratio` of n rows from its three counts."""
     if b == 0 or n <= ddof:
         return math.nan, math.nan
     return a / b, n * a * (a + b - 2 * c) / b**3 / (n - ddof)

@@ -25,6 +25,12 @@ Floats = NDArray[np.float64]
 SOLVERS = {"euler": 2.0, "heun": 2.0, "rk4": 2.785293563405282}
 """Each solver with the 2 lambda eta mu from which on it blows up."""
 
+#: Rows whose scores along the way are in memory at a time.
+_PART = 1 << 14
+
+#: Gets the scores of some rows, by recorded step, and the place of these rows.
+Visitor = Callable[[Floats, slice], object]
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -112,8 +118,9 @@ class StoredAttack:
 class Flowed:
     """What the flow of all rows came to."""
 
-    #: By recorded step and row.
-    scores: Floats
+    #: Scores of all rows before and after.
+    start: Floats
+    end: Floats
     attack: Attack | StoredAttack
     #: 2 lambda eta_1 times the largest eigenvalue of the metric.
     stability: float
@@ -222,8 +229,9 @@ def flow(
     schedule: Schedule,
     n_threads: int | None,
     progress: Callable[[int, int], object] | None,
+    visit: Visitor,
 ) -> Flowed:
-    """Run the flow of a model under the log loss."""
+    """Run the flow of a model under the log loss; `visit` sees the scores along the way."""
     width = len(model.coef) if isinstance(model, LinearModel) else model._n_features()
     rows, names = read_features(X, width, model.feature_names)
     n = len(rows)
@@ -233,32 +241,38 @@ def flow(
         raise ArgumentError(
             f"fair_metric is of {metric.n_features} features; accepted: the {rows.shape[1]} of X"
         )
-    stability = 2 * penalty * schedule.size * metric.largest_eigenvalue
-    if isinstance(model, TorchModel):
-        from ._torch_flow import torch_flow
+    start, end = np.empty(n), np.empty(n)
+    attack: Attack | StoredAttack
+    if isinstance(model, LinearModel):
+        eigenvalues, parts = metric.split(model.coef)
+        gains = np.einsum("ij,ij->i", parts, parts)
+        factors = (2 * penalty * eigenvalues).tolist(), gains.tolist()
+        attack = Attack(rows, np.empty((len(parts), n)), parts, names)
+        engine = f"closed form in {len(parts)} numbers per row"
+    else:
+        attack = StoredAttack(rows, np.empty_like(rows), names)
+    for first in range(0, n, _PART):
+        part = slice(first, first + _PART)
+        tick = None if progress is None else _shifted(progress, first, n)
+        if isinstance(model, LinearModel):
+            flat, moved = _native.linear_flow(
+                rows[part].ravel(), positive[part], model.coef, model.intercept, factors,
+                schedule.native, n_threads, tick,
+            )  # fmt: skip
+            scores = flat.reshape(len(schedule.record), -1)
+            size = scores.shape[1]
+            attack.moved[:, part] = moved.reshape(-1, size) * np.where(positive[part], -1.0, 1.0)
+        else:
+            from ._torch_flow import torch_flow
 
-        scores, moved, precision = torch_flow(
-            model, rows, positive, metric.D, penalty, schedule, progress
-        )
-        attack = StoredAttack(rows, moved, names)
-        return Flowed(scores, attack, stability, model.boundary, f"torch autograd, {precision}")
-    eigenvalues, parts = metric.split(model.coef)
-    gains = np.einsum("ij,ij->i", parts, parts)
-    scores, moved = _native.linear_flow(
-        rows.ravel(),
-        positive,
-        model.coef,
-        model.intercept,
-        ((2 * penalty * eigenvalues).tolist(), gains.tolist()),
-        schedule.native,
-        n_threads,
-        None if progress is None else lambda done: progress(done, n),
-    )
-    signed = moved.reshape(len(parts), n) * np.where(positive, -1.0, 1.0)
-    return Flowed(
-        scores.reshape(len(schedule.record), n),
-        Attack(rows, signed, parts, names),
-        stability,
-        model.boundary,
-        f"closed form in {len(parts)} numbers per row",
-    )
+            scores, attack.moved[part], engine = torch_flow(
+                model, rows[part], positive[part], metric.D, penalty, schedule, tick
+            )
+        start[part], end[part] = scores[0], scores[-1]
+        visit(scores, part)
+    stability = 2 * penalty * schedule.size * metric.largest_eigenvalue
+    return Flowed(start, end, attack, stability, model.boundary, engine)
+
+
+def _shifted(progress: Callable[[int, int], object], first: int, n: int) -> Callable[[int], object]:
+    return lambda done: progress(first + done, n)

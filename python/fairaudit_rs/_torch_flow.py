@@ -34,9 +34,9 @@ def torch_flow(
     metric: Floats,
     penalty: float,
     schedule: Schedule,
-    progress: Callable[[int, int], object] | None,
+    progress: Callable[[int], object] | None,
 ) -> tuple[Floats, Floats, str]:
-    """Return the scores by recorded step and row, the moved rows, and the precision.
+    """Return the scores by recorded step and row, the moved rows, and the engine.
 
     Rows go in batches through all steps; no step keeps the graph of the one before.
     """
@@ -53,8 +53,8 @@ def torch_flow(
             moved = _run(scorer, start, sign, pull, schedule, scores[:, part])
             attacked[part] = rows[part] + moved.double().cpu().numpy()
             if progress is not None:
-                progress(min(first + _BATCH, len(rows)), len(rows))
-    return scores, attacked, str(scorer.dtype).removeprefix("torch.")
+                progress(min(first + _BATCH, len(rows)))
+    return scores, attacked, f"torch autograd, {str(scorer.dtype).removeprefix('torch.')}"
 
 
 def _run(

@@ -11,20 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, _validate
-from ._audit_value import (
-    INTERVALS,
-    AuditValue,
-    bootstrapped,
-    error_ratio,
-    mean_ratio,
-    one_sided_size,
-)
+from . import _validate
+from ._audit_value import INTERVALS, AuditValue, one_sided_size
 from ._columns import Coded, column_array
 from ._flow import (
     SOLVERS,
     Attack,
-    Flowed,
     FlowPath,
     Schedule,
     StoredAttack,
@@ -32,6 +24,7 @@ from ._flow import (
     flow,
     flow_model,
 )
+from ._losses import Along, Losses
 from .cells import Label, _binary
 from .charts import Chart
 from .errors import ArgumentError, ArgumentTypeError, DataError
@@ -400,19 +393,21 @@ def individual_test(
         )
     ours = flow_model(model)
     positive = _labels(y, pos_label)
-    flowed = flow(ours, X, positive, fair_metric, penalty, schedule, n_threads, callback)
-    losses = _Losses(flowed, positive, ratio, floor, compat == "paper", n_threads)
-    value = losses.value(-1, interval)
+    along = Along(ratio, floor, compat == "paper", ours.boundary, positive, n_threads)
+    flowed = flow(ours, X, positive, fair_metric, penalty, schedule, n_threads, callback, along.add)
+    losses = Losses(flowed, positive, along, n_threads)
+    value = losses.value(interval)
+    plain = "normal" if interval == "bootstrap-t" else interval
+    # The last point is the audit value itself, also where parts were added up for the others.
+    points = [*along.values(plain)[:-1], replace(value, interval=plain)]
     if interval == "bootstrap-t" and math.isfinite(value.estimate) and value.variance > 0:
         value = replace(value, replicates=losses.bootstrap(n_resamples, seed, n_threads))
     pvalue, n_undefined = value.pvalue(delta)
-    along = [losses.value(t, "normal" if interval == "bootstrap-t" else interval)
-             for t in range(len(schedule.record))]  # fmt: skip
     path = FlowPath(
         np.array(schedule.record, dtype=np.int64),
         schedule.times(),
-        np.array([point.estimate for point in along]),
-        np.array([point.lower_bound(level) for point in along]),
+        np.array([point.estimate for point in points]),
+        np.array([point.lower_bound(level) for point in points]),
     )
     return IndividualResult(
         estimate=value.estimate,
@@ -445,86 +440,22 @@ def individual_test(
         n_floored_end=int((losses.end < losses.floor).sum()),
         n_nonfinite=losses.n_nonfinite,
         n_dropped=losses.n_nonfinite if losses.paper else 0,
-        error_rates=(float(losses.wrong(0).mean()), float(losses.wrong(-1).mean())),
+        error_rates=(float(losses.wrong_start.mean()), float(losses.wrong_end.mean())),
         confidence_level=level,
         n_resamples=0 if value.replicates is None else n_resamples,
         n_undefined=n_undefined,
         path=path,
-        ratios=losses.ratios(-1),
+        ratios=losses.ratios,
         loss_start=losses.start,
         loss_end=losses.end,
-        score_start=flowed.scores[0].copy(),
-        score_end=flowed.scores[-1].copy(),
+        score_start=flowed.start,
+        score_end=flowed.end,
         flow=flowed.attack,
     )
 
 
-class _Losses:
-    """Losses and errors of every row at the recorded steps, made when they are asked for."""
-
-    def __init__(
-        self,
-        flowed: Flowed,
-        positive: NDArray[np.bool_],
-        ratio: str,
-        floor: float,
-        paper: bool,
-        n_threads: int | None,
-    ) -> None:
-        self.scores, self.boundary = flowed.scores, flowed.boundary
-        self.positive, self.n_threads = positive, n_threads
-        self.ratio, self.paper = ratio, paper
-        self.floor = -math.inf if paper else floor
-        self.start, self.end = self._losses(0), self._losses(-1)
-
-    def _losses(self, t: int) -> Floats:
-        losses = _native.log_loss(self.scores[t], self.positive, self.n_threads)
-        # A flow that grew without bound may end where the loss is 0: that is no loss either.
-        losses[~np.isfinite(self.scores[t])] = math.nan
-        return losses
-
-    def wrong(self, t: int) -> NDArray[np.bool_]:
-        """Return which decisions are wrong after the t-th recorded step."""
-        return np.asarray((self.scores[t] >= self.boundary) != self.positive)
-
-    @property
-    def ddof(self) -> int:
-        return 0 if self.paper else 1
-
-    def ratios(self, t: int) -> Floats:
-        """Return the ratios after the t-th recorded step."""
-        losses = self.end if t == -1 else self._losses(t)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.maximum(losses, self.floor) / np.maximum(self.start, self.floor))
-
-    @cached_property
-    def n_nonfinite(self) -> int:
-        return int((~np.isfinite(self.ratios(-1))).sum())
-
-    def value(self, t: int, interval: str) -> AuditValue:
-        """Return the audit value after the t-th recorded step."""
-        if self.ratio == "loss":
-            return AuditValue(*mean_ratio(self._kept(self.ratios(t)), self.ddof), interval)
-        if not np.isfinite(self.scores[t]).all():
-            return AuditValue(math.nan, math.nan, interval)
-        return AuditValue(*error_ratio(self.wrong(0), self.wrong(t), self.ddof), interval)
-
-    def _kept(self, ratios: Floats) -> Floats:
-        return ratios[np.isfinite(ratios)] if self.paper else ratios
-
-    def bootstrap(
-        self, n_resamples: int, seed: int, n_threads: int | None
-    ) -> tuple[Floats, Floats]:
-        """Return replicates of the last audit value, with variances."""
-        if self.ratio == "loss":
-            ratios = self._kept(self.ratios(-1))
-            return bootstrapped(ratios, None, n_resamples, seed, n_threads, self.ddof)
-        columns = self.wrong(-1).astype(np.float64), self.wrong(0).astype(np.float64)
-        return bootstrapped(*columns, n_resamples, seed, n_threads, self.ddof)
-
-
 def _warnings(
-    losses: _Losses, value: AuditValue, stability: float, schedule: Schedule, level: float
+    losses: Losses, value: AuditValue, stability: float, schedule: Schedule, level: float
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
     warnings = []
@@ -555,7 +486,7 @@ def _warnings(
                 f"{floored:,} of {n:,} rows have a loss below the floor of {losses.floor:g}, which "
                 "counts instead; their ratios depend on it"
             )
-        ratios = losses.ratios(-1)
+        ratios = losses.ratios
         if value.variance == 0 and n > 1:
             warnings.append("all ratios are equal, which leaves nothing to test")
         elif value.interval == "normal" and math.isfinite(value.variance):
@@ -566,9 +497,9 @@ def _warnings(
                     f"rejects about {100 * min(size, 1.0):.2g} % of fair models; "
                     "interval='bootstrap-t' corrects that"
                 )
-    elif not np.isfinite(losses.scores[-1]).all():
+    elif np.isnan(losses.end).any():
         warnings.append("some scores are not finite, so that there is no error rate after the flow")
-    elif not losses.wrong(0).any():
+    elif not losses.wrong_start.any():
         warnings.append("the model makes no error before the flow: a ratio to 0 is not measurable")
     if n < 2:
         warnings.append("one row has no standard error")
