@@ -13,6 +13,8 @@ from ._native import __version__
 from .calibration import CalibrationReport, calibrate
 from .cells import Cells
 from .equivalence import EquivalenceResult, equivalence_test
+from .fair_metrics import FairMetric
+from .individual import IndividualResult, individual_test
 from .intervals import IntervalResult, intervals
 from .models import KernelModel, LinearModel, TorchModel
 from .multiplicity import adjust_pvalues
@@ -25,6 +27,7 @@ from .tables import tabulate
 __all__ = [
     "permutation_test",
     "projection_test",
+    "individual_test",
     "intervals",
     "equivalence_test",
     "minimum_detectable_gap",
@@ -35,6 +38,7 @@ __all__ = [
     "LinearModel",
     "KernelModel",
     "TorchModel",
+    "FairMetric",
     "Notion",
     "metrics",
     "models",
@@ -43,6 +47,7 @@ __all__ = [
     "Cells",
     "PermutationResult",
     "ProjectionResult",
+    "IndividualResult",
     "IntervalResult",
     "EquivalenceResult",
     "PowerPlan",

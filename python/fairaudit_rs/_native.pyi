@@ -21,6 +21,7 @@ __all__ = [
     "bin_scores",
     "binomial",
     "bootstrap_counts",
+    "bootstrap_ratio",
     "box_quantile",
     "box_tail",
     "check_csv",
@@ -29,9 +30,12 @@ __all__ = [
     "distinct_margins",
     "encode",
     "hypergeometric",
+    "linear_flow",
+    "log_loss",
     "margin_histogram",
     "margin_spread",
     "margin_windows",
+    "moments",
     "normal_quantile",
     "philox",
     "project_gains",
@@ -352,3 +356,24 @@ def box_quantile(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> float: ...
+def linear_flow(
+    features: NDArray[np.float64],
+    positive: NDArray[np.bool_],
+    coef: NDArray[np.float64],
+    intercept: float,
+    eigenvalues: tuple[Sequence[float], Sequence[float]],
+    steps: tuple[int, float, float, str, Sequence[int]],
+    n_threads: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def log_loss(
+    scores: NDArray[np.float64], positive: NDArray[np.bool_], n_threads: int | None = None
+) -> NDArray[np.float64]: ...
+def moments(values: NDArray[np.float64]) -> tuple[float, float]: ...
+def bootstrap_ratio(
+    numerator: NDArray[np.float64],
+    denominator: NDArray[np.float64] | None,
+    n_resamples: int,
+    seed: int,
+    n_threads: int | None = None,
+) -> NDArray[np.float64]: ...

@@ -1,7 +1,8 @@
 //! The numbers of `fairaudit-rs`. This crate computes and knows nothing of Python.
 //!
 //! A reader who knows the method finds the file by its name: [`permutation`] holds the
-//! permutation tests, [`projection`] the distance to the nearest fair distribution, [`rng`] the counter-based random numbers and the samplers,
+//! permutation tests, [`projection`] the distance to the nearest fair distribution, [`individual`] the flow to unfair
+//! neighbours, [`rng`] the counter-based random numbers and the samplers,
 //! [`metrics`] the count metrics, [`cells`] the collapse of rows to counts, [`stats`]
 //! the distributions, [`parallel`] the control of a running call.
 // `simd.rs` says why it is the exception.
@@ -11,6 +12,7 @@ pub mod bootstrap;
 pub mod cells;
 pub mod error;
 mod few;
+pub mod individual;
 pub mod metrics;
 pub mod parallel;
 pub mod permutation;

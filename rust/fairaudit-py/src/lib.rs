@@ -9,6 +9,7 @@ mod call;
 mod callable;
 mod cells;
 mod correlation;
+mod individual;
 mod metrics;
 mod permutation;
 mod projection;
@@ -25,6 +26,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     callable::register(module)?;
     cells::register(module)?;
     correlation::register(module)?;
+    individual::register(module)?;
     metrics::register(module)?;
     permutation::register(module)?;
     projection::register(module)?;

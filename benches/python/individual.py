@@ -1,0 +1,113 @@
+"""The individual lens against baselines, in one run on one machine.
+
+The flow of a linear model is timed from arrays, then the public call. With --write the table goes
+to benches/README.md and docs/performance.md.
+"""
+
+import os
+
+import numpy as np
+
+import fairaudit_rs as fa
+from fairaudit_rs import _native
+from report import machine, run, seconds, time_table
+
+N, P, STEPS = 9_000, 40, 500
+PENALTY, STEP = 50.0, 0.005
+#: Steps of the slow baseline that are run; their time is scaled.
+FEW_STEPS = 25
+
+
+def make_rows():
+    rng = np.random.default_rng(0)
+    X, coef = rng.normal(size=(N, P)), 0.3 * rng.normal(size=P)
+    basis = np.linalg.qr(rng.normal(size=(P, 3)))[0]
+    return X, rng.random(N) < 0.5, coef, basis
+
+
+def by_torch(X, y, coef, basis, n_steps):
+    """Batched autograd in double precision, as a careful user writes it."""
+    import torch
+
+    start, w, label = (torch.tensor(one, dtype=torch.float64) for one in (X, coef, y))
+    D = torch.eye(P, dtype=torch.float64) - torch.tensor(basis @ basis.T)
+    loss_of = torch.nn.functional.binary_cross_entropy_with_logits
+    x = start.clone()
+    for _ in range(n_steps):
+        x.requires_grad_(True)
+        moved = x - start
+        held = PENALTY * ((moved @ D) * moved).sum(dim=1)
+        objective = (loss_of(x @ w, label, reduction="none") - held).sum()
+        (gradient,) = torch.autograd.grad(objective, x)
+        x = (x + STEP * gradient).detach()
+    return x.numpy()
+
+
+def by_numpy(X, y, coef, basis):
+    """The two numbers of every row, with all arrays made once; scores after the last step."""
+    sign = np.where(y, -1.0, 1.0)
+    start = sign * (X @ coef)
+    free = basis @ (basis.T @ coef)
+    held = coef - free
+    gain_free, gain_held = free @ free, held @ held
+    a, b, push, part = np.zeros((4, N))
+    n, kept = start.copy(), 1 - 2 * PENALTY * STEP
+    for _ in range(STEPS):
+        np.negative(n, out=push)
+        np.exp(push, out=push)
+        push += 1
+        np.divide(STEP, push, out=push)
+        a += push
+        b *= kept
+        b += push
+        np.multiply(a, gain_free, out=n)
+        n += start
+        np.multiply(b, gain_held, out=part)
+        n += part
+    return sign * n
+
+
+def linear():
+    """9,000 x 40, 500 steps."""
+    import torch
+
+    X, y, coef, basis = make_rows()
+    free = basis @ (basis.T @ coef)
+    held = coef - free
+    eigenvalues = ([0.0, 2 * PENALTY], [float(free @ free), float(held @ held)])
+    flat = X.ravel()
+
+    def ours(n_threads=None, n_steps=STEPS):
+        steps = (n_steps, STEP, 0.0, "euler", [n_steps])
+        return _native.linear_flow(flat, y, coef, 0.0, eigenvalues, steps, n_threads)[0]
+
+    assert np.abs(ours() - by_numpy(X, y, coef, basis)).max() < 1e-12
+    few = by_torch(X, y, coef, basis, FEW_STEPS)
+    assert np.abs(ours(n_steps=FEW_STEPS) - few @ coef).max() < 1e-12
+    work = f"gradient flow, logistic, {N:,} x {P}, {STEPS} steps"
+    scale = STEPS / FEW_STEPS
+    times = []
+    # On a busy machine torch is faster on one thread: the better one counts.
+    for n_threads in {1, os.cpu_count() or 1}:
+        torch.set_num_threads(n_threads)
+        times.append(scale * seconds(lambda: by_torch(X, y, coef, basis, FEW_STEPS), 3))
+    torch_time = min(times)
+    yield work, "torch autograd, batched float64", torch_time, seconds(ours, 20), 200
+    numpy_time = seconds(lambda: by_numpy(X, y, coef, basis))
+    alone = seconds(lambda: ours(n_threads=1), 20)
+    yield f"{work}, one thread", "NumPy, two numbers per row", numpy_time, alone, 1.5
+    metric = fa.FairMetric.directions(basis.T)
+    model = fa.LinearModel(coef)
+    options = {"fair_metric": metric, "penalty": PENALTY, "step_size": STEP, "rng": 1}
+    call = seconds(lambda: fa.individual_test(model, X, y, **options), 20)
+    work = "individual_test, the same, with its path of 21 points"
+    yield work, "torch autograd (flow alone)", torch_time, call, None
+
+
+def lines():
+    yield from time_table(linear())
+    yield from ["", machine()]
+
+
+if __name__ == "__main__":
+    run("individual", lines(), __doc__)

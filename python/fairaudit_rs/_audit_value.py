@@ -1,0 +1,170 @@
+"""The audit value of ratios or error rates: estimate, variance, bounds and p-value."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from ._intervals import bootstrap_interval, studentize
+
+Floats = NDArray[np.float64]
+Interval = tuple[float, float]
+
+#: p-values below this are not told apart from 0.
+_LEAST = sys.float_info.min
+
+INTERVALS = ("normal", "log", "bootstrap-t")
+
+
+def mean_ratio(ratios: Floats, ddof: int = 1) -> tuple[float, float]:
+    """Return S_n and V_n^2 / n; NaN where a ratio is not finite (no row is dropped)."""
+    n = len(ratios)
+    if n <= ddof:
+        return math.nan, math.nan
+    mean, squares = _native.moments(ratios)
+    return mean, squares / (n - ddof) / n
+
+
+def merged(parts: list[tuple[int, float, float]], ddof: int = 1) -> tuple[float, float]:
+    """Return `mean_ratio` of rows that come in parts: their number, mean, squared deviations."""
+    n, mean, squares = 0, 0.0, 0.0
+    for more, part_mean, part_squares in parts:
+        if more:
+            gap = part_mean - mean
+            mean += gap * (more / (n + more))
+            squares += part_squares + gap * gap * (n * more / (n + more))
+            n += more
+    return (mean, squares / (n - ddof) / n) if n > ddof else (math.nan, math.nan)
+
+
+def error_ratio(
+    wrong_start: NDArray[np.bool_], wrong_end: NDArray[np.bool_], ddof: int = 1
+) -> tuple[float, float]:
+    """Return A / B, the error rates after and before, and its variance by the delta method.
+
+    With a and b wrong rows after and before, and c of both, the variance is
+    n^2 a (a + b - 2 c) / b^3 / (n (n - ddof)): equation (3.13) for ddof 0.
+    """
+    both = int((wrong_start & wrong_end).sum())
+    counts = int(wrong_end.sum()), int(wrong_start.sum()), both
+    return error_ratio_of_counts(len(wrong_start), *counts, ddof)
+
+
+def error_ratio_of_counts(n: int, a: int, b: int, c: int, ddof: int = 1) -> tuple[float, float]:
+    """Return `error_ratio` of n rows from its three counts."""
+    if b == 0 or n <= ddof:
+        return math.nan, math.nan
+    return a / b, n * a * (a + b - 2 * c) / b**3 / (n - ddof)
+
+
+@dataclass(frozen=True)
+class AuditValue:
+    """An estimate with its variance, and what follows for the tolerated value delta."""
+
+    estimate: float
+    variance: float
+    interval: str = "normal"
+    #: (values, variances) of the bootstrap, for ``interval="bootstrap-t"``.
+    replicates: tuple[Floats, Floats] | None = None
+
+    @cached_property
+    def standard_error(self) -> float:
+        """The square root of the variance."""
+        return math.sqrt(self.variance) if self.variance >= 0 else math.nan
+
+    def two_sided(self, level: float) -> Interval:
+        """Return the interval of a level; its ends are one-sided bounds of level (1 + level)/2."""
+        if math.isnan(self.estimate) or math.isnan(self.variance):
+            return math.nan, math.nan
+        error = self.standard_error
+        if self.replicates is not None:
+            if error == 0:
+                return self.estimate, self.estimate
+            return bootstrap_interval(
+                "studentized", self.estimate, error, *self.replicates, level=level
+            )
+        half = _native.normal_quantile(0.5 + level / 2) * error
+        if self.interval == "log":
+            if not self.estimate > 0:
+                return math.nan, math.nan
+            factor = math.exp(half / self.estimate)
+            return self.estimate / factor, self.estimate * factor
+        return self.estimate - half, self.estimate + half
+
+    def lower_bound(self, level: float) -> float:
+        """Return T_n: the value is at least this, with confidence `level`."""
+        return self.two_sided(2 * level - 1)[0]
+
+    def upper_bound(self, level: float) -> float:
+        """Return the bound on the other side."""
+        return self.two_sided(2 * level - 1)[1]
+
+    def statistic(self, delta: float) -> float:
+        """Return how many standard errors the value lies above delta."""
+        if math.isnan(self.estimate):
+            return math.nan
+        gap, error = self.estimate - delta, self.standard_error
+        if self.interval == "log":
+            if not self.estimate > 0:
+                return math.nan
+            gap, error = math.log(self.estimate / delta), error / self.estimate
+        if abs(gap) <= 1e-14 * (abs(self.estimate) + delta):
+            return 0.0
+        return gap / error if error > 0 else math.copysign(math.inf, gap)
+
+    def pvalue(self, delta: float) -> tuple[float, int]:
+        """Return the p-value of H0: value <= delta, and the replicates that are undefined."""
+        t = self.statistic(delta)
+        if math.isnan(t):
+            return math.nan, 0
+        if self.replicates is None:
+            tail = 0.5 * math.erfc(t / math.sqrt(2))
+            return max(tail, _LEAST) if math.isfinite(t) else tail, 0
+        values, variances = self.replicates
+        null = studentize(values.copy(), self.estimate, variances)
+        extreme, undefined = _native.count_extreme(np.ascontiguousarray(null), t, "greater", False)
+        return (1 + extreme) / (1 + len(null)), undefined
+
+
+def bootstrapped(
+    numerator: Floats,
+    denominator: Floats | None,
+    n_resamples: int,
+    seed: int,
+    n_threads: int | None,
+    ddof: int = 1,
+) -> tuple[Floats, Floats]:
+    """Return replicates of a mean or of a ratio of means, with their variances.
+
+    Rows are put in order first: what is drawn does not depend on the order they came in.
+    """
+    n = len(numerator)
+    if denominator is None:
+        numerator = np.sort(numerator)
+    else:
+        order = np.lexsort((numerator, denominator))
+        numerator, denominator = numerator[order], denominator[order]
+    flat = _native.bootstrap_ratio(numerator, denominator, n_resamples, seed, n_threads)
+    return flat[::2].copy(), flat[1::2] * (n / (n - ddof))
+
+
+def one_sided_size(ratios: Floats, level: float) -> float:
+    """Return how often the normal test of level 1 - `level` rejects, to first order in skewness.
+
+    Edgeworth: P(t > z) = 1 - level - skewness (2 z^2 + 1) phi(z) / (6 sqrt(n)), Hall (1992).
+    """
+    mean, squares = _native.moments(ratios)
+    if not squares > 0:
+        return 1 - level
+    n = len(ratios)
+    cubes = _native.moments((ratios - mean) ** 3)[0]
+    skewness = cubes / (squares / n) ** 1.5
+    z = _native.normal_quantile(level)
+    density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    return float(1 - level - skewness * (2 * z * z + 1) * density / (6 * math.sqrt(n)))

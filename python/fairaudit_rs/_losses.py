@@ -1,0 +1,122 @@
+"""Losses and ratios of the rows of a flow, at its ends and on its way."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from ._audit_value import (
+    AuditValue,
+    bootstrapped,
+    error_ratio,
+    error_ratio_of_counts,
+    mean_ratio,
+    merged,
+)
+from ._flow import Flowed
+
+Floats = NDArray[np.float64]
+
+
+class Losses:
+    """Losses and errors of every row, before and after."""
+
+    def __init__(
+        self, flowed: Flowed, positive: NDArray[np.bool_], along: Along, n_threads: int | None
+    ) -> None:
+        self.positive, self.ratio, self.paper = positive, along.ratio, along.paper
+        self.floor, self.ddof = along.floor, along.ddof
+        self.start = losses_of(flowed.start, positive, n_threads)
+        self.end = losses_of(flowed.end, positive, n_threads)
+        self.wrong_start = (flowed.start >= flowed.boundary) != positive
+        self.wrong_end = (flowed.end >= flowed.boundary) != positive
+        self.ratios = ratios_of(self.start, self.end, self.floor)
+
+    @cached_property
+    def n_nonfinite(self) -> int:
+        """Rows whose ratio is not a finite number."""
+        return int((~np.isfinite(self.ratios)).sum())
+
+    def value(self, interval: str) -> AuditValue:
+        """Return the audit value."""
+        if self.ratio == "loss":
+            return AuditValue(*mean_ratio(self._kept(self.ratios), self.ddof), interval)
+        if np.isnan(self.end).any():
+            return AuditValue(math.nan, math.nan, interval)
+        return AuditValue(*error_ratio(self.wrong_start, self.wrong_end, self.ddof), interval)
+
+    def _kept(self, ratios: Floats) -> Floats:
+        return ratios[np.isfinite(ratios)] if self.paper else ratios
+
+    def bootstrap(
+        self, n_resamples: int, seed: int, n_threads: int | None
+    ) -> tuple[Floats, Floats]:
+        """Return replicates of the last audit value, with variances."""
+        if self.ratio == "loss":
+            ratios = self._kept(self.ratios)
+            return bootstrapped(ratios, None, n_resamples, seed, n_threads, self.ddof)
+        columns = self.wrong_end.astype(np.float64), self.wrong_start.astype(np.float64)
+        return bootstrapped(*columns, n_resamples, seed, n_threads, self.ddof)
+
+
+class Along:
+    """The audit value along the flow, from scores of rows that come in parts."""
+
+    def __init__(
+        self, ratio: str, floor: float, paper: bool, boundary: float, positive: NDArray[np.bool_],
+        n_threads: int | None,
+    ) -> None:  # fmt: skip
+        self.ratio, self.paper, self.floor = ratio, paper, -math.inf if paper else floor
+        self.ddof = 0 if paper else 1
+        self.boundary, self.positive, self.n_threads = boundary, positive, n_threads
+        #: By recorded step, what `merged` wants of every part, and the counts of errors.
+        self.moments: list[list[tuple[int, float, float]]] = []
+        self.errors: list[NDArray[np.int64]] = []
+
+    def add(self, scores: Floats, part: slice) -> None:
+        """Take in the scores of some rows by recorded step."""
+        positive = self.positive[part]
+        start = losses_of(scores[0], positive, self.n_threads)
+        wrong_start = (scores[0] >= self.boundary) != positive
+        moments, errors = [], []
+        for now in scores:
+            if self.ratio == "loss":
+                ratios = ratios_of(start, losses_of(now, positive, self.n_threads), self.floor)
+                if self.paper:
+                    ratios = ratios[np.isfinite(ratios)]
+                moments.append((len(ratios), *_native.moments(ratios)))
+            else:
+                wrong = (now >= self.boundary) != positive
+                broken = not np.isfinite(now).all()
+                errors.append((wrong.sum(), wrong_start.sum(), (wrong & wrong_start).sum(), broken))
+        self.moments.append(moments)
+        self.errors.append(np.array(errors, dtype=np.int64))
+
+    def values(self, interval: str) -> list[AuditValue]:
+        """Return the audit value after each recorded step."""
+        if self.ratio == "loss":
+            steps = zip(*self.moments, strict=True)
+            return [AuditValue(*merged(list(parts), self.ddof), interval) for parts in steps]
+        values = []
+        for a, b, c, broken in sum(self.errors).tolist():  # type: ignore[union-attr]
+            value = error_ratio_of_counts(len(self.positive), a, b, c, self.ddof)
+            values.append(AuditValue(*((math.nan, math.nan) if broken else value), interval))
+        return values
+
+
+def losses_of(scores: Floats, positive: NDArray[np.bool_], n_threads: int | None) -> Floats:
+    """Return the log loss of every score; NaN for scores that are not finite."""
+    losses = _native.log_loss(scores, positive, n_threads)
+    # A flow that grew without bound may end where the loss is 0: that is no loss either.
+    losses[~np.isfinite(scores)] = math.nan
+    return losses
+
+
+def ratios_of(start: Floats, end: Floats, floor: float) -> Floats:
+    """Return the ratios of losses of at least the floor."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.maximum(end, floor) / np.maximum(start, floor))

@@ -1,0 +1,215 @@
+//! The individual lens: are similar people treated differently? (Maity et al., ICLR 2021)
+//!
+//! A gradient flow moves every row to where the loss of the model is larger, and is held back by
+//! the squared fair distance from where it started; the ratio of the losses after and before is
+//! the row's audit value. [`linear`] has the flow of linear models in closed coordinates,
+//! [`elementary`] the functions that it is made of.
+
+pub mod elementary;
+pub mod linear;
+
+use std::str::FromStr;
+
+use crate::bootstrap::{Replicates, of_rows};
+use crate::error::{Error, Result};
+use crate::parallel::{Control, map_blocks};
+use crate::rows::{Mean, Ratio, RowMetric};
+use crate::simd::{Kernel, Task};
+use crate::sums::FixedSum;
+use elementary::softplus;
+
+/// Numbers that one task of an elementwise function works on.
+const BLOCK: usize = 1 << 14;
+
+/// How the flow is integrated; every solver takes one step of length `eta_t` for each t.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Solver {
+    /// Explicit Euler, the method of the paper.
+    Euler,
+    /// Heun's method of order two.
+    Heun,
+    /// The classical method of Runge and Kutta of order four.
+    Rk4,
+}
+
+impl Solver {
+    /// Where the stages lie in the step, and how much each counts.
+    fn stages(self) -> (&'static [f64], &'static [f64]) {
+        match self {
+            Self::Euler => (&[0.0], &[1.0]),
+            Self::Heun => (&[0.0, 1.0], &[0.5, 0.5]),
+            Self::Rk4 => (&[0.0, 0.5, 0.5, 1.0], &[1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0]),
+        }
+    }
+}
+
+impl FromStr for Solver {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "euler" => Ok(Self::Euler),
+            "heun" => Ok(Self::Heun),
+            "rk4" => Ok(Self::Rk4),
+            _ => Err(Error::argument("solver", name, "euler, heun, rk4")),
+        }
+    }
+}
+
+/// The lengths of the steps, `eta_t = size / t^decay`, and when the flow is looked at.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    lengths: Vec<f64>,
+    solver: Solver,
+    record: Vec<usize>,
+}
+
+impl Schedule {
+    /// Of `n_steps` steps; `record` are the numbers of steps after which scores are kept, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when the recorded steps are not ascending, or beyond the last one.
+    pub fn new(n_steps: usize, size: f64, decay: f64, solver: Solver, record: Vec<usize>) -> Result<Self> {
+        if !record.is_sorted_by(|a, b| a < b) || record.last().is_some_and(|&last| last > n_steps) {
+            let accepted = format!("ascending numbers of steps up to {n_steps}");
+            return Err(Error::argument("record", format!("{record:?}"), &accepted));
+        }
+        // Not the platform's power: steps decide about ratios.
+        let length = |t: usize| if decay == 0.0 { size } else { size / libm::pow(t as f64, decay) };
+        Ok(Self { lengths: (1..=n_steps).map(length).collect(), solver, record })
+    }
+}
+
+/// The log loss of every score for its label: `softplus(-s score)`, s = 1 for a positive label, -1
+/// for another; to full relative precision, however small.
+///
+/// # Errors
+/// [`Error::Cancelled`], and [`Error::Argument`] when the lengths differ.
+pub fn log_loss(scores: &[f64], positive: &[bool], control: &Control) -> Result<Vec<f64>> {
+    same_length("positive", positive.len(), scores.len())?;
+    let kernel = Kernel::current()?;
+    let blocks = map_blocks(scores.len(), BLOCK, control, |range| {
+        let mut losses = scores[range.clone()].to_vec();
+        kernel.run(LogLoss { losses: &mut losses, positive: &positive[range] });
+        Ok(losses)
+    })?;
+    Ok(blocks.concat())
+}
+
+/// Turns scores into losses.
+struct LogLoss<'a> {
+    losses: &'a mut [f64],
+    positive: &'a [bool],
+}
+
+impl Task for LogLoss<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (loss, &positive) in self.losses.iter_mut().zip(self.positive) {
+            *loss = softplus(if positive { -*loss } else { *loss });
+        }
+    }
+}
+
+/// Mean, and sum of the squared deviations from it; the order of the numbers does not matter to the
+/// bits. NaN when a number is not finite, or there are none.
+pub fn moments(values: &[f64]) -> (f64, f64) {
+    let bound = values.iter().fold(0.0f64, |bound, value| bound.max(value.abs()));
+    if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
+        return (f64::NAN, f64::NAN);
+    }
+    let n = values.len();
+    let mean = FixedSum::new(bound, n).with(values.iter().copied()).value() / n as f64;
+    let square = |value: &f64| (value - mean) * (value - mean);
+    let largest = values.iter().map(square).fold(0.0, f64::max);
+    if !largest.is_finite() {
+        return (mean, f64::INFINITY);
+    }
+    (mean, FixedSum::new(largest, n).with(values.iter().map(square)).value())
+}
+
+/// Bootstrap replicates of a mean, or of a ratio of sums, with their linearised variances (of the
+/// mean: `sum (r - mean)^2 / n^2`).
+///
+/// # Errors
+/// [`Error::Cancelled`], and [`Error::Argument`] when the lengths differ.
+pub fn bootstrap(
+    numerator: &[f64],
+    denominator: Option<&[f64]>,
+    n_resamples: u64,
+    seed: u64,
+    control: &Control,
+) -> Result<Replicates> {
+    let mut metric = if let Some(denominator) = denominator {
+        same_length("denominator", denominator.len(), numerator.len())?;
+        RowMetric::Ratio(Ratio::new(numerator.iter().zip(denominator).map(|(&a, &d)| [a, d]).collect()))
+    } else {
+        RowMetric::Mean(Mean::new(numerator.to_vec()))
+    };
+    let center = metric.center();
+    let mut replicates = of_rows(&[metric], 0..n_resamples, seed, 0, Kernel::current()?, control)?;
+    for (value, _) in &mut replicates {
+        *value += center;
+    }
+    Ok(replicates)
+}
+
+fn same_length(name: &str, length: usize, wanted: usize) -> Result<()> {
+    if length == wanted {
+        return Ok(());
+    }
+    Err(Error::argument(name, format!("of length {length}"), &format!("one of length {wanted}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_do_not_depend_on_the_order() {
+        let mut values: Vec<f64> = (0..999).map(|i| 1.0 + 1e-3 * f64::from(i * 7919 % 1000)).collect();
+        let first = moments(&values);
+        values.reverse();
+        values.rotate_left(311);
+        assert_eq!(moments(&values), first);
+        assert_eq!(moments(&[1.0, 2.0, 6.0]), (3.0, 14.0));
+        assert_eq!(moments(&[0.0, 0.0]), (0.0, 0.0));
+        assert!(moments(&[1.0, f64::INFINITY]).0.is_nan());
+        assert!(moments(&[]).0.is_nan());
+        assert_eq!(moments(&[1e300, -1e300]), (0.0, f64::INFINITY));
+    }
+
+    #[test]
+    fn replicates_are_of_the_mean() {
+        let values: Vec<f64> = (0..100).map(|i| 1.0 + f64::from(i * 37 % 100) / 50.0).collect();
+        let (mean, squares) = moments(&values);
+        let replicates = bootstrap(&values, None, 4_000, 1, &Control::default()).unwrap();
+        let (center, spread) = moments(&replicates.iter().map(|replicate| replicate.0).collect::<Vec<_>>());
+        assert!((center - mean).abs() < 5.0 * (squares / 1e4 / 4e3).sqrt());
+        assert!((spread / 4e3 / (squares / 1e4) - 1.0).abs() < 0.1);
+        let ones = vec![1.0; 100];
+        let ratio = bootstrap(&values, Some(&ones), 4_000, 1, &Control::default()).unwrap();
+        assert!(ratio.iter().zip(&replicates).all(|(a, b)| (a.0 - b.0).abs() + (a.1 - b.1).abs() < 1e-12));
+        assert!(bootstrap(&values, Some(&[]), 1, 1, &Control::default()).is_err());
+    }
+
+    #[test]
+    fn steps_shrink_by_their_power() {
+        let schedule = Schedule::new(4, 0.02, 0.5, Solver::Euler, vec![0, 4]).unwrap();
+        assert_eq!(schedule.lengths[3], 0.01);
+        assert!(Schedule::new(4, 0.02, 0.5, Solver::Euler, vec![0, 5]).is_err());
+        assert!(Schedule::new(4, 0.02, 0.5, Solver::Euler, vec![1, 1]).is_err());
+    }
+
+    #[test]
+    fn losses_keep_their_digits_where_they_are_small() {
+        let control = Control::default();
+        let losses = log_loss(&[40.0, -40.0, 0.0], &[true, true, false], &control).unwrap();
+        assert!((losses[0] / (-40.0f64).exp() - 1.0).abs() < 1e-15);
+        assert_eq!(losses[1], 40.0);
+        assert!((losses[2] - std::f64::consts::LN_2).abs() < 2e-16);
+        assert!(log_loss(&[1.0], &[], &control).is_err());
+    }
+}
