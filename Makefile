@@ -35,6 +35,7 @@ bench: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	cargo bench --locked -p fairaudit-benches
 	$(BIN)/python benches/python/permutation.py
 	$(BIN)/python benches/python/projection.py
+	$(BIN)/python benches/python/individual.py
 
 # Goes on where it was stopped; the results are in target/atlas.jsonl.
 atlas: $(VENV)/.extras $(VENV)/.wheel

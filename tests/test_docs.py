@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,14 @@ MODULES = ["fairaudit_rs"] + [
 def test_examples_of_docstrings(name):
     failed, _ = doctest.testmod(importlib.import_module(name))
     assert not failed
+
+
+@pytest.mark.parametrize("page", ["projection.md", "individual.md"])
+def test_pages_run(page, tmp_path, monkeypatch):
+    """What they print is checked where the page shows it (`test_projection`)."""
+    text = (Path(__file__).resolve().parents[1] / "docs" / page).read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(text.partition("```python\n")[2].partition("```")[0], {})
 
 
 def test_there_are_examples():
