@@ -1256,6 +1256,48 @@ class TestCalibration:
         assert low - 0.005 <= np.mean(conclusive <= 0.05) <= high + 0.005
         assert len(conclusive) / n_repeats > {100: 0.5, 300: 0.85, 1_000: 0.94, 5_000: 0.98}[n_rows]
 
+    def test_a_squared_distance_fails_the_same_check(self):
+        """The cost that the paper prints as (3b): its density at the boundary is infinite."""
+        rng = np.random.default_rng(9)
+        pvalues = []
+        for _ in range(2_000):
+            distance, decision, group, label = reference.two_gaussians(rng, 1_000)
+            result = fa.projection_test(
+                label, decision, distance=distance**2, sensitive_features=group, n_threads=1
+            )
+            pvalues.append(result.sensitivity[1][1] if result.sensitivity else 1.0)
+        low, high = limits(2_000, 0.05)
+        assert not low - 0.005 <= np.mean(np.array(pvalues) <= 0.05) <= high + 0.005
+
+    @pytest.mark.parametrize(
+        ("alternative", "notion"),
+        [("two-sided", "statistical_parity"), ("greater", "statistical_parity"),
+         ("two-sided", "equalized_odds"), ("greater", "equalized_odds")],
+    )  # fmt: skip
+    def test_size_at_the_tolerance(self, alternative, notion):
+        """True gaps of exactly epsilon; without the tolerance the same data are rejected."""
+        rng = np.random.default_rng(10)
+        pvalues, sharp = [], []
+        for _ in range(1_500):
+            group, label = rng.integers(0, 2, 1_500), rng.integers(0, 2, 1_500)
+            score = rng.normal(size=1_500) + stats.norm.ppf(0.55) * group
+            options = {
+                "y_pred": score >= 0, "distance": np.abs(score), "sensitive_features": group,
+                "notion": notion, "reference": 0, "n_threads": 1,
+            }  # fmt: skip
+            if notion == "equalized_odds":
+                options["y_true"] = label
+            pvalues.append(
+                fa.projection_test(epsilon=0.05, alternative=alternative, **options).pvalue
+            )
+            sharp.append(fa.projection_test(**options).pvalue)
+        pvalues = np.array(pvalues)
+        pvalues = pvalues[~np.isnan(pvalues)]
+        low, high = limits(len(pvalues), 0.05)
+        assert len(pvalues) > 1_300
+        assert low - 0.01 <= np.mean(pvalues <= 0.05) <= high
+        assert np.mean(np.array(sharp) <= 0.05) > high
+
     def test_size_where_groups_are_unequal(self):
         """The limits on expected decisions and effective rows keep the level, and are needed."""
         rng = np.random.default_rng(8)

@@ -288,7 +288,8 @@ def projection_test(
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
     bandwidth : float, optional
-        Of the density of the margins near the boundary; 1.06 sd N^(-1/5) by default.
+        Of the density of the margins near the boundary; 1.06 sd N^(-1/5) by default. It plays no
+        part in the p-value of a permutation.
     calibration : {"asymptotic", "permutation"}
         The limit law, or replicates in which rows of one label exchange their decisions: valid
         for forests, trees and categorical data too, whose margins have no density.
