@@ -75,11 +75,14 @@ def linear():
     free = basis @ (basis.T @ coef)
     held = coef - free
     eigenvalues = ([0.0, 2 * PENALTY], [float(free @ free), float(held @ held)])
-    flat = X.ravel()
+    flat, labels = X.ravel(), y.astype(np.float64)
 
     def ours(n_threads=None, n_steps=STEPS):
         steps = (n_steps, STEP, 0.0, "euler", [n_steps])
-        return _native.linear_flow(flat, y, coef, 0.0, eigenvalues, steps, n_threads)[0]
+        model = (coef, [0.0])
+        return _native.linear_flow(flat, labels, "log_loss", model, eigenvalues, steps, n_threads)[
+            0
+        ]
 
     assert np.abs(ours() - by_numpy(X, y, coef, basis)).max() < 1e-12
     few = by_torch(X, y, coef, basis, FEW_STEPS)

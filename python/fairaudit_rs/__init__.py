@@ -16,7 +16,7 @@ from .equivalence import EquivalenceResult, equivalence_test
 from .fair_metrics import FairMetric
 from .individual import IndividualResult, individual_test
 from .intervals import IntervalResult, intervals
-from .models import KernelModel, LinearModel, TorchModel
+from .models import KernelModel, LinearModel, MulticlassModel, TorchModel
 from .multiplicity import adjust_pvalues
 from .notions import Notion
 from .permutation import PermutationResult, permutation_test
@@ -38,6 +38,7 @@ __all__ = [
     "LinearModel",
     "KernelModel",
     "TorchModel",
+    "MulticlassModel",
     "FairMetric",
     "Notion",
     "metrics",

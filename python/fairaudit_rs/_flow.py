@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._distances import read_features
-from ._linear_models import LinearModel
-from ._torch_models import TorchModel
-from .errors import ArgumentError, ArgumentTypeError
+from ._distances import Features, read_features
+from ._scores import LinearScores, Scores, TorchScores
+from ._targets import Targets
+from .errors import ArgumentError
 from .fair_metrics import FairMetric
-from .models import adapt
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +24,7 @@ SOLVERS = {"euler": 2.0, "heun": 2.0, "rk4": 2.785293563405282}
 #: Rows whose scores along the way are in memory at a time.
 _PART = 1 << 14
 
-#: Gets the scores of some rows, by recorded step, and the place of these rows.
+#: Gets the scores of some rows, by recorded step and score, and the place of these rows.
 Visitor = Callable[[Floats, slice], object]
 
 
@@ -47,6 +43,10 @@ class Schedule:
         """Return a schedule that looks at the flow so many times, at the start and the end too."""
         record = np.unique(np.round(np.linspace(0, n_steps, n_points)).astype(int))
         return cls(n_steps, size, decay, solver, tuple(record.tolist()))
+
+    def ends(self) -> Schedule:
+        """Return the same steps, looked at before the first and after the last one."""
+        return replace(self, record=(0, self.n_steps))
 
     @property
     def native(self) -> tuple[int, float, float, str, list[int]]:
@@ -73,9 +73,9 @@ class Attack:
     """Where a linear flow moved the rows: x_T = x_0 + sum_k moved_k part_k."""
 
     rows: Floats
-    #: By eigenvalue of the metric and row.
+    #: By part and row.
     moved: Floats
-    #: By eigenvalue, the part of the coefficients.
+    #: For each eigenvalue of the metric and each score, the part of the coefficients.
     parts: Floats
     feature_names: tuple[str, ...] | None
 
@@ -118,13 +118,12 @@ class StoredAttack:
 class Flowed:
     """What the flow of all rows came to."""
 
-    #: Scores of all rows before and after.
+    #: Scores of all rows before and after, by score and row.
     start: Floats
     end: Floats
     attack: Attack | StoredAttack
     #: 2 lambda eta_1 times the largest eigenvalue of the metric.
     stability: float
-    boundary: float
     engine: str
 
 
@@ -154,125 +153,89 @@ class FlowPath:
 
 
 @dataclass(frozen=True, eq=False)
-class UnfairExamples:
-    """The rows with the largest ratios, and the similar people who are treated worst.
+class Flow:
+    """How rows are moved; `run` moves them."""
 
-    Attributes
-    ----------
-    row : ndarray of int
-        Positions in X.
-    ratio, loss_start, loss_end : ndarray
-        The ratio of the row, and the losses before and after.
-    score_start, score_end : ndarray
-        Scores of the model before and after.
-    start, attacked : ndarray of shape (k, n_features)
-        The rows and where the flow moved them.
-    feature_names : tuple of str or None
-        Names of the columns of these.
-    """
+    scores: Scores
+    metric: FairMetric
+    penalty: float
+    schedule: Schedule
+    batch_size: int
+    n_threads: int | None
+    progress: Callable[[int, int], object] | None
 
-    row: NDArray[np.int64]
-    ratio: Floats
-    loss_start: Floats
-    loss_end: Floats
-    score_start: Floats
-    score_end: Floats
-    start: Floats
-    attacked: Floats
-    feature_names: tuple[str, ...] | None
+    @property
+    def stability(self) -> float:
+        """2 lambda eta_1 times the largest eigenvalue of the metric."""
+        return 2 * self.penalty * self.schedule.size * self.metric.largest_eigenvalue
 
-    def __len__(self) -> int:
-        return len(self.row)
+    def under(self, metric: FairMetric, schedule: Schedule) -> Flow:
+        """Return the flow under another metric and schedule, without progress."""
+        return replace(self, metric=metric, schedule=schedule, progress=None)
 
-    def __repr__(self) -> str:
-        shown = f", ratios {self.ratio[-1]:.3g} to {self.ratio[0]:.3g}" if len(self) else ""
-        return f"UnfairExamples({len(self):,} rows{shown})"
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return one row per example: losses, scores, and each feature before and after."""
-        import polars as pl
-
-        names = self.feature_names or tuple(f"x{j}" for j in range(self.start.shape[1]))
-        columns: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("row", "ratio", "loss_start", "loss_end", "score_start", "score_end")
-        }
-        for j, name in enumerate(names):
-            columns[f"{name} before"] = self.start[:, j]
-            columns[f"{name} after"] = self.attacked[:, j]
-        return pl.DataFrame(columns)
-
-
-def flow_model(model: Any) -> LinearModel | TorchModel:
-    """Return the model as one whose flow is known, with log-odds as its score."""
-    adapted = adapt(model)
-    if not isinstance(adapted, LinearModel | TorchModel):
-        raise ArgumentTypeError(
-            f"model is a {type(model).__name__}; accepted so far: linear models (a LinearModel, or "
-            "a fitted linear classifier of scikit-learn) and torch modules; flows of kernel models "
-            "are not built yet"
-        )
-    if adapted.link != "logit":
-        raise ArgumentError(
-            "model has link='identity', so that its score is no log-odds; loss='log_loss' accepts "
-            "link='logit' (the same model with link='logit' if it is one)"
-        )
-    return adapted
-
-
-def flow(
-    model: LinearModel | TorchModel,
-    X: Any,
-    positive: NDArray[np.bool_],
-    metric: FairMetric,
-    penalty: float,
-    schedule: Schedule,
-    n_threads: int | None,
-    progress: Callable[[int, int], object] | None,
-    visit: Visitor,
-) -> Flowed:
-    """Run the flow of a model under the log loss; `visit` sees the scores along the way."""
-    width = len(model.coef) if isinstance(model, LinearModel) else model._n_features()
-    rows, names = read_features(X, width, model.feature_names)
-    n = len(rows)
-    if len(positive) != n:
-        raise ArgumentError(f"y has {len(positive):,} rows, X has {n:,}; accepted: as many")
-    if metric.n_features != rows.shape[1]:
-        raise ArgumentError(
-            f"fair_metric is of {metric.n_features} features; accepted: the {rows.shape[1]} of X"
-        )
-    start, end = np.empty(n), np.empty(n)
-    attack: Attack | StoredAttack
-    if isinstance(model, LinearModel):
-        eigenvalues, parts = metric.split(model.coef)
-        gains = np.einsum("ij,ij->i", parts, parts)
-        factors = (2 * penalty * eigenvalues).tolist(), gains.tolist()
-        attack = Attack(rows, np.empty((len(parts), n)), parts, names)
-        engine = f"closed form in {len(parts)} numbers per row"
-    else:
-        attack = StoredAttack(rows, np.empty_like(rows), names)
-    for first in range(0, n, _PART):
-        part = slice(first, first + _PART)
-        tick = None if progress is None else _shifted(progress, first, n)
-        if isinstance(model, LinearModel):
-            flat, moved = _native.linear_flow(
-                rows[part].ravel(), positive[part], model.coef, model.intercept, factors,
-                schedule.native, n_threads, tick,
-            )  # fmt: skip
-            scores = flat.reshape(len(schedule.record), -1)
-            size = scores.shape[1]
-            attack.moved[:, part] = moved.reshape(-1, size) * np.where(positive[part], -1.0, 1.0)
-        else:
-            from ._torch_flow import torch_flow
-
-            scores, attack.moved[part], engine = torch_flow(
-                model, rows[part], positive[part], metric.D, penalty, schedule, tick
+    def read(self, X: Any, feature_names: tuple[str, ...] | None) -> Features:
+        """Return the rows, as many features as model and metric have."""
+        rows, names = read_features(X, self.scores.n_features, feature_names)
+        if self.metric.n_features != rows.shape[1]:
+            raise ArgumentError(
+                f"fair_metric is of {self.metric.n_features} features; accepted: the "
+                f"{rows.shape[1]} of X"
             )
-        start[part], end[part] = scores[0], scores[-1]
-        visit(scores, part)
-    stability = 2 * penalty * schedule.size * metric.largest_eigenvalue
-    return Flowed(start, end, attack, stability, model.boundary, engine)
+        return Features(rows, names)
 
+    def run(self, features: Features, targets: Targets, visit: Visitor) -> Flowed:
+        """Move all rows; `visit` sees their scores along the way."""
+        rows, names = features
+        n, n_scores = len(rows), self.scores.n_scores
+        if len(targets) != n:
+            raise ArgumentError(f"y has {len(targets):,} rows, X has {n:,}; accepted: as many")
+        start, end = np.empty((n_scores, n)), np.empty((n_scores, n))
+        attack: Attack | StoredAttack
+        if isinstance(self.scores, LinearScores):
+            eigenvalues, parts = self.metric.split(self.scores.coef)
+            gains = parts @ parts.transpose(0, 2, 1)
+            factors = (2 * self.penalty * eigenvalues).tolist(), gains.ravel().tolist()
+            flat_parts = parts.reshape(-1, rows.shape[1]) * self.metric.units
+            attack = Attack(rows, np.empty((len(flat_parts), n)), flat_parts, names)
+            many = f"closed form in {len(flat_parts)} numbers per row"
+        else:
+            attack = StoredAttack(rows, np.empty_like(rows), names)
+        for first in range(0, n, _PART):
+            part = slice(first, first + _PART)
+            if isinstance(self.scores, LinearScores):
+                scores, moved = self._linear(rows[part], targets, part, factors)
+                attack.moved[:, part], engine = moved.reshape(-1, scores.shape[2]), many
+            else:
+                scores, attack.moved[part], engine = self._stored(rows[part], targets, part, n)
+            start[:, part], end[:, part] = scores[0], scores[-1]
+            visit(scores, part)
+        return Flowed(start, end, attack, self.stability, engine)
 
-def _shifted(progress: Callable[[int, int], object], first: int, n: int) -> Callable[[int], object]:
-    return lambda done: progress(first + done, n)
+    def _linear(
+        self, rows: Floats, targets: Targets, part: slice, factors: tuple[list[float], list[float]]
+    ) -> tuple[Floats, Floats]:
+        """Return the scores by recorded step, score and row, and how far the rows moved."""
+        assert isinstance(self.scores, LinearScores)
+        model = self.scores.coef.ravel(), self.scores.intercepts.tolist()
+        flat, moved = _native.linear_flow(
+            rows.ravel(), targets.values[part], targets.loss, model, factors,
+            self.schedule.native, self.n_threads, self._tick(part.start, len(targets)),
+        )  # fmt: skip
+        return flat.reshape(len(self.schedule.record), self.scores.n_scores, -1), moved
+
+    def _stored(
+        self, rows: Floats, targets: Targets, part: slice, n: int
+    ) -> tuple[Floats, Floats, str]:
+        """Return the scores by recorded step, score and row, the moved rows, and the engine."""
+        values, tick = targets.values[part], self._tick(part.start, n)
+        from ._torch_flow import torch_flow
+
+        assert isinstance(self.scores, TorchScores)
+        return torch_flow(
+            self.scores, rows, values, targets.loss, self.metric, self.penalty, self.schedule,
+            self.batch_size, tick,
+        )  # fmt: skip
+
+    def _tick(self, first: int, n: int) -> Callable[[int], object] | None:
+        progress = self.progress
+        return None if progress is None else lambda done: progress(first + done, n)

@@ -18,6 +18,7 @@ from ._audit_value import (
     merged,
 )
 from ._flow import Flowed
+from ._targets import Scores, Targets
 
 Floats = NDArray[np.float64]
 
@@ -25,15 +26,12 @@ Floats = NDArray[np.float64]
 class Losses:
     """Losses and errors of every row, before and after."""
 
-    def __init__(
-        self, flowed: Flowed, positive: NDArray[np.bool_], along: Along, n_threads: int | None
-    ) -> None:
-        self.positive, self.ratio, self.paper = positive, along.ratio, along.paper
+    def __init__(self, flowed: Flowed, along: Along) -> None:
+        self.ratio, self.paper = along.ratio, along.paper
         self.floor, self.ddof = along.floor, along.ddof
-        self.start = losses_of(flowed.start, positive, n_threads)
-        self.end = losses_of(flowed.end, positive, n_threads)
-        self.wrong_start = (flowed.start >= flowed.boundary) != positive
-        self.wrong_end = (flowed.end >= flowed.boundary) != positive
+        targets = along.targets
+        self.start, self.end = targets.losses(flowed.start), targets.losses(flowed.end)
+        self.wrong_start, self.wrong_end = targets.wrong(flowed.start), targets.wrong(flowed.end)
         self.ratios = ratios_of(self.start, self.end, self.floor)
 
     @cached_property
@@ -66,35 +64,36 @@ class Losses:
 class Along:
     """The audit value along the flow, from scores of rows that come in parts."""
 
-    def __init__(
-        self, ratio: str, floor: float, paper: bool, boundary: float, positive: NDArray[np.bool_],
-        n_threads: int | None,
-    ) -> None:  # fmt: skip
+    def __init__(self, ratio: str, floor: float, paper: bool, targets: Targets) -> None:
         self.ratio, self.paper, self.floor = ratio, paper, -math.inf if paper else floor
         self.ddof = 0 if paper else 1
-        self.boundary, self.positive, self.n_threads = boundary, positive, n_threads
+        self.targets = targets
         #: By recorded step, what `merged` wants of every part, and the counts of errors.
         self.moments: list[list[tuple[int, float, float]]] = []
         self.errors: list[NDArray[np.int64]] = []
 
-    def add(self, scores: Floats, part: slice) -> None:
+    def add(self, scores: Scores, part: slice) -> None:
         """Take in the scores of some rows by recorded step."""
-        positive = self.positive[part]
-        start = losses_of(scores[0], positive, self.n_threads)
-        wrong_start = (scores[0] >= self.boundary) != positive
-        moments, errors = [], []
+        if self.ratio == "loss":
+            self.moments.append(self._moments(scores, part))
+            return
+        wrong_start = self.targets.wrong(scores[0], part)
+        errors = []
         for now in scores:
-            if self.ratio == "loss":
-                ratios = ratios_of(start, losses_of(now, positive, self.n_threads), self.floor)
-                if self.paper:
-                    ratios = ratios[np.isfinite(ratios)]
-                moments.append((len(ratios), *_native.moments(ratios)))
-            else:
-                wrong = (now >= self.boundary) != positive
-                broken = not np.isfinite(now).all()
-                errors.append((wrong.sum(), wrong_start.sum(), (wrong & wrong_start).sum(), broken))
-        self.moments.append(moments)
+            wrong = self.targets.wrong(now, part)
+            broken = not np.isfinite(now).all()
+            errors.append((wrong.sum(), wrong_start.sum(), (wrong & wrong_start).sum(), broken))
         self.errors.append(np.array(errors, dtype=np.int64))
+
+    def _moments(self, scores: Scores, part: slice) -> list[tuple[int, float, float]]:
+        start = self.targets.losses(scores[0], part)
+        moments = []
+        for now in scores:
+            ratios = ratios_of(start, self.targets.losses(now, part), self.floor)
+            if self.paper:
+                ratios = ratios[np.isfinite(ratios)]
+            moments.append((len(ratios), *_native.moments(ratios)))
+        return moments
 
     def values(self, interval: str) -> list[AuditValue]:
         """Return the audit value after each recorded step."""
@@ -103,17 +102,9 @@ class Along:
             return [AuditValue(*merged(list(parts), self.ddof), interval) for parts in steps]
         values = []
         for a, b, c, broken in sum(self.errors).tolist():  # type: ignore[union-attr]
-            value = error_ratio_of_counts(len(self.positive), a, b, c, self.ddof)
+            value = error_ratio_of_counts(len(self.targets), a, b, c, self.ddof)
             values.append(AuditValue(*((math.nan, math.nan) if broken else value), interval))
         return values
-
-
-def losses_of(scores: Floats, positive: NDArray[np.bool_], n_threads: int | None) -> Floats:
-    """Return the log loss of every score; NaN for scores that are not finite."""
-    losses = _native.log_loss(scores, positive, n_threads)
-    # A flow that grew without bound may end where the loss is 0: that is no loss either.
-    losses[~np.isfinite(scores)] = math.nan
-    return losses
 
 
 def ratios_of(start: Floats, end: Floats, floor: float) -> Floats:

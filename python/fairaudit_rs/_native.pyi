@@ -31,7 +31,7 @@ __all__ = [
     "encode",
     "hypergeometric",
     "linear_flow",
-    "log_loss",
+    "losses",
     "margin_histogram",
     "margin_spread",
     "margin_windows",
@@ -358,16 +358,19 @@ def box_quantile(
 ) -> float: ...
 def linear_flow(
     features: NDArray[np.float64],
-    positive: NDArray[np.bool_],
-    coef: NDArray[np.float64],
-    intercept: float,
+    targets: NDArray[np.float64],
+    loss: str,
+    model: tuple[NDArray[np.float64], Sequence[float]],
     eigenvalues: tuple[Sequence[float], Sequence[float]],
     steps: tuple[int, float, float, str, Sequence[int]],
     n_threads: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-def log_loss(
-    scores: NDArray[np.float64], positive: NDArray[np.bool_], n_threads: int | None = None
+def losses(
+    scores: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    loss: str,
+    n_threads: int | None = None,
 ) -> NDArray[np.float64]: ...
 def moments(values: NDArray[np.float64]) -> tuple[float, float]: ...
 def bootstrap_ratio(

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ._torch_models import TorchModel, _Scorer, _scorer
+from ._scores import TorchScores
+from ._torch_models import _Scorer, _scorer
 
 if TYPE_CHECKING:
     import torch
 
     from ._flow import Schedule
+    from .fair_metrics import FairMetric
 
 Floats = NDArray[np.float64]
-
-_BATCH = 4_096
 
 #: By solver, where the stages lie in the step, and how much each counts.
 _STAGES = {
@@ -28,66 +28,104 @@ _STAGES = {
 
 
 def torch_flow(
-    model: TorchModel,
+    model: TorchScores,
     rows: Floats,
-    positive: NDArray[np.bool_],
-    metric: Floats,
+    targets: Floats,
+    loss: str,
+    metric: FairMetric,
     penalty: float,
     schedule: Schedule,
+    batch_size: int,
     progress: Callable[[int], object] | None,
 ) -> tuple[Floats, Floats, str]:
-    """Return the scores by recorded step and row, the moved rows, and the engine.
+    """Return the scores by recorded step, score and row, the moved rows, and the engine.
 
     Rows go in batches through all steps; no step keeps the graph of the one before.
     """
-    scores = np.empty((len(schedule.record), len(rows)))
+    scores = np.empty((len(schedule.record), model.n_scores, len(rows)))
     attacked = np.empty_like(rows)
-    with _scorer(model.module, model.dtype) as scorer:
+    with _scorer(model.module, model.dtype, model.n_scores) as scorer:
         # Refuses modules without a finite score at the start.
-        scorer.scores(rows, _BATCH)
-        pull = scorer.tensor(2 * penalty * metric)
-        for first in range(0, len(rows), _BATCH):
-            part = slice(first, first + _BATCH)
-            start = scorer.tensor(rows[part])
-            sign = scorer.tensor(np.where(positive[part], 1.0, -1.0))
-            moved = _run(scorer, start, sign, pull, schedule, scores[:, part])
-            attacked[part] = rows[part] + moved.double().cpu().numpy()
+        scorer.scores(rows, batch_size)
+        for first in range(0, len(rows), batch_size):
+            part = slice(first, first + batch_size)
+            batch = _Batch(scorer, rows[part], targets[part], loss, metric, penalty)
+            attacked[part] = batch.run(schedule, scores[:, :, part])
             if progress is not None:
-                progress(min(first + _BATCH, len(rows)))
+                progress(min(first + batch_size, len(rows)))
     return scores, attacked, f"torch autograd, {str(scorer.dtype).removeprefix('torch.')}"
 
 
-def _run(
-    scorer: _Scorer,
-    start: torch.Tensor,
-    sign: torch.Tensor,
-    pull: torch.Tensor,
-    schedule: Schedule,
-    scores: Floats,
-) -> torch.Tensor:
-    """Return how far the rows moved, and fill in their scores."""
+class _Batch:
+    """Some rows on their way, in the units of the metric."""
+
+    def __init__(
+        self,
+        scorer: _Scorer,
+        rows: Floats,
+        targets: Floats,
+        loss: str,
+        metric: FairMetric,
+        penalty: float,
+    ) -> None:
+        self.scorer, self.rows, self.units = scorer, rows, metric.units
+        self.start, self.targets = scorer.tensor(rows), scorer.tensor(targets)
+        self.weigh = _slopes(loss, self.targets, scorer.n_scores)
+        pulls, vectors, rest = metric.pulls(penalty)
+        self.rest, self.vectors = rest, scorer.tensor(vectors)
+        self.pulls, self.scale = scorer.tensor(pulls - rest), scorer.tensor(metric.units)
+
+    def run(self, schedule: Schedule, scores: Floats) -> Floats:
+        """Return where the rows end, and fill in their scores by recorded step."""
+        import torch
+
+        places, shares = _STAGES[schedule.solver]
+        moved = torch.zeros_like(self.start)
+        place = 0
+        for t in range(schedule.n_steps + 1):
+            if t > 0:
+                length = schedule.size / t**schedule.decay
+                speed, total = self._velocity(moved), torch.zeros_like(moved)
+                for i, share in enumerate(shares):
+                    if i > 0:
+                        speed = self._velocity(moved + length * places[i] * speed)
+                    total += share * speed
+                moved = moved + length * total
+            if t == schedule.record[place]:
+                with torch.no_grad():
+                    now = self.scorer.score(self._at(moved)).double().cpu().numpy()
+                scores[place] = now.reshape(len(now), -1).T
+                place += 1
+        return np.asarray(self.rows + self.units * moved.double().cpu().numpy())
+
+    def _at(self, moved: torch.Tensor) -> torch.Tensor:
+        return self.start + self.scale * moved
+
+    def _velocity(self, moved: torch.Tensor) -> torch.Tensor:
+        _, push = self.scorer.slope(self._at(moved), self.weigh)
+        pull = self.rest * moved + ((moved @ self.vectors) * self.pulls) @ self.vectors.T
+        return self.scale * push - pull
+
+
+def _slopes(
+    loss: str, targets: torch.Tensor, n_scores: int
+) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return what gives the slope of a loss in the scores of rows."""
     import torch
 
-    places, shares = _STAGES[schedule.solver]
-    moved = torch.zeros_like(start)
+    if n_scores > 1:
+        own = torch.nn.functional.one_hot(targets.long(), n_scores)
 
-    def velocity(moved: torch.Tensor) -> torch.Tensor:
-        score, slope = scorer.slope(start + moved)
-        push = -sign * torch.sigmoid(-sign * score)
-        return push[:, None] * slope - moved @ pull
+        # The slope of the own class is minus the sum of the others.
+        def multinomial(scores: torch.Tensor) -> torch.Tensor:
+            others = torch.softmax(scores, dim=1) * (1 - own)
+            return others - own * others.sum(dim=1, keepdim=True)
 
-    place = 0
-    for t in range(schedule.n_steps + 1):
-        if t > 0:
-            length = schedule.size / t**schedule.decay
-            speed, total = velocity(moved), torch.zeros_like(moved)
-            for i, share in enumerate(shares):
-                if i > 0:
-                    speed = velocity(moved + length * places[i] * speed)
-                total += share * speed
-            moved = moved + length * total
-        if t == schedule.record[place]:
-            with torch.no_grad():
-                scores[place] = scorer.score(start + moved).double().cpu().numpy()
-            place += 1
-    return moved
+        return multinomial
+    side = 1 - 2 * targets
+    return {
+        "log_loss": lambda score: side * torch.sigmoid(side * score),
+        "smooth_hinge": lambda score: side * (1 + side * score).clamp(0.0, 1.0),
+        "softplus_hinge": lambda score: side * torch.sigmoid(1 + side * score),
+        "squared": lambda score: 2 * (score - targets),
+    }[loss]

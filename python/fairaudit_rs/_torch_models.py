@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -166,12 +166,39 @@ class TorchModel(BinaryModel):
         return None if self.feature_names is None else len(self.feature_names)
 
 
+def network(
+    weights: Sequence[NDArray[Any]], biases: Sequence[NDArray[Any]], activation: str
+) -> torch.nn.Module:
+    """Return layers of weights (inputs, outputs) as a module in double precision.
+
+    `activation`, a name of scikit-learn, stands between them.
+    """
+    import torch
+
+    between = {
+        "identity": torch.nn.Identity,
+        "logistic": torch.nn.Sigmoid,
+        "tanh": torch.nn.Tanh,
+        "relu": torch.nn.ReLU,
+    }
+    layers: list[torch.nn.Module] = []
+    for weight, bias in zip(weights, biases, strict=True):
+        if layers:
+            layers.append(between[activation]())
+        layer = torch.nn.Linear(len(weight), len(bias), dtype=torch.float64)
+        with torch.no_grad():
+            layer.weight[:] = torch.tensor(np.asarray(weight, dtype=np.float64).T)
+            layer.bias[:] = torch.tensor(np.asarray(bias, dtype=np.float64))
+        layers.append(layer)
+    return torch.nn.Sequential(*layers)
+
+
 def _stored(points: NDArray[Any], chosen: NDArray[np.intp]) -> Floats:
     return points[chosen].astype(np.float64)
 
 
 @contextmanager
-def _scorer(module: torch.nn.Module, dtype: str | None) -> Iterator[_Scorer]:
+def _scorer(module: torch.nn.Module, dtype: str | None, n_scores: int = 1) -> Iterator[_Scorer]:
     """Give the module in eval mode with fixed parameters, and leave it as it was."""
     import torch
 
@@ -188,7 +215,7 @@ def _scorer(module: torch.nn.Module, dtype: str | None) -> Iterator[_Scorer]:
         for tensor, _ in flags:
             tensor.requires_grad_(False)
         with torch.inference_mode(False):
-            yield _Scorer(module, wanted, device)
+            yield _Scorer(module, wanted, device, n_scores)
     finally:
         for part, training in modes:
             part.training = training
@@ -203,6 +230,8 @@ class _Scorer:
     module: torch.nn.Module
     dtype: torch.dtype
     device: torch.device
+    #: With one, a row has a score; with several, a row of scores.
+    n_scores: int = 1
 
     @property
     def epsilon(self) -> float:
@@ -223,12 +252,12 @@ class _Scorer:
         """Return the scores of all rows; they must be finite."""
         import torch
 
-        scores = np.empty(len(rows))
+        scores = np.empty((len(rows), self.n_scores) if self.n_scores > 1 else len(rows))
         with torch.no_grad():
             for start in range(0, len(rows), batch_size):
                 part = slice(start, start + batch_size)
                 scores[part] = self.score(self.tensor(rows[part])).double().cpu().numpy()
-        bad = ~np.isfinite(scores)
+        bad = ~np.isfinite(scores).reshape(len(rows), -1).all(axis=1)
         if bad.any():
             row = int(bad.argmax())
             raise DataError(
@@ -246,19 +275,30 @@ class _Scorer:
                 f"module fails on rows of {points.shape[1]} features: {error}"
             ) from error
         n_rows, shape = len(points), tuple(getattr(output, "shape", ()))
-        if shape == (n_rows,):
-            return output
-        if shape == (n_rows, 1):
-            return output[:, 0]
-        if shape == (n_rows, 2):
-            return output[:, 1] - output[:, 0]
-        raise ArgumentError(
-            f"module gives {f'shape {shape}' if shape else type(output).__name__} for {n_rows} "
-            f"rows; accepted: ({n_rows},), ({n_rows}, 1) or ({n_rows}, 2), one or two logits"
-        )
+        if self.n_scores > 1:
+            if shape == (n_rows, self.n_scores):
+                return output
+            accepted = f"({n_rows}, {self.n_scores}), one logit for each class"
+        else:
+            if shape == (n_rows,):
+                return output
+            if shape == (n_rows, 1):
+                return output[:, 0]
+            if shape == (n_rows, 2):
+                return output[:, 1] - output[:, 0]
+            accepted = f"({n_rows},), ({n_rows}, 1) or ({n_rows}, 2), one or two logits"
+        given = f"shape {shape}" if shape else type(output).__name__
+        raise ArgumentError(f"module gives {given} for {n_rows} rows; accepted: {accepted}")
 
-    def slope(self, points: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the scores of points and their gradients, without a graph."""
+    def slope(
+        self,
+        points: torch.Tensor,
+        weigh: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the scores of points and their gradients, without a graph.
+
+        Gradients are added up with the weights that `weigh` makes of the scores.
+        """
         import torch
 
         points = points.detach().requires_grad_(True)
@@ -269,8 +309,10 @@ class _Scorer:
                     "module gives a score without a gradient in its input; accepted: a "
                     "differentiable module (or pass y_score instead of distances)"
                 )
-            (gradient,) = torch.autograd.grad(score.sum(), points)
-        return score.detach(), gradient
+            known = score.detach()
+            weights = torch.ones_like(known) if weigh is None else weigh(known)
+            (gradient,) = torch.autograd.grad(score, points, grad_outputs=weights)
+        return known, gradient
 
 
 class _Search:

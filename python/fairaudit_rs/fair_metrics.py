@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate
-from ._columns import Coded, Column, column_array
+from ._columns import Coded, Column
 from ._distances import finite_array, positions_of, read_features
-from .errors import ArgumentError, ArgumentTypeError, DataError
+from ._sensitive import attributes_of, directions_of
+from .errors import ArgumentError, ArgumentTypeError
 
 __all__ = ["FairMetric"]
 
@@ -20,20 +21,19 @@ __all__ = ["FairMetric"]
 _RANK = 1e-10
 #: Eigenvalues closer than this share of the largest are one.
 _EQUAL = 1e-12
-#: Whole numbers with more distinct values than this are numbers, not categories.
-_MOST_CLASSES = 10
-_MAX_ITERATIONS = 200
+#: What a name of several columns ends in, as in "race_black" or "race=black".
+_JOINTS = ("_", "=")
 
 Floats: TypeAlias = NDArray[np.float64]
-#: Value, gradient and Hessian at a point.
-_Objective: TypeAlias = Callable[[Floats], tuple[float, Floats, Floats]]
+Rows: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FairMetric:
     """The squared fair distance (x - x')' D (x - x') of two rows.
 
-    Made by `subspace`, `directions`, `mahalanobis` or `matrix`.
+    Made by `subspace`, `directions`, `mahalanobis` or `matrix`. The gradient flow of
+    `individual_test` goes in the units of the metric: features divided by `units`.
 
     Attributes
     ----------
@@ -43,15 +43,20 @@ class FairMetric:
         Number of features.
     rank : int
         Of D: the number of directions that cost something.
+    units : ndarray of shape (n_features,)
+        What counts as one in each feature: 1, or its standard deviation.
     """
 
     kind: str
     n_features: int
-    #: Eigenvalues of D with their eigenvectors (columns) ...
+    #: Eigenvalues of D in its units, with their eigenvectors (columns) ...
     _eigenvalues: Floats
     _eigenvectors: Floats
     #: ... and the eigenvalue of all directions orthogonal to these.
-    _rest: float = 0.0
+    _rest: float
+    units: Floats
+    #: Where the metric was fitted, and how it is fitted on some of these rows.
+    _fit: _Fit | None = None
 
     @classmethod
     def directions(cls, V: ArrayLike) -> FairMetric:
@@ -79,7 +84,12 @@ class FairMetric:
         if not basis.shape[1]:
             raise ArgumentError("V holds zeros only; accepted: at least one direction")
         count = f"{basis.shape[1]} direction{'s' * (basis.shape[1] > 1)} at no cost"
-        return cls(count, rows.shape[1], np.zeros(basis.shape[1]), basis, 1.0)
+        return cls._free(count, basis, np.ones(rows.shape[1]))
+
+    @classmethod
+    def _free(cls, kind: str, basis: Floats, units: Floats) -> FairMetric:
+        """Return the metric under which a subspace costs nothing."""
+        return cls(kind, len(units), np.zeros(basis.shape[1]), basis, 1.0, units)
 
     @classmethod
     def subspace(
@@ -90,6 +100,8 @@ class FairMetric:
         features: Any = None,
         given: ArrayLike | None = None,
         C: float = 1.0,
+        standardize: Any = False,
+        fit_on: ArrayLike | None = None,
     ) -> FairMetric:
         """Return the metric under which what tells protected groups apart costs nothing.
 
@@ -102,47 +114,53 @@ class FairMetric:
             regression, text and whole numbers with up to ten values by softmax regression, other
             numbers by least squares. The coefficients are the sensitive directions.
         features : names or positions of columns of X, optional
-            Features that are themselves protected: changing them costs nothing.
+            Features that are themselves protected: changing them costs nothing. The name of a
+            feature that was coded in several columns means all of them: ``"race"`` stands for
+            ``"race_black"`` and ``"race=white"`` where there is no column ``"race"``.
         given : array-like of shape (n_directions, n_features), optional
             Further directions at no cost.
         C : float
             Inverse strength of the ridge penalty of the regressions, as in scikit-learn; it
             makes the answer exist for separable groups.
+        standardize : bool, or names or positions of columns of X
+            These features are counted in standard deviations, in the regressions, in the
+            distance and in the flow; True means all but indicators (columns of zeros and ones).
+            Rows stay in their own units everywhere else.
+        fit_on : array-like of bool or int, optional
+            The rows of X, by mask or position, that the metric is fitted on; all by default. T_n
+            is sensitive to the fit, and a metric learned from other rows than those audited
+            does not follow their noise.
 
         Returns
         -------
         FairMetric
-            D = I minus the projection on the sensitive directions.
+            D = I minus the projection on the sensitive directions, in its units.
 
         Notes
         -----
         The regressions are fitted to convergence, so the metric belongs to the data and not to a
-        solver. Their penalty depends on the units of the features, which are taken as they are.
-        The audit value is sensitive to this fit; see the `fair_metric` of `individual_test`.
+        solver. Their penalty depends on the units of the features.
         """
         strength = _validate.positive("C", C)
         rows, names = read_features(X)
-        attributes = _attributes(protected, len(rows))
-        found = [_directions_of(rows, name, column, strength) for name, column in attributes]
-        if features is not None:
-            places = positions_of("features", features, names, rows.shape[1])
-            found.append(np.eye(rows.shape[1])[places])
+        attributes = attributes_of(protected, len(rows))
+        more = None
         if given is not None:
             more = finite_array("given", np.atleast_2d(np.asarray(given)), 2)
             if more.shape[1] != rows.shape[1]:
                 raise ArgumentError(
                     f"given has {more.shape[1]} columns; accepted: the {rows.shape[1]} of X"
                 )
-            found.append(more)
-        if not found:
+        free = None if features is None else _places("features", features, names, rows.shape[1])
+        if not attributes and free is None and more is None:
             raise ArgumentTypeError(
                 "protected is None; accepted: protected attributes, or features or given directions"
             )
-        basis = _span(np.concatenate(found))
-        count = f"{basis.shape[1]} direction{'s' * (basis.shape[1] != 1)} at no cost"
-        called = [name for name, _ in attributes if name]
-        kind = f"sensitive subspace{' of ' + ', '.join(called) if called else ''}: {count}"
-        return cls(kind, rows.shape[1], np.zeros(basis.shape[1]), basis, 1.0)
+        scaled = _scaled_columns(standardize, rows, names)
+        if fit_on is not None:
+            chosen = _rows_of("fit_on", fit_on, len(rows))
+            rows, attributes = rows[chosen], _of_rows(attributes, chosen)
+        return _Fit(rows, attributes, free, more, strength, scaled).metric()
 
     @classmethod
     def mahalanobis(cls, S: ArrayLike) -> FairMetric:
@@ -165,7 +183,8 @@ class FairMetric:
             raise ArgumentError(
                 f"S has the eigenvalue {values[0]:.3g}; accepted: a covariance matrix of full rank"
             )
-        return cls("Mahalanobis", len(values), 1 / values[::-1], vectors[:, ::-1])
+        ones = np.ones(len(values))
+        return cls("Mahalanobis", len(values), 1 / values[::-1], vectors[:, ::-1], 0.0, ones)
 
     @classmethod
     def matrix(cls, D: ArrayLike) -> FairMetric:
@@ -187,7 +206,8 @@ class FairMetric:
             raise ArgumentError(
                 f"D has the eigenvalue {values[0]:.3g}; accepted: a positive semidefinite matrix"
             )
-        return cls("given matrix", len(values), np.maximum(values, 0.0), vectors)
+        ones = np.ones(len(values))
+        return cls("given matrix", len(values), np.maximum(values, 0.0), vectors, 0.0, ones)
 
     def __repr__(self) -> str:
         return f"FairMetric({self.kind}; {self.n_features} features, rank {self.rank})"
@@ -201,18 +221,22 @@ class FairMetric:
 
     @property
     def largest_eigenvalue(self) -> float:
-        """The largest eigenvalue of D, which limits the steps of a flow."""
+        """The largest eigenvalue of D in its units, which limits the steps of a flow."""
         largest = float(self._eigenvalues.max(initial=0.0))
         beyond = len(self._eigenvalues) < self.n_features
         return max(largest, self._rest) if beyond else largest
 
     @property
     def D(self) -> Floats:  # noqa: N802
-        """The matrix."""
+        """The matrix, for rows in their own units."""
         Q = self._eigenvectors
         rest = self._rest * (np.eye(self.n_features) - Q @ Q.T)
-        matrix = (Q * self._eigenvalues) @ Q.T + rest
+        matrix = ((Q * self._eigenvalues) @ Q.T + rest) / np.outer(self.units, self.units)
         return np.asarray((matrix + matrix.T) / 2)
+
+    def pulls(self, penalty: float) -> tuple[Floats, Floats, float]:
+        """Return 2 penalty times the eigenvalues, the eigenvectors, and that of all the rest."""
+        return 2 * penalty * self._eigenvalues, self._eigenvectors, 2 * penalty * self._rest
 
     def squared_distance(self, X: ArrayLike, other: ArrayLike) -> Floats:
         """Return the squared fair distance of every row of X to that of another array.
@@ -232,10 +256,31 @@ class FairMetric:
             raise ArgumentError(
                 f"X has shape {np.shape(X)}; accepted: rows of {self.n_features} features"
             )
-        return np.asarray(np.einsum("ij,jk,ik->i", change, self.D, change))
+        change = change / self.units
+        along = (change @ self._eigenvectors) ** 2
+        beyond = np.einsum("ij,ij->i", change, change) - along.sum(axis=1)
+        return np.asarray(along @ self._eigenvalues + self._rest * np.maximum(beyond, 0.0))
 
-    def split(self, vector: Floats) -> tuple[Floats, Floats]:
-        """Return the eigenvalues of D, and the part of a vector in the space of each (rows)."""
+    @property
+    def fitted_rows(self) -> Floats | None:
+        """The rows that the metric was fitted on; None for a metric that was given."""
+        return None if self._fit is None else self._fit.rows
+
+    def refit(self, chosen: Rows) -> FairMetric:
+        """Return the metric fitted anew on some of its rows, which may occur more than once."""
+        if self._fit is None:
+            raise ArgumentError(
+                f"fair_metric is {self!r}, which was not fitted on rows; accepted: a "
+                "FairMetric.subspace with protected attributes"
+            )
+        return self._fit.of(chosen).metric()
+
+    def split(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """Return the eigenvalues of D, and by eigenvalue the parts of vectors in its space.
+
+        Vectors are gradients, in the units of the rows; their parts are in those of the metric.
+        """
+        vectors = vectors * self.units
         values, parts = [], []
         place = 0
         scale = _EQUAL * self.largest_eigenvalue
@@ -244,13 +289,115 @@ class FairMetric:
             end = place + int(close.argmin() if not close.all() else len(close))
             Q = self._eigenvectors[:, place:end]
             values.append(float(self._eigenvalues[place:end].mean()))
-            parts.append(Q @ (Q.T @ vector))
+            parts.append((vectors @ Q) @ Q.T)
             place = end
         if len(self._eigenvalues) < self.n_features:
             values.append(self._rest)
-            parts.append(vector - sum(parts, np.zeros(len(vector))))
+            parts.append(vectors - sum(parts, np.zeros(vectors.shape)))
         kept = [k for k, part in enumerate(parts) if part.any()]
-        return np.array(values)[kept], np.array(parts).reshape(-1, len(vector))[kept]
+        return np.array(values)[kept], np.array(parts).reshape(-1, *vectors.shape)[kept]
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """What a sensitive subspace is fitted on and by."""
+
+    rows: Floats
+    attributes: list[tuple[str, Column]]
+    #: Features at no cost.
+    free: Rows | None
+    given: Floats | None
+    C: float
+    #: Features that are counted in standard deviations.
+    scaled: Rows
+
+    def of(self, chosen: Rows) -> _Fit:
+        """Return the same on some rows."""
+        return _Fit(
+            self.rows[chosen], _of_rows(self.attributes, chosen), self.free, self.given, self.C,
+            self.scaled,
+        )  # fmt: skip
+
+    def metric(self) -> FairMetric:
+        """Return the metric of these rows."""
+        p = self.rows.shape[1]
+        units = np.ones(p)
+        deviation = self.rows[:, self.scaled].std(axis=0)
+        units[self.scaled] = np.where(deviation > 0, deviation, 1.0)
+        rows = self.rows / units if len(self.scaled) else self.rows
+        found = [directions_of(rows, name, column, self.C) for name, column in self.attributes]
+        if self.free is not None:
+            found.append(np.eye(p)[self.free])
+        if self.given is not None:
+            found.append(self.given / units)
+        basis = _span(np.concatenate(found))
+        count = f"{basis.shape[1]} direction{'s' * (basis.shape[1] != 1)} at no cost"
+        called = [name for name, _ in self.attributes if name]
+        kind = f"sensitive subspace{' of ' + ', '.join(called) if called else ''}: {count}"
+        metric = FairMetric._free(kind, basis, units)
+        return replace(metric, _fit=self) if self.attributes else metric
+
+
+def _of_rows(attributes: list[tuple[str, Column]], chosen: Rows) -> list[tuple[str, Column]]:
+    return [
+        (
+            name,
+            replace(column, codes=column.codes[chosen])
+            if isinstance(column, Coded)
+            else column[chosen],
+        )
+        for name, column in attributes
+    ]
+
+
+def _rows_of(argument: str, given: ArrayLike, n_rows: int) -> Rows:
+    """Return positions of rows, from positions or a mask."""
+    positions = np.asarray(given)
+    if positions.ndim != 1 or positions.dtype.kind not in "biu":
+        raise ArgumentTypeError(
+            f"{argument} has dtype {positions.dtype} and {positions.ndim} dimensions; accepted: "
+            "positions of rows, or a mask"
+        )
+    if positions.dtype.kind == "b":
+        if len(positions) != n_rows:
+            raise ArgumentError(
+                f"{argument} is a mask of {len(positions):,} rows; accepted: the {n_rows:,} of X"
+            )
+        positions = np.flatnonzero(positions)
+    if not len(positions):
+        raise ArgumentError(f"{argument} chooses no row; accepted: at least two")
+    outside = (positions < 0) | (positions >= n_rows)
+    if outside.any():
+        raise ArgumentError(
+            f"{argument} contains {positions[outside][0]}; accepted: 0 to {n_rows - 1:,}"
+        )
+    return positions.astype(np.intp)
+
+
+def _places(argument: str, columns: Any, names: tuple[str, ...] | None, n_features: int) -> Rows:
+    """Return positions of features; a name may stand for the columns it was coded in."""
+    chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
+    if names is None or not isinstance(chosen, Iterable):
+        return positions_of(argument, columns, names, n_features)
+    whole: list[Any] = []
+    for column in chosen:
+        coded = [
+            name
+            for name in names
+            if isinstance(column, str)
+            and name.startswith(tuple(column + joint for joint in _JOINTS))
+        ]
+        whole.extend(coded if column not in names and coded else [column])
+    return positions_of(argument, whole, names, n_features)
+
+
+def _scaled_columns(standardize: Any, rows: Floats, names: tuple[str, ...] | None) -> Rows:
+    """Return the features that are counted in standard deviations."""
+    if isinstance(standardize, bool | np.bool_):
+        if not standardize:
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero(((rows != 0) & (rows != 1)).any(axis=0))
+    return _places("standardize", standardize, names, rows.shape[1])
 
 
 def _span(rows: Floats) -> Floats:
@@ -270,138 +417,3 @@ def _symmetric(name: str, value: ArrayLike) -> Floats:
     if np.abs(matrix - matrix.T).max() > _EQUAL * np.abs(matrix).max():
         raise ArgumentError(f"{name} is not symmetric; accepted: a symmetric matrix")
     return np.asarray((matrix + matrix.T) / 2)
-
-
-def _attributes(protected: Any, n_rows: int) -> list[tuple[str, Column]]:
-    """Return the protected attributes with their names ("" where they have none)."""
-    if protected is None:
-        return []
-    columns: list[tuple[str, Any]]
-    if isinstance(protected, Mapping):
-        columns = [(str(name), column) for name, column in protected.items()]
-    elif hasattr(protected, "columns") and not hasattr(protected, "shape"):
-        raise ArgumentTypeError("protected is a lazy frame; accepted: columns, or a frame")
-    elif hasattr(protected, "columns"):
-        columns = [(str(name), protected[name]) for name in protected.columns]
-    elif isinstance(protected, np.ndarray) and protected.ndim == 2:
-        columns = [("", column) for column in protected.T]
-    elif isinstance(protected, Sequence) and len(protected) and not _is_value(protected[0]):
-        columns = [("", column) for column in protected]
-    else:
-        columns = [(str(getattr(protected, "name", None) or ""), protected)]
-    read = []
-    for name, column in columns:
-        called = f"protected attribute {name!r}" if name else "protected"
-        array = column_array(called, column)
-        if len(array) != n_rows:
-            raise DataError(f"{called} has {len(array):,} rows, X has {n_rows:,}")
-        read.append((name, array))
-    return read
-
-
-def _is_value(value: Any) -> bool:
-    return value is None or np.ndim(value) == 0
-
-
-def _directions_of(rows: Floats, name: str, column: Column, C: float) -> Floats:
-    """Return the coefficients (rows) of the regression of an attribute on the features."""
-    called = f"protected attribute {name!r}" if name else "protected"
-    if isinstance(column, Coded):
-        codes, kind = column.codes.astype(np.int64), "U"
-        if len(codes) and codes.max() >= len(column.labels):
-            raise DataError(f"{called} is missing in some rows; accepted: a value in every row")
-    else:
-        kind = column.dtype.kind
-        if kind == "f" and not np.isfinite(column).all():
-            raise DataError(f"{called} is not finite in some rows; accepted: finite numbers")
-        codes = column
-    levels, place = np.unique(codes, return_inverse=True)
-    if len(levels) < 2:
-        raise DataError(f"{called} has the same value in all rows; accepted: two values at least")
-    if len(levels) == 2:
-        return _logistic(rows, place == 1, C)[None]
-    if kind in "USOb" or (kind in "iu" and len(levels) <= _MOST_CLASSES):
-        return _softmax(rows, place, len(levels), C)
-    centred = rows - rows.mean(axis=0)
-    target = np.asarray(column, dtype=np.float64)
-    return np.asarray(np.linalg.lstsq(centred, target - target.mean(), rcond=None)[0][None])
-
-
-def _logistic(rows: Floats, positive: NDArray[np.bool_], C: float) -> Floats:
-    """Return the coefficients of a ridge logistic regression; the intercept is not penalised."""
-    Z = np.column_stack([rows, np.ones(len(rows))])
-    ridge = np.append(np.full(rows.shape[1], 1 / C), 0.0)
-    sign = np.where(positive, 1.0, -1.0)
-
-    def objective(w: Floats) -> tuple[float, Floats, Floats]:
-        margin = sign * (Z @ w)
-        with np.errstate(over="ignore"):
-            wrong = 1 / (1 + np.exp(margin))
-        value = float(np.logaddexp(0.0, -margin).sum() + ridge @ w**2 / 2)
-        curvature = Z.T @ (Z * (wrong * (1 - wrong))[:, None])
-        return value, ridge * w - Z.T @ (sign * wrong), curvature + np.diag(ridge)
-
-    return np.asarray(_newton(objective, np.zeros(Z.shape[1]), len(rows))[:-1])
-
-
-def _softmax(rows: Floats, place: NDArray[np.intp], k: int, C: float) -> Floats:
-    """Return the coefficients of a ridge softmax regression; the first intercept is 0."""
-    n, p = rows.shape
-    Z = np.column_stack([rows, np.ones(n)])
-    # Coefficients and intercept of each class side by side; the first intercept is held at 0.
-    ridge = np.tile(np.append(np.full(p, 1 / C), 0.0), k)
-    free = np.delete(np.arange(k * (p + 1)), p)
-    observed = np.eye(k)[place]
-
-    def objective(w: Floats) -> tuple[float, Floats, Floats]:
-        whole = np.zeros(k * (p + 1))
-        whole[free] = w
-        score = Z @ whole.reshape(k, p + 1).T
-        score -= score.max(axis=1, keepdims=True)
-        size = np.exp(score)
-        total = size.sum(axis=1)
-        share = size / total[:, None]
-        loss = np.log(total) - score[np.arange(n), place]
-        gradient = ((share - observed).T @ Z).ravel() + ridge * whole
-        hessian = np.diag(ridge)
-        for a in range(k):
-            for b in range(a, k):
-                weight = share[:, a] * ((a == b) - share[:, b])
-                block = Z.T @ (Z * weight[:, None])
-                at_a, at_b = (slice(c * (p + 1), (c + 1) * (p + 1)) for c in (a, b))
-                hessian[at_a, at_b] += block
-                if a != b:
-                    hessian[at_b, at_a] += block
-        value = float(loss.sum() + ridge @ whole**2 / 2)
-        return value, gradient[free], hessian[np.ix_(free, free)]
-
-    whole = np.zeros(k * (p + 1))
-    whole[free] = _newton(objective, np.zeros(len(free)), n)
-    return np.asarray(whole.reshape(k, p + 1)[:, :p])
-
-
-def _newton(objective: _Objective, start: Floats, n_rows: int) -> Floats:
-    """Return the minimum of a convex function, up to rounding."""
-    point = start
-    value, gradient, hessian = objective(point)
-    for _ in range(_MAX_ITERATIONS):
-        change = np.linalg.solve(hessian, gradient)
-        share = 1.0
-        while True:
-            moved = objective(point - share * change)
-            if moved[0] <= value or share < 1e-8:
-                break
-            share /= 2
-        if moved[0] > value:
-            break
-        settled = bool(np.abs(change).max() <= 1e-13 * (1 + np.abs(point).max()))
-        point = point - share * change
-        value, gradient, hessian = moved
-        if settled:
-            break
-    if np.abs(gradient).max() > 1e-6 * n_rows:
-        raise DataError(
-            "the regression of a protected attribute on X did not converge; accepted: features of "
-            "comparable scales (standardise X), or given directions"
-        )
-    return point

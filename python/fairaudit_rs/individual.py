@@ -13,21 +13,15 @@ from numpy.typing import NDArray
 
 from . import _validate
 from ._audit_value import INTERVALS, AuditValue, one_sided_size
-from ._columns import Coded, column_array
-from ._flow import (
-    SOLVERS,
-    Attack,
-    FlowPath,
-    Schedule,
-    StoredAttack,
-    UnfairExamples,
-    flow,
-    flow_model,
-)
+from ._flow import SOLVERS, Attack, Flow, FlowPath, Schedule, StoredAttack
+from ._flow_models import LOSSES, flow_model
+from ._individual_charts import path_chart, ratio_chart
 from ._losses import Along, Losses
-from .cells import Label, _binary
+from ._refits import refitted
+from ._unfair_examples import UnfairExamples
+from .cells import Label
 from .charts import Chart
-from .errors import ArgumentError, ArgumentTypeError, DataError
+from .errors import ArgumentError, ArgumentTypeError
 from .fair_metrics import FairMetric
 from .results import Result, number, p_text
 
@@ -38,7 +32,6 @@ Floats = NDArray[np.float64]
 _MAX_STEPS = 10_000_000
 #: A predicted size of the normal test above this many times its level is worth a warning.
 _WORST_SIZE = 1.25
-_LOSSES = ("log_loss",)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -69,6 +62,8 @@ class IndividualResult(Result):
     stability : float
         2 penalty step_size times the largest eigenvalue of the metric. Above 1 the flow swings
         around where it should settle, above 2 (Euler, Heun) it grows without bound.
+    refit_metric : bool
+        Whether the interval includes what the fit of the metric adds.
     loss_floor : float
         Losses below it count as it.
     n_floored, n_floored_end : int
@@ -87,8 +82,12 @@ class IndividualResult(Result):
         S_n and T_n along the flow.
     ratios : ndarray
         One for each row: loss after over loss before.
-    loss_start, loss_end, score_start, score_end : ndarray
-        Losses and scores of the rows, before and after.
+    loss_start, loss_end : ndarray
+        Losses of the rows, before and after.
+    score_start, score_end : ndarray
+        Their scores, one column for each class with several classes.
+    units : ndarray
+        What counts as one in each feature, by the fair metric.
     """
 
     lower_bound: float
@@ -105,6 +104,7 @@ class IndividualResult(Result):
     n_steps: int
     metric: str
     stability: float
+    refit_metric: bool
     loss_floor: float
     n_floored: int
     n_floored_end: int
@@ -120,10 +120,11 @@ class IndividualResult(Result):
     loss_end: Floats
     score_start: Floats
     score_end: Floats
+    units: Floats
     flow: Attack | StoredAttack
 
     _bulky = Result._bulky | {
-        "ratios", "loss_start", "loss_end", "score_start", "score_end", "flow"
+        "ratios", "loss_start", "loss_end", "score_start", "score_end", "units", "flow"
     }  # fmt: skip
 
     @cached_property
@@ -156,6 +157,7 @@ class IndividualResult(Result):
             self.score_end[row],
             self.flow.rows[row],
             self.flow.end(row),
+            self.units,
             self.flow.feature_names,
         )
 
@@ -207,42 +209,21 @@ class IndividualResult(Result):
             }
         ]
 
-    def plot(self) -> Chart:
-        """Return a chart of S_n and T_n along the flow, with the tolerated value (Figure 2)."""
-        points = [
-            {"time": float(time), "value": float(value), "line": line}
-            for line, values in (
-                ("audit value", self.path.estimate),
-                ("lower bound", self.path.lower_bound),
-            )
-            for time, value in zip(self.path.time, values, strict=True)
-            if math.isfinite(value)
-        ]
-        return Chart(
-            {
-                "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-                "title": f"{self.ratio} ratio along the flow",
-                "width": 480,
-                "height": 240,
-                "layer": [
-                    {
-                        "data": {"values": points},
-                        "mark": {"type": "line"},
-                        "encoding": {
-                            "x": {"field": "time", "type": "quantitative", "title": "time of flow"},
-                            "y": {"field": "value", "type": "quantitative",
-                                  "title": f"{self.ratio} ratio", "scale": {"zero": False}},
-                            "strokeDash": {"field": "line", "type": "nominal", "title": None},
-                        },
-                    },
-                    {
-                        "data": {"values": [{"delta": self.delta}]},
-                        "mark": {"type": "rule", "strokeDash": [4, 4], "color": "firebrick"},
-                        "encoding": {"y": {"field": "delta", "type": "quantitative"}},
-                    },
-                ],
-            }
-        )  # fmt: skip
+    def plot(self, what: str = "path") -> Chart:
+        """Return a chart of the path or of the ratios, with the tolerated value.
+
+        Parameters
+        ----------
+        what : {"path", "ratios"}
+            S_n and T_n along the flow (Figure 2), or how the ratios of the rows are distributed.
+
+        Returns
+        -------
+        Chart
+            The chart.
+        """
+        what = _validate.choice("what", what, ("path", "ratios"))
+        return path_chart(self) if what == "path" else ratio_chart(self)
 
 
 def individual_test(
@@ -266,6 +247,8 @@ def individual_test(
     pos_label: Label = None,
     path_points: int = 21,
     n_resamples: int = 1_999,
+    refit_metric: bool = False,
+    batch_size: int = 4_096,
     rng: Any = None,
     random_state: Any = None,
     n_threads: int | None = None,
@@ -275,22 +258,28 @@ def individual_test(
 
     Parameters
     ----------
-    model : LinearModel, TorchModel, or what `fairaudit_rs.models.adapt` makes one of
-        Its score must be the log-odds of label 1: a fitted logistic regression of scikit-learn, or
-        a torch module that gives a logit (in double precision with
-        ``TorchModel(module, dtype="float64")``).
+    model : LinearModel, KernelModel, TorchModel, MulticlassModel, or a fitted model
+        Fitted LogisticRegression, LinearSVC, SVC, MLPClassifier and other estimators of
+        scikit-learn become one of these by themselves, and so do torch modules that give a logit
+        (in double precision with ``TorchModel(module, dtype="float64")``).
     X : array or frame of shape (n_rows, n_features)
         Rows that the model was not fitted on.
     y : array
-        Their labels.
+        Their labels: of two classes, of the classes of the model, or numbers for
+        ``loss="squared"``.
     fair_metric : FairMetric
         Which differences must not count: `FairMetric.subspace` and its siblings. It is taken as
-        given; what its fit adds to the uncertainty is not in the interval.
+        given unless it is refitted, see `refit_metric`.
     ratio : {"loss", "error_rate"}
         The mean over the rows of loss after over loss before, or the error rate after over the
         error rate before.
-    loss : {"log_loss"}
-        The loss that the attack makes larger.
+    loss : {"log_loss", "smooth_hinge", "softplus_hinge", "squared"}
+        The loss that the attack makes larger. ``"log_loss"`` is for scores that are log-odds, and
+        the multinomial one for several classes. The hinge losses are for margins m = s f of
+        support vector machines: ``"smooth_hinge"`` is 1/2 - m below 0, (1 - m)^2 / 2 up to 1 and
+        0 beyond, where no row moves [2]_; ``"softplus_hinge"``, log(1 + exp(1 - m)), is
+        positive everywhere, so that every row has a ratio. ``"squared"`` is (f - y)^2; with a
+        linear model all its ratios are equal and say nothing.
     penalty : float
         Lambda: what a unit of squared fair distance costs the attack.
     n_steps, step_size, step_decay : int, float, float
@@ -315,6 +304,13 @@ def individual_test(
         How many points of the path are kept, with the start and the end.
     n_resamples : int
         Replicates of ``interval="bootstrap-t"``.
+    refit_metric : bool
+        Fit the metric again in every replicate, on rows drawn from those it was fitted on, and run
+        the flow again: the interval then includes what the fit adds. For a
+        `FairMetric.subspace` of protected attributes and ``interval="bootstrap-t"``; some
+        hundred replicates will do. Rows that are audited and fitted on are drawn together.
+    batch_size : int
+        Rows of a torch module that are in its memory at a time.
     rng : None, int, SeedSequence or Generator
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
@@ -340,8 +336,13 @@ def individual_test(
     variance by the delta method.
 
     For a linear model the flow is solved in the eigenspaces of the metric: one number per row for
-    each eigenvalue, two for a sensitive subspace, whatever the number of features. Other models
-    take one gradient per row and step.
+    each eigenvalue (and class), two for a sensitive subspace, whatever the number of features.
+    Other models take one gradient per row and step. The flow runs in the units of the metric,
+    features divided by ``fair_metric.units``; what it comes to is in the units of X.
+
+    ``delta``: the four-fifths rule of US labor law calls a selection rate for a group suspect below
+    4/5 of that of another. Read as a rule about losses, the worse treated of two similar people may
+    lose at most 1 / 0.8 = 1.25 times as much as the other.
 
     The audit value belongs to the attack: it grows with the time of the flow and falls with
     ``penalty``, and values of different settings cannot be compared. A step size with
@@ -352,6 +353,8 @@ def individual_test(
     ----------
     .. [1] Maity, S., Xue, S., Yurochkin, M. and Sun, Y. (2021). Statistical Inference for
        Individual Fairness. ICLR. arXiv:2103.16714
+    .. [2] Rennie, J. D. M. and Srebro, N. (2005). Loss Functions for Preference Levels: Regression
+       with Discrete Ordered Labels. IJCAI Workshop on Advances in Preference Handling.
 
     Examples
     --------
@@ -366,7 +369,7 @@ def individual_test(
     True
     """
     ratio = _validate.choice("ratio", ratio, ("loss", "error_rate"))
-    loss = _validate.choice("loss", loss, _LOSSES)
+    loss = _validate.choice("loss", loss, LOSSES)
     solver = _validate.choice("solver", solver, SOLVERS)
     interval = _validate.choice("interval", interval, INTERVALS)
     if compat is not None:
@@ -383,6 +386,7 @@ def individual_test(
         _validate.count("path_points", path_points, 2, 100_000),
     )
     n_resamples = _validate.n_resamples(n_resamples)
+    batch_size = _validate.count("batch_size", batch_size, 1, 10_000_000)
     n_threads = _validate.n_threads(n_threads)
     callback = _validate.progress(progress)
     seed = _validate.seed(rng, random_state)
@@ -391,17 +395,28 @@ def individual_test(
             f"fair_metric is a {type(fair_metric).__name__}; accepted: a FairMetric, such as "
             "FairMetric.subspace(X, protected)"
         )
-    ours = flow_model(model)
-    positive = _labels(y, pos_label)
-    along = Along(ratio, floor, compat == "paper", ours.boundary, positive, n_threads)
-    flowed = flow(ours, X, positive, fair_metric, penalty, schedule, n_threads, callback, along.add)
-    losses = Losses(flowed, positive, along, n_threads)
+    if refit_metric and interval != "bootstrap-t":
+        raise ArgumentError(
+            f"refit_metric is True with interval={interval!r}; accepted: interval='bootstrap-t'"
+        )
+    ours = flow_model(model, loss, ratio)
+    targets = ours.targets(y, loss, pos_label, n_threads)
+    flow = Flow(ours.scores, fair_metric, penalty, schedule, batch_size, n_threads, callback)
+    features = flow.read(X, ours.feature_names)
+    along = Along(ratio, floor, compat == "paper", targets)
+    flowed = flow.run(features, targets, along.add)
+    losses = Losses(flowed, along)
     value = losses.value(interval)
     plain = "normal" if interval == "bootstrap-t" else interval
     # The last point is the audit value itself, also where parts were added up for the others.
     points = [*along.values(plain)[:-1], replace(value, interval=plain)]
     if interval == "bootstrap-t" and math.isfinite(value.estimate) and value.variance > 0:
-        value = replace(value, replicates=losses.bootstrap(n_resamples, seed, n_threads))
+        replicates = (
+            refitted(flow, features, along, n_resamples, seed)
+            if refit_metric
+            else losses.bootstrap(n_resamples, seed, n_threads)
+        )
+        value = replace(value, replicates=replicates)
     pvalue, n_undefined = value.pvalue(delta)
     path = FlowPath(
         np.array(schedule.record, dtype=np.int64),
@@ -416,7 +431,7 @@ def individual_test(
         pvalue=pvalue,
         confidence_interval=value.two_sided(level),
         alternative="greater",
-        n_rows=len(positive),
+        n_rows=len(targets),
         group_sizes={},
         seed=seed,
         engine=flowed.engine,
@@ -448,18 +463,24 @@ def individual_test(
         ratios=losses.ratios,
         loss_start=losses.start,
         loss_end=losses.end,
-        score_start=flowed.start,
-        score_end=flowed.end,
+        score_start=_by_row(flowed.start),
+        score_end=_by_row(flowed.end),
+        units=fair_metric.units,
+        refit_metric=bool(refit_metric),
         flow=flowed.attack,
     )
 
 
 def _warnings(
-    losses: Losses, value: AuditValue, stability: float, schedule: Schedule, level: float
+    losses: Losses,
+    value: AuditValue,
+    stability: float,
+    schedule: Schedule,
+    level: float,
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
     warnings = []
-    n = len(losses.positive)
+    n = len(losses.start)
     for limit, effect in [(SOLVERS[schedule.solver], "grows"), (1.0, "swings")]:
         steps = schedule.steps_above(stability, limit)
         if steps:
@@ -506,19 +527,9 @@ def _warnings(
     return warnings
 
 
-def _labels(y: Any, pos_label: Label) -> NDArray[np.bool_]:
-    """Return which labels are 1."""
-    column = column_array("y", y)
-    if isinstance(column, Coded):
-        values, place = list(column.labels), column.codes.astype(np.int64)
-        if len(place) and place.max() >= len(values):
-            raise DataError("y is missing in some rows; accepted: a label in every row")
-    else:
-        if column.dtype.kind == "f" and not np.isfinite(column).all():
-            raise DataError("y is missing or infinite in some rows; accepted: a label in every row")
-        distinct, found = np.unique(column, return_inverse=True)
-        values, place = distinct.tolist(), found.ravel()
-    return np.asarray(_binary("y", values, pos_label)[place] == 1)
+def _by_row(scores: Floats) -> Floats:
+    """Return scores by row; with one score its column alone."""
+    return scores[0] if len(scores) == 1 else np.ascontiguousarray(scores.T)
 
 
 def _at_least_0(name: str, value: object) -> float:

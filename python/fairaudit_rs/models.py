@@ -18,13 +18,15 @@ from ._columns import ArraySource, column_array
 from ._distances import BinaryModel, Distances, finite_number
 from ._kernel_models import KernelModel
 from ._linear_models import LinearModel
-from ._torch_models import TorchModel
+from ._multiclass_models import MulticlassModel
+from ._torch_models import TorchModel, network
 from .errors import ArgumentError, ArgumentTypeError
 
 __all__ = [
     "LinearModel",
     "KernelModel",
     "TorchModel",
+    "MulticlassModel",
     "Distances",
     "Model",
     "adapt",
@@ -123,7 +125,9 @@ def adapt(model: Any, threshold: float | None = None) -> Model:
     )
 
 
-def from_sklearn(model: Any, threshold: float | None = None) -> LinearModel | KernelModel:
+def from_sklearn(
+    model: Any, threshold: float | None = None
+) -> LinearModel | KernelModel | TorchModel:
     """Return a fitted scikit-learn estimator as a model of this package.
 
     Parameters
@@ -133,17 +137,18 @@ def from_sklearn(model: Any, threshold: float | None = None) -> LinearModel | Ke
         LinearDiscriminantAnalysis and SGDClassifier with log loss become a `LinearModel` with
         link ``"logit"``; LinearSVC, RidgeClassifier, Perceptron, other SGDClassifiers, and
         linear regressions (LinearRegression, Ridge, Lasso, ElasticNet) one with link
-        ``"identity"``; SVC and NuSVC (linear, rbf, poly) and KernelRidge become a `KernelModel`.
+        ``"identity"``; SVC and NuSVC (linear, rbf, poly) and KernelRidge become a `KernelModel`,
+        MLPClassifier a `TorchModel` in double precision (its weights are copied).
         A Pipeline of scalers (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler) before a
-        linear model becomes one `LinearModel`; a fitted search (GridSearchCV) is replaced by its
-        best estimator.
+        linear model or a network becomes one model; a fitted search (GridSearchCV) is replaced
+        by its best estimator.
     threshold : float, optional
         By default probability 0.5 or margin 0, as the estimator decides itself. Required for
         regressions: 0.5 for labels 0 and 1, 0 for labels -1 and 1.
 
     Returns
     -------
-    LinearModel or KernelModel
+    LinearModel, KernelModel or TorchModel
         With the names of the features, when the estimator was fitted on a frame.
 
     Notes
@@ -171,7 +176,8 @@ def from_sklearn(model: Any, threshold: float | None = None) -> LinearModel | Ke
         )
     raise ArgumentTypeError(
         f"model is a {called}, for which there is no closed form; accepted: linear models, SVC, "
-        "NuSVC, KernelRidge, pipelines of scalers and a linear model. For any other model pass "
+        "NuSVC, KernelRidge, MLPClassifier, pipelines of scalers and one of these that is linear "
+        "or a network. For any other model pass "
         "y_score: the distance is then |score - threshold|"
     )
 
@@ -299,25 +305,94 @@ def _kernel_of(model: Any, gamma: float) -> dict[str, Any]:
     )
 
 
-def _pipeline(model: Any, threshold: float | None) -> LinearModel:
-    steps = [(name, step) for name, step in model.steps if step not in (None, "passthrough")]
-    last = from_sklearn(steps[-1][1], threshold)
-    if not isinstance(last, LinearModel):
+def _pipeline(model: Any, threshold: float | None) -> LinearModel | TorchModel:
+    last, scale, shift = _unscaled(model)
+    if _is_network(last):
+        return _network(last, threshold, scale, shift, _names(model))
+    ours = from_sklearn(last, threshold)
+    if not isinstance(ours, LinearModel):
         raise ArgumentTypeError(
-            f"model is a Pipeline that ends in {type(steps[-1][1]).__name__}; accepted: one that "
-            "ends in a linear model (for kernels adapt the last step, and pass transformed rows)"
+            f"model is a Pipeline that ends in {type(last).__name__}; accepted: one that "
+            "ends in a linear model or a network (for kernels adapt the last step, and pass "
+            "transformed rows)"
         )
-    coef, intercept = last.coef, last.intercept
-    for name, step in reversed(steps[:-1]):
-        scale, shift = _affine(name, step, len(coef))
-        coef, intercept = coef * scale, intercept + float(coef @ shift)
-    return LinearModel(coef, intercept, last.threshold, link=last.link, feature_names=_names(model))
+    return LinearModel(
+        ours.coef * scale,
+        ours.intercept + float(ours.coef @ shift),
+        ours.threshold,
+        link=ours.link,
+        feature_names=_names(model),
+    )
 
 
-def _affine(name: str, step: Any, n_features: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _unscaled(model: Any) -> tuple[Any, Any, Any]:
+    """Return the last step of a pipeline, and scale and shift of all scalers before it."""
+    steps = [(name, step) for name, step in model.steps if step not in (None, "passthrough")]
+    scale: Any = 1.0
+    shift: Any = 0.0
+    for name, step in steps[:-1]:
+        more, by = _affine(name, step)
+        scale, shift = scale * more, shift * more + by
+    last = getattr(steps[-1][1], "best_estimator_", steps[-1][1])
+    n_features = getattr(last, "n_features_in_", 1)
+    return last, np.broadcast_to(scale, n_features), np.broadcast_to(shift, n_features)
+
+
+def _is_network(model: Any) -> bool:
+    return "MLPClassifier" in _sklearn_names(model)
+
+
+def _plain_network(model: Any, threshold: float | None) -> TorchModel:
+    return _network(model, threshold, None, None, _names(model))
+
+
+def _network(
+    model: Any, threshold: float | None, scale: Any, shift: Any, names: list[str] | None
+) -> TorchModel:
+    _check_binary(model)
+    module = _layers(model, scale, shift)
+    return TorchModel(module, threshold, link="logit", feature_names=names)
+
+
+def _layers(model: Any, scale: Any, shift: Any) -> Any:
+    """Return a network as a torch module that gives logits, with scalers in its first layer."""
+    weights, biases = list(_fitted(model, "coefs_")), list(_fitted(model, "intercepts_"))
+    if scale is not None:
+        biases[0] = biases[0] + shift @ weights[0]
+        weights[0] = scale[:, None] * weights[0]
+    return network(weights, biases, model.activation)
+
+
+def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
+    """Return a fitted estimator with more than two classes; None for anything else."""
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
+    names = _sklearn_names(model)
+    classes = getattr(model, "classes_", ())
+    if not names or isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) < 3:
+        return None
+    last, scale, shift = _unscaled(model) if "Pipeline" in names else (model, None, None)
+    labels, called = np.asarray(classes).tolist(), _names(model)
+    if _is_network(last):
+        module = _layers(last, scale, shift)
+        return MulticlassModel.network(module, len(labels), classes=labels, feature_names=called)
+    known = _sklearn_names(last)
+    if "LogisticRegression" not in known and "LinearDiscriminantAnalysis" not in known:
+        raise ArgumentTypeError(
+            f"model is a {type(last).__name__} with {len(labels)} classes, whose scores have no "
+            "softmax; accepted with several classes: LogisticRegression, "
+            "LinearDiscriminantAnalysis, MLPClassifier, or a MulticlassModel"
+        )
+    coef, intercept = _fitted(last, "coef_"), _fitted(last, "intercept_")
+    if scale is not None:
+        coef, intercept = coef * scale, intercept + coef @ shift
+    return MulticlassModel.linear(coef, intercept, classes=labels, feature_names=called)
+
+
+def _affine(name: str, step: Any) -> tuple[Any, Any]:
     """Return scale and shift of a scaler that maps x to ``scale * x + shift``."""
     kinds = _sklearn_names(step)
-    one, zero = np.ones(n_features), np.zeros(n_features)
+    one, zero = 1.0, 0.0
     if getattr(step, "clip", False):
         raise ArgumentError(f"step {name!r} clips, which is not linear; accepted: clip=False")
     if "MinMaxScaler" in kinds:
@@ -338,7 +413,7 @@ def _affine(name: str, step: Any, n_features: int) -> tuple[NDArray[Any], NDArra
     )
 
 
-_READERS: dict[str, Callable[[Any, float | None], LinearModel | KernelModel]] = {
+_READERS: dict[str, Callable[[Any, float | None], LinearModel | KernelModel | TorchModel]] = {
     "Pipeline": _pipeline,
     "LogisticRegression": _log_odds,
     "LinearDiscriminantAnalysis": _log_odds,
@@ -356,4 +431,5 @@ _READERS: dict[str, Callable[[Any, float | None], LinearModel | KernelModel]] = 
     "SVC": _support_vectors,
     "NuSVC": _support_vectors,
     "KernelRidge": _kernel_ridge,
+    "MLPClassifier": _plain_network,
 }

@@ -1,7 +1,11 @@
 //! The individual lens: flows, losses, moments.
 
+use std::str::FromStr;
+
+use fairaudit_core::Error;
 use fairaudit_core::individual::linear::{Rows, flow};
-use fairaudit_core::individual::{Schedule, bootstrap, log_loss as losses_of, moments as moments_of};
+use fairaudit_core::individual::{Schedule, bootstrap, losses as losses_of, moments as moments_of};
+use fairaudit_core::parallel::Control;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -26,47 +30,62 @@ struct Steps {
     record: Vec<usize>,
 }
 
+impl Steps {
+    fn schedule(self, py: Python<'_>) -> PyResult<Schedule> {
+        let solver = parsed(py, &self.solver)?;
+        Schedule::new(self.number, self.size, self.decay, solver, self.record).map_err(|error| to_python(py, &error))
+    }
+}
+
+/// A choice by its name.
+fn parsed<T: FromStr<Err = Error>>(py: Python<'_>, name: &str) -> PyResult<T> {
+    name.parse().map_err(|error| to_python(py, &error))
+}
+
 /// The flow of a linear model: scores of all rows after each recorded step, and how far they moved
-/// along each eigenvalue of the metric. `steps` are (number, size, decay, solver, recorded steps),
-/// `eigenvalues` are (2 penalty times it, squared length of the coefficients that belong to it).
+/// along the coefficients, for each eigenvalue of the metric. `steps` are (number, size, decay,
+/// solver, recorded steps), `model` (coefficients, intercepts) score by score, `eigenvalues` (2
+/// penalty times it, W P W' of the coefficients W and the projection P that belongs to it).
 #[pyfunction]
-#[pyo3(signature = (features, positive, coef, intercept, eigenvalues, steps, n_threads=None, progress=None))]
+#[pyo3(signature = (features, targets, loss, model, eigenvalues, steps, n_threads=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of a Python function
 fn linear_flow<'py>(
     py: Python<'py>,
     features: PyReadonlyArray1<'_, f64>,
-    positive: PyReadonlyArray1<'_, bool>,
-    coef: PyReadonlyArray1<'_, f64>,
-    intercept: f64,
+    targets: PyReadonlyArray1<'_, f64>,
+    loss: &str,
+    model: (PyReadonlyArray1<'_, f64>, Vec<f64>),
     eigenvalues: (Vec<f64>, Vec<f64>),
     steps: Steps,
     n_threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Floats<'py>, Floats<'py>)> {
     let (pulls, gains) = eigenvalues;
-    let solver = steps.solver.parse().map_err(|error| to_python(py, &error))?;
-    let schedule = Schedule::new(steps.number, steps.size, steps.decay, solver, steps.record)
-        .map_err(|error| to_python(py, &error))?;
-    let rows = Rows { features: slice(&features)?, positive: slice(&positive)?, coef: slice(&coef)?, intercept };
-    let numbers = (rows.positive.len() as u64).saturating_mul(2 + pulls.len() as u64 / 2);
-    let work = numbers.saturating_mul(steps.number as u64) / 2;
-    let done = run(Run { py, n_threads, progress, work }, |control| flow(rows, &pulls, &gains, &schedule, control))?;
+    let loss = parsed(py, loss)?;
+    let (number, schedule) = (steps.number as u64, steps.schedule(py)?);
+    let rows =
+        Rows { features: slice(&features)?, targets: slice(&targets)?, coef: slice(&model.0)?, intercepts: &model.1 };
+    let numbers = (rows.targets.len() as u64).saturating_mul(2 + gains.len() as u64 / 2);
+    let work = numbers.saturating_mul(number) / 2;
+    let run_it = |control: &Control| flow(rows, loss, &pulls, &gains, &schedule, control);
+    let done = run(Run { py, n_threads, progress, work }, run_it)?;
     Ok((PyArray1::from_vec(py, done.scores), PyArray1::from_vec(py, done.moved)))
 }
 
-/// log(1 + exp(-s score)) of every row, s = 1 for a positive label and -1 for another.
+/// The loss of every row; scores come score by score.
 #[pyfunction]
-#[pyo3(signature = (scores, positive, n_threads=None))]
-fn log_loss<'py>(
+#[pyo3(signature = (scores, targets, loss, n_threads=None))]
+fn losses<'py>(
     py: Python<'py>,
     scores: PyReadonlyArray1<'_, f64>,
-    positive: PyReadonlyArray1<'_, bool>,
+    targets: PyReadonlyArray1<'_, f64>,
+    loss: &str,
     n_threads: Option<usize>,
 ) -> PyResult<Floats<'py>> {
-    let (scores, positive) = (slice(&scores)?, slice(&positive)?);
+    let (scores, targets, loss) = (slice(&scores)?, slice(&targets)?, parsed(py, loss)?);
     let work = 3 * scores.len() as u64;
     let losses =
-        run_shared(Run { py, n_threads, progress: None, work }, |control| losses_of(scores, positive, control))?;
+        run_shared(Run { py, n_threads, progress: None, work }, |control| losses_of(scores, targets, loss, control))?;
     Ok(PyArray1::from_vec(py, losses))
 }
 
@@ -100,6 +119,6 @@ fn bootstrap_ratio<'py>(
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bootstrap_ratio, module)?)?;
     module.add_function(wrap_pyfunction!(linear_flow, module)?)?;
-    module.add_function(wrap_pyfunction!(log_loss, module)?)?;
+    module.add_function(wrap_pyfunction!(losses, module)?)?;
     module.add_function(wrap_pyfunction!(moments, module)?)
 }

@@ -54,7 +54,7 @@ pub fn sigmoid(x: f64) -> f64 {
 
 /// exp(x) for x <= 0, with what is left of it below the least normal number.
 #[inline(always)]
-fn exp_of_negative(x: f64) -> f64 {
+pub fn exp_of_negative(x: f64) -> f64 {
     let x = if x < -800.0 { -800.0 } else { x };
     let Parts { k, down, difference, .. } = parts(x);
     // In two steps where the exponent would end; the first is exact.

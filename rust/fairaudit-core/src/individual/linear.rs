@@ -1,207 +1,252 @@
-//! The flow of a linear model under the log loss, in the eigenbasis of the fair metric.
+//! The flow of a linear model, in the eigenbasis of the fair metric.
 //!
 //! Notation: lambda -> penalty, D = `sum_k mu_k P_k` -> metric (`P_k` projections), `gains[k]` =
 //! `|P_k w|^2`, `pulls[k]` = 2 lambda `mu_k`, `eta_t` -> lengths.
 //!
-//! A row moves along the `P_k w` only, and with n = -s score (s = 1 for a positive label, -1 for
-//! another) all labels follow the same equations: x - `x_0` = -s `sum_k c_k P_k w`,
+//! A row moves along the `P_k w` only, and with n = side score - shift (see `losses`) all targets
+//! follow the same equations: x - `x_0` = side `sum_k c_k P_k w`,
 //!
 //! ```text
-//! n = n_0 + sum_k gains[k] c_k,    dc_k = eta_t (sigma(n) - pulls[k] c_k),    loss = softplus(n).
+//! n = n_0 + sum_k gains[k] c_k,    dc_k = eta_t (g'(n) - pulls[k] c_k),    loss = g(n).
 //! ```
 //!
 //! A projection metric has two eigenvalues, so a step costs two numbers whatever the number of
-//! features. Sixty-four rows go side by side.
+//! features. Sixty-four rows go side by side. With several scores, one for each class, n is that of
+//! the scores, c has one number for each eigenvalue and class, and `gains[k]` is W `P_k` W'.
 
-use super::elementary::sigmoid;
+use super::losses::{Growth, Loss, softmax_slopes, with_growth};
 use super::{Schedule, Solver, same_length};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel::{Control, map_blocks};
 use crate::simd::{Kernel, Task};
 
 /// Rows side by side.
 const LANES: usize = 64;
-/// Rows between two looks at the control.
+/// Rows between two looks at the control, unless they take many steps.
 const BLOCK: usize = 4 * LANES;
+/// Steps between two looks at the control.
+const STEPS: usize = 4096;
 /// Sums of a dot product.
 const PARTIAL: usize = 8;
 
 type Lanes = [f64; LANES];
 
-/// Rows, their labels, a linear model.
+/// Rows, their targets, a linear model.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
     /// Row by row.
     pub features: &'a [f64],
-    /// Whether the label is positive.
-    pub positive: &'a [bool],
-    /// Coefficients of the score.
+    /// Labels 0 and 1, numbers of classes, or numbers for the squared loss.
+    pub targets: &'a [f64],
+    /// Coefficients, score by score.
     pub coef: &'a [f64],
-    /// Intercept of the score.
-    pub intercept: f64,
+    /// One for each score.
+    pub intercepts: &'a [f64],
 }
 
 /// What the flow came to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Flow {
-    /// Scores of all rows after each recorded step.
+    /// Of all rows, for each recorded step and score.
     pub scores: Vec<f64>,
-    /// c of all rows for each eigenvalue, after the last step: x - `x_0` = -s `sum_k c_k P_k w`.
+    /// Of all rows after the last step, for each eigenvalue k and score c: x - `x_0` =
+    /// `sum_kc moved[k][c] P_k w_c`.
     pub moved: Vec<f64>,
 }
 
-/// Moves every row along the flow; `pulls` and `gains` are one number for each eigenvalue of the
-/// metric.
+/// Moves every row along the flow. `pulls` is one number for each eigenvalue of the metric, `gains`
+/// one for each, or a matrix for several scores.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`], and [`crate::Error::Argument`] when lengths do not fit together.
-pub fn flow(rows: Rows<'_>, pulls: &[f64], gains: &[f64], schedule: &Schedule, control: &Control) -> Result<Flow> {
-    let (n, kernel) = (rows.positive.len(), Kernel::current()?);
-    same_length("features", rows.features.len(), n * rows.coef.len())?;
-    same_length("gains", gains.len(), pulls.len())?;
-    let blocks = map_blocks(n, BLOCK, control, |range| {
-        let mut tiles = Vec::new();
-        for first in range.clone().step_by(LANES) {
-            let last = range.end.min(first + LANES);
-            let tile = Tile { rows, range: first..last, pulls, gains, schedule };
-            tiles.push(kernel.run(tile));
-            control.check()?;
-        }
-        Ok(tiles)
-    })?;
-    let mut all = Flow { scores: vec![0.0; n * schedule.record.len()], moved: vec![0.0; n * pulls.len()] };
-    for (i, tile) in blocks.iter().flatten().enumerate() {
-        let first = i * LANES;
-        let size = LANES.min(n - first);
-        for (whole, part) in [(&mut all.scores, &tile.0), (&mut all.moved, &tile.1)] {
-            for (column, lanes) in whole.chunks_exact_mut(n).zip(part) {
-                column[first..first + size].copy_from_slice(&lanes[..size]);
-            }
-        }
+pub fn flow(
+    rows: Rows<'_>,
+    loss: Loss,
+    pulls: &[f64],
+    gains: &[f64],
+    schedule: &Schedule,
+    control: &Control,
+) -> Result<Flow> {
+    let (n, n_scores) = (rows.targets.len(), rows.intercepts.len());
+    if n_scores == 0 {
+        return Err(Error::argument("intercepts", "[]", "one for each score"));
     }
-    Ok(all)
+    let width = rows.coef.len() / n_scores;
+    same_length("coef", rows.coef.len(), n_scores * width)?;
+    same_length("features", rows.features.len(), n * width)?;
+    same_length("gains", gains.len(), pulls.len() * n_scores * n_scores)?;
+    loss.check(rows.targets, n_scores)?;
+    let problem = Problem { rows, loss, width, pulls, gains, schedule, control };
+    if n_scores == 1 { with_growth!(loss, growth => problem.run(OneScore(growth))) } else { problem.run(Softmax) }
 }
 
-/// Some rows side by side.
-struct Tile<'a> {
+/// All that a tile of rows needs to know.
+#[derive(Clone, Copy)]
+struct Problem<'a> {
     rows: Rows<'a>,
-    range: std::ops::Range<usize>,
+    loss: Loss,
+    width: usize,
     pulls: &'a [f64],
     gains: &'a [f64],
     schedule: &'a Schedule,
+    control: &'a Control,
 }
 
-impl Task for Tile<'_> {
-    type Output = (Vec<Lanes>, Vec<Lanes>);
+impl Problem<'_> {
+    fn run<S: Copy + Sync>(self, slopes: S) -> Result<Flow>
+    where
+        for<'b> Tile<'b, S>: Task<Output = Moved>,
+    {
+        let (n, n_scores, kernel) = (self.rows.targets.len(), self.rows.intercepts.len(), Kernel::current()?);
+        let blocks = map_blocks(n, BLOCK, self.control, |range| {
+            let mut tiles = Vec::new();
+            for first in range.clone().step_by(LANES) {
+                tiles.push(kernel.run(Tile { problem: self, range: first..range.end.min(first + LANES), slopes }));
+                self.control.check()?;
+            }
+            Ok(tiles)
+        })?;
+        let mut all = Flow {
+            scores: vec![0.0; n * n_scores * self.schedule.record.len()],
+            moved: vec![0.0; n * n_scores * self.pulls.len()],
+        };
+        for (i, tile) in blocks.iter().flatten().enumerate() {
+            let first = i * LANES;
+            let size = LANES.min(n - first);
+            for (whole, part) in [(&mut all.scores, &tile.scores), (&mut all.moved, &tile.moved)] {
+                for (column, lanes) in whole.chunks_exact_mut(n).zip(part) {
+                    column[first..first + size].copy_from_slice(&lanes[..size]);
+                }
+            }
+        }
+        Ok(all)
+    }
+}
 
+/// Slopes of the losses of some rows, in place of their n.
+trait Slopes: Copy + Sync {
+    fn slopes(self, n: &mut [Lanes], targets: &Lanes);
+}
+
+/// A loss of one score.
+#[derive(Clone, Copy)]
+struct OneScore<G>(G);
+
+impl<G: Growth> Slopes for OneScore<G> {
     #[inline(always)]
-    fn run(self) -> Self::Output {
-        let (sign, start) = self.start();
-        match (self.schedule.solver, self.pulls, self.gains) {
-            (Solver::Euler, &[pull], &[gain]) => self.euler(&sign, &start, [pull], [gain]),
-            (Solver::Euler, &[a, b], &[first, second]) => self.euler(&sign, &start, [a, b], [first, second]),
-            (Solver::Euler, ..) => self.euler_of_many(&sign, &start),
-            _ => self.by_stages(&sign, &start),
+    fn slopes(self, n: &mut [Lanes], _targets: &Lanes) {
+        for n in n.iter_mut().flatten() {
+            *n = self.0.slope(*n);
         }
     }
 }
 
-impl Tile<'_> {
-    /// -s and `n_0`; what lies beyond the last row stands still.
+/// The multinomial log loss.
+#[derive(Clone, Copy)]
+struct Softmax;
+
+impl Slopes for Softmax {
     #[inline(always)]
-    fn start(&self) -> (Lanes, Lanes) {
-        let (mut sign, mut start) = ([-1.0; LANES], [0.0; LANES]);
-        let width = self.rows.coef.len();
+    fn slopes(self, n: &mut [Lanes], targets: &Lanes) {
+        softmax_slopes(n, targets);
+    }
+}
+
+/// Some rows side by side.
+struct Tile<'a, S> {
+    problem: Problem<'a>,
+    range: std::ops::Range<usize>,
+    slopes: S,
+}
+
+/// Scores by recorded step, and how far the rows moved.
+struct Moved {
+    scores: Vec<Lanes>,
+    moved: Vec<Lanes>,
+}
+
+impl<G: Growth> Task for Tile<'_, OneScore<G>> {
+    type Output = Moved;
+
+    #[inline(always)]
+    fn run(self) -> Moved {
+        let start = self.start();
+        match (self.problem.schedule.solver, self.problem.pulls, self.problem.gains) {
+            (Solver::Euler, &[pull], &[gain]) => self.euler(&start, [pull], [gain]),
+            (Solver::Euler, &[a, b], &[first, second]) => self.euler(&start, [a, b], [first, second]),
+            (Solver::Euler, ..) => self.euler_of_many(&start),
+            _ => self.by_stages(&start),
+        }
+    }
+}
+
+impl Task for Tile<'_, Softmax> {
+    type Output = Moved;
+
+    #[inline(always)]
+    fn run(self) -> Moved {
+        self.by_stages(&self.start())
+    }
+}
+
+/// Where rows stand at first.
+struct Start {
+    side: Lanes,
+    shift: Lanes,
+    targets: Lanes,
+    /// By score.
+    n: Vec<Lanes>,
+}
+
+impl<S: Slopes> Tile<'_, S> {
+    /// What lies beyond the last row stands still.
+    #[inline(always)]
+    fn start(&self) -> Start {
+        let Problem { rows, loss, width, .. } = self.problem;
+        let n_scores = rows.intercepts.len();
+        let mut start =
+            Start { side: [1.0; LANES], shift: [0.0; LANES], targets: [0.0; LANES], n: vec![[0.0; LANES]; n_scores] };
         for (lane, row) in self.range.clone().enumerate() {
-            let score = dot(&self.rows.features[row * width..(row + 1) * width], self.rows.coef) + self.rows.intercept;
-            sign[lane] = if self.rows.positive[row] { -1.0 } else { 1.0 };
-            start[lane] = sign[lane] * score;
-        }
-        (sign, start)
-    }
-
-    /// Euler's method for few eigenvalues: all numbers of a row stay in registers during a step.
-    #[inline(always)]
-    fn euler<const K: usize>(
-        &self,
-        sign: &Lanes,
-        start: &Lanes,
-        pulls: [f64; K],
-        gains: [f64; K],
-    ) -> (Vec<Lanes>, Vec<Lanes>) {
-        let mut moved = [[0.0; LANES]; K];
-        let mut scores = Vec::with_capacity(self.schedule.record.len());
-        let mut done = 0;
-        for &until in self.schedule.record.iter().chain([&self.schedule.lengths.len()]) {
-            for &length in &self.schedule.lengths[done..until] {
-                let kept = pulls.map(|pull| 1.0 - length * pull);
-                for lane in 0..LANES {
-                    let mut n = start[lane];
-                    for k in 0..K {
-                        n += gains[k] * moved[k][lane];
-                    }
-                    let push = length * sigmoid(n);
-                    for k in 0..K {
-                        moved[k][lane] = kept[k] * moved[k][lane] + push;
-                    }
-                }
+            let target = rows.targets[row];
+            start.targets[lane] = target;
+            if n_scores == 1 {
+                (start.side[lane], start.shift[lane]) = loss.side(target);
             }
-            done = until;
-            if scores.len() < self.schedule.record.len() {
-                scores.push(score(sign, start, &gains, &moved));
+            let features = &rows.features[row * width..(row + 1) * width];
+            for (c, n) in start.n.iter_mut().enumerate() {
+                let score = dot(features, &rows.coef[c * width..(c + 1) * width]) + rows.intercepts[c];
+                n[lane] = start.side[lane] * score - start.shift[lane];
             }
         }
-        (scores, moved.to_vec())
+        start
     }
 
-    /// Euler's method for any number of eigenvalues: the numbers are read once per step.
+    /// Any solver, number of eigenvalues and number of scores.
     #[inline(always)]
-    fn euler_of_many(&self, sign: &Lanes, start: &Lanes) -> (Vec<Lanes>, Vec<Lanes>) {
-        let mut moved = vec![[0.0; LANES]; self.pulls.len()];
-        let mut scores = Vec::with_capacity(self.schedule.record.len());
-        let mut record = self.schedule.record.iter().peekable();
-        let mut n = *start;
-        for t in 0..=self.schedule.lengths.len() {
+    fn by_stages(&self, start: &Start) -> Moved {
+        let Problem { pulls, gains, schedule, control, .. } = self.problem;
+        let (places, shares) = schedule.solver.stages();
+        let n_scores = start.n.len();
+        let mut moved = vec![[0.0; LANES]; pulls.len() * n_scores];
+        let (mut stage, mut velocity, mut push) = (moved.clone(), moved.clone(), start.n.clone());
+        let mut scores = Vec::with_capacity(schedule.record.len() * n_scores);
+        let mut record = schedule.record.iter().peekable();
+        for t in 0..=schedule.lengths.len() {
+            if t % STEPS == 0 && control.check().is_err() {
+                break;
+            }
             if t > 0 {
-                let length = self.schedule.lengths[t - 1];
-                let push = n.map(|n| length * sigmoid(n));
-                n = *start;
-                for ((&pull, gain), moved) in self.pulls.iter().zip(self.gains).zip(&mut moved) {
-                    let kept = 1.0 - length * pull;
-                    for lane in 0..LANES {
-                        moved[lane] = kept * moved[lane] + push[lane];
-                        n[lane] += gain * moved[lane];
-                    }
-                }
-            }
-            if record.next_if_eq(&&t).is_some() {
-                scores.push(score(sign, start, self.gains, &moved));
-            }
-        }
-        (scores, moved)
-    }
-
-    /// Any solver and number of eigenvalues.
-    #[inline(always)]
-    fn by_stages(&self, sign: &Lanes, start: &Lanes) -> (Vec<Lanes>, Vec<Lanes>) {
-        let (places, shares) = self.schedule.solver.stages();
-        let mut moved = vec![[0.0; LANES]; self.pulls.len()];
-        let (mut stage, mut velocity) = (moved.clone(), moved.clone());
-        let mut scores = Vec::with_capacity(self.schedule.record.len());
-        let mut record = self.schedule.record.iter().peekable();
-        for t in 0..=self.schedule.lengths.len() {
-            if t > 0 {
-                let length = self.schedule.lengths[t - 1];
+                let length = schedule.lengths[t - 1];
                 stage.copy_from_slice(&moved);
                 for (i, &share) in shares.iter().enumerate() {
-                    let mut push = margin(start, self.gains, &stage);
-                    for n in &mut push {
-                        *n = sigmoid(*n);
-                    }
+                    reach(start, gains, &stage, &mut push);
+                    self.slopes.slopes(&mut push, &start.targets);
                     let next = length * places.get(i + 1).copied().unwrap_or(0.0);
                     let carried = if i == 0 { 0.0 } else { 1.0 };
-                    for (k, &pull) in self.pulls.iter().enumerate() {
-                        let (moved, stage, velocity) = (&moved[k], &mut stage[k], &mut velocity[k]);
+                    for (k, (moved, (stage, velocity))) in
+                        moved.iter().zip(stage.iter_mut().zip(&mut velocity)).enumerate()
+                    {
+                        let (pull, push) = (pulls[k / n_scores], &push[k % n_scores]);
                         for lane in 0..LANES {
                             let speed = push[lane] - pull * stage[lane];
                             velocity[lane] = carried * velocity[lane] + share * speed;
@@ -216,32 +261,115 @@ impl Tile<'_> {
                 }
             }
             if record.next_if_eq(&&t).is_some() {
-                scores.push(score(sign, start, self.gains, &moved));
+                reach(start, gains, &moved, &mut push);
+                scores.extend(push.iter().map(|n| score(start, n)));
             }
         }
-        (scores, moved)
+        Moved { scores, moved: signed(start, moved) }
     }
 }
 
-/// `n_0 + sum_k gains[k] c_k`.
+impl<G: Growth> Tile<'_, OneScore<G>> {
+    /// Euler's method for few eigenvalues: all numbers of a row stay in registers during a step.
+    #[inline(always)]
+    fn euler<const K: usize>(&self, start: &Start, pulls: [f64; K], gains: [f64; K]) -> Moved {
+        let Problem { schedule, control, .. } = self.problem;
+        let (first, growth) = (start.n[0], self.slopes.0);
+        let mut moved = [[0.0; LANES]; K];
+        let mut scores = Vec::with_capacity(schedule.record.len());
+        let mut done = 0;
+        for &until in schedule.record.iter().chain([&schedule.lengths.len()]) {
+            for lengths in schedule.lengths[done..until].chunks(STEPS) {
+                if control.check().is_err() {
+                    break;
+                }
+                for &length in lengths {
+                    let kept = pulls.map(|pull| 1.0 - length * pull);
+                    for lane in 0..LANES {
+                        let mut n = first[lane];
+                        for k in 0..K {
+                            n += gains[k] * moved[k][lane];
+                        }
+                        let push = length * growth.slope(n);
+                        for k in 0..K {
+                            moved[k][lane] = kept[k] * moved[k][lane] + push;
+                        }
+                    }
+                }
+            }
+            done = until;
+            if scores.len() < schedule.record.len() {
+                let mut n = [first];
+                reach(start, &gains, &moved, &mut n);
+                scores.push(score(start, &n[0]));
+            }
+        }
+        Moved { scores, moved: signed(start, moved.to_vec()) }
+    }
+
+    /// Euler's method for any number of eigenvalues: the numbers are read once per step.
+    #[inline(always)]
+    fn euler_of_many(&self, start: &Start) -> Moved {
+        let Problem { pulls, gains, schedule, control, .. } = self.problem;
+        let growth = self.slopes.0;
+        let mut moved = vec![[0.0; LANES]; pulls.len()];
+        let mut scores = Vec::with_capacity(schedule.record.len());
+        let mut record = schedule.record.iter().peekable();
+        let mut n = start.n[0];
+        for t in 0..=schedule.lengths.len() {
+            if t % STEPS == 0 && control.check().is_err() {
+                break;
+            }
+            if t > 0 {
+                let length = schedule.lengths[t - 1];
+                let push = n.map(|n| length * growth.slope(n));
+                n = start.n[0];
+                for ((&pull, gain), moved) in pulls.iter().zip(gains).zip(&mut moved) {
+                    let kept = 1.0 - length * pull;
+                    for lane in 0..LANES {
+                        moved[lane] = kept * moved[lane] + push[lane];
+                        n[lane] += gain * moved[lane];
+                    }
+                }
+            }
+            if record.next_if_eq(&&t).is_some() {
+                scores.push(score(start, &n));
+            }
+        }
+        Moved { scores, moved: signed(start, moved) }
+    }
+}
+
+/// `n = n_0 + sum_k gains[k] c_k`.
 #[inline(always)]
-fn margin(start: &Lanes, gains: &[f64], moved: &[Lanes]) -> Lanes {
-    let mut n = *start;
-    for (gain, moved) in gains.iter().zip(moved) {
-        for lane in 0..LANES {
-            n[lane] += gain * moved[lane];
+fn reach(start: &Start, gains: &[f64], moved: &[Lanes], n: &mut [Lanes]) {
+    n.copy_from_slice(&start.n);
+    let n_scores = n.len();
+    for (moved, gains) in moved.chunks_exact(n_scores).zip(gains.chunks_exact(n_scores * n_scores)) {
+        for (n, gains) in n.iter_mut().zip(gains.chunks_exact(n_scores)) {
+            for (moved, gain) in moved.iter().zip(gains) {
+                for lane in 0..LANES {
+                    n[lane] += gain * moved[lane];
+                }
+            }
         }
     }
-    n
 }
 
 #[inline(always)]
-fn score(sign: &Lanes, start: &Lanes, gains: &[f64], moved: &[Lanes]) -> Lanes {
-    let mut n = margin(start, gains, moved);
-    for lane in 0..LANES {
-        n[lane] *= sign[lane];
+fn score(start: &Start, n: &Lanes) -> Lanes {
+    std::array::from_fn(|lane| start.side[lane] * (n[lane] + start.shift[lane]))
+}
+
+/// Along the coefficients, where c goes along the side of the row.
+#[inline(always)]
+fn signed(start: &Start, mut moved: Vec<Lanes>) -> Vec<Lanes> {
+    for moved in &mut moved {
+        for lane in 0..LANES {
+            moved[lane] *= start.side[lane];
+        }
     }
-    n
+    moved
 }
 
 /// A dot product whose bits depend on the two vectors alone.
@@ -263,53 +391,114 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::losses::Log;
     use super::*;
 
     const WIDTH: usize = 3;
 
     /// Rows, labels, coefficients.
-    fn example(n: usize) -> (Vec<f64>, Vec<bool>, [f64; WIDTH]) {
+    fn example(n: usize) -> (Vec<f64>, Vec<f64>, [f64; WIDTH]) {
         let features = (0..n * WIDTH).map(|i| ((i * 7919 % 1009) as f64 / 504.5 - 1.0) * 2.0).collect();
-        (features, (0..n).map(|i| i * 31 % 7 < 3).collect(), [0.8, -1.5, 0.3])
+        (features, (0..n).map(|i| f64::from(u8::from(i * 31 % 7 < 3))).collect(), [0.8, -1.5, 0.3])
     }
 
     fn run(n: usize, pulls: &[f64], gains: &[f64], schedule: &Schedule, threads: usize) -> Flow {
-        let (features, positive, coef) = example(n);
-        let rows = Rows { features: &features, positive: &positive, coef: &coef, intercept: 0.2 };
-        flow(rows, pulls, gains, schedule, &Control::with_threads(threads)).unwrap()
+        let (features, targets, coef) = example(n);
+        let rows = Rows { features: &features, targets: &targets, coef: &coef, intercepts: &[0.2] };
+        flow(rows, Loss::Log, pulls, gains, schedule, &Control::with_threads(threads)).unwrap()
     }
 
-    /// Euler's method in feature space with D = diag(mu), by the platform's functions.
-    fn plain(x_0: &[f64], positive: bool, coef: &[f64], mu: &[f64], n_steps: usize) -> Vec<f64> {
+    /// The slope of a loss in its score, by the platform's functions.
+    fn slope(loss: Loss, f: f64, y: f64) -> f64 {
+        let side = 1.0 - 2.0 * y;
+        match loss {
+            Loss::Log => 1.0 / (1.0 + (-f).exp()) - y,
+            Loss::SmoothHinge => side * (1.0 + side * f).clamp(0.0, 1.0),
+            Loss::SoftplusHinge => side / (1.0 + (-1.0 - side * f).exp()),
+            Loss::Squared => 2.0 * (f - y),
+        }
+    }
+
+    /// Euler's method in feature space with D = diag(mu); `slopes` of the scores.
+    fn plain(
+        x_0: &[f64],
+        coef: &[f64],
+        intercepts: &[f64],
+        mu: &[f64],
+        n_steps: usize,
+        slopes: impl Fn(&[f64]) -> Vec<f64>,
+    ) -> (Vec<f64>, Vec<f64>) {
         let mut x = x_0.to_vec();
+        let scores = |x: &[f64]| -> Vec<f64> {
+            let products = coef.chunks(WIDTH).map(|w| x.iter().zip(w).map(|(x, w)| x * w).sum::<f64>());
+            products.zip(intercepts).map(|(product, b)| product + b).collect()
+        };
         for _ in 0..n_steps {
-            let z: f64 = 0.2 + x.iter().zip(coef).map(|(x, w)| x * w).sum::<f64>();
-            let slope = 1.0 / (1.0 + (-z).exp()) - f64::from(u8::from(positive));
+            let slopes = slopes(&scores(&x));
             for j in 0..WIDTH {
-                x[j] += 0.01 * (slope * coef[j] - 2.0 * 5.0 * mu[j] * (x[j] - x_0[j]));
+                let push: f64 = slopes.iter().enumerate().map(|(c, slope)| slope * coef[c * WIDTH + j]).sum();
+                x[j] += 0.01 * (push - 2.0 * 5.0 * mu[j] * (x[j] - x_0[j]));
             }
         }
-        x
+        let scores = scores(&x);
+        (x, scores)
     }
 
     #[test]
     fn it_is_the_flow_in_feature_space() {
         for mu in [[0.0, 1.0, 1.0], [0.5, 1.0, 3.0], [1.0, 1.0, 1.0]] {
-            let n = 131;
-            let (features, positive, coef) = example(n);
-            let pulls = mu.map(|mu| 2.0 * 5.0 * mu);
-            let gains = coef.map(|w| w * w);
-            let schedule = Schedule::new(300, 0.01, 0.0, Solver::Euler, vec![0, 300]).unwrap();
-            let found = run(n, &pulls, &gains, &schedule, 1);
-            for row in 0..n {
-                let x = plain(&features[row * WIDTH..][..WIDTH], positive[row], &coef, &mu, 300);
-                let sign = if positive[row] { -1.0 } else { 1.0 };
-                for j in 0..WIDTH {
-                    let moved = features[row * WIDTH + j] + sign * found.moved[j * n + row] * coef[j];
-                    assert!((moved - x[j]).abs() < 1e-12);
+            for loss in [Loss::Log, Loss::SmoothHinge, Loss::SoftplusHinge, Loss::Squared] {
+                let n = 131;
+                let (features, mut targets, coef) = example(n);
+                if loss == Loss::Squared {
+                    targets.iter_mut().enumerate().for_each(|(i, y)| *y = (i % 11) as f64 / 3.0);
                 }
-                let z: f64 = 0.2 + x.iter().zip(&coef).map(|(x, w)| x * w).sum::<f64>();
-                assert!((found.scores[n + row] - z).abs() < 1e-12);
+                let n_steps = if loss == Loss::Squared { 30 } else { 300 };
+                let (pulls, gains) = (mu.map(|mu| 2.0 * 5.0 * mu), coef.map(|w| w * w));
+                let schedule = Schedule::new(n_steps, 0.01, 0.0, Solver::Euler, vec![0, n_steps]).unwrap();
+                let rows = Rows { features: &features, targets: &targets, coef: &coef, intercepts: &[0.2] };
+                let found = flow(rows, loss, &pulls, &gains, &schedule, &Control::default()).unwrap();
+                for row in 0..n {
+                    let x_0 = &features[row * WIDTH..][..WIDTH];
+                    let slopes = |f: &[f64]| vec![slope(loss, f[0], targets[row])];
+                    let (x, scores) = plain(x_0, &coef, &[0.2], &mu, n_steps, slopes);
+                    for j in 0..WIDTH {
+                        let moved = x_0[j] + found.moved[j * n + row] * coef[j];
+                        assert!((moved - x[j]).abs() < 1e-12 * (1.0 + x[j].abs()), "{loss:?}");
+                    }
+                    assert!((found.scores[n + row] - scores[0]).abs() < 1e-12 * (1.0 + scores[0].abs()));
+                }
+            }
+        }
+    }
+
+    /// Three classes and D = diag(mu): the projections are those on the coordinates.
+    #[test]
+    fn classes_follow_the_flow_in_feature_space() {
+        let (mu, n, intercepts) = ([0.0, 0.7, 2.0], 100, [0.2, -0.1, 0.4]);
+        let coef = [0.8, -1.5, 0.3, -0.2, 0.9, 1.1, 0.5, 0.4, -0.6];
+        let (features, _, _) = example(n);
+        let targets: Vec<f64> = (0..n).map(|i| (i % 3) as f64).collect();
+        let rows = Rows { features: &features, targets: &targets, coef: &coef, intercepts: &intercepts };
+        let pulls = mu.map(|mu| 2.0 * 5.0 * mu);
+        let gain = |j: usize, c: usize, d: usize| coef[c * WIDTH + j] * coef[d * WIDTH + j];
+        let gains: Vec<f64> = (0..27).map(|i| gain(i / 9, i / 3 % 3, i % 3)).collect();
+        let schedule = Schedule::new(300, 0.01, 0.0, Solver::Euler, vec![0, 300]).unwrap();
+        let found = flow(rows, Loss::Log, &pulls, &gains, &schedule, &Control::default()).unwrap();
+        for row in 0..n {
+            let x_0 = &features[row * WIDTH..][..WIDTH];
+            let slopes = |f: &[f64]| {
+                let total: f64 = f.iter().map(|f| f.exp()).sum();
+                let own = |c: usize| f64::from(u8::from(c as f64 == targets[row]));
+                f.iter().enumerate().map(|(c, f)| f.exp() / total - own(c)).collect()
+            };
+            let (x, scores) = plain(x_0, &coef, &intercepts, &mu, 300, slopes);
+            for j in 0..WIDTH {
+                let moved = (0..3).map(|c| found.moved[(j * 3 + c) * n + row] * coef[c * WIDTH + j]).sum::<f64>();
+                assert!((x_0[j] + moved - x[j]).abs() < 1e-12);
+            }
+            for c in 0..3 {
+                assert!((found.scores[(3 + c) * n + row] - scores[c]).abs() < 1e-12);
             }
         }
     }
@@ -344,8 +533,9 @@ mod tests {
 
     #[test]
     fn neither_threads_nor_instruction_sets_change_a_bit() {
-        let (features, positive, coef) = example(200);
-        let rows = Rows { features: &features, positive: &positive, coef: &coef, intercept: 0.2 };
+        let (features, targets, coef) = example(200);
+        let rows = Rows { features: &features, targets: &targets, coef: &coef, intercepts: &[0.2] };
+        let control = Control::default();
         for (pulls, gains, solver) in [
             (&[0.0, 10.0][..], &[0.64, 2.34][..], Solver::Euler),
             (&[0.0, 10.0, 3.0], &[0.64, 2.25, 0.09], Solver::Euler),
@@ -355,10 +545,18 @@ mod tests {
             let one = run(200, pulls, gains, &schedule, 1);
             assert_eq!(run(200, pulls, gains, &schedule, 3), one);
             for kernel in Kernel::available() {
-                let tile = Tile { rows, range: 64..128, pulls, gains, schedule: &schedule };
-                let (scores, moved) = kernel.run(tile);
-                assert_eq!(scores[2][..], one.scores[400 + 64..400 + 128]);
-                assert_eq!(moved[1][..], one.moved[200 + 64..200 + 128]);
+                let problem = Problem {
+                    rows,
+                    loss: Loss::Log,
+                    width: WIDTH,
+                    pulls,
+                    gains,
+                    schedule: &schedule,
+                    control: &control,
+                };
+                let tile = kernel.run(Tile { problem, range: 64..128, slopes: OneScore(Log) });
+                assert_eq!(tile.scores[2][..], one.scores[400 + 64..400 + 128]);
+                assert_eq!(tile.moved[1][..], one.moved[200 + 64..200 + 128]);
             }
         }
     }
@@ -366,8 +564,10 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let schedule = Schedule::new(1, 0.1, 0.0, Solver::Euler, vec![]).unwrap();
-        let rows = Rows { features: &[1.0], positive: &[true], coef: &[1.0, 2.0], intercept: 0.0 };
-        let error = flow(rows, &[], &[], &schedule, &Control::default()).unwrap_err();
-        assert!(error.to_string().contains("features is of length 1"));
+        let rows = Rows { features: &[1.0], targets: &[1.0], coef: &[1.0, 2.0], intercepts: &[0.0] };
+        let refused = |rows| flow(rows, Loss::Log, &[], &[], &schedule, &Control::default()).unwrap_err().to_string();
+        assert!(refused(rows).contains("features is of length 1"));
+        assert!(refused(Rows { coef: &[1.0], targets: &[0.5], ..rows }).contains("targets"));
+        assert!(refused(Rows { intercepts: &[], ..rows }).contains("intercepts"));
     }
 }

@@ -3,10 +3,11 @@
 //! A gradient flow moves every row to where the loss of the model is larger, and is held back by
 //! the squared fair distance from where it started; the ratio of the losses after and before is
 //! the row's audit value. [`linear`] has the flow of linear models in closed coordinates,
-//! [`elementary`] the functions that it is made of.
+//! `losses` what grows, [`elementary`] the functions that it is made of.
 
 pub mod elementary;
 pub mod linear;
+mod losses;
 
 use std::str::FromStr;
 
@@ -16,7 +17,8 @@ use crate::parallel::{Control, map_blocks};
 use crate::rows::{Mean, Ratio, RowMetric};
 use crate::simd::{Kernel, Task};
 use crate::sums::FixedSum;
-use elementary::softplus;
+pub use losses::Loss;
+use losses::{Growth, softmax_loss, with_growth};
 
 /// Numbers that one task of an elementwise function works on.
 const BLOCK: usize = 1 << 14;
@@ -80,35 +82,46 @@ impl Schedule {
     }
 }
 
-/// The log loss of every score for its label: `softplus(-s score)`, s = 1 for a positive label, -1
-/// for another; to full relative precision, however small.
+/// The loss of every row; `scores` come score by score, one for each class with the multinomial log
+/// loss. To full relative precision, however small.
 ///
 /// # Errors
-/// [`Error::Cancelled`], and [`Error::Argument`] when the lengths differ.
-pub fn log_loss(scores: &[f64], positive: &[bool], control: &Control) -> Result<Vec<f64>> {
-    same_length("positive", positive.len(), scores.len())?;
+/// [`Error::Cancelled`], and [`Error::Argument`] when the lengths differ or the targets do not fit.
+pub fn losses(scores: &[f64], targets: &[f64], loss: Loss, control: &Control) -> Result<Vec<f64>> {
+    let n = targets.len();
+    let n_scores = (scores.len() / n.max(1)).max(1);
+    same_length("scores", scores.len(), n * n_scores)?;
+    loss.check(targets, n_scores)?;
     let kernel = Kernel::current()?;
-    let blocks = map_blocks(scores.len(), BLOCK, control, |range| {
+    let blocks = map_blocks(n, BLOCK, control, |range| {
+        if n_scores > 1 {
+            let of_row = |row: usize| softmax_loss(n_scores, targets[row] as usize, |c| scores[c * n + row]);
+            return Ok(range.map(of_row).collect());
+        }
         let mut losses = scores[range.clone()].to_vec();
-        kernel.run(LogLoss { losses: &mut losses, positive: &positive[range] });
+        let targets = &targets[range];
+        with_growth!(loss, growth => kernel.run(OneScore { losses: &mut losses, targets, loss, growth }));
         Ok(losses)
     })?;
     Ok(blocks.concat())
 }
 
 /// Turns scores into losses.
-struct LogLoss<'a> {
+struct OneScore<'a, G> {
     losses: &'a mut [f64],
-    positive: &'a [bool],
+    targets: &'a [f64],
+    loss: Loss,
+    growth: G,
 }
 
-impl Task for LogLoss<'_> {
+impl<G: Growth> Task for OneScore<'_, G> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        for (loss, &positive) in self.losses.iter_mut().zip(self.positive) {
-            *loss = softplus(if positive { -*loss } else { *loss });
+        for (loss, &target) in self.losses.iter_mut().zip(self.targets) {
+            let (side, shift) = self.loss.side(target);
+            *loss = self.growth.value(side * *loss - shift);
         }
     }
 }
@@ -206,10 +219,15 @@ mod tests {
     #[test]
     fn losses_keep_their_digits_where_they_are_small() {
         let control = Control::default();
-        let losses = log_loss(&[40.0, -40.0, 0.0], &[true, true, false], &control).unwrap();
-        assert!((losses[0] / (-40.0f64).exp() - 1.0).abs() < 1e-15);
-        assert_eq!(losses[1], 40.0);
-        assert!((losses[2] - std::f64::consts::LN_2).abs() < 2e-16);
-        assert!(log_loss(&[1.0], &[], &control).is_err());
+        let found = losses(&[40.0, -40.0, 0.0], &[1.0, 1.0, 0.0], Loss::Log, &control).unwrap();
+        assert!((found[0] / (-40.0f64).exp() - 1.0).abs() < 1e-15);
+        assert_eq!(found[1], 40.0);
+        assert!((found[2] - std::f64::consts::LN_2).abs() < 2e-16);
+        assert!(losses(&[1.0], &[], Loss::Log, &control).is_err());
+        assert_eq!(losses(&[3.0, -1.0], &[1.0, 0.5], Loss::Squared, &control).unwrap(), [4.0, 2.25]);
+        // Two rows, three classes: the first row is sure of its class.
+        let found = losses(&[50.0, 0.0, 0.0, 0.0, 10.0, 0.0], &[0.0, 2.0], Loss::Log, &control).unwrap();
+        assert!((found[0] / ((-40.0f64).exp() + (-50.0f64).exp()) - 1.0).abs() < 1e-15);
+        assert!((found[1] - 3.0f64.ln()).abs() < 1e-15);
     }
 }

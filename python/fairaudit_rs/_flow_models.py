@@ -1,0 +1,81 @@
+"""Models whose gradient flow is known, whatever is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ._kernel_models import KernelModel
+from ._linear_models import LinearModel
+from ._multiclass_models import MulticlassModel
+from ._scores import Scores, scores_of
+from ._targets import Targets, classes, labels, numbers
+from ._torch_models import TorchModel
+from .cells import Label
+from .errors import ArgumentError, ArgumentTypeError
+from .models import adapt, multiclass_from_sklearn
+
+LOSSES = ("log_loss", "smooth_hinge", "softplus_hinge", "squared")
+
+
+@dataclass(frozen=True)
+class FlowModel:
+    """Scores of rows, and what they decide."""
+
+    scores: Scores
+    #: The score from which on the decision is 1; None with several scores.
+    boundary: float | None
+    link: str
+    classes: tuple[Label, ...]
+    feature_names: tuple[str, ...] | None
+
+    def targets(self, y: Any, loss: str, pos_label: Label, n_threads: int | None) -> Targets:
+        """Return what the scores are measured against."""
+        if loss == "squared":
+            values = numbers(y, pos_label)
+        elif self.classes:
+            values = classes(y, self.classes, pos_label)
+        else:
+            values = labels(y, pos_label)
+        return Targets(values, loss, self.boundary, n_threads)
+
+
+def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
+    """Return the scores of a model, and refuse a loss that they are not made for."""
+    several = model if isinstance(model, MulticlassModel) else multiclass_from_sklearn(model)
+    if several is not None:
+        if loss != "log_loss":
+            raise ArgumentError(
+                f"loss is {loss!r} for a model of {len(several.classes)} classes; accepted: "
+                "'log_loss', the multinomial one"
+            )
+        return FlowModel(several._scores, None, "logit", several.classes, several.feature_names)
+    adapted = adapt(model)
+    if isinstance(adapted, KernelModel):
+        raise ArgumentTypeError(
+            f"model is a {type(model).__name__}; accepted so far: linear models and networks"
+        )
+    if not isinstance(adapted, LinearModel | KernelModel | TorchModel):
+        raise ArgumentTypeError(
+            f"model is a {type(model).__name__}, whose gradient is not known; accepted: a "
+            "LinearModel, KernelModel, TorchModel or MulticlassModel, or a fitted model that "
+            "becomes one of them"
+        )
+    if loss == "log_loss" and adapted.link != "logit":
+        raise ArgumentError(
+            "model has link='identity', so that its score is no log-odds; loss='log_loss' accepts "
+            "link='logit' (the same model with link='logit' if it is one). For the margin of a "
+            "support vector machine loss='smooth_hinge' or 'softplus_hinge' is accepted, for "
+            "regressions loss='squared'"
+        )
+    if loss == "squared" and adapted.link == "logit":
+        raise ArgumentError(
+            "model has link='logit', so that its score is a log-odds and no prediction of y; "
+            "loss='squared' accepts link='identity'"
+        )
+    if loss == "squared" and ratio == "error_rate":
+        raise ArgumentError(
+            "ratio is 'error_rate', but numbers have no wrong decisions; accepted with "
+            "loss='squared': 'loss'"
+        )
+    return FlowModel(scores_of(adapted), adapted.boundary, adapted.link, (), adapted.feature_names)

@@ -1,0 +1,91 @@
+"""Charts of the individual lens."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .charts import Chart
+
+if TYPE_CHECKING:
+    from .individual import IndividualResult
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+_BINS = 40
+#: Ratios beyond this quantile are counted in the last bin.
+_LARGEST = 0.995
+
+
+def path_chart(result: IndividualResult) -> Chart:
+    """Return S_n and T_n along the flow: Figure 2 of the paper."""
+    points = [
+        {"time": float(time), "value": float(value), "line": line}
+        for line, values in (
+            ("audit value", result.path.estimate),
+            ("lower bound", result.path.lower_bound),
+        )
+        for time, value in zip(result.path.time, values, strict=True)
+        if math.isfinite(value)
+    ]
+    lines = {
+        "data": {"values": points},
+        "mark": {"type": "line"},
+        "encoding": {
+            "x": {"field": "time", "type": "quantitative", "title": "time of flow"},
+            "y": {
+                "field": "value",
+                "type": "quantitative",
+                "title": f"{result.ratio} ratio",
+                "scale": {"zero": False},
+            },
+            "strokeDash": {"field": "line", "type": "nominal", "title": None},
+        },
+    }
+    return _chart(f"{result.ratio} ratio along the flow", lines, _rule("y", result.delta))
+
+
+def ratio_chart(result: IndividualResult) -> Chart:
+    """Return how the ratios of the rows are distributed, beside the tolerated value."""
+    ratios = result.ratios[np.isfinite(result.ratios)]
+    bins = []
+    if len(ratios):
+        largest = max(float(np.quantile(ratios, _LARGEST)), result.delta)
+        edges = np.linspace(min(float(ratios.min()), 1.0), largest, _BINS + 1)
+        if edges[0] < edges[-1]:
+            counts = np.histogram(np.minimum(ratios, edges[-1]), edges)[0]
+            bins = [
+                {"from": float(edges[i]), "to": float(edges[i + 1]), "rows": int(counts[i])}
+                for i in range(_BINS)
+            ]
+    bars = {
+        "data": {"values": bins},
+        "mark": {"type": "bar"},
+        "encoding": {
+            "x": {
+                "field": "from",
+                "type": "quantitative",
+                "bin": {"binned": True},
+                "title": "loss after / loss before (the last bar holds all beyond)",
+            },
+            "x2": {"field": "to"},
+            "y": {"field": "rows", "type": "quantitative"},
+        },
+    }
+    return _chart("ratios of the rows", bars, _rule("x", result.delta))
+
+
+def _rule(channel: str, value: float) -> dict[str, Any]:
+    """Return the tolerated value as a line."""
+    return {
+        "data": {"values": [{"delta": value}]},
+        "mark": {"type": "rule", "strokeDash": [4, 4], "color": "firebrick"},
+        "encoding": {channel: {"field": "delta", "type": "quantitative"}},
+    }
+
+
+def _chart(title: str, *layers: dict[str, Any]) -> Chart:
+    return Chart(
+        {"$schema": _SCHEMA, "title": title, "width": 480, "height": 240, "layer": list(layers)}
+    )

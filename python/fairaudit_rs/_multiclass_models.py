@@ -1,0 +1,221 @@
+"""Models with one score for each of several classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _validate
+from ._columns import some
+from ._distances import finite_array, names_of, read_features
+from ._kernel_models import KernelModel
+from ._scores import KernelScores, LinearScores, Scores, TorchScores
+from .errors import ArgumentError, ArgumentTypeError
+
+if TYPE_CHECKING:
+    import torch
+
+    from .cells import Label
+
+Floats = NDArray[np.float64]
+
+
+class MulticlassModel:
+    """One score for each of several classes, whose softmax is their probability.
+
+    Made by `linear`, `kernel` or `network`; a multinomial LogisticRegression or MLPClassifier of
+    scikit-learn becomes one by itself in `individual_test`.
+
+    Attributes
+    ----------
+    classes : tuple
+        The labels, in the order of the scores.
+    feature_names : tuple of str or None
+        Names of the features, in the order of the model.
+
+    Examples
+    --------
+    >>> model = MulticlassModel.linear([[1.0], [0.0], [-1.0]], classes=["a", "b", "c"])
+    >>> model.decision([[2.0], [-2.0]])
+    array(['a', 'c'], dtype='<U1')
+    """
+
+    classes: tuple[Label, ...]
+    feature_names: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        scores: Scores,
+        classes: Sequence[Label] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        if scores.n_scores < 2:
+            raise ArgumentError(
+                "a model with several classes has one score; accepted: one for each class (with "
+                "two classes a LinearModel, KernelModel or TorchModel has one)"
+            )
+        given = range(scores.n_scores) if classes is None else classes
+        self.classes = tuple(one.item() if isinstance(one, np.generic) else one for one in given)
+        if len(self.classes) != scores.n_scores or len(set(self.classes)) != len(self.classes):
+            raise ArgumentError(
+                f"classes is {some(list(self.classes), 20)}; accepted: {scores.n_scores} distinct "
+                "labels, one for each score"
+            )
+        self._scores = scores
+        width = scores.n_features
+        self.feature_names = None
+        if feature_names is not None:
+            self.feature_names = names_of(
+                feature_names, len(feature_names) if width is None else width
+            )
+
+    @classmethod
+    def linear(
+        cls,
+        coef: ArrayLike,
+        intercept: ArrayLike = 0.0,
+        *,
+        classes: Sequence[Label] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> MulticlassModel:
+        """Return a model of linear scores: multinomial logistic regression.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_classes, n_features)
+            Coefficients of each score.
+        intercept : float or array-like of shape (n_classes,)
+            Added to the scores.
+        classes : sequence, optional
+            The labels of the scores; 0, 1, ... by default.
+        feature_names : sequence of str, optional
+            Names of the features. With names, the columns of a frame are chosen by name.
+
+        Returns
+        -------
+        MulticlassModel
+            The model.
+        """
+        matrix = finite_array("coef", coef, 2)
+        return cls(
+            LinearScores(matrix, _intercepts(intercept, len(matrix))), classes, feature_names
+        )
+
+    @classmethod
+    def kernel(
+        cls,
+        support_vectors: ArrayLike,
+        dual_coef: ArrayLike,
+        intercept: ArrayLike = 0.0,
+        kernel: str = "rbf",
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        *,
+        classes: Sequence[Label] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> MulticlassModel:
+        """Return a model whose scores are sums of kernels at the same support vectors.
+
+        Parameters
+        ----------
+        support_vectors : array-like of shape (n_support, n_features)
+            The points the kernels sit at.
+        dual_coef : array-like of shape (n_classes, n_support)
+            Their coefficients in each score.
+        intercept : float or array-like of shape (n_classes,)
+            Added to the scores.
+        kernel, gamma, degree, coef0 : str, float, int, float
+            As for `KernelModel`.
+        classes, feature_names : sequence, optional
+            As for `linear`.
+
+        Returns
+        -------
+        MulticlassModel
+            The model.
+        """
+        matrix = finite_array("dual_coef", dual_coef, 2)
+        base = KernelModel(support_vectors, matrix[0], 0.0, kernel, gamma, degree, coef0)
+        scores = KernelScores(base, matrix, _intercepts(intercept, len(matrix)))
+        return cls(scores, classes, feature_names)
+
+    @classmethod
+    def network(
+        cls,
+        module: torch.nn.Module,
+        n_classes: int,
+        *,
+        dtype: str | None = None,
+        classes: Sequence[Label] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> MulticlassModel:
+        """Return a torch module that gives one logit for each class.
+
+        Parameters
+        ----------
+        module : torch.nn.Module
+            Takes a batch of rows (n, n_features), gives (n, n_classes). No softmax at its end.
+        n_classes : int
+            How many logits it gives.
+        dtype : {None, "float32", "float64"}
+            Precision to compute in, as for `TorchModel`.
+        classes, feature_names : sequence, optional
+            As for `linear`.
+
+        Returns
+        -------
+        MulticlassModel
+            The model.
+        """
+        import torch
+
+        if not isinstance(module, torch.nn.Module):
+            raise ArgumentTypeError(
+                f"module is a {type(module).__name__}; accepted: a torch.nn.Module"
+            )
+        last = type(list(module.modules())[-1]).__name__
+        if last in ("Softmax", "LogSoftmax", "Sigmoid"):
+            raise ArgumentError(
+                f"module ends in {last}; accepted: the module without this layer (logits)"
+            )
+        if dtype is not None:
+            dtype = _validate.choice("dtype", dtype, ("float32", "float64"))
+        n_classes = _validate.count("n_classes", n_classes, 2, 1_000_000)
+        width = None if feature_names is None else len(feature_names)
+        return cls(TorchScores(module, dtype, n_classes, width), classes, feature_names)
+
+    def __repr__(self) -> str:
+        kind = type(self._scores).__name__.removesuffix("Scores").lower()
+        return f"MulticlassModel({kind}, {len(self.classes)} classes)"
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the scores of every row, one column for each class."""
+        return self._scores.of(read_features(X, self._scores.n_features, self.feature_names).values)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, one column for each."""
+        score = self.decision_function(X)
+        size = np.exp(score - score.max(axis=1, keepdims=True))
+        return np.asarray(size / size.sum(axis=1, keepdims=True))
+
+    def decision(self, X: Any) -> NDArray[Any]:
+        """Return the class with the largest score of every row, the first of equals."""
+        labels = np.asarray(self.classes)
+        return np.asarray(labels[self.decision_function(X).argmax(axis=1)])
+
+
+def _intercepts(intercept: ArrayLike, n_scores: int) -> Floats:
+    given = np.asarray(intercept)
+    if given.ndim == 0:
+        given = np.full(n_scores, given)
+    checked = finite_array("intercept", given, 1)
+    if len(checked) != n_scores:
+        raise ArgumentError(
+            f"intercept has {len(checked)} numbers; accepted: one, or one for each of the "
+            f"{n_scores} scores"
+        )
+    return checked
