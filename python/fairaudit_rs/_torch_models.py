@@ -286,7 +286,10 @@ class _Scorer:
                 return output[:, 0]
             if shape == (n_rows, 2):
                 return output[:, 1] - output[:, 0]
-            accepted = f"({n_rows},), ({n_rows}, 1) or ({n_rows}, 2), one or two logits"
+            accepted = (
+                f"({n_rows},), ({n_rows}, 1) or ({n_rows}, 2), one or two logits (with several "
+                "classes individual_test takes MulticlassModel.network)"
+            )
         given = f"shape {shape}" if shape else type(output).__name__
         raise ArgumentError(f"module gives {given} for {n_rows} rows; accepted: {accepted}")
 

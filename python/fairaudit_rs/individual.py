@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 _MAX_STEPS = 10_000_000
 #: A predicted size of the normal test above this many times its level is worth a warning.
 _WORST_SIZE = 1.25
+#: Ratios closer than this share are equal but for rounding.
+_EQUAL = 1e-10
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -395,6 +397,7 @@ def individual_test(
             f"fair_metric is a {type(fair_metric).__name__}; accepted: a FairMetric, such as "
             "FairMetric.subspace(X, protected)"
         )
+    refit_metric = _validate.flag("refit_metric", refit_metric)
     if refit_metric and interval != "bootstrap-t":
         raise ArgumentError(
             f"refit_metric is True with interval={interval!r}; accepted: interval='bootstrap-t'"
@@ -466,7 +469,7 @@ def individual_test(
         score_start=_by_row(flowed.start),
         score_end=_by_row(flowed.end),
         units=fair_metric.units,
-        refit_metric=bool(refit_metric),
+        refit_metric=refit_metric,
         flow=flowed.attack,
     )
 
@@ -508,7 +511,7 @@ def _warnings(
                 "counts instead; their ratios depend on it"
             )
         ratios = losses.ratios
-        if value.variance == 0 and n > 1:
+        if n > 1 and np.ptp(ratios) <= _EQUAL * value.estimate:
             warnings.append("all ratios are equal, which leaves nothing to test")
         elif value.interval == "normal" and math.isfinite(value.variance):
             size = one_sided_size(ratios[np.isfinite(ratios)], level)

@@ -357,6 +357,13 @@ def _network(
 def _layers(model: Any, scale: Any, shift: Any) -> Any:
     """Return a network as a torch module that gives logits, with scalers in its first layer."""
     weights, biases = list(_fitted(model, "coefs_")), list(_fitted(model, "intercepts_"))
+    # One output for two classes; several outputs with two classes are several labels.
+    wanted = 1 if len(model.classes_) == 2 else len(model.classes_)
+    if len(biases[-1]) != wanted:
+        raise ArgumentError(
+            f"model is a {type(model).__name__} with {len(biases[-1])} labels for every row; "
+            "accepted: one label"
+        )
     if scale is not None:
         biases[0] = biases[0] + shift @ weights[0]
         weights[0] = scale[:, None] * weights[0]
@@ -377,7 +384,12 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
         module = _layers(last, scale, shift)
         return MulticlassModel.network(module, len(labels), classes=labels, feature_names=called)
     known = _sklearn_names(last)
-    if "LogisticRegression" not in known and "LinearDiscriminantAnalysis" not in known:
+    # Up to version 1.7 of scikit-learn one class could be fitted against the rest.
+    one_by_one = "ovr" in str(getattr(last, "multi_class", "")) or (
+        getattr(last, "solver", "") == "liblinear"
+    )
+    accepted = {"LogisticRegression", "LinearDiscriminantAnalysis"}
+    if one_by_one or not accepted.intersection(known):
         raise ArgumentTypeError(
             f"model is a {type(last).__name__} with {len(labels)} classes, whose scores have no "
             "softmax; accepted with several classes: LogisticRegression, "
