@@ -355,23 +355,21 @@ def findings(m):
     )
     yield (
         "- **Error rates**: what counts is how many rows are wrong before the flow, and how many "
-        "decisions it changes. The normal upper bound misses in up to "
-        f"{m.most('below', 'error_rate', 'normal')} of audits. Bootstrap-t is right where there "
-        "are many such rows; with few its test rejects too often: largest size "
-        f"{m.most('rejected', 'error_rate', 'bootstrap-t')}, against "
+        "decisions it changes. Where nine audits of ten have an interval, the normal upper "
+        f"bound misses in up to {m.most('below', 'error_rate', 'normal')} of audits. Bootstrap-t "
+        "is right where there are many such rows; with few its test rejects too often: largest "
+        f"size {m.most('rejected', 'error_rate', 'bootstrap-t')}, against "
         f"{m.most('rejected', 'error_rate', 'log')} of the logarithm and "
         f"{m.most('rejected', 'error_rate', 'normal')} of the normal law. Replicates without an "
         "error before the flow are undefined and push an end of the interval to infinity, in "
         f"{m.most('unbounded', 'error_rate', 'bootstrap-t')} of audits at most."
     )
     yield (
-        "- **The warning** comes where the test rejects too often for skewness to the left "
-        f"(n = 100: {m.get('warned', 'left, heavy', 100, 'loss', 'normal')} % of audits of the "
-        f"heavy, {m.get('warned', 'left, rare', 100, 'loss', 'normal')} % of the rare "
-        "population), and nearly never elsewhere. It does not look at the upper side, nor at "
-        f"error rates: it came in {m.get('warned', 'right, heavy', 100, 'loss', 'normal')} % and "
-        f"{m.get('warned', 'right, rare', 100, 'loss', 'normal')} % of audits of 100 rows of the "
-        "heavy and the rare population on the right."
+        "- **The warning** comes where the test rejects too often for skewness to the left: in "
+        f"{m.get('warned', 'left, heavy', 100, 'loss', 'normal')} % of audits of 100 rows of the "
+        f"heavy, {m.get('warned', 'left, rare', 100, 'loss', 'normal')} % of the rare population. "
+        "It looks neither at the upper side nor at error rates: where ratios are skewed to the "
+        f"right it came in at most {m.most('warned', 'loss', 'normal', RIGHT_SIDE)} of audits."
     )
 
 
