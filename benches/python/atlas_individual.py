@@ -273,6 +273,10 @@ class Measured:
         share, name, n = max(found)
         return f"{percent(share)} % ({name}, n = {n:,})"
 
+    def warned_on_the_right(self):
+        places = [place for place in self.entries if place[0] in RIGHT_SIDE]
+        return percent(max(self.case(*place, "loss", "normal")["warned"] for place in places))
+
 
 def right(case):
     if case["audits"] < 0.9 * AUDITS:
@@ -368,8 +372,8 @@ def findings(m):
         "- **The warning** comes where the test rejects too often for skewness to the left: in "
         f"{m.get('warned', 'left, heavy', 100, 'loss', 'normal')} % of audits of 100 rows of the "
         f"heavy, {m.get('warned', 'left, rare', 100, 'loss', 'normal')} % of the rare population. "
-        "It looks neither at the upper side nor at error rates: where ratios are skewed to the "
-        f"right it came in at most {m.most('warned', 'loss', 'normal', RIGHT_SIDE)} of audits."
+        "It looks neither at the upper side nor at error rates: of audits of ratios skewed to the "
+        f"right it came in {m.warned_on_the_right()} % at most, however few the rows."
     )
 
 
