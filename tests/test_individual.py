@@ -11,7 +11,6 @@ import time
 import numpy as np
 import polars as pl
 import pytest
-from scipy import special, stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
@@ -751,46 +750,3 @@ for metric in (fa.FairMetric.directions(np.eye(5)[:1]), fa.FairMetric.matrix(np.
         with contextlib.redirect_stdout(io.StringIO()) as out:
             print(small_case())
         assert "Note" in out.getvalue() or out.getvalue().strip().endswith(".")
-
-
-def population_value(coef, metric, **options):
-    """E[r] of normal rows whose labels the model itself made, by many rows."""
-    X, y = model_rows(np.random.default_rng(99), 400_000, coef)
-    return fa.individual_test(
-        fa.LinearModel(coef), X, y, fair_metric=metric, path_points=2, **options
-    ).estimate
-
-
-def model_rows(rng, n, coef):
-    X = rng.normal(size=(n, len(coef)))
-    return X, rng.random(n) < special.expit(X @ coef)
-
-
-@pytest.mark.calibration
-class TestCalibration:
-    """Size at the border of the hypothesis: delta is the audit value of the population."""
-
-    COEF = np.array([1.0, 0.6])
-    METRIC = fa.FairMetric.directions([[0.0, 1.0]])
-
-    def rejections(self, n, n_repeats, interval, delta, spoil=1.0):
-        rng = np.random.default_rng([5, n])
-        count = 0
-        for _ in range(n_repeats):
-            X, y = model_rows(rng, n, self.COEF)
-            found = fa.individual_test(
-                fa.LinearModel(self.COEF), X, y, fair_metric=self.METRIC, path_points=2,
-                interval=interval, n_resamples=499, rng=rng, n_threads=1, n_steps=200,
-            )  # fmt: skip
-            bound = found.estimate - spoil * (found.estimate - found.lower_bound)
-            count += bound > delta
-        return count
-
-    def test_size(self):
-        delta = population_value(self.COEF, self.METRIC, n_steps=200)
-        n_repeats = 4_000
-        low, high = stats.binom.ppf([1e-6, 1 - 1e-6], n_repeats, 0.05)
-        for interval in ("normal", "bootstrap-t"):
-            assert low <= self.rejections(1_000, n_repeats, interval, delta) <= high
-        # A variance without the root of n in its place is seen at once.
-        assert self.rejections(1_000, n_repeats, "normal", delta, spoil=0.7) > high

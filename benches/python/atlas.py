@@ -1,41 +1,34 @@
 """The validity atlas: size, coverage and power of every metric, measured by simulation.
 
 `make atlas` runs what is not measured yet, on all cores, and writes docs/validity.md with its
-pictures. Results are kept one per line in target/atlas.jsonl: a run that was stopped goes on
-where it was. Every scenario has a seed of its own, so the numbers do not depend on how many
-scenarios run, nor on which core.
+pictures: here the section of the permutation lens, in atlas_<lens>.py those of others. Results are
+kept one per line in target/atlas.jsonl: a run that was stopped goes on where it was. Every
+scenario has a seed of its own, so the numbers do not depend on how many scenarios run, nor on
+which core.
 """
 
 import argparse
-import json
 import math
 import os
 import zlib
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 from scipy import optimize, stats
 
 import fairaudit_rs as fa
+from atlas_tools import ALPHA, COVERAGE, ROOT, band, load, percent, picture, run, write
 
-ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "target" / "atlas.jsonl"
 #: Raise it when a change of the package or of this file changes what is measured.
 VERSION = 1
 
-ALPHA = 0.05
 N_RESAMPLES = 199
 #: Audits of a scenario.
 AUDITS = 2_000
 SIZES = (200, 500, 2_000)
 BASE_RATES = ((0.5, 0.5), (0.5, 0.2), (0.5, 0.05))
 DESIGNS = ("plain", "weights", "clusters", "strata")
-#: Chance that a test of exactly 5 % lies outside of the band.
-BAND = 1e-6
-COVERAGE = (0.935, 0.965)
 GAP = 0.1
 
 CONFUSION = [
@@ -316,38 +309,7 @@ def measure(scenario):
     }
 
 
-def load():
-    if not RESULTS.exists():
-        return {}
-    lines = RESULTS.read_text(encoding="utf-8").splitlines()
-    return {entry["key"]: entry for entry in map(json.loads, lines)}
-
-
-def run(n_processes):
-    """Measure what is not measured yet."""
-    done = load()
-    wanted = [scenario for scenario in scenarios() if scenario.key not in done]
-    # Large ones first: none is left over at the end.
-    wanted.sort(key=lambda scenario: -scenario.n)
-    RESULTS.parent.mkdir(exist_ok=True)
-    with (
-        ProcessPoolExecutor(n_processes, get_context("spawn")) as pool,
-        RESULTS.open("a", encoding="utf-8") as file,
-    ):
-        running = [pool.submit(measure, scenario) for scenario in wanted]
-        for i, future in enumerate(as_completed(running)):
-            entry = future.result()
-            file.write(json.dumps(entry) + "\n")
-            file.flush()
-            print(f"{i + 1} of {len(wanted)}: {entry['key']} size {entry['size']:.4f}", flush=True)
-
-
 # --- the page -----------------------------------------------------------------------------------
-
-
-def band(n, p=ALPHA):
-    """Shares that a binomial of this probability leaves with probability 1e-6."""
-    return stats.binom.ppf(BAND / 2, n, p) / n, stats.binom.isf(BAND / 2, n, p) / n
 
 
 def too_often(entry):
@@ -370,59 +332,14 @@ def outside(entry):
     return coverage is not None and entry["n"] >= 500 and not COVERAGE[0] <= coverage <= COVERAGE[1]
 
 
-def percent(value):
-    return "-" if value is None else f"{100 * value:.1f}"
-
-
-def picture(entries, name, title, column, low, high, scale):
-    """A strip of dots per metric as SVG: what was measured, and the band where it should lie."""
-    metrics = list(dict.fromkeys(entry["metric"] for entry in entries))
-    left, width, step, top = 190, 560, 17, 46
-    height = top + step * len(metrics) + 34
-
-    def x(value):
-        return (
-            left + width * min(value, scale[1]) / scale[1]
-            if scale[0] == 0
-            else (
-                left
-                + width * (min(max(value, scale[0]), scale[1]) - scale[0]) / (scale[1] - scale[0])
-            )
-        )
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" height="{height}" '
-        f'font-family="sans-serif" font-size="11" role="img" aria-label="{title}">',
-        f'<rect width="100%" height="100%" fill="#ffffff"/><text x="10" y="18" font-size="13">'
-        f"{title}</text>",
-        f'<rect x="{x(low):.1f}" y="{top - 8}" width="{x(high) - x(low):.1f}" '
-        f'height="{step * len(metrics)}" fill="#dcebd7"/>',
-    ]
-    for tick in np.linspace(*scale, 6):
-        parts.append(
-            f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{top - 8}" '
-            f'y2="{top - 8 + step * len(metrics)}" stroke="#cccccc"/><text x="{x(tick):.1f}" '
-            f'y="{height - 18}" text-anchor="middle">{100 * tick:.3g} %</text>'
-        )
-    marks = {"ours": "#1a5c9a", "other": "#c2410c"}
-    for row, metric in enumerate(metrics):
-        y = top + step * row
-        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{metric}</text>')
-        for entry in entries:
-            if entry["metric"] != metric:
-                continue
-            for kind, source in (("other", column[1]), ("ours", column[0])):
-                value = entry[source]
-                if value is not None:
-                    parts.append(
-                        f'<circle cx="{x(value):.1f}" cy="{y}" r="3.5" fill="{marks[kind]}" '
-                        f'fill-opacity="0.75"/>'
-                    )
-    parts.append("</svg>")
-    target = ROOT / "docs" / "images" / f"{name}.svg"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text("\n".join(parts) + "\n", encoding="utf-8")
-    return f"![{title}](images/{name}.svg)"
+def dots(entries, ours, other):
+    """For every metric what others found in its scenarios, and what we did, in colours."""
+    by_metric = {}
+    for entry in entries:
+        row = by_metric.setdefault(entry["metric"], [])
+        pairs = [("#c2410c", entry[other]), ("#1a5c9a", entry[ours])]
+        row.extend((colour, value) for colour, value in pairs if value is not None)
+    return list(by_metric.items())
 
 
 def page(entries):
@@ -436,11 +353,6 @@ def page(entries):
     uncovered = [entry for entry in entries if misses_coverage(entry)]
     near = [entry for entry in entries if outside(entry) and entry not in uncovered]
     lines = [
-        "# Validity atlas",
-        "",
-        "Size, coverage and power of the permutation lens by simulation. Written by `make atlas`; "
-        "every number here was measured by `benches/python/atlas.py`.",
-        "",
         "**Size**: two groups have one value of the metric and differ in all else (base rate, "
         "spread, score law); how often does the test at the 5 % level reject? With "
         f"{AUDITS:,} audits a test of exactly 5 % lies between {100 * low:.2f} and "
@@ -455,7 +367,7 @@ def page(entries):
         f"{N_RESAMPLES} replicates each. n is the number of rows of each group; base rates are "
         "those of the two groups. `-` means that there is no such test or interval.",
         "",
-        "## What was found",
+        "### What was found",
         "",
         f"- {len(entries)} scenarios; in {len(over)} of them the test rejects fair groups more "
         "often than the band allows"
@@ -481,22 +393,21 @@ def page(entries):
         "band is where it should lie. Dots beyond an axis are drawn at its end.",
         "",
         picture(
-            plain, "size", "Rejections of fair groups: ours (blue), unstudentized (orange)",
-            ("size", "naive"), low, high, (0, 0.4),
+            dots(plain, "size", "naive"), "size",
+            "Rejections of fair groups: ours (blue), unstudentized (orange)", low, high, (0, 0.4),
         ),
         "",
         picture(
-            plain, "coverage", "Coverage of 95 % intervals: ours (blue), percentile (orange)",
-            ("coverage", "percentile"), *COVERAGE, (0.8, 1.0),
+            dots(plain, "coverage", "percentile"), "coverage",
+            "Coverage of 95 % intervals: ours (blue), percentile (orange)", *COVERAGE, (0.8, 1.0),
         ),
     ]  # fmt: skip
     for design in DESIGNS:
         part = [entry for entry in entries if entry["design"] == design]
         if not part:
             continue
-        lines += ["", f"## {TITLES[design]}", "", *table(part)]
-    text = "\n".join(lines) + "\n"
-    (ROOT / "docs" / "validity.md").write_text(text, encoding="utf-8")
+        lines += ["", f"### {TITLES[design]}", "", *table(part)]
+    write("permutation", lines)
 
 
 TITLES = {
@@ -540,9 +451,12 @@ def main():
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     if not options.page:
-        run(options.processes)
-    measured = load()
-    page([measured[s.key] for s in scenarios() if s.key in measured])
+        run(RESULTS, scenarios(), measure, lambda e: f"size {e['size']:.4f}", options.processes)
+    measured = load(RESULTS)
+    entries = [measured[s.key] for s in scenarios() if s.key in measured]
+    if not entries:
+        raise SystemExit(f"nothing is measured in {RESULTS.relative_to(ROOT)}: the page stays")
+    page(entries)
 
 
 if __name__ == "__main__":

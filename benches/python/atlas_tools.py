@@ -1,0 +1,98 @@
+"""What the parts of the validity atlas share: kept results, bands, pictures, sections."""
+
+import json
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from report import write_section
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "validity.md"
+
+ALPHA = 0.05
+#: Chance that a test of exactly 5 % lies outside of the band.
+BAND = 1e-6
+COVERAGE = (0.935, 0.965)
+
+
+def load(results):
+    """What was measured before, by key."""
+    if not results.exists():
+        return {}
+    lines = results.read_text(encoding="utf-8").splitlines()
+    return {entry["key"]: entry for entry in map(json.loads, lines)}
+
+
+def run(results, scenarios, measure, told, n_processes):
+    """Measure what is not measured yet; `told` says what is printed of an entry."""
+    done = load(results)
+    wanted = [scenario for scenario in scenarios if scenario.key not in done]
+    # Large ones first: none is left over at the end.
+    wanted.sort(key=lambda scenario: -scenario.n)
+    results.parent.mkdir(exist_ok=True)
+    with (
+        ProcessPoolExecutor(n_processes, get_context("spawn")) as pool,
+        results.open("a", encoding="utf-8") as file,
+    ):
+        running = [pool.submit(measure, scenario) for scenario in wanted]
+        for i, future in enumerate(as_completed(running)):
+            entry = future.result()
+            file.write(json.dumps(entry) + "\n")
+            file.flush()
+            print(f"{i + 1} of {len(wanted)}: {entry['key']} {told(entry)}", flush=True)
+
+
+def band(n, p=ALPHA):
+    """Shares that a binomial of this probability leaves with probability 1e-6."""
+    return stats.binom.ppf(BAND / 2, n, p) / n, stats.binom.isf(BAND / 2, n, p) / n
+
+
+def percent(value):
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def picture(rows, name, title, low, high, scale):
+    """A strip of dots for every (label, [(colour, value)]) as SVG, and the band for them."""
+    left, width, step, top = 190, 560, 17, 46
+    height = top + step * len(rows) + 34
+
+    def x(value):
+        inside = min(max(value, scale[0]), scale[1])
+        return left + width * (inside - scale[0]) / (scale[1] - scale[0])
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" height="{height}" '
+        f'font-family="sans-serif" font-size="11" role="img" aria-label="{title}">',
+        f'<rect width="100%" height="100%" fill="#ffffff"/><text x="10" y="18" font-size="13">'
+        f"{title}</text>",
+        f'<rect x="{x(low):.1f}" y="{top - 8}" width="{x(high) - x(low):.1f}" '
+        f'height="{step * len(rows)}" fill="#dcebd7"/>',
+    ]
+    for tick in np.linspace(*scale, 6):
+        parts.append(
+            f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{top - 8}" '
+            f'y2="{top - 8 + step * len(rows)}" stroke="#cccccc"/><text x="{x(tick):.1f}" '
+            f'y="{height - 18}" text-anchor="middle">{100 * tick:.3g} %</text>'
+        )
+    for row, (label, dots) in enumerate(rows):
+        y = top + step * row
+        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{label}</text>')
+        for colour, value in dots:
+            parts.append(
+                f'<circle cx="{x(value):.1f}" cy="{y}" r="3.5" fill="{colour}" '
+                f'fill-opacity="0.75"/>'
+            )
+    parts.append("</svg>")
+    target = ROOT / "docs" / "images" / f"{name}.svg"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    return f"![{title}](images/{name}.svg)"
+
+
+def write(lens, lines):
+    """Put the lines of a lens where the page has its section; other sections stay."""
+    write_section(PAGE, lens, lines)
