@@ -11,10 +11,11 @@ import time
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
-from fairaudit_rs._audit_value import AuditValue, bootstrapped, error_ratio, mean_ratio
+from fairaudit_rs._audit_value import AuditValue, Skew, bootstrapped, error_ratio, mean_ratio
 
 from .children import outputs_of_instruction_sets
 from .reference import individual as reference
@@ -366,8 +367,47 @@ class TestKnownValues:
         X[:4, 0] = 30.0
         X[:, 1] = np.linspace(-0.01, 0.01, 200)
         metric = fa.FairMetric.directions([[1.0, 0.0]])
-        found = fa.individual_test(fa.LinearModel([1.0, 0.0]), X, [0] * 200, fair_metric=metric)
-        assert any("skewed to the left" in warning for warning in found.warnings)
+        model = fa.LinearModel([1.0, 0.0])
+        found = fa.individual_test(model, X, [0] * 200, fair_metric=metric)
+        assert any("the lower bound lies too high" in warning for warning in found.warnings)
+        resampled = fa.individual_test(
+            model, X, [0] * 200, fair_metric=metric, interval="bootstrap-t"
+        )
+        assert not any("skewed" in warning for warning in resampled.warnings)
+        # A few rows whose ratio is far above that of the others.
+        Z = 50.0 + X
+        Z[:4, 0] = -3.0
+        few = fa.individual_test(model, Z, [0] * 200, fair_metric=metric)
+        assert any("the upper bound lies too low" in warning for warning in few.warnings)
+        one = fa.individual_test(
+            model, Z[3:], [0] * 197, fair_metric=metric, interval="bootstrap-t"
+        )
+        assert any("of the variance of the ratios" in warning for warning in one.warnings)
+
+    def test_what_skewness_does_to_bounds(self):
+        # To first order: the share of samples whose bound is missed, against many samples.
+        rng = np.random.default_rng(3)
+        n, level, z = 200, 0.95, stats.norm.ppf(0.95)
+        ratios = rng.gamma(1.0, size=(60_000, n))
+        mean, error = ratios.mean(axis=1), ratios.std(axis=1, ddof=1) / math.sqrt(n)
+        skew = Skew.of_mean(rng.gamma(1.0, size=1_000_000))
+        shrunk = Skew(skew.influence, 0.0, 1.0)
+        for log in (False, True):
+            scale = np.exp(z * error / mean) * mean if log else mean + z * error
+            missed = np.mean(scale < 1.0) - 0.05
+            predicted = shrunk.excess(level, log) * math.sqrt(len(skew.influence) / n)
+            assert predicted == pytest.approx(missed, rel=0.15, abs=0.003)
+        # Two rates, few errors before: 4 in 100.
+        start = rng.random((100_000, 150)) < 0.1
+        end = start | (rng.random(start.shape) < 0.1)
+        a, b = end.sum(axis=1), start.sum(axis=1)
+        known = b > 0
+        variance = a * (a - b) / np.maximum(b, 1) ** 3
+        bound = a / np.maximum(b, 1) + z * np.sqrt(variance)
+        missed = np.mean(bound[known] < 0.19 / 0.1) - 0.05
+        many = Skew.of_rates(start.ravel(), end.ravel())
+        predicted = many.excess(level, False) * math.sqrt(start.size / 150)
+        assert predicted == pytest.approx(missed, rel=0.15, abs=0.003)
 
     def test_what_it_says(self):
         found = small_case()
@@ -564,12 +604,22 @@ class TestReference:
         value = mean_ratio(ratios)
         n_resamples = 20_000
         replicates = bootstrapped(ratios, None, n_resamples, 3, None)
-        found = AuditValue(*value, "bootstrap-t", replicates)
+        found = AuditValue(*value, "bootstrap-t", replicates=replicates)
         estimator = reference.mean_ratio
         wanted = reference.bootstrap_t_interval(estimator, [ratios], 4_000, 0.9, rng)
         assert found.two_sided(0.9) == pytest.approx(wanted, abs=0.08 * found.standard_error * 3)
         pvalue = reference.bootstrap_t_pvalue(estimator, [ratios], 1.8, 4_000, rng)
         assert abs(found.pvalue(1.8)[0] - pvalue) < 5 * math.sqrt(pvalue / 4_000)
+        # A ratio of rates is studentized on the scale of the logarithm.
+        rates = AuditValue(*value, "bootstrap-t", of_rates=True, replicates=replicates)
+        estimate = value[0]
+        logs = np.log(replicates[0] / estimate) * replicates[0] / np.sqrt(replicates[1])
+        low, high = np.quantile(logs, [0.05, 0.95]) * found.standard_error / estimate
+        wanted = estimate * math.exp(-high), estimate * math.exp(-low)
+        assert rates.two_sided(0.9) == pytest.approx(wanted, rel=1e-3)
+        t = math.log(estimate / 1.8) * estimate / found.standard_error
+        assert rates.statistic(1.8) == pytest.approx(t)
+        assert rates.pvalue(1.8)[0] == pytest.approx(np.mean(logs >= t), abs=1e-3)
         # The variances of the replicates are those of the estimator.
         assert np.mean(replicates[1]) == pytest.approx(value[1] * 59 / 60, rel=0.02)
 

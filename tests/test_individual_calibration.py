@@ -141,6 +141,27 @@ class TestCalibration:
             found = each_audit(LIGHT, 1_000, interval, n_audits)
             assert low <= rejections(found, LIGHT) <= high
 
+    def test_error_rates_with_few_errors(self):
+        # Some seven errors before the flow. Studentized without the logarithm the bootstrap
+        # rejected 102 of 1,000.
+        wanted = audit(RIGHT, 0, N_ROWS_OF_TRUTH, ratio="error_rate").estimate
+        options = {"ratio": "error_rate", "interval": "bootstrap-t", "n_threads": 1}
+        seeds = range(1, N_AUDITS + 1)
+        found = [audit(RIGHT, seed, 3_000, n_resamples=499, **options) for seed in seeds]
+        errors = sum(one.lower_bound > wanted for one in found)
+        assert errors <= band(0.05)[1]
+        plain = 0
+        for one in found:
+            n_start, n_end = (round(3_000 * rate) for rate in one.error_rates)
+            end = np.repeat([1.0, 0.0], [n_end, 3_000 - n_end])
+            start = np.repeat([1.0, 0.0], [n_start, 3_000 - n_start])
+            replicates = bootstrapped(end, start, 499, one.seed, 1)
+            value = AuditValue(
+                one.estimate, one.standard_error**2, "bootstrap-t", replicates=replicates
+            )
+            plain += value.lower_bound(0.95) > wanted
+        assert plain > band(0.05)[1]
+
 
 class TestBrokenVariantsFail:
     def test_an_interval_that_is_too_short(self):
@@ -163,7 +184,7 @@ class TestBrokenVariantsFail:
             variance = one.standard_error**2
             values, variances = bootstrapped(one.ratios, None, 499, one.seed, 1)
             unscaled = values, np.full_like(variances, variance)
-            broken = AuditValue(one.estimate, variance, "bootstrap-t", unscaled)
+            broken = AuditValue(one.estimate, variance, "bootstrap-t", replicates=unscaled)
             intervals.append(broken.two_sided(0.95))
             errors += broken.lower_bound(0.95) > truth(LEFT)
         assert covered(intervals, LEFT) < band(0.95)[0]

@@ -70,6 +70,9 @@ class AuditValue:
     estimate: float
     variance: float
     interval: str = "normal"
+    #: Whether replicates are studentized on the scale of the logarithm, as a ratio of two rates is:
+    #: with few errors before the flow it is skewed far beyond what a studentized one follows.
+    of_rates: bool = False
     #: (values, variances) of the bootstrap, for ``interval="bootstrap-t"``.
     replicates: tuple[Floats, Floats] | None = None
 
@@ -83,19 +86,38 @@ class AuditValue:
         if math.isnan(self.estimate) or math.isnan(self.variance):
             return math.nan, math.nan
         error = self.standard_error
+        if self._on_log_scale and not self.estimate > 0:
+            return math.nan, math.nan
         if self.replicates is not None:
             if error == 0:
                 return self.estimate, self.estimate
-            return bootstrap_interval(
-                "studentized", self.estimate, error, *self.replicates, level=level
-            )
+            if not self.of_rates:
+                return bootstrap_interval(
+                    "studentized", self.estimate, error, *self.replicates, level=level
+                )
+            low, high = bootstrap_interval(
+                "studentized", math.log(self.estimate), error / self.estimate,
+                *self._log_replicates, level=level,
+            )  # fmt: skip
+            return _exp(low), _exp(high)
         half = _native.normal_quantile(0.5 + level / 2) * error
         if self.interval == "log":
-            if not self.estimate > 0:
-                return math.nan, math.nan
-            factor = math.exp(half / self.estimate)
+            factor = _exp(half / self.estimate)
             return self.estimate / factor, self.estimate * factor
         return self.estimate - half, self.estimate + half
+
+    @property
+    def _on_log_scale(self) -> bool:
+        return self.interval == "log" or (self.of_rates and self.replicates is not None)
+
+    @cached_property
+    def _log_replicates(self) -> tuple[Floats, Floats]:
+        """Logarithms of the replicates with their variances; a rate of 0 has none."""
+        assert self.replicates is not None
+        values, variances = self.replicates
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(values > 0, np.log(values), math.nan)
+            return logs, np.where(values > 0, variances / values**2, math.nan)
 
     def lower_bound(self, level: float) -> float:
         """Return T_n: the value is at least this, with confidence `level`."""
@@ -110,7 +132,7 @@ class AuditValue:
         if math.isnan(self.estimate):
             return math.nan
         gap, error = self.estimate - delta, self.standard_error
-        if self.interval == "log":
+        if self._on_log_scale:
             if not self.estimate > 0:
                 return math.nan
             gap, error = math.log(self.estimate / delta), error / self.estimate
@@ -126,8 +148,10 @@ class AuditValue:
         if self.replicates is None:
             tail = 0.5 * math.erfc(t / math.sqrt(2))
             return max(tail, _LEAST) if math.isfinite(t) else tail, 0
-        values, variances = self.replicates
-        null = studentize(values.copy(), self.estimate, variances)
+        estimate, (values, variances) = self.estimate, self.replicates
+        if self.of_rates:
+            estimate, (values, variances) = math.log(estimate), self._log_replicates
+        null = studentize(values.copy(), estimate, variances)
         extreme, undefined = _native.count_extreme(np.ascontiguousarray(null), t, "greater", False)
         return (1 + extreme) / (1 + len(null)), undefined
 
@@ -154,17 +178,57 @@ def bootstrapped(
     return flat[::2].copy(), flat[1::2] * (n / (n - ddof))
 
 
-def one_sided_size(ratios: Floats, level: float) -> float:
-    """Return how often the normal test of level 1 - `level` rejects, to first order in skewness.
+@dataclass(frozen=True)
+class Skew:
+    """What each row adds to an estimate, and what that does to the bounds of a normal law."""
 
-    Edgeworth: P(t > z) = 1 - level - skewness (2 z^2 + 1) phi(z) / (6 sqrt(n)), Hall (1992).
-    """
-    mean, squares = _native.moments(ratios)
-    if not squares > 0:
-        return 1 - level
-    n = len(ratios)
-    cubes = _native.moments((ratios - mean) ** 3)[0]
-    skewness = cubes / (squares / n) ** 1.5
-    z = _native.normal_quantile(level)
-    density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-    return float(1 - level - skewness * (2 * z * z + 1) * density / (6 * math.sqrt(n)))
+    #: psi_i, of mean 0: the variance of the estimate is that of its mean.
+    influence: Floats
+    #: Covariance of the influence with the standard error's own change: 0 for a mean.
+    bend: float
+    estimate: float
+
+    @classmethod
+    def of_mean(cls, ratios: Floats) -> Skew:
+        """Return that of the mean of finite ratios."""
+        mean = _native.moments(ratios)[0]
+        return cls(ratios - mean, 0.0, mean)
+
+    @classmethod
+    def of_rates(cls, wrong_start: NDArray[np.bool_], wrong_end: NDArray[np.bool_]) -> Skew:
+        """Return that of the ratio of two error rates, the first of which is not 0."""
+        rate = float(wrong_start.mean())
+        ratio = float(wrong_end.mean()) / rate
+        influence = (wrong_end - ratio * wrong_start) / rate
+        return cls(influence, float((influence * wrong_start).mean()) / rate, ratio)
+
+    def excess(self, level: float, log: bool) -> float:
+        """Return by how much more than 1 - level an upper bound is missed, and a lower one less.
+
+        To first order in one over the root of n (Edgeworth; Hall 1992, section 2.6):
+        phi(z) / sqrt(n) (skewness (2 z^2 + 1) / 6 - z^2 (bend / sd + [log] sd / (2 S))).
+        """
+        n = len(self.influence)
+        squares = _native.moments(self.influence**2)[0]
+        if not squares > 0:
+            return 0.0
+        deviation = math.sqrt(squares)
+        skewness = _native.moments((self.influence / deviation) ** 3)[0]
+        z = _native.normal_quantile(level)
+        density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+        bend = self.bend / deviation
+        if log and self.estimate > 0:
+            bend += deviation / (2 * self.estimate)
+        return density / math.sqrt(n) * (skewness * (2 * z * z + 1) / 6 - z * z * bend)
+
+    @property
+    def largest_share(self) -> float:
+        """How much of the variance is that of one row."""
+        squares = self.influence**2
+        total = len(squares) * _native.moments(squares)[0]
+        return float(squares.max()) / total if total > 0 else 0.0
+
+
+def _exp(x: float) -> float:
+    """Return exp(x), infinite where it overflows."""
+    return math.exp(x) if x < 709 else math.inf

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from . import _native
 from ._audit_value import (
     AuditValue,
+    Skew,
     bootstrapped,
     error_ratio,
     error_ratio_of_counts,
@@ -45,7 +46,14 @@ class Losses:
             return AuditValue(*mean_ratio(self._kept(self.ratios), self.ddof), interval)
         if np.isnan(self.end).any():
             return AuditValue(math.nan, math.nan, interval)
-        return AuditValue(*error_ratio(self.wrong_start, self.wrong_end, self.ddof), interval)
+        value = error_ratio(self.wrong_start, self.wrong_end, self.ddof)
+        return AuditValue(*value, interval, of_rates=True)
+
+    def skew(self) -> Skew:
+        """Return what each row adds to the audit value, which must be a number."""
+        if self.ratio == "loss":
+            return Skew.of_mean(self._kept(self.ratios))
+        return Skew.of_rates(self.wrong_start, self.wrong_end)
 
     def _kept(self, ratios: Floats) -> Floats:
         return ratios[np.isfinite(ratios)] if self.paper else ratios

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _validate
-from ._audit_value import INTERVALS, AuditValue, one_sided_size
+from ._audit_value import INTERVALS, AuditValue
 from ._flow import SOLVERS, Attack, Flow, FlowPath, Schedule, StoredAttack
 from ._flow_models import LOSSES, flow_model
 from ._individual_charts import path_chart, ratio_chart
@@ -30,8 +30,10 @@ __all__ = ["FlowPath", "IndividualResult", "UnfairExamples", "individual_test"]
 Floats = NDArray[np.float64]
 
 _MAX_STEPS = 10_000_000
-#: A predicted size of the normal test above this many times its level is worth a warning.
-_WORST_SIZE = 1.25
+#: One-sided errors predicted off by more than this share of theirs are worth a warning ...
+_WORST_EXCESS = 0.25
+#: ... and so is one row with more than this share of the variance.
+_LARGEST_SHARE = 0.3
 #: Ratios closer than this share are equal but for rounding.
 _EQUAL = 1e-10
 
@@ -50,7 +52,8 @@ class IndividualResult(Result):
     upper_bound : float
         With the same confidence it is at most this.
     statistic : float
-        Standard errors from `delta` to the estimate (on the log scale for ``interval="log"``).
+        Standard errors from `delta` to the estimate; on the scale of the logarithm for
+        ``interval="log"``, and for error rates with ``interval="bootstrap-t"``.
     delta : float
         The tolerated audit value.
     ratio, loss, interval, solver, compat : str or None
@@ -291,8 +294,10 @@ def individual_test(
     delta : float
         The tolerated audit value; 1.25 is the four-fifths rule.
     interval : {"normal", "log", "bootstrap-t"}
-        How intervals, bounds and the p-value are made: by the normal law, by that of the logarithm
-        of the mean, or by resampling the studentized mean, which is right where ratios are skewed.
+        How intervals, bounds and the p-value are made: by the normal law, by that of the logarithm,
+        or by resampling the studentized mean (the studentized logarithm of the ratio of error
+        rates), which follows skewed ratios. No interval holds where the rows that decide are too
+        rare to be in the sample.
     loss_floor : float
         Losses below it count as it, before and after. No row is left out.
     confidence_level : float
@@ -510,23 +515,42 @@ def _warnings(
                 f"{floored:,} of {n:,} rows have a loss below the floor of {losses.floor:g}, which "
                 "counts instead; their ratios depend on it"
             )
-        ratios = losses.ratios
-        if n > 1 and np.ptp(ratios) <= _EQUAL * value.estimate:
+        if math.isfinite(value.variance) and np.ptp(losses.ratios) <= _EQUAL * value.estimate:
             warnings.append("all ratios are equal, which leaves nothing to test")
-        elif value.interval == "normal" and math.isfinite(value.variance):
-            size = one_sided_size(ratios[np.isfinite(ratios)], level)
-            if size > _WORST_SIZE * (1 - level):
-                warnings.append(
-                    f"the ratios are skewed to the left: the {100 * (1 - level):.3g} % test "
-                    f"rejects about {100 * min(size, 1.0):.2g} % of fair models; "
-                    "interval='bootstrap-t' corrects that"
-                )
     elif np.isnan(losses.end).any():
         warnings.append("some scores are not finite, so that there is no error rate after the flow")
     elif not losses.wrong_start.any():
         warnings.append("the model makes no error before the flow: a ratio to 0 is not measurable")
     if n < 2:
         warnings.append("one row has no standard error")
+    if math.isfinite(value.estimate) and value.variance > 0:
+        warnings += _skew_warnings(losses, value.interval, level)
+    return warnings
+
+
+def _skew_warnings(losses: Losses, interval: str, level: float) -> list[str]:
+    """Say where bounds are off because what the rows add to the audit value is skewed."""
+    warnings, skew, tail = [], losses.skew(), 1 - level
+    if losses.ratio == "loss" and skew.largest_share > _LARGEST_SHARE:
+        warnings.append(
+            f"one row carries {100 * skew.largest_share:.2g} % of the variance of the ratios: rows "
+            "that decide may be missing from the sample, and then no interval holds; more rows help"
+        )
+    if interval == "bootstrap-t":
+        return warnings
+    excess = skew.excess(level, interval == "log")
+    if abs(excess) <= _WORST_EXCESS * tail:
+        return warnings
+    missed = 100 * min(tail + abs(excess), 1.0)
+    effect = (
+        f"the upper bound lies too low: about {missed:.2g} % of audit values are above it"
+        if excess > 0
+        else f"the lower bound lies too high: the test rejects about {missed:.2g} % of fair models"
+    )
+    warnings.append(
+        f"the ratios are skewed, so that {effect}, not {100 * tail:.3g} %; "
+        "interval='bootstrap-t' corrects that"
+    )
     return warnings
 
 
