@@ -2,6 +2,8 @@
 //! published: mark it *Value-breaking* in the changelog.
 
 use fairaudit_core::bootstrap::of_counts;
+use fairaudit_core::individual::linear::{self, flow};
+use fairaudit_core::individual::{Loss, Schedule, Solver, losses};
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
@@ -96,6 +98,29 @@ fn bootstrap_and_assignments() {
     assert_eq!(test.samples(&group, 1, 7, 1, 3).next_rows(), FROZEN_SAMPLE);
 }
 
+/// Features and coefficients of three classes, or of one score.
+const FEATURES: [f64; 6] = [0.4, -1.2, 2.0, 0.3, -0.7, 0.9];
+const COEF: [f64; 6] = [0.8, -0.5, 0.1, 1.1, -0.6, 0.2];
+
+#[test]
+fn flows() {
+    let schedule = Schedule::new(50, 0.02, 0.5, Solver::Euler, vec![50]).unwrap();
+    let rows = linear::Rows { features: &FEATURES, targets: &[1.0, 0.0, 1.0], coef: &COEF[..2], intercepts: &[0.2] };
+    let (pulls, gains, control) = ([0.0, 8.0], [0.64, 0.25], Control::default());
+    let found = flow(rows, Loss::Log, &pulls, &gains, &schedule, &control).unwrap();
+    assert_eq!(found.scores, FROZEN_SCORES);
+    assert_eq!(losses(&found.scores, rows.targets, Loss::Log, &control).unwrap(), FROZEN_LOSSES);
+    let classes = linear::Rows { targets: &[1.0, 0.0, 2.0], coef: &COEF, intercepts: &[0.2, 0.0, -0.1], ..rows };
+    let gains: Vec<f64> = (0..18).map(|i| COEF[2 * (i / 3 % 3) + i / 9] * COEF[2 * (i % 3) + i / 9]).collect();
+    let found = flow(classes, Loss::Log, &pulls, &gains, &schedule, &control).unwrap();
+    assert_eq!(found.scores[..3], FROZEN_CLASS);
+    assert_eq!(losses(&found.scores, classes.targets, Loss::Log, &control).unwrap(), FROZEN_CLASS_LOSSES);
+}
+
+const FROZEN_SCORES: [f64; 3] = [1.072_193_098_779_094_6, 1.812_074_012_429_652_2, -0.944_801_113_770_398_3];
+const FROZEN_LOSSES: [f64; 3] = [0.294_352_592_583_544_74, 1.963_347_758_844_297_4, 1.273_210_130_980_153_3];
+const FROZEN_CLASS: [f64; 3] = [1.295_685_411_117_904_1, 1.578_913_257_110_439_8, -0.725_839_765_015_211_6];
+const FROZEN_CLASS_LOSSES: [f64; 3] = [2.919_756_934_871_013, 0.357_178_181_102_016_43, 1.119_088_606_255_243];
 const FROZEN_AUC: [f64; 3] = [-1.166_058_845_227_690_5, 0.955_213_010_715_318_5, 0.654_113_714_274_506_3];
 const FROZEN_MEAN: [f64; 3] = [-0.443_398_682_802_155_2, 0.847_303_292_411_223_2, -1.797_594_522_040_886_2];
 const FROZEN_CORRELATION: [f64; 3] = [0.668_502_697_278_140_3, 0.367_813_567_745_281_73, 0.657_530_984_465_002_8];
