@@ -136,9 +136,9 @@ class TestArguments:
                 "link='identity', so that its score is no log-odds",
             ),
             (
-                {"model": fa.KernelModel([[0.0, 0.0]], [1.0], threshold=0.5)},
-                errors.ArgumentTypeError,
-                "model is a KernelModel; accepted so far: linear models",
+                {"model": fa.KernelModel([[0.0, 0.0]], [1.0])},
+                errors.ArgumentError,
+                "link='identity', so that its score is no log-odds",
             ),
             ({"X": [[math.nan, 0.0]], "y": [1]}, errors.DataError, "X is nan in row 0, column 0"),
             ({"X": np.ones(3)}, errors.ArgumentError, "X has 1 dimensions"),

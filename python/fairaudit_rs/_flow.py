@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._distances import Features, read_features
-from ._scores import LinearScores, Scores, TorchScores
+from ._scores import KernelScores, LinearScores, Scores
 from ._targets import Targets
 from .errors import ArgumentError
 from .fair_metrics import FairMetric
@@ -228,9 +228,19 @@ class Flow:
     ) -> tuple[Floats, Floats, str]:
         """Return the scores by recorded step, score and row, the moved rows, and the engine."""
         values, tick = targets.values[part], self._tick(part.start, n)
+        if isinstance(self.scores, KernelScores):
+            pulls, vectors, rest = self.metric.pulls(self.penalty)
+            metric = pulls.tolist(), vectors.T.ravel(), rest
+            flat, moved = _native.kernel_flow(
+                rows.ravel(), values, targets.loss, self.scores.native, metric,
+                self.metric.units, self.schedule.native, self.n_threads, tick,
+            )  # fmt: skip
+            scores = flat.reshape(len(self.schedule.record), self.scores.n_scores, -1)
+            attacked = rows + self.metric.units * moved.reshape(rows.shape)
+            return scores, attacked, f"{self.scores.base.kernel} kernel"
         from ._torch_flow import torch_flow
 
-        assert isinstance(self.scores, TorchScores)
+        assert not isinstance(self.scores, LinearScores)
         return torch_flow(
             self.scores, rows, values, targets.loss, self.metric, self.penalty, self.schedule,
             self.batch_size, tick,

@@ -56,10 +56,6 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
             )
         return FlowModel(several._scores, None, "logit", several.classes, several.feature_names)
     adapted = adapt(model)
-    if isinstance(adapted, KernelModel):
-        raise ArgumentTypeError(
-            f"model is a {type(model).__name__}; accepted so far: linear models and networks"
-        )
     if not isinstance(adapted, LinearModel | KernelModel | TorchModel):
         raise ArgumentTypeError(
             f"model is a {type(model).__name__}, whose gradient is not known; accepted: a "

@@ -1,4 +1,6 @@
-//! One kernel for three instruction sets, chosen when it runs. The bits are the same on each.
+//! One kernel for three instruction sets, chosen when it runs. The bits are the same on each: the
+//! compiler fuses no multiplication with an addition of its own accord, and where a kernel asks for
+//! it (`f64::mul_add`) the baseline calls a library that rounds once as well, only slowly.
 // Unsafe code: calling a function that was compiled for an instruction set which the processor
 // was just seen to have.
 #![allow(unsafe_code)]
@@ -12,7 +14,7 @@ use crate::error::{Error, Result};
 pub enum Kernel {
     /// What every processor of the architecture has.
     Baseline,
-    /// AVX2.
+    /// AVX2 and FMA.
     Avx2,
     /// AVX-512 (F, BW, DQ, VL).
     Avx512,
@@ -58,13 +60,14 @@ impl Kernel {
         let mut kernels = vec![Self::Baseline];
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2") {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 kernels.push(Self::Avx2);
             }
             if is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("fma")
             {
                 kernels.push(Self::Avx512);
             }
@@ -93,7 +96,7 @@ impl Kernel {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,fma")]
 fn run_avx2<T: Task>(task: T) -> T::Output {
     task.run()
 }
@@ -101,7 +104,7 @@ fn run_avx2<T: Task>(task: T) -> T::Output {
 // Without POPCNT, which bits of masks could be counted with: LLVM adds them up side by side either
 // way, and with it what surrounds them comes out slower.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
 fn run_avx512<T: Task>(task: T) -> T::Output {
     task.run()
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use fairaudit_core::Error;
+use fairaudit_core::individual::kernel::{self, Function, Metric, Model};
 use fairaudit_core::individual::linear::{Rows, flow};
 use fairaudit_core::individual::{Schedule, bootstrap, losses as losses_of, moments as moments_of};
 use fairaudit_core::parallel::Control;
@@ -72,6 +73,65 @@ fn linear_flow<'py>(
     Ok((PyArray1::from_vec(py, done.scores), PyArray1::from_vec(py, done.moved)))
 }
 
+/// A kernel model, as it comes from Python.
+#[derive(FromPyObject)]
+struct KernelModel<'py> {
+    #[pyo3(item(0))]
+    support_vectors: PyReadonlyArray1<'py, f64>,
+    #[pyo3(item(1))]
+    dual_coef: PyReadonlyArray1<'py, f64>,
+    #[pyo3(item(2))]
+    intercepts: Vec<f64>,
+    #[pyo3(item(3))]
+    function: String,
+    #[pyo3(item(4))]
+    gamma: f64,
+    #[pyo3(item(5))]
+    degree: u32,
+    #[pyo3(item(6))]
+    coef0: f64,
+}
+
+/// The flow of a kernel model: scores of all rows after each recorded step, and how far they moved,
+/// in units of the features. `steps` are as for `linear_flow`, `model` is (support vectors,
+/// coefficients score by score, intercepts, kernel, gamma, degree, coef0), `metric` (2 penalty times
+/// the eigenvalues, eigenvectors one after the other, 2 penalty times the eigenvalue of the rest).
+#[pyfunction]
+#[pyo3(signature = (features, targets, loss, model, metric, units, steps, n_threads=None, progress=None))]
+#[allow(clippy::too_many_arguments)] // the arguments of a Python function
+fn kernel_flow<'py>(
+    py: Python<'py>,
+    features: PyReadonlyArray1<'_, f64>,
+    targets: PyReadonlyArray1<'_, f64>,
+    loss: &str,
+    model: KernelModel<'_>,
+    metric: (Vec<f64>, PyReadonlyArray1<'_, f64>, f64),
+    units: PyReadonlyArray1<'_, f64>,
+    steps: Steps,
+    n_threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Floats<'py>, Floats<'py>)> {
+    let loss = parsed(py, loss)?;
+    let (number, schedule) = (steps.number as u64, steps.schedule(py)?);
+    let function = Function::new(&model.function, model.gamma, model.degree, model.coef0)
+        .map_err(|error| to_python(py, &error))?;
+    let expansion = Model {
+        support_vectors: slice(&model.support_vectors)?,
+        dual_coef: slice(&model.dual_coef)?,
+        intercepts: &model.intercepts,
+        function,
+    };
+    let (pulls, eigenvectors, rest) = (&metric.0, slice(&metric.1)?, metric.2);
+    let metric = Metric { pulls, eigenvectors, rest };
+    let rows = kernel::Rows { features: slice(&features)?, targets: slice(&targets)?, units: slice(&units)? };
+    // A multiplication of two numbers takes some 0.02 ns, an exponential one.
+    let numbers = expansion.support_vectors.len() as u64 / 25 + expansion.dual_coef.len() as u64;
+    let work = numbers.saturating_mul(rows.targets.len() as u64).saturating_mul(number);
+    let run_it = |control: &Control| kernel::flow(rows, loss, expansion, metric, &schedule, control);
+    let done = run(Run { py, n_threads, progress, work }, run_it)?;
+    Ok((PyArray1::from_vec(py, done.scores), PyArray1::from_vec(py, done.moved)))
+}
+
 /// The loss of every row; scores come score by score.
 #[pyfunction]
 #[pyo3(signature = (scores, targets, loss, n_threads=None))]
@@ -118,6 +178,7 @@ fn bootstrap_ratio<'py>(
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bootstrap_ratio, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel_flow, module)?)?;
     module.add_function(wrap_pyfunction!(linear_flow, module)?)?;
     module.add_function(wrap_pyfunction!(losses, module)?)?;
     module.add_function(wrap_pyfunction!(moments, module)?)
