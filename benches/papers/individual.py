@@ -30,7 +30,7 @@ from .reproduction import table, write_section
 
 SEED = 2021
 N_REPETITIONS = 10
-N_VARIANT_REPETITIONS = 3
+N_VARIANT_REPETITIONS = 2
 TRAINING_SHARE = 0.8
 DELTA = 1.25
 EARLY = 200
