@@ -21,6 +21,13 @@ SUBSTANCES = [
     "alcohol", "amphet", "amyl", "benzos", "caff", "cannabis", "choc", "coke", "crack", "ecstasy",
     "heroin", "ketamine", "legalh", "lsd", "meth", "mushrooms", "nicotine", "semer", "vsa",
 ]
+ADULT_COLUMNS = [
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+    "native-country", "income",
+]
+ADULT_NUMBERS = ["age", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
+ADULT_CATEGORIES = ["workclass", "marital-status", "occupation", "relationship"]
 # fmt: on
 DRUG_WHITE = -0.31685
 ARRHYTHMIA_SEX, ARRHYTHMIA_NORMAL = 1, 1
@@ -34,6 +41,22 @@ class DataSet:
     features: Matrix
     label: Codes
     group: Codes
+
+
+@dataclass(frozen=True)
+class Individuals:
+    """Rows of a binary problem with two protected attributes, coded 0 and 1.
+
+    The first `n_protected` features are protected themselves; `numbers` are those to standardize.
+    """
+
+    name: str
+    features: Matrix
+    label: Codes
+    gender: Codes
+    race: Codes
+    n_protected: int
+    numbers: tuple[int, ...]
 
 
 def folder() -> Path:
@@ -65,13 +88,7 @@ def compas(
     sensitive: str = "race", *, with_race: bool = False, positive: int = 1, all_races: bool = False
 ) -> DataSet:
     """COMPAS with ProPublica's filter: reoffended within two years or not."""
-    frame = pl.read_csv(folder() / "compas" / "compas-scores-two-years.csv.gz")
-    frame = frame.filter(
-        pl.col("days_b_screening_arrest").is_between(-30, 30),
-        pl.col("is_recid") != -1,
-        pl.col("c_charge_degree") != "O",
-        pl.col("score_text") != "N/A",
-    )
+    frame = _filtered_compas()
     if not all_races:
         frame = frame.filter(pl.col("race").is_in(["African-American", "Caucasian"]))
     others = _codes((frame["race"] != "African-American").to_numpy())
@@ -83,6 +100,35 @@ def compas(
     features = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
     label = _codes((frame["two_year_recid"] == positive).to_numpy())
     return DataSet("COMPAS", features, label, others if sensitive == "race" else male)
+
+
+def adult_individuals() -> Individuals:
+    """Adult (both files): 45,222 rows without missing values; sex and race are no features."""
+    frame = pl.concat([_adult_file("adult.data.gz", 0), _adult_file("adult.test.gz", 1)])
+    frame = frame.filter(~pl.any_horizontal(pl.all() == "?"))
+    numbers = frame.select(ADULT_NUMBERS).cast(pl.Float64).to_numpy()
+    categories = [
+        frame[column] == level
+        for column in ADULT_CATEGORIES
+        for level in sorted(frame[column].unique())
+    ]
+    features = np.column_stack([numbers, *(np.asarray(c, dtype=np.float64) for c in categories)])
+    rich = frame["income"].str.starts_with(">50K").to_numpy()
+    male, white = (frame["sex"] == "Male").to_numpy(), (frame["race"] == "White").to_numpy()
+    numbered = tuple(range(len(ADULT_NUMBERS)))
+    return Individuals("Adult", features, _codes(rich), _codes(male), _codes(white), 0, numbered)
+
+
+def compas_individuals() -> Individuals:
+    """COMPAS, African-Americans and Caucasians: sex and race are the first two features."""
+    frame = _filtered_compas().filter(pl.col("race").is_in(["African-American", "Caucasian"]))
+    female, white = frame["sex"] == "Female", frame["race"] == "Caucasian"
+    ages = [frame["age_cat"] == age for age in sorted(frame["age_cat"].unique())]
+    columns = [female, white, frame["priors_count"], *ages, frame["c_charge_degree"] == "F"]
+    features = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+    label = _codes((frame["two_year_recid"] == 1).to_numpy())
+    protected = _codes(female.to_numpy()), _codes(white.to_numpy())
+    return Individuals("COMPAS", features, label, *protected, 2, (2,))
 
 
 def drug(
@@ -118,3 +164,22 @@ def prepare(train: Matrix, test: Matrix) -> tuple[Matrix, Matrix]:
 
 def _codes(values: NDArray[np.bool_]) -> Codes:
     return values.astype(np.int64)
+
+
+def _adult_file(name: str, n_skipped: int) -> pl.DataFrame:
+    frame = pl.read_csv(
+        folder() / "adult" / name, has_header=False, skip_rows=n_skipped,
+        new_columns=ADULT_COLUMNS, infer_schema=False,
+    )  # fmt: skip
+    return frame.drop_nulls().select(pl.all().str.strip_chars())
+
+
+def _filtered_compas() -> pl.DataFrame:
+    """COMPAS with ProPublica's filter."""
+    frame = pl.read_csv(folder() / "compas" / "compas-scores-two-years.csv.gz")
+    return frame.filter(
+        pl.col("days_b_screening_arrest").is_between(-30, 30),
+        pl.col("is_recid") != -1,
+        pl.col("c_charge_degree") != "O",
+        pl.col("score_text") != "N/A",
+    )
