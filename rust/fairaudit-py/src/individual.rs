@@ -112,7 +112,7 @@ fn kernel_flow<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Floats<'py>, Floats<'py>)> {
     let loss = parsed(py, loss)?;
-    let (number, schedule) = (steps.number as u64, steps.schedule(py)?);
+    let schedule = steps.schedule(py)?;
     let function = Function::new(&model.function, model.gamma, model.degree, model.coef0)
         .map_err(|error| to_python(py, &error))?;
     let expansion = Model {
@@ -124,9 +124,7 @@ fn kernel_flow<'py>(
     let (pulls, eigenvectors, rest) = (&metric.0, slice(&metric.1)?, metric.2);
     let metric = Metric { pulls, eigenvectors, rest };
     let rows = kernel::Rows { features: slice(&features)?, targets: slice(&targets)?, units: slice(&units)? };
-    // A multiplication of two numbers takes some 0.02 ns, an exponential one.
-    let numbers = expansion.support_vectors.len() as u64 / 25 + expansion.dual_coef.len() as u64;
-    let work = numbers.saturating_mul(rows.targets.len() as u64).saturating_mul(number);
+    let work = kernel::work(rows, expansion, &schedule);
     let run_it = |control: &Control| kernel::flow(rows, loss, expansion, metric, &schedule, control);
     let done = run(Run { py, n_threads, progress, work }, run_it)?;
     Ok((PyArray1::from_vec(py, done.scores), PyArray1::from_vec(py, done.moved)))

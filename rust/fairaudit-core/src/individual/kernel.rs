@@ -10,10 +10,9 @@
 //! ```
 //!
 //! Nearly all the time goes into two products, of the rows with the support vectors and of the
-//! kernel's slopes with the support vectors, and into the exponentials between them. Rows lie side
-//! by side in the lanes of a tile; a panel of a few columns is held in registers against them, so
-//! that each number of a panel is used for all lanes once it is read. Multiplications are fused
-//! with additions: processors without FMA get the same bits, many times slower.
+//! kernel's slopes with the support vectors, and into the exponentials between them: see
+//! `panels` and [`exp2_of_negative`]. Both fuse multiplications with additions: processors without
+//! FMA get the same bits, many times slower.
 //!
 //! The radial kernel is taken in powers of two, with s = 2 gamma log2(e) inside the panels:
 //!
@@ -29,20 +28,14 @@ use std::ops::Range;
 
 use super::elementary::exp2_of_negative;
 use super::losses::{Growth as _, softmax_slopes, with_growth};
+use super::panels::{DEPTH, Lanes, Panels, ROWS};
 use super::{Loss, Schedule, same_length};
 use crate::error::{Error, Result};
 use crate::parallel::{Control, map_blocks};
 use crate::simd::{Kernel, Task};
 
-/// Rows side by side.
-const ROWS: usize = 32;
-/// Columns of a panel: times the registers of a row of lanes, they fill the registers.
-const COLUMNS: usize = 5;
-/// Numbers of a column that are used before the next panel takes its turn: the lanes stay in the
-/// first cache.
-const DEPTH: usize = 500;
-/// Support vectors whose kernel values are kept, if several classes need them twice.
-const KEPT: usize = 2_040;
+/// Support vectors that are kept, if several classes need the values of their kernels twice.
+const KEPT: usize = 4 * DEPTH;
 
 /// k(z, x), a function of the product of z and x or of their distance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -143,18 +136,39 @@ pub fn flow(
     schedule: &Schedule,
     control: &Control,
 ) -> Result<Flow> {
+    flow_by(Kernel::current()?, rows, loss, model, metric, schedule, control)
+}
+
+fn flow_by(
+    kernel: Kernel,
+    rows: Rows<'_>,
+    loss: Loss,
+    model: Model<'_>,
+    metric: Metric<'_>,
+    schedule: &Schedule,
+    control: &Control,
+) -> Result<Flow> {
     check(rows, loss, model, metric)?;
-    let expansion = Expansion::new(model, rows.units.len());
-    let pull = Pull::new(metric, rows.units.len());
-    let kernel = Kernel::current()?;
-    let job = Job { rows, loss, expansion: &expansion, pull: &pull, schedule, control, kernel };
-    by_tiles(job)
+    let (expansion, pull) = (Expansion::new(model, rows.units.len()), Pull::new(metric, rows.units.len()));
+    by_tiles(Job { rows, loss, expansion: &expansion, pull: &pull, schedule, control, kernel })
+}
+
+/// Nanoseconds that the flow takes on one core, roughly: twenty fused additions each, of which an
+/// exponential is worth some more.
+pub fn work(rows: Rows<'_>, model: Model<'_>, schedule: &Schedule) -> u64 {
+    let (products, kernels) = (2 * model.support_vectors.len() as u64, model.dual_coef.len() as u64);
+    let evaluations = (schedule.lengths.len() * schedule.solver.stages().0.len()).max(1) as u64;
+    let row = products.saturating_add(kernels.saturating_mul(20)).saturating_mul(evaluations) / 20;
+    row.saturating_mul(rows.targets.len() as u64)
 }
 
 fn check(rows: Rows<'_>, loss: Loss, model: Model<'_>, metric: Metric<'_>) -> Result<()> {
     let (width, n_scores) = (rows.units.len(), model.intercepts.len());
     if n_scores == 0 {
         return Err(Error::argument("intercepts", "empty", "one for each score"));
+    }
+    if width == 0 {
+        return Err(Error::argument("units", "empty", "one for each feature"));
     }
     let n_vectors = model.dual_coef.len() / n_scores;
     same_length("features", rows.features.len(), rows.targets.len() * width)?;
@@ -190,106 +204,6 @@ fn by_tiles(job: Job<'_>) -> Result<Flow> {
         all.moved.extend(tile.moved);
     }
     Ok(all)
-}
-
-/// A number of each row of a tile.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-struct Lanes([f64; ROWS]);
-
-impl Lanes {
-    const ZERO: Self = Self([0.0; ROWS]);
-}
-
-/// A matrix, some columns side by side: panel by panel, row by row.
-struct Panels {
-    values: Vec<[f64; COLUMNS]>,
-    n_rows: usize,
-    n_columns: usize,
-}
-
-impl Panels {
-    fn new(n_rows: usize, n_columns: usize, at: impl Fn(usize, usize) -> f64) -> Self {
-        let column = |row, column| if column < n_columns { at(row, column) } else { 0.0 };
-        let row = |first, row| std::array::from_fn(|c| column(row, first + c));
-        let panel = |first| (0..n_rows).map(move |i| row(first, i));
-        Self { values: (0..n_columns).step_by(COLUMNS).flat_map(panel).collect(), n_rows, n_columns }
-    }
-
-    /// Columns with those that fill the last panel.
-    fn padded(&self) -> usize {
-        self.n_columns.next_multiple_of(COLUMNS)
-    }
-
-    /// Adds `sum_i matrix[i][c] inputs[i]` to `outputs[c]`, for rows i from `rows`, the first of
-    /// which has the first input, and columns c from `columns`, which are whole panels.
-    #[inline(always)]
-    fn add_product(
-        &self,
-        kernel: Kernel,
-        rows: Range<usize>,
-        columns: Range<usize>,
-        inputs: &[Lanes],
-        outputs: &mut [Lanes],
-        adding: bool,
-    ) {
-        for first in rows.clone().step_by(DEPTH) {
-            let last = rows.end.min(first + DEPTH);
-            let inputs = &inputs[first - rows.start..last - rows.start];
-            let panels = columns.start / COLUMNS..columns.end.div_ceil(COLUMNS);
-            for (panel, outputs) in panels.zip(outputs.as_chunks_mut::<COLUMNS>().0) {
-                let start = panel * self.n_rows;
-                let adding = adding || first > rows.start;
-                let panel = &self.values[start + first..start + last];
-                match kernel {
-                    Kernel::Avx512 => kernel.run(PanelProduct::<ROWS> { panel, inputs, outputs, adding }),
-                    _ => kernel.run(PanelProduct::<8> { panel, inputs, outputs, adding }),
-                }
-            }
-        }
-    }
-}
-
-/// The product of a panel and its inputs, `PART` lanes after the other, added to outputs that stay
-/// in registers meanwhile. A task of its own, its columns written out: the compiler keeps arrays in
-/// registers where loops over them are short and functions small.
-struct PanelProduct<'a, const PART: usize> {
-    panel: &'a [[f64; COLUMNS]],
-    inputs: &'a [Lanes],
-    outputs: &'a mut [Lanes; COLUMNS],
-    adding: bool,
-}
-
-impl<const PART: usize> Task for PanelProduct<'_, PART> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let [a, b, c, d, e] = self.outputs;
-        let mut outputs = [a, b, c, d, e].map(|output| output.0.as_chunks_mut::<PART>().0);
-        for part in 0..ROWS / PART {
-            let [mut a, mut b, mut c, mut d, mut e] =
-                [0, 1, 2, 3, 4].map(|column: usize| if self.adding { outputs[column][part] } else { [0.0; PART] });
-            for (factors, input) in self.panel.iter().zip(self.inputs) {
-                let input = &input.0.as_chunks::<PART>().0[part];
-                add_multiple(input, factors[0], &mut a);
-                add_multiple(input, factors[1], &mut b);
-                add_multiple(input, factors[2], &mut c);
-                add_multiple(input, factors[3], &mut d);
-                add_multiple(input, factors[4], &mut e);
-            }
-            for (output, sums) in outputs.iter_mut().zip([a, b, c, d, e]) {
-                output[part] = sums;
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn add_multiple<const PART: usize>(input: &[f64; PART], factor: f64, sums: &mut [f64; PART]) {
-    for lane in 0..PART {
-        sums[lane] = input[lane].mul_add(factor, sums[lane]);
-    }
 }
 
 /// A model as the tiles read it: `k(z_j, x)` is a function of `scaled z_j . (x - centre)` +
@@ -367,25 +281,23 @@ impl Expansion {
     }
 }
 
-/// A metric as the tiles read it.
+/// A metric as the tiles read it: `pull(m) = rest m - from_coordinates (to_coordinates m)`.
 struct Pull {
-    /// rest - pulls.
-    less: Vec<f64>,
     rest: f64,
-    /// Rows: features; columns: eigenvectors.
+    /// Q'. Rows: features; columns: eigenvectors.
     to_coordinates: Panels,
-    /// Rows: eigenvectors; columns: features.
+    /// Q (rest - pulls). Rows: eigenvectors; columns: features.
     from_coordinates: Panels,
 }
 
 impl Pull {
     fn new(metric: Metric<'_>, width: usize) -> Self {
         let Metric { pulls, eigenvectors, rest } = metric;
+        let less = |r: usize| rest - pulls[r];
         Self {
-            less: pulls.iter().map(|pull| rest - pull).collect(),
             rest,
             to_coordinates: Panels::new(width, pulls.len(), |i, r| eigenvectors[r * width + i]),
-            from_coordinates: Panels::new(pulls.len(), width, |r, i| eigenvectors[r * width + i]),
+            from_coordinates: Panels::new(pulls.len(), width, |r, i| less(r) * eigenvectors[r * width + i]),
         }
     }
 }
@@ -422,7 +334,7 @@ impl<'a> Tile<'a> {
     fn new(job: Job<'a>, range: Range<usize>) -> Self {
         let (width, expansion) = (job.rows.units.len(), job.expansion);
         let n_scores = expansion.intercepts.len();
-        let chunk = if n_scores == 1 { DEPTH } else { KEPT.min(expansion.vectors.padded()) };
+        let chunk = if n_scores == 1 { DEPTH } else { KEPT }.min(expansion.vectors.padded());
         // What lies beyond the last row stands where the centre is.
         let zeros = |length: usize| vec![Lanes::ZERO; length];
         let mut start = zeros(width);
@@ -452,7 +364,7 @@ impl<'a> Tile<'a> {
         let (places, shares) = solver.stages();
         let width = self.start.len();
         let mut moved = vec![Lanes::ZERO; width];
-        let (mut stage, mut velocity) = (moved.clone(), moved.clone());
+        let (mut stage, mut mean) = (moved.clone(), moved.clone());
         let (mut scores, mut record) = (Vec::new(), record.iter().peekable());
         for t in 0..=lengths.len() {
             let (recorded, last) = (record.next_if_eq(&&t).is_some(), t == lengths.len());
@@ -468,26 +380,18 @@ impl<'a> Tile<'a> {
                     break;
                 }
                 self.pull_back(&stage);
-                let next = lengths[t] * places.get(i + 1).copied().unwrap_or(0.0);
                 let carried = if i == 0 { 0.0 } else { 1.0 };
-                for (((speed, velocity), stage), moved) in
-                    self.speed.iter().zip(&mut velocity).zip(&mut stage).zip(&moved)
-                {
+                // To the next stage by its speed, or to the end of the step by the mean of all.
+                let (by_speed, by_mean) =
+                    places.get(i + 1).map_or((0.0, lengths[t]), |place| (place * lengths[t], 0.0));
+                for (((speed, mean), stage), moved) in self.speed.iter().zip(&mut mean).zip(&mut stage).zip(&moved) {
                     for lane in 0..ROWS {
-                        velocity.0[lane] = carried * velocity.0[lane] + share * speed.0[lane];
-                        stage.0[lane] = moved.0[lane] + next * speed.0[lane];
+                        mean.0[lane] = carried * mean.0[lane] + share * speed.0[lane];
+                        stage.0[lane] = moved.0[lane] + (by_speed * speed.0[lane] + by_mean * mean.0[lane]);
                     }
                 }
             }
-            if !last {
-                let length = lengths[t];
-                for ((moved, velocity), stage) in moved.iter_mut().zip(&velocity).zip(&mut stage) {
-                    for lane in 0..ROWS {
-                        moved.0[lane] += length * velocity.0[lane];
-                    }
-                    *stage = *moved;
-                }
-            }
+            moved.copy_from_slice(&stage);
         }
         let lanes = 0..self.range.len();
         Ok(Flow { scores, moved: lanes.flat_map(|lane| moved.iter().map(move |m| m.0[lane])).collect() })
@@ -542,6 +446,8 @@ impl<'a> Tile<'a> {
             return Ok(());
         }
         self.take_slopes();
+        // Of the weights of all support vectors.
+        let mut sum = if single { self.totals[0].0 } else { [0.0; ROWS] };
         if !single {
             for chunk in chunks() {
                 job.control.check()?;
@@ -556,15 +462,16 @@ impl<'a> Tile<'a> {
                     &mut self.values,
                     false,
                 );
-                for (weight, value) in self.weights.iter_mut().zip(&self.values) {
+                for (weight, value) in self.weights.iter_mut().zip(&self.values).take(chunk.len()) {
                     for lane in 0..ROWS {
                         weight.0[lane] *= value.0[lane];
+                        sum[lane] += weight.0[lane];
                     }
                 }
                 expansion.features.add_product(job.kernel, chunk, 0..width, &self.weights, &mut self.speed, true);
             }
         }
-        self.finish_gradient(single);
+        self.finish_gradient(moved, &sum);
         Ok(())
     }
 
@@ -573,14 +480,8 @@ impl<'a> Tile<'a> {
     #[inline(always)]
     fn apply_kernel<const SINGLE: bool>(&mut self, chunk: Range<usize>, square: &[f64; ROWS]) {
         let (job, expansion) = (self.job, self.job.expansion);
-        expansion.vectors.add_product(
-            job.kernel,
-            0..self.place.len(),
-            chunk.clone(),
-            &self.place,
-            &mut self.weights,
-            false,
-        );
+        let (weights, width) = (&mut self.weights, self.place.len());
+        expansion.vectors.add_product(job.kernel, 0..width, chunk.clone(), &self.place, weights, false);
         let mut own = [0.0; ROWS];
         if let Function::Radial { gamma } = expansion.function {
             for lane in 0..ROWS {
@@ -643,50 +544,33 @@ impl<'a> Tile<'a> {
         }
     }
 
-    /// From the weighted sums of the support vectors to the gradient by u.
+    /// From the weighted sums of the support vectors to the gradient by u, less `rest m`.
     #[inline(always)]
-    fn finish_gradient(&mut self, single: bool) {
-        let (scale, own) = match self.job.expansion.function {
+    fn finish_gradient(&mut self, moved: &[Lanes], sum: &[f64; ROWS]) {
+        let (by_vectors, by_place) = match self.job.expansion.function {
             Function::Radial { gamma } => (LN_2, -2.0 * gamma),
             Function::Polynomial { degree, .. } => (f64::from(degree), 0.0),
             Function::Linear => (1.0, 0.0),
         };
-        let mut of_vectors = [scale; ROWS];
-        let mut of_place = [0.0; ROWS];
-        for lane in 0..ROWS {
-            if single {
-                of_vectors[lane] *= self.slopes[0].0[lane];
-            }
-            for (slope, total) in self.slopes.iter().zip(&self.totals) {
-                of_place[lane] += own * slope.0[lane] * total.0[lane];
-            }
-        }
-        let places = self.speed.iter_mut().zip(&self.place).zip(self.job.rows.units);
-        for ((speed, place), &unit) in places {
+        // Weights of several scores have the slopes inside.
+        let slope = if let [slope] = &self.slopes[..] { slope.0 } else { [1.0; ROWS] };
+        let rest = self.job.pull.rest;
+        let places = self.speed.iter_mut().zip(&self.place).zip(moved).zip(self.job.rows.units);
+        for (((speed, place), moved), &unit) in places {
             for lane in 0..ROWS {
-                let gradient = of_place[lane].mul_add(place.0[lane], of_vectors[lane] * speed.0[lane]);
-                speed.0[lane] = unit * gradient;
+                let gradient = by_vectors * speed.0[lane] + by_place * sum[lane] * place.0[lane];
+                speed.0[lane] = unit * slope[lane] * gradient - rest * moved.0[lane];
             }
         }
     }
 
-    /// Takes what the metric pulls back from the speed.
+    /// Gives back to the speed what the metric does not pull along its eigenvectors.
     #[inline(always)]
     fn pull_back(&mut self, moved: &[Lanes]) {
-        let (job, pull) = (self.job, self.job.pull);
-        let (width, rank, rest) = (moved.len(), pull.less.len(), pull.rest);
-        for (speed, moved) in self.speed.iter_mut().zip(moved) {
-            for lane in 0..ROWS {
-                speed.0[lane] -= rest * moved.0[lane];
-            }
-        }
-        pull.to_coordinates.add_product(job.kernel, 0..width, 0..rank, moved, &mut self.coordinates, false);
-        for (coordinate, &less) in self.coordinates.iter_mut().zip(&pull.less) {
-            for lane in 0..ROWS {
-                coordinate.0[lane] *= less;
-            }
-        }
-        pull.from_coordinates.add_product(job.kernel, 0..rank, 0..width, &self.coordinates, &mut self.speed, true);
+        let (kernel, pull) = (self.job.kernel, self.job.pull);
+        let (width, rank) = (moved.len(), self.job.pull.to_coordinates.n_columns);
+        pull.to_coordinates.add_product(kernel, 0..width, 0..rank, moved, &mut self.coordinates, false);
+        pull.from_coordinates.add_product(kernel, 0..rank, 0..width, &self.coordinates, &mut self.speed, true);
     }
 }
 
@@ -702,4 +586,325 @@ fn power(base: &[f64; ROWS], exponent: u32) -> [f64; ROWS] {
         left >>= 1;
     }
     power
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::Solver;
+    use super::*;
+
+    const FUNCTIONS: [Function; 3] = [
+        Function::Radial { gamma: 0.15 },
+        Function::Polynomial { gamma: 0.2, degree: 3, coef0: 0.7 },
+        Function::Linear,
+    ];
+
+    /// Everything that a flow needs.
+    struct Example {
+        features: Vec<f64>,
+        targets: Vec<f64>,
+        units: Vec<f64>,
+        support_vectors: Vec<f64>,
+        dual_coef: Vec<f64>,
+        intercepts: Vec<f64>,
+        pulls: Vec<f64>,
+        eigenvectors: Vec<f64>,
+        function: Function,
+        loss: Loss,
+    }
+
+    /// Numbers between -1 and 1.
+    fn numbers(n: usize, seed: usize) -> Vec<f64> {
+        (0..n).map(|i| ((i + 37 * seed) * 7_919 % 1_009) as f64 / 504.5 - 1.0).collect()
+    }
+
+    impl Example {
+        fn new(n: usize, width: usize, n_vectors: usize, n_scores: usize, function: Function, loss: Loss) -> Self {
+            let target = |i: usize| match loss {
+                Loss::Squared => i as f64 / 50.0,
+                _ => (i * 31 % 7 % n_scores.max(2)) as f64,
+            };
+            // Two columns of a reflection.
+            let v: Vec<f64> = (0..width).map(|i| 1.0 + i as f64).collect();
+            let length: f64 = v.iter().map(|v| v * v).sum();
+            let column = |r: usize| -> Vec<f64> {
+                (0..width).map(|i| f64::from(u8::from(i == r)) - 2.0 * v[i] * v[r] / length).collect()
+            };
+            // Squares of powers would run away.
+            let scale = if loss == Loss::Squared { 0.5 } else { 4.0 } / (n_vectors as f64).sqrt();
+            Self {
+                features: numbers(n * width, 1),
+                targets: (0..n).map(target).collect(),
+                units: (0..width).map(|i| 0.5 + 0.3 * i as f64).map(|unit| unit.min(1.5)).collect(),
+                support_vectors: numbers(n_vectors * width, 2),
+                dual_coef: numbers(n_scores * n_vectors, 3).iter().map(|a| scale * a).collect(),
+                intercepts: numbers(n_scores, 4),
+                pulls: vec![0.0, 3.0],
+                eigenvectors: [column(0), column(1)].concat(),
+                function,
+                loss,
+            }
+        }
+
+        fn run(&self, kernel: Kernel, schedule: &Schedule, control: &Control) -> Result<Flow> {
+            let rows = Rows { features: &self.features, targets: &self.targets, units: &self.units };
+            let model = Model {
+                support_vectors: &self.support_vectors,
+                dual_coef: &self.dual_coef,
+                intercepts: &self.intercepts,
+                function: self.function,
+            };
+            let metric = Metric { pulls: &self.pulls, eigenvectors: &self.eigenvectors, rest: 8.0 };
+            flow_by(kernel, rows, self.loss, model, metric, schedule, control)
+        }
+
+        fn flow(&self, schedule: &Schedule) -> Flow {
+            self.run(Kernel::current().unwrap(), schedule, &Control::default()).unwrap()
+        }
+
+        /// k(z, x) and its gradient by x.
+        fn kernel(&self, z: &[f64], x: &[f64]) -> (f64, Vec<f64>) {
+            let product: f64 = z.iter().zip(x).map(|(z, x)| z * x).sum();
+            match self.function {
+                Function::Radial { gamma } => {
+                    let value = (-gamma * z.iter().zip(x).map(|(z, x)| (x - z).powi(2)).sum::<f64>()).exp();
+                    (value, z.iter().zip(x).map(|(z, x)| -2.0 * gamma * value * (x - z)).collect())
+                }
+                Function::Polynomial { gamma, degree, coef0 } => {
+                    let base = gamma * product + coef0;
+                    let slope = f64::from(degree) * gamma * base.powi(degree as i32 - 1);
+                    (base.powi(degree as i32), z.iter().map(|z| slope * z).collect())
+                }
+                Function::Linear => (product, z.to_vec()),
+            }
+        }
+
+        /// Scores, and their gradients by x.
+        fn scores(&self, x: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
+            let n_vectors = self.support_vectors.len() / x.len();
+            let mut scores = self.intercepts.clone();
+            let mut gradients = vec![vec![0.0; x.len()]; scores.len()];
+            for (j, z) in self.support_vectors.chunks_exact(x.len()).enumerate() {
+                let (value, gradient) = self.kernel(z, x);
+                for c in 0..scores.len() {
+                    let factor = self.dual_coef[c * n_vectors + j];
+                    scores[c] += factor * value;
+                    gradients[c].iter_mut().zip(&gradient).for_each(|(sum, g)| *sum += factor * g);
+                }
+            }
+            (scores, gradients)
+        }
+
+        /// Derivatives of the loss by the scores.
+        fn slopes(&self, scores: &[f64], target: f64) -> Vec<f64> {
+            let sigmoid = |n: f64| 1.0 / (1.0 + (-n).exp());
+            if scores.len() > 1 {
+                let total: f64 = scores.iter().map(|f| f.exp()).sum();
+                let chance = |(c, f): (usize, &f64)| f.exp() / total - f64::from(u8::from(target == c as f64));
+                return scores.iter().enumerate().map(chance).collect();
+            }
+            let (f, sign) = (scores[0], 2.0 * target - 1.0);
+            vec![match self.loss {
+                Loss::Log => -sign * sigmoid(-sign * f),
+                Loss::SmoothHinge => sign * (sign * f - 1.0).clamp(-1.0, 0.0),
+                Loss::SoftplusHinge => -sign * sigmoid(1.0 - sign * f),
+                Loss::Squared => 2.0 * (f - target),
+            }]
+        }
+
+        /// Where a row is when it has moved.
+        fn place(&self, row: usize, moved: &[f64]) -> Vec<f64> {
+            let width = self.units.len();
+            (0..width).map(|i| self.features[row * width + i] + self.units[i] * moved[i]).collect()
+        }
+
+        fn velocity(&self, row: usize, moved: &[f64]) -> Vec<f64> {
+            let (scores, gradients) = self.scores(&self.place(row, moved));
+            let slopes = self.slopes(&scores, self.targets[row]);
+            let mut speed: Vec<f64> = moved.iter().map(|m| -8.0 * m).collect();
+            for (pull, q) in self.pulls.iter().zip(self.eigenvectors.chunks_exact(moved.len())) {
+                let along: f64 = q.iter().zip(moved).map(|(q, m)| q * m).sum();
+                speed.iter_mut().zip(q).for_each(|(speed, q)| *speed -= (pull - 8.0) * along * q);
+            }
+            for (slope, gradient) in slopes.iter().zip(&gradients) {
+                for i in 0..moved.len() {
+                    speed[i] += self.units[i] * slope * gradient[i];
+                }
+            }
+            speed
+        }
+
+        /// What a row has moved after all steps, by the platform's functions.
+        fn plain(&self, row: usize, schedule: &Schedule) -> Vec<f64> {
+            let ahead =
+                |m: &[f64], h: f64, v: &[f64]| -> Vec<f64> { m.iter().zip(v).map(|(m, v)| m + h * v).collect() };
+            let mut moved = vec![0.0; self.units.len()];
+            for &h in &schedule.lengths {
+                let first = self.velocity(row, &moved);
+                moved = match schedule.solver {
+                    Solver::Euler => ahead(&moved, h, &first),
+                    Solver::Heun => {
+                        let second = self.velocity(row, &ahead(&moved, h, &first));
+                        ahead(&ahead(&moved, h / 2.0, &first), h / 2.0, &second)
+                    }
+                    Solver::Rk4 => {
+                        let second = self.velocity(row, &ahead(&moved, h / 2.0, &first));
+                        let third = self.velocity(row, &ahead(&moved, h / 2.0, &second));
+                        let fourth = self.velocity(row, &ahead(&moved, h, &third));
+                        let outer = ahead(&ahead(&moved, h / 6.0, &first), h / 6.0, &fourth);
+                        ahead(&ahead(&outer, h / 3.0, &second), h / 3.0, &third)
+                    }
+                };
+            }
+            moved
+        }
+
+        /// Compares the recorded steps 0 and the last one of all rows with the plain flow.
+        fn check(&self, schedule: &Schedule) {
+            let (found, n, width) = (self.flow(schedule), self.targets.len(), self.units.len());
+            let still = vec![0.0; width];
+            for row in 0..n {
+                let moved = self.plain(row, schedule);
+                for (a, b) in found.moved[row * width..].iter().zip(&moved) {
+                    assert!((a - b).abs() < 1e-11, "{:?} {:?}: {a} is not {b}", self.function, self.loss);
+                }
+                for (record, moved) in [&still, &moved].into_iter().enumerate() {
+                    for (c, score) in self.scores(&self.place(row, moved)).0.iter().enumerate() {
+                        let found = found.scores[(record * self.intercepts.len() + c) * n + row];
+                        assert!((found - score).abs() < 1e-11 * score.abs().max(1.0), "{found} is not {score}");
+                    }
+                }
+            }
+        }
+    }
+
+    fn steps(n_steps: usize, solver: Solver) -> Schedule {
+        Schedule::new(n_steps, 0.02, 0.3, solver, vec![0, n_steps]).unwrap()
+    }
+
+    #[test]
+    fn it_is_the_flow_in_feature_space() {
+        for function in FUNCTIONS {
+            for loss in [Loss::Log, Loss::SmoothHinge, Loss::SoftplusHinge, Loss::Squared] {
+                Example::new(37, 7, 13, 1, function, loss).check(&steps(20, Solver::Euler));
+            }
+            for solver in [Solver::Euler, Solver::Heun, Solver::Rk4] {
+                Example::new(5, 6, 10, 1, function, Loss::Log).check(&steps(20, solver));
+                Example::new(35, 6, 12, 3, function, Loss::Log).check(&steps(20, solver));
+            }
+            Example::new(3, 2, 4, 7, function, Loss::Log).check(&steps(20, Solver::Euler));
+            Example::new(3, 2, 0, 1, function, Loss::Log).check(&steps(20, Solver::Euler));
+        }
+        let mut plain = Example::new(40, 5, 9, 1, FUNCTIONS[0], Loss::Log);
+        (plain.units, plain.pulls, plain.eigenvectors) = (vec![1.0; 5], vec![], vec![]);
+        plain.check(&steps(50, Solver::Euler));
+    }
+
+    #[test]
+    fn large_models_go_in_chunks() {
+        for function in FUNCTIONS {
+            Example::new(3, 4, 2 * DEPTH + 3, 1, function, Loss::Log).check(&steps(3, Solver::Euler));
+            Example::new(3, 4, KEPT + 7, 2, function, Loss::Log).check(&steps(3, Solver::Euler));
+        }
+        let wide = Function::Radial { gamma: 0.002 };
+        Example::new(3, DEPTH + 3, 12, 2, wide, Loss::Log).check(&steps(3, Solver::Euler));
+    }
+
+    #[test]
+    fn every_power_is_one() {
+        for degree in [1, 2, 4, 5, 17, 100] {
+            let function = Function::Polynomial { gamma: 0.01, degree, coef0: 0.97 };
+            Example::new(4, 3, 6, 1, function, Loss::Log).check(&steps(10, Solver::Euler));
+        }
+    }
+
+    #[test]
+    fn solvers_of_a_higher_order_come_closer() {
+        let example = Example::new(20, 4, 9, 1, FUNCTIONS[0], Loss::Log);
+        let at = |solver, n_steps: usize| {
+            example.flow(&Schedule::new(n_steps, 1.0 / n_steps as f64, 0.0, solver, vec![]).unwrap()).moved
+        };
+        let truth = at(Solver::Rk4, 2_000);
+        let error =
+            |solver, n_steps| at(solver, n_steps).iter().zip(&truth).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        for (solver, order) in [(Solver::Euler, 1), (Solver::Heun, 2), (Solver::Rk4, 4)] {
+            let ratio = error(solver, 80) / error(solver, 160);
+            let expected = f64::from(1 << order);
+            assert!((ratio / expected - 1.0).abs() < 0.2, "{solver:?}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn neither_threads_nor_instruction_sets_nor_neighbours_change_a_bit() {
+        let schedule = Schedule::new(6, 0.02, 0.3, Solver::Heun, vec![0, 2, 6]).unwrap();
+        for (function, n_scores) in [(FUNCTIONS[0], 1), (FUNCTIONS[0], 3), (FUNCTIONS[1], 1), (FUNCTIONS[2], 2)] {
+            let mut example = Example::new(70, 4, 23, n_scores, function, Loss::Log);
+            let one = example.flow(&schedule);
+            for kernel in Kernel::available() {
+                assert_eq!(example.run(kernel, &schedule, &Control::with_threads(3)).unwrap(), one);
+            }
+            example.features.drain(..4 * 39);
+            example.targets.drain(..39);
+            assert_eq!(example.flow(&schedule).moved, one.moved[4 * 39..]);
+        }
+    }
+
+    #[test]
+    fn rows_that_run_away_stay_among_themselves() {
+        let function = Function::Polynomial { gamma: 1.0, degree: 9, coef0: 1.0 };
+        let mut example = Example::new(2, 3, 8, 1, function, Loss::Squared);
+        example.features[..3].fill(0.0);
+        let kept = Schedule::new(50, 1e-9, 0.0, Solver::Euler, vec![50]).unwrap();
+        let alone = example.flow(&kept).moved;
+        example.features[3..].fill(1e30);
+        let found = example.flow(&kept);
+        assert_eq!(found.moved[..3], alone[..3]);
+        assert!(found.scores[0].is_finite() && !found.scores[1].is_finite());
+        // Far from all support vectors nothing moves.
+        let mut far = Example::new(1, 3, 8, 1, FUNCTIONS[0], Loss::Log);
+        far.features.fill(1e8);
+        assert_eq!(far.flow(&steps(5, Solver::Euler)).moved, [0.0; 3]);
+        let none = Schedule::new(0, 0.1, 0.0, Solver::Heun, vec![0]).unwrap();
+        assert_eq!(far.flow(&none), Flow { scores: far.intercepts.clone(), moved: vec![0.0; 3] });
+    }
+
+    #[test]
+    fn it_can_be_stopped_in_the_middle_of_a_tile() {
+        let example = Example::new(1, 4, 100, 1, FUNCTIONS[0], Loss::Log);
+        let schedule = Schedule::new(100_000_000, 1e-9, 0.0, Solver::Euler, vec![]).unwrap();
+        let control = Control::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                control.cancel();
+            });
+            let outcome = example.run(Kernel::current().unwrap(), &schedule, &control);
+            assert_eq!(outcome, Err(Error::Cancelled));
+        });
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let schedule = steps(1, Solver::Euler);
+        let refused = |change: fn(&mut Example), text: &str| {
+            let mut example = Example::new(2, 3, 4, 2, FUNCTIONS[0], Loss::Log);
+            change(&mut example);
+            let error = example.run(Kernel::Baseline, &schedule, &Control::default()).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        };
+        refused(|example| example.features.truncate(5), "features is of length 5");
+        refused(|example| example.dual_coef.truncate(7), "dual_coef is of length 7");
+        refused(|example| example.support_vectors.truncate(11), "support_vectors is of length 11");
+        refused(|example| example.pulls.truncate(1), "eigenvectors is of length 6");
+        refused(|example| example.intercepts.clear(), "intercepts is empty");
+        refused(|example| example.units.clear(), "units is empty");
+        refused(|example| example.targets[0] = 2.0, "targets is");
+        refused(|example| example.loss = Loss::Squared, "log_loss for several scores");
+        assert!(Function::new("sigmoid", 1.0, 3, 0.0).is_err());
+        assert!(Function::new("rbf", 0.0, 3, 0.0).is_err());
+        assert!(Function::new("polynomial", 1.0, 0, 0.0).is_err());
+        assert_eq!(Function::new("linear", -1.0, 0, 0.0), Ok(Function::Linear));
+    }
 }

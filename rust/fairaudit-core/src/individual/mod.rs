@@ -3,12 +3,14 @@
 //! A gradient flow moves every row to where the loss of the model is larger, and is held back by
 //! the squared fair distance from where it started; the ratio of the losses after and before is
 //! the row's audit value. [`linear`] has the flow of linear models in closed coordinates,
-//! [`kernel`] that of kernel models in blocked products, `losses` what grows, [`elementary`] the functions that it is made of.
+//! [`kernel`] that of kernel models in blocked products, `losses` what grows, [`elementary`] the
+//! functions that they are made of.
 
 pub mod elementary;
 pub mod kernel;
 pub mod linear;
 mod losses;
+mod panels;
 
 use std::str::FromStr;
 
