@@ -342,7 +342,8 @@ class TestKnownValues:
             (0.01, "euler", None),
             (0.0101, "euler", "above 1 (all 3 steps) what the metric holds back swings"),
             (0.0201, "euler", "above 2 (all 3 steps) what the metric holds back grows under euler"),
-            (0.0201, "rk4", "above 1 (all 3 steps) what the metric holds back swings"),
+            (0.0201, "rk4", None),
+            (0.0201, "heun", "above 2 (all 3 steps) what the metric holds back grows under heun"),
             (0.0279, "rk4", "above 2.785 (all 3 steps) what the metric holds back grows under rk4"),
         ],
     )

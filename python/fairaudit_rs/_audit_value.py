@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._intervals import bootstrap_interval, studentize
+from ._intervals import studentize
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -89,22 +89,36 @@ class AuditValue:
         if self._on_log_scale and not self.estimate > 0:
             return math.nan, math.nan
         if self.replicates is not None:
-            if error == 0:
-                return self.estimate, self.estimate
-            if not self.of_rates:
-                return bootstrap_interval(
-                    "studentized", self.estimate, error, *self.replicates, level=level
-                )
-            low, high = bootstrap_interval(
-                "studentized", math.log(self.estimate), error / self.estimate,
-                *self._log_replicates, level=level,
-            )  # fmt: skip
-            return _exp(low), _exp(high)
+            return self._resampled(0.5 + level / 2)
         half = _native.normal_quantile(0.5 + level / 2) * error
         if self.interval == "log":
             factor = _exp(half / self.estimate)
             return self.estimate / factor, self.estimate * factor
         return self.estimate - half, self.estimate + half
+
+    def _resampled(self, level: float) -> Interval:
+        """Return both bounds of a one-sided level, at replicates, so that they agree with p.
+
+        What is undefined lies beyond both.
+        """
+        estimate, error = self.estimate, self.standard_error
+        if error == 0:
+            return estimate, estimate
+        assert self.replicates is not None
+        values, variances = self.replicates
+        if self.of_rates:
+            estimate, error = math.log(estimate), error / estimate
+            values, variances = self._log_replicates
+        t = studentize(values.copy(), estimate, variances)
+        place = math.ceil(level * (len(t) + 1) * (1 - 1e-12))
+        known = np.sort(t[~np.isnan(t)])
+        if place > len(known):
+            low, high = -math.inf, math.inf
+        else:
+            # Beyond both ends: the undefined ones come last here, and first there.
+            low = estimate - float(known[place - 1]) * error
+            high = estimate - float(known[len(known) - place]) * error
+        return (_exp(low), _exp(high)) if self.of_rates else (low, high)
 
     @property
     def _on_log_scale(self) -> bool:
@@ -129,7 +143,7 @@ class AuditValue:
 
     def statistic(self, delta: float) -> float:
         """Return how many standard errors the value lies above delta."""
-        if math.isnan(self.estimate):
+        if math.isnan(self.estimate) or math.isnan(self.variance):
             return math.nan
         gap, error = self.estimate - delta, self.standard_error
         if self._on_log_scale:

@@ -154,8 +154,11 @@ class BinaryModel(ABC):
         The score from which on the decision is 1.
     feature_names : tuple of str or None
         Names of the features, in the order of the model.
+    classes : tuple or None
+        Labels 0 and 1 as the model was fitted on them; None where it knows of none.
     """
 
+    classes: tuple[Any, Any] | None = None
     threshold: float
     link: str
     boundary: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._distances import Features, read_features
+from ._distances import Features
 from ._scores import KernelScores, LinearScores, Scores
 from ._targets import Targets
 from .errors import ArgumentError
@@ -57,9 +58,10 @@ class Schedule:
         """Return how many steps, the first ones, are too long for a limit of the stability."""
         if stability <= limit * (1 + 1e-9):
             return 0
-        if self.decay == 0:
+        excess = math.log(stability / limit)
+        if excess >= self.decay * math.log(self.n_steps + 1):
             return self.n_steps
-        return int(min(self.n_steps, np.ceil((stability / limit) ** (1 / self.decay)) - 1))
+        return int(min(self.n_steps, math.ceil(math.exp(excess / self.decay)) - 1))
 
     def times(self) -> Floats:
         """Return the time that the flow has reached at each recorded step: the sum of steps."""
@@ -173,20 +175,15 @@ class Flow:
         """Return the flow under another metric and schedule, without progress."""
         return replace(self, metric=metric, schedule=schedule, progress=None)
 
-    def read(self, X: Any, feature_names: tuple[str, ...] | None) -> Features:
-        """Return the rows, as many features as model and metric have."""
-        rows, names = read_features(X, self.scores.n_features, feature_names)
+    def run(self, features: Features, targets: Targets, visit: Visitor) -> Flowed:
+        """Move all rows; `visit` sees their scores along the way."""
+        rows, names = features
+        n, n_scores = len(rows), self.scores.n_scores
         if self.metric.n_features != rows.shape[1]:
             raise ArgumentError(
                 f"fair_metric is of {self.metric.n_features} features; accepted: the "
                 f"{rows.shape[1]} of X"
             )
-        return Features(rows, names)
-
-    def run(self, features: Features, targets: Targets, visit: Visitor) -> Flowed:
-        """Move all rows; `visit` sees their scores along the way."""
-        rows, names = features
-        n, n_scores = len(rows), self.scores.n_scores
         if len(targets) != n:
             raise ArgumentError(f"y has {len(targets):,} rows, X has {n:,}; accepted: as many")
         start, end = np.empty((n_scores, n)), np.empty((n_scores, n))

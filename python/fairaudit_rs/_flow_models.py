@@ -79,4 +79,10 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
             "ratio is 'error_rate', but numbers have no wrong decisions; accepted with "
             "loss='squared': 'loss'"
         )
-    return FlowModel(scores_of(adapted), adapted.boundary, adapted.link, (), adapted.feature_names)
+    return FlowModel(
+        scores_of(adapted),
+        adapted.boundary,
+        adapted.link,
+        adapted.classes or (),
+        adapted.feature_names,
+    )

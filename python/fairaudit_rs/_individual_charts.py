@@ -53,12 +53,13 @@ def ratio_chart(result: IndividualResult) -> Chart:
     if len(ratios):
         largest = max(float(np.quantile(ratios, _LARGEST)), result.delta)
         edges = np.linspace(min(float(ratios.min()), 1.0), largest, _BINS + 1)
-        if edges[0] < edges[-1]:
-            counts = np.histogram(np.minimum(ratios, edges[-1]), edges)[0]
-            bins = [
-                {"from": float(edges[i]), "to": float(edges[i + 1]), "rows": int(counts[i])}
-                for i in range(_BINS)
-            ]
+        if edges[0] == edges[-1]:
+            edges = edges + np.linspace(-0.005, 0.005, _BINS + 1)
+        counts = np.histogram(np.minimum(ratios, edges[-1]), edges)[0]
+        bins = [
+            {"from": float(edges[i]), "to": float(edges[i + 1]), "rows": int(counts[i])}
+            for i in range(_BINS)
+        ]
     bars = {
         "data": {"values": bins},
         "mark": {"type": "bar"},
@@ -73,7 +74,9 @@ def ratio_chart(result: IndividualResult) -> Chart:
             "y": {"field": "rows", "type": "quantitative"},
         },
     }
-    return _chart("ratios of the rows", bars, _rule("x", result.delta))
+    # The tolerated value of error rates is none of the losses of single rows.
+    rules = [_rule("x", result.delta)] if result.ratio == "loss" else []
+    return _chart("loss ratios of the rows", bars, *rules)
 
 
 def _rule(channel: str, value: float) -> dict[str, Any]:

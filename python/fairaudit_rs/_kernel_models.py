@@ -112,8 +112,8 @@ class KernelModel(BinaryModel):
             )
         self.feature_names = names_of(feature_names, self.support_vectors.shape[1])
         self._decide_by(threshold, link)
-        # The kernel depends on differences only; around 0 they round least.
-        centre = self.support_vectors.mean(axis=0) if self.kernel == "rbf" else 0.0
+        # The kernel depends on differences only; around 0 they round least (few may be far away).
+        centre = np.median(self.support_vectors, axis=0) if self.kernel == "rbf" else 0.0
         self._centre = np.broadcast_to(centre, self.support_vectors.shape[1:])
         self._points = self.support_vectors - self._centre
         self._squares = np.einsum("ij,ij->i", self._points, self._points)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ._distances import Features
 from ._flow import Flow
 from ._losses import Along, Losses
-from .errors import ArgumentError, DataError
+from .errors import DataError
 
 Floats = NDArray[np.float64]
 
@@ -20,23 +20,18 @@ def refitted(
 ) -> tuple[Floats, Floats]:
     """Return replicates of the audit value with their variances, given the metric of each.
 
-    The rows of the metric are drawn with replacement, and so are the audited ones: the same draw
-    where they are the same rows. A draw that has no metric, because one protected group is not
-    in it, has no value.
+    The rows of the metric are drawn with replacement, and so are the audited ones; rows that are
+    both are drawn as one. A draw that has no metric, because one protected group is not in it,
+    has no value.
     """
     fitted = flow.metric.fitted_rows
-    if fitted is None:
-        raise ArgumentError(
-            f"refit_metric is True, but fair_metric ({flow.metric.kind}) was not fitted on rows; "
-            "accepted: a FairMetric.subspace with protected attributes"
-        )
-    n, same = len(features.values), np.array_equal(fitted, features.values)
+    assert fitted is not None
+    draws = _Draws(features.values, fitted)
     schedule = flow.schedule.ends()
     values, variances = np.full(n_resamples, math.nan), np.full(n_resamples, math.nan)
     for replicate in range(n_resamples):
-        rng = np.random.Generator(np.random.Philox(key=[seed, replicate]))
-        drawn = rng.integers(n, size=n)
-        of_metric = drawn if same else rng.integers(len(fitted), size=len(fitted))
+        key = np.array([seed, replicate], dtype=np.uint64)
+        drawn, of_metric = draws.draw(np.random.Generator(np.random.Philox(key=key)))
         try:
             metric = flow.metric.refit(of_metric)
         except DataError:
@@ -49,3 +44,44 @@ def refitted(
         if flow.progress is not None:
             flow.progress(replicate + 1, n_resamples)
     return values, variances
+
+
+class _Draws:
+    """Draws of audited rows and of those of the metric, from all that are one or the other."""
+
+    def __init__(self, audited: Floats, fitted: Floats) -> None:
+        self.n_audited, self.n_fitted = len(audited), len(fitted)
+        #: For every audited row its place among those of the metric, -1 where it is not there.
+        self.place = _places_of(audited, fitted)
+        self.only_fitted = np.setdiff1d(np.arange(len(fitted)), self.place)
+
+    def draw(self, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return positions of audited rows, and of rows of the metric."""
+        if (self.place < 0).all():
+            audited = rng.integers(self.n_audited, size=self.n_audited)
+            return audited, rng.integers(self.n_fitted, size=self.n_fitted)
+        n = self.n_audited + len(self.only_fitted)
+        drawn = rng.integers(n, size=n)
+        audited = drawn[drawn < self.n_audited]
+        shared = self.place[audited]
+        alone = self.only_fitted[drawn[drawn >= self.n_audited] - self.n_audited]
+        return audited, np.concatenate([shared[shared >= 0], alone])
+
+
+def _places_of(rows: Floats, others: Floats) -> NDArray[np.intp]:
+    """Return where each row is among others, -1 where it is not; equal rows in their order."""
+    kind = np.dtype((np.void, rows.itemsize * rows.shape[1]))
+    # Adding 0 makes one number of the two zeros.
+    both = np.ascontiguousarray(np.concatenate([rows, others]) + 0.0).view(kind).ravel()
+    value = np.unique(both, return_inverse=True)[1].ravel()
+    order = np.argsort(value, kind="stable")
+    first = np.searchsorted(value[order], np.arange(value.max() + 1))
+    places = np.full(len(rows), -1, dtype=np.intp)
+    among = np.empty(len(both), dtype=np.intp)
+    among[order] = np.arange(len(both)) - first[value[order]]
+    n_rows = np.bincount(value[: len(rows)], minlength=len(first))
+    n_others = np.bincount(value[len(rows) :], minlength=len(first))
+    known = among[: len(rows)] < n_others[value[: len(rows)]]
+    at = first[value[: len(rows)]] + n_rows[value[: len(rows)]] + among[: len(rows)]
+    places[known] = order[at[known]] - len(rows)
+    return places

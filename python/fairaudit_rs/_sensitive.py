@@ -3,24 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._columns import Coded, Column, column_array
+from ._columns import Coded, column_array
 from .errors import ArgumentTypeError, DataError
 
 #: Whole numbers with more distinct values than this are numbers, not categories.
 _MOST_CLASSES = 10
 _MAX_ITERATIONS = 200
+#: A column that varies by less than this share of its size is constant.
+_CONSTANT = 1e-12
 
 Floats: TypeAlias = NDArray[np.float64]
 #: Value, gradient and Hessian at a point.
 _Objective: TypeAlias = Callable[[Floats], tuple[float, Floats, Floats]]
 
 
-def attributes_of(protected: Any, n_rows: int) -> list[tuple[str, Column]]:
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """A protected attribute of some rows: the places of its values among its levels, or numbers."""
+
+    name: str
+    values: NDArray[Any]
+    #: 0 for a number.
+    n_levels: int
+
+    @property
+    def called(self) -> str:
+        """The attribute, for messages."""
+        return f"protected attribute {self.name!r}" if self.name else "protected"
+
+    def of_rows(self, chosen: NDArray[np.intp]) -> Attribute:
+        """Return the attribute of some rows, with the levels that it has in all."""
+        return replace(self, values=self.values[chosen])
+
+    def directions(self, rows: Floats, C: float) -> Floats:
+        """Return the coefficients (rows) of the regression of the attribute on the features."""
+        if self.n_levels == 0:
+            centred = rows - rows.mean(axis=0)
+            target = self.values - self.values.mean()
+            return np.asarray(np.linalg.lstsq(centred, target, rcond=None)[0][None])
+        if len(np.unique(self.values)) < self.n_levels:
+            raise DataError(f"{self.called} lacks a value in these rows; accepted: all of them")
+        return _softmax(rows, self.values, self.n_levels, C)
+
+
+def attributes_of(protected: Any, n_rows: int) -> list[Attribute]:
     """Return the protected attributes with their names ("" where they have none)."""
     if protected is None:
         return []
@@ -37,95 +69,76 @@ def attributes_of(protected: Any, n_rows: int) -> list[tuple[str, Column]]:
         columns = [("", column) for column in protected]
     else:
         columns = [(str(getattr(protected, "name", None) or ""), protected)]
-    read = []
-    for name, column in columns:
-        called = f"protected attribute {name!r}" if name else "protected"
-        array = column_array(called, column)
-        if len(array) != n_rows:
-            raise DataError(f"{called} has {len(array):,} rows, X has {n_rows:,}")
-        read.append((name, array))
-    return read
+    return [_attribute(name, column, n_rows) for name, column in columns]
 
 
 def _is_value(value: Any) -> bool:
     return value is None or np.ndim(value) == 0
 
 
-def directions_of(rows: Floats, name: str, column: Column, C: float) -> Floats:
-    """Return the coefficients (rows) of the regression of an attribute on the features."""
+def _attribute(name: str, given: Any, n_rows: int) -> Attribute:
     called = f"protected attribute {name!r}" if name else "protected"
+    column = column_array(called, given)
+    if len(column) != n_rows:
+        raise DataError(f"{called} has {len(column):,} rows, X has {n_rows:,}")
     if isinstance(column, Coded):
         codes, kind = column.codes.astype(np.int64), "U"
         if len(codes) and codes.max() >= len(column.labels):
             raise DataError(f"{called} is missing in some rows; accepted: a value in every row")
     else:
-        kind = column.dtype.kind
+        codes, kind = column, column.dtype.kind
         if kind == "f" and not np.isfinite(column).all():
             raise DataError(f"{called} is not finite in some rows; accepted: finite numbers")
-        codes = column
     levels, place = np.unique(codes, return_inverse=True)
     if len(levels) < 2:
         raise DataError(f"{called} has the same value in all rows; accepted: two values at least")
-    if len(levels) == 2:
-        return _logistic(rows, place == 1, C)[None]
-    if kind in "USOb" or (kind in "iu" and len(levels) <= _MOST_CLASSES):
-        return _softmax(rows, place, len(levels), C)
-    centred = rows - rows.mean(axis=0)
-    target = np.asarray(column, dtype=np.float64)
-    return np.asarray(np.linalg.lstsq(centred, target - target.mean(), rcond=None)[0][None])
-
-
-def _logistic(rows: Floats, positive: NDArray[np.bool_], C: float) -> Floats:
-    """Return the coefficients of a ridge logistic regression; the intercept is not penalised."""
-    Z = np.column_stack([rows, np.ones(len(rows))])
-    ridge = np.append(np.full(rows.shape[1], 1 / C), 0.0)
-    sign = np.where(positive, 1.0, -1.0)
-
-    def objective(w: Floats) -> tuple[float, Floats, Floats]:
-        margin = sign * (Z @ w)
-        with np.errstate(over="ignore"):
-            wrong = 1 / (1 + np.exp(margin))
-        value = float(np.logaddexp(0.0, -margin).sum() + ridge @ w**2 / 2)
-        curvature = Z.T @ (Z * (wrong * (1 - wrong))[:, None])
-        return value, ridge * w - Z.T @ (sign * wrong), curvature + np.diag(ridge)
-
-    return np.asarray(_newton(objective, np.zeros(Z.shape[1]), len(rows))[:-1])
+    if len(levels) == 2 or kind in "USOb" or (kind in "iu" and len(levels) <= _MOST_CLASSES):
+        return Attribute(name, place.ravel(), len(levels))
+    return Attribute(name, np.asarray(column, dtype=np.float64), 0)
 
 
 def _softmax(rows: Floats, place: NDArray[np.intp], k: int, C: float) -> Floats:
-    """Return the coefficients of a ridge softmax regression; the first intercept is 0."""
+    """Return the coefficients of a ridge softmax regression, as differences from the first level.
+
+    Coefficients of all levels have the ridge penalty, intercepts have none. A common shift of all
+    changes the penalty alone: over it, that of the differences u is the least,
+    |u|^2 - |sum u|^2 / k. With two levels this is logistic regression with half the penalty on
+    its one coefficient, so C is halved there. Features are centred and counted in standard
+    deviations meanwhile, which changes nothing but rounding.
+    """
     n, p = rows.shape
-    Z = np.column_stack([rows, np.ones(n)])
-    # Coefficients and intercept of each class side by side; the first intercept is held at 0.
-    ridge = np.tile(np.append(np.full(p, 1 / C), 0.0), k)
-    free = np.delete(np.arange(k * (p + 1)), p)
-    observed = np.eye(k)[place]
+    scale = rows.std(axis=0)
+    scale = np.where(scale > _CONSTANT * np.abs(rows).max(axis=0), scale, 1.0)
+    Z = np.column_stack([(rows - rows.mean(axis=0)) / scale, np.ones(n)])
+    strength = C / 2 if k == 2 else C
+    ridge = np.append(1 / (strength * scale**2), 0.0)
+    shared = np.eye(k - 1) - 1 / k
+    observed = np.eye(k)[place][:, 1:]
 
     def objective(w: Floats) -> tuple[float, Floats, Floats]:
-        whole = np.zeros(k * (p + 1))
-        whole[free] = w
-        score = Z @ whole.reshape(k, p + 1).T
+        u = w.reshape(k - 1, p + 1)
+        score = np.column_stack([np.zeros(n), Z @ u.T])
         score -= score.max(axis=1, keepdims=True)
         size = np.exp(score)
         total = size.sum(axis=1)
-        share = size / total[:, None]
+        share = size[:, 1:] / total[:, None]
         loss = np.log(total) - score[np.arange(n), place]
-        gradient = ((share - observed).T @ Z).ravel() + ridge * whole
-        hessian = np.diag(ridge)
-        for a in range(k):
-            for b in range(a, k):
+        pulled = shared @ (u * ridge)
+        hessian: Floats = np.kron(shared, np.diag(ridge)).astype(np.float64)
+        for a in range(k - 1):
+            for b in range(a, k - 1):
                 weight = share[:, a] * ((a == b) - share[:, b])
                 block = Z.T @ (Z * weight[:, None])
                 at_a, at_b = (slice(c * (p + 1), (c + 1) * (p + 1)) for c in (a, b))
                 hessian[at_a, at_b] += block
                 if a != b:
                     hessian[at_b, at_a] += block
-        value = float(loss.sum() + ridge @ whole**2 / 2)
-        return value, gradient[free], hessian[np.ix_(free, free)]
+        value = float(loss.sum() + (u * pulled).sum() / 2)
+        gradient: Floats = ((share - observed).T @ Z + pulled).ravel()
+        return value, gradient, hessian
 
-    whole = np.zeros(k * (p + 1))
-    whole[free] = _newton(objective, np.zeros(len(free)), n)
-    return np.asarray(whole.reshape(k, p + 1)[:, :p])
+    found = _newton(objective, np.zeros((k - 1) * (p + 1)), n)
+    return np.asarray(found.reshape(k - 1, p + 1)[:, :p] / scale)
 
 
 def _newton(objective: _Objective, start: Floats, n_rows: int) -> Floats:
@@ -133,7 +146,10 @@ def _newton(objective: _Objective, start: Floats, n_rows: int) -> Floats:
     point = start
     value, gradient, hessian = objective(point)
     for _ in range(_MAX_ITERATIONS):
-        change = np.linalg.solve(hessian, gradient)
+        try:
+            change = np.linalg.solve(hessian, gradient)
+        except np.linalg.LinAlgError:
+            raise _not_found() from None
         share = 1.0
         while True:
             moved = objective(point - share * change)
@@ -148,8 +164,12 @@ def _newton(objective: _Objective, start: Floats, n_rows: int) -> Floats:
         if settled:
             break
     if np.abs(gradient).max() > 1e-6 * n_rows:
-        raise DataError(
-            "the regression of a protected attribute on X did not converge; accepted: features of "
-            "comparable scales (standardise X), or given directions"
-        )
+        raise _not_found()
     return point
+
+
+def _not_found() -> DataError:
+    return DataError(
+        "the regression of a protected attribute on X did not converge; accepted: features of "
+        "comparable scales that do not repeat each other, or given directions"
+    )

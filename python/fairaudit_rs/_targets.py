@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import _native
 from ._columns import Coded, column_array, some
 from .cells import Label, _binary, matches
-from .errors import ArgumentTypeError, DataError
+from .errors import ArgumentError, ArgumentTypeError, DataError
 
 Floats = NDArray[np.float64]
 #: By score and row.
@@ -59,9 +59,14 @@ def labels(y: Any, pos_label: Label) -> Floats:
 
 def classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
     """Return labels as positions among the classes of a model."""
-    if pos_label is not None:
+    if pos_label is not None and len(known) > 2:
         raise ArgumentTypeError(
             f"pos_label is {pos_label!r}, but the model has {len(known)} classes; accepted: None"
+        )
+    if pos_label is not None and not matches(known[1], pos_label):
+        raise ArgumentError(
+            f"pos_label is {pos_label!r}, but the model gives the score of {known[1]!r}; accepted: "
+            "that, or None"
         )
     values, place = _distinct(y)
     numbers = []

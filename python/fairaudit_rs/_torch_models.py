@@ -202,7 +202,13 @@ def _scorer(module: torch.nn.Module, dtype: str | None, n_scores: int = 1) -> It
     """Give the module in eval mode with fixed parameters, and leave it as it was."""
     import torch
 
-    tensors = [tensor for tensor in module.parameters() if tensor.is_floating_point()]
+    every = [*module.parameters(), *module.buffers()]
+    tensors = [tensor for tensor in every if tensor.is_floating_point()]
+    if any(tensor.is_inference() for tensor in tensors):
+        raise ArgumentError(
+            "module was made in inference mode, where torch gives no gradients; accepted: one made "
+            "outside of it"
+        )
     own = tensors[0].dtype if tensors else torch.float64
     device = tensors[0].device if tensors else torch.device("cpu")
     wanted = own if dtype is None else getattr(torch, dtype)

@@ -84,9 +84,13 @@ def finite(name: str, value: object) -> float:
     accepted = "a finite number"
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
-    if not math.isfinite(value):
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
         raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
-    return float(value)
+    return number
 
 
 def seed(rng: object, random_state: object) -> int:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate
-from ._columns import Coded, Column
+from ._columns import some
 from ._distances import finite_array, positions_of, read_features
-from ._sensitive import attributes_of, directions_of
-from .errors import ArgumentError, ArgumentTypeError
+from ._sensitive import _CONSTANT, Attribute, attributes_of
+from .errors import ArgumentError, ArgumentTypeError, ColumnError
 
 __all__ = ["FairMetric"]
 
@@ -45,6 +45,9 @@ class FairMetric:
         Of D: the number of directions that cost something.
     units : ndarray of shape (n_features,)
         What counts as one in each feature: 1, or its standard deviation.
+    feature_names : tuple of str or None
+        Names of the features, where the metric was learned from a frame: they are then found by
+        name in other rows. Without names, features are in the order of the model.
     """
 
     kind: str
@@ -55,6 +58,8 @@ class FairMetric:
     #: ... and the eigenvalue of all directions orthogonal to these.
     _rest: float
     units: Floats
+    #: Names of the features, where the metric was learned from named columns.
+    feature_names: tuple[str, ...] | None = None
     #: Where the metric was fitted, and how it is fitted on some of these rows.
     _fit: _Fit | None = None
 
@@ -151,6 +156,8 @@ class FairMetric:
                 raise ArgumentError(
                     f"given has {more.shape[1]} columns; accepted: the {rows.shape[1]} of X"
                 )
+            if not more.any(axis=1).all():
+                raise ArgumentError("given holds a row of zeros; accepted: directions")
         free = None if features is None else _places("features", features, names, rows.shape[1])
         if not attributes and free is None and more is None:
             raise ArgumentTypeError(
@@ -159,8 +166,9 @@ class FairMetric:
         scaled = _scaled_columns(standardize, rows, names)
         if fit_on is not None:
             chosen = _rows_of("fit_on", fit_on, len(rows))
-            rows, attributes = rows[chosen], _of_rows(attributes, chosen)
-        return _Fit(rows, attributes, free, more, strength, scaled).metric()
+            rows = rows[chosen]
+            attributes = [attribute.of_rows(chosen) for attribute in attributes]
+        return _Fit(rows, attributes, free, more, strength, scaled, names).metric()
 
     @classmethod
     def mahalanobis(cls, S: ArrayLike) -> FairMetric:
@@ -184,7 +192,8 @@ class FairMetric:
                 f"S has the eigenvalue {values[0]:.3g}; accepted: a covariance matrix of full rank"
             )
         ones = np.ones(len(values))
-        return cls("Mahalanobis", len(values), 1 / values[::-1], vectors[:, ::-1], 0.0, ones)
+        turned = np.ascontiguousarray(vectors[:, ::-1])
+        return cls("Mahalanobis", len(values), 1 / values[::-1], turned, 0.0, ones)
 
     @classmethod
     def matrix(cls, D: ArrayLike) -> FairMetric:
@@ -251,15 +260,48 @@ class FairMetric:
         ndarray of shape (n_rows,)
             Squared distances.
         """
-        change = np.atleast_2d(np.asarray(X, dtype=np.float64) - np.asarray(other))
-        if change.ndim != 2 or change.shape[1] != self.n_features:
+        first, second = (self._rows(name, given) for name, given in (("X", X), ("other", other)))
+        if len(first) != len(second) and 1 not in (len(first), len(second)):
             raise ArgumentError(
-                f"X has shape {np.shape(X)}; accepted: rows of {self.n_features} features"
+                f"other has {len(second):,} rows, X has {len(first):,}; accepted: as many, or one"
             )
+        change = first - second
         change = change / self.units
         along = (change @ self._eigenvectors) ** 2
         beyond = np.einsum("ij,ij->i", change, change) - along.sum(axis=1)
         return np.asarray(along @ self._eigenvalues + self._rest * np.maximum(beyond, 0.0))
+
+    def _rows(self, name: str, given: Any) -> Floats:
+        rows = given
+        if np.ndim(given) == 1 and not hasattr(given, "columns"):
+            rows = np.atleast_2d(np.asarray(given))
+        if self.feature_names is not None and hasattr(given, "columns"):
+            return read_features(rows, self.n_features, self.feature_names).values
+        values = read_features(rows).values
+        if values.shape[1] != self.n_features:
+            raise ArgumentError(
+                f"{name} has shape {values.shape}; accepted: rows of {self.n_features} features"
+            )
+        return values
+
+    def ordered(self, names: tuple[str, ...] | None) -> FairMetric:
+        """Return the same metric with its features in the order of these names."""
+        mine = self.feature_names
+        if mine is None or names is None or mine == names:
+            return self
+        if sorted(mine) != sorted(names):
+            raise ColumnError(
+                f"fair_metric is of the features {some(mine, 20)}; accepted: those of X and the "
+                f"model, {some(names, 20)}"
+            )
+        place = np.array([mine.index(name) for name in names], dtype=np.intp)
+        return replace(
+            self,
+            _eigenvectors=np.ascontiguousarray(self._eigenvectors[place]),
+            units=self.units[place],
+            feature_names=names,
+            _fit=None if self._fit is None else self._fit.ordered(place, names),
+        )
 
     @property
     def fitted_rows(self) -> Floats | None:
@@ -303,7 +345,7 @@ class _Fit:
     """What a sensitive subspace is fitted on and by."""
 
     rows: Floats
-    attributes: list[tuple[str, Column]]
+    attributes: list[Attribute]
     #: Features at no cost.
     free: Rows | None
     given: Floats | None
@@ -311,43 +353,44 @@ class _Fit:
     #: Features that are counted in standard deviations.
     scaled: Rows
 
+    feature_names: tuple[str, ...] | None
+
     def of(self, chosen: Rows) -> _Fit:
         """Return the same on some rows."""
-        return _Fit(
-            self.rows[chosen], _of_rows(self.attributes, chosen), self.free, self.given, self.C,
-            self.scaled,
-        )  # fmt: skip
+        attributes = [attribute.of_rows(chosen) for attribute in self.attributes]
+        return replace(self, rows=self.rows[chosen], attributes=attributes)
+
+    def ordered(self, place: Rows, names: tuple[str, ...]) -> _Fit:
+        """Return the same with features in another order."""
+        now = np.argsort(place)
+        return replace(
+            self,
+            rows=self.rows[:, place],
+            free=None if self.free is None else now[self.free],
+            given=None if self.given is None else self.given[:, place],
+            scaled=now[self.scaled],
+            feature_names=names,
+        )
 
     def metric(self) -> FairMetric:
         """Return the metric of these rows."""
         p = self.rows.shape[1]
         units = np.ones(p)
         deviation = self.rows[:, self.scaled].std(axis=0)
-        units[self.scaled] = np.where(deviation > 0, deviation, 1.0)
+        size = np.abs(self.rows[:, self.scaled]).max(axis=0)
+        units[self.scaled] = np.where(deviation > _CONSTANT * size, deviation, 1.0)
         rows = self.rows / units if len(self.scaled) else self.rows
-        found = [directions_of(rows, name, column, self.C) for name, column in self.attributes]
+        found = [attribute.directions(rows, self.C) for attribute in self.attributes]
         if self.free is not None:
             found.append(np.eye(p)[self.free])
         if self.given is not None:
             found.append(self.given / units)
         basis = _span(np.concatenate(found))
         count = f"{basis.shape[1]} direction{'s' * (basis.shape[1] != 1)} at no cost"
-        called = [name for name, _ in self.attributes if name]
+        called = [attribute.name for attribute in self.attributes if attribute.name]
         kind = f"sensitive subspace{' of ' + ', '.join(called) if called else ''}: {count}"
-        metric = FairMetric._free(kind, basis, units)
+        metric = replace(FairMetric._free(kind, basis, units), feature_names=self.feature_names)
         return replace(metric, _fit=self) if self.attributes else metric
-
-
-def _of_rows(attributes: list[tuple[str, Column]], chosen: Rows) -> list[tuple[str, Column]]:
-    return [
-        (
-            name,
-            replace(column, codes=column.codes[chosen])
-            if isinstance(column, Coded)
-            else column[chosen],
-        )
-        for name, column in attributes
-    ]
 
 
 def _rows_of(argument: str, given: ArrayLike, n_rows: int) -> Rows:
@@ -402,8 +445,9 @@ def _scaled_columns(standardize: Any, rows: Floats, names: tuple[str, ...] | Non
 
 def _span(rows: Floats) -> Floats:
     """Return an orthonormal basis (columns) of the span of the rows."""
-    length = np.linalg.norm(rows, axis=1)
-    unit = rows[length > 0] / length[length > 0, None]
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    unit = rows[largest > 0] / largest[largest > 0, None]
+    unit /= np.linalg.norm(unit, axis=1)[:, None]
     if not len(unit):
         return np.zeros((rows.shape[1], 0))
     _, size, basis = np.linalg.svd(unit, full_matrices=False)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from . import _validate
 from ._audit_value import INTERVALS, AuditValue
+from ._distances import read_features
 from ._flow import SOLVERS, Attack, Flow, FlowPath, Schedule, StoredAttack
 from ._flow_models import LOSSES, flow_model
 from ._individual_charts import path_chart, ratio_chart
@@ -65,8 +66,8 @@ class IndividualResult(Result):
     metric : str
         The fair metric.
     stability : float
-        2 penalty step_size times the largest eigenvalue of the metric. Above 1 the flow swings
-        around where it should settle, above 2 (Euler, Heun) it grows without bound.
+        2 penalty step_size times the largest eigenvalue of the metric. Above 1 Euler's flow swings
+        around where it should settle; above 2 (Euler, Heun) or 2.785 (RK4) it grows without bound.
     refit_metric : bool
         Whether the interval includes what the fit of the metric adds.
     loss_floor : float
@@ -134,7 +135,7 @@ class IndividualResult(Result):
 
     @cached_property
     def attacked(self) -> Floats:
-        """Where the flow moved every row: x_T, of the shape of X (which is read again)."""
+        """Where the flow moved every row: x_T, with the columns in the order of the model."""
         return self.flow.end()
 
     def unfair_examples(self, k: int = 10) -> UnfairExamples:
@@ -324,7 +325,8 @@ def individual_test(
         None takes all cores that the process may use. The result does not depend on it. Torch
         modules run on the threads that torch was told to take.
     progress : bool or callable, optional
-        True prints; a callable gets (rows done, rows in all).
+        True prints; a callable gets (rows done, rows in all), then with `refit_metric` (replicates
+        done, replicates in all).
 
     Returns
     -------
@@ -353,8 +355,8 @@ def individual_test(
 
     The audit value belongs to the attack: it grows with the time of the flow and falls with
     ``penalty``, and values of different settings cannot be compared. A step size with
-    ``2 penalty step_size`` times the largest eigenvalue of the metric above 1 makes the flow swing,
-    which is among the warnings.
+    ``2 penalty step_size`` times the largest eigenvalue of the metric above 1 makes Euler's flow
+    swing, which is among the warnings.
 
     References
     ----------
@@ -409,8 +411,14 @@ def individual_test(
         )
     ours = flow_model(model, loss, ratio)
     targets = ours.targets(y, loss, pos_label, n_threads)
+    if refit_metric and fair_metric.fitted_rows is None:
+        raise ArgumentError(
+            f"refit_metric is True, but fair_metric ({fair_metric.kind}) was not fitted on rows; "
+            "accepted: a FairMetric.subspace with protected attributes"
+        )
+    features = read_features(X, ours.scores.n_features, ours.feature_names)
+    fair_metric = fair_metric.ordered(features.names)
     flow = Flow(ours.scores, fair_metric, penalty, schedule, batch_size, n_threads, callback)
-    features = flow.read(X, ours.feature_names)
     along = Along(ratio, floor, compat == "paper", targets)
     flowed = flow.run(features, targets, along.add)
     losses = Losses(flowed, along)
@@ -418,6 +426,10 @@ def individual_test(
     plain = "normal" if interval == "bootstrap-t" else interval
     # The last point is the audit value itself, also where parts were added up for the others.
     points = [*along.values(plain)[:-1], replace(value, interval=plain)]
+    equal = ratio == "loss" and _are_equal(losses.ratios, value.estimate, flowed.engine)
+    if equal and value.estimate > 1 + _EQUAL:
+        # What varies is rounding: the ratio says the same of every model.
+        value = replace(value, variance=math.nan)
     if interval == "bootstrap-t" and math.isfinite(value.estimate) and value.variance > 0:
         replicates = (
             refitted(flow, features, along, n_resamples, seed)
@@ -443,7 +455,10 @@ def individual_test(
         group_sizes={},
         seed=seed,
         engine=flowed.engine,
-        warnings=tuple(_warnings(losses, value, flowed.stability, schedule, level)),
+        warnings=tuple(
+            _warnings(losses, value, flowed.stability, schedule, level, equal)
+            + _undefined(n_undefined, n_resamples)
+        ),
         lower_bound=value.lower_bound(level),
         upper_bound=value.upper_bound(level),
         delta=delta,
@@ -462,8 +477,11 @@ def individual_test(
         n_floored=int((losses.start < losses.floor).sum()),
         n_floored_end=int((losses.end < losses.floor).sum()),
         n_nonfinite=losses.n_nonfinite,
-        n_dropped=losses.n_nonfinite if losses.paper else 0,
-        error_rates=(float(losses.wrong_start.mean()), float(losses.wrong_end.mean())),
+        n_dropped=losses.n_nonfinite if losses.paper and ratio == "loss" else 0,
+        error_rates=(
+            float(losses.wrong_start.mean()),
+            math.nan if np.isnan(losses.end).any() else float(losses.wrong_end.mean()),
+        ),
         confidence_level=level,
         n_resamples=0 if value.replicates is None else n_resamples,
         n_undefined=n_undefined,
@@ -485,11 +503,15 @@ def _warnings(
     stability: float,
     schedule: Schedule,
     level: float,
+    equal: bool,
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
     warnings = []
     n = len(losses.start)
-    for limit, effect in [(SOLVERS[schedule.solver], "grows"), (1.0, "swings")]:
+    limits = [(SOLVERS[schedule.solver], "grows")]
+    if schedule.solver == "euler":
+        limits.append((1.0, "swings"))
+    for limit, effect in limits:
         steps = schedule.steps_above(stability, limit)
         if steps:
             which = "all" if steps == schedule.n_steps else f"the first {steps:,} of"
@@ -515,7 +537,7 @@ def _warnings(
                 f"{floored:,} of {n:,} rows have a loss below the floor of {losses.floor:g}, which "
                 "counts instead; their ratios depend on it"
             )
-        if math.isfinite(value.variance) and np.ptp(losses.ratios) <= _EQUAL * value.estimate:
+        if equal:
             warnings.append("all ratios are equal, which leaves nothing to test")
     elif np.isnan(losses.end).any():
         warnings.append("some scores are not finite, so that there is no error rate after the flow")
@@ -523,9 +545,27 @@ def _warnings(
         warnings.append("the model makes no error before the flow: a ratio to 0 is not measurable")
     if n < 2:
         warnings.append("one row has no standard error")
-    if math.isfinite(value.estimate) and value.variance > 0:
+    if math.isfinite(value.estimate) and value.variance > 0 and not equal:
         warnings += _skew_warnings(losses, value.interval, level)
     return warnings
+
+
+def _are_equal(ratios: Floats, estimate: float, engine: str) -> bool:
+    """Whether ratios differ by no more than rounding, of the precision of the engine."""
+    if len(ratios) < 2 or not np.isfinite(ratios).all():
+        return False
+    rounding = 1e-4 if engine.endswith(("float32", "float16")) else _EQUAL
+    return bool(np.ptp(ratios) <= rounding * estimate)
+
+
+def _undefined(n_undefined: int, n_resamples: int) -> list[str]:
+    """Say when replicates without a value make the bounds wide."""
+    if n_undefined <= 0.01 * n_resamples:
+        return []
+    return [
+        f"{n_undefined:,} of {n_resamples:,} replicates have no value (no error before the flow, "
+        "or no metric); they count as extreme on either side, which makes the bounds wide"
+    ]
 
 
 def _skew_warnings(losses: Losses, interval: str, level: float) -> list[str]:

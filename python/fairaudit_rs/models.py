@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,6 +182,7 @@ def from_sklearn(
     )
 
 
+_Ours = TypeVar("_Ours", bound=BinaryModel)
 _TREES = ("Tree", "Forest", "Boost", "LGBM", "XGB", "Booster", "Stump")
 
 
@@ -234,12 +235,18 @@ def _linear(model: Any, threshold: float | None, link: str) -> LinearModel:
 
 def _log_odds(model: Any, threshold: float | None) -> LinearModel:
     _check_binary(model)
-    return _linear(model, threshold, "logit")
+    return _with_classes(_linear(model, threshold, "logit"), model)
 
 
 def _margin(model: Any, threshold: float | None) -> LinearModel:
     _check_binary(model)
-    return _linear(model, threshold, "identity")
+    return _with_classes(_linear(model, threshold, "identity"), model)
+
+
+def _with_classes(ours: _Ours, model: Any) -> _Ours:
+    """Say which labels the two classes of an estimator are."""
+    ours.classes = tuple(np.asarray(model.classes_).tolist())
+    return ours
 
 
 def _sgd(model: Any, threshold: float | None) -> LinearModel:
@@ -261,7 +268,7 @@ def _require_threshold(model: Any, threshold: float | None) -> None:
 
 def _support_vectors(model: Any, threshold: float | None) -> KernelModel:
     _check_binary(model)
-    return KernelModel(
+    ours = KernelModel(
         _fitted(model, "support_vectors_"),
         _fitted(model, "dual_coef_"),
         float(np.ravel(_fitted(model, "intercept_"))[0]),
@@ -271,6 +278,7 @@ def _support_vectors(model: Any, threshold: float | None) -> KernelModel:
         link="identity",
         feature_names=_names(model),
     )
+    return _with_classes(ours, model)
 
 
 def _kernel_ridge(model: Any, threshold: float | None) -> KernelModel:
@@ -316,13 +324,15 @@ def _pipeline(model: Any, threshold: float | None) -> LinearModel | TorchModel:
             "ends in a linear model or a network (for kernels adapt the last step, and pass "
             "transformed rows)"
         )
-    return LinearModel(
+    folded = LinearModel(
         ours.coef * scale,
         ours.intercept + float(ours.coef @ shift),
         ours.threshold,
         link=ours.link,
         feature_names=_names(model),
     )
+    folded.classes = ours.classes
+    return folded
 
 
 def _unscaled(model: Any) -> tuple[Any, Any, Any]:
@@ -351,7 +361,8 @@ def _network(
 ) -> TorchModel:
     _check_binary(model)
     module = _layers(model, scale, shift)
-    return TorchModel(module, threshold, link="logit", feature_names=names)
+    ours = TorchModel(module, threshold, link="logit", feature_names=names)
+    return _with_classes(ours, model)
 
 
 def _layers(model: Any, scale: Any, shift: Any) -> Any:

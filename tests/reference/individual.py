@@ -260,7 +260,10 @@ def logistic_direction(X, attribute, C=1.0):
 
 
 def multinomial_directions(X, attribute, C=1.0):
-    """The K coefficient vectors of the penalised softmax regression; they sum to 0 (rank K - 1).
+    """Differences of the K coefficient vectors of the penalised softmax regression from the first.
+
+    The vectors sum to 0, so that their span is that of the K - 1 differences; in large units
+    rounding gives the vectors themselves another direction, in which nothing but the penalty holds.
 
     argmin sum_i softmax_loss_i + sum_c |w_c|^2 / (2 C), intercepts not penalised (b_0 = 0).
     """
@@ -278,7 +281,8 @@ def multinomial_directions(X, attribute, C=1.0):
     options = {"maxiter": 10_000, "gtol": 1e-9 * len(X), "ftol": 0.0, "maxfun": 100_000}
     found = optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
     polished = optimize.root(lambda theta: objective(theta)[1], found.x, tol=1e-14)
-    return polished.x[: k * p].reshape(k, p)
+    W = polished.x[: k * p].reshape(k, p)
+    return W[1:] - W[0]
 
 
 def linear_direction(X, attribute):

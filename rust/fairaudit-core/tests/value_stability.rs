@@ -2,6 +2,7 @@
 //! published: mark it *Value-breaking* in the changelog.
 
 use fairaudit_core::bootstrap::of_counts;
+use fairaudit_core::individual::kernel::{self, Function, Metric, Model};
 use fairaudit_core::individual::linear::{self, flow};
 use fairaudit_core::individual::{Loss, Schedule, Solver, losses};
 use fairaudit_core::metrics::Formula;
@@ -115,11 +116,22 @@ fn flows() {
     let found = flow(classes, Loss::Log, &pulls, &gains, &schedule, &control).unwrap();
     assert_eq!(found.scores[..3], FROZEN_CLASS);
     assert_eq!(losses(&found.scores, classes.targets, Loss::Log, &control).unwrap(), FROZEN_CLASS_LOSSES);
+    let model = Model {
+        support_vectors: &COEF,
+        dual_coef: &[1.5, -2.0, 0.7],
+        intercepts: &[0.1],
+        function: Function::new("rbf", 0.6, 3, 0.0).unwrap(),
+    };
+    let metric = Metric { pulls: &[0.0], eigenvectors: &[0.6, 0.8], rest: 8.0 };
+    let points = kernel::Rows { features: &FEATURES, targets: &[1.0, 0.0, 1.0], units: &[1.0, 2.0] };
+    let found = kernel::flow(points, Loss::Log, model, metric, &schedule, &control).unwrap();
+    assert_eq!(found.scores, FROZEN_KERNEL);
 }
 
 const FROZEN_SCORES: [f64; 3] = [1.072_193_098_779_094_6, 1.812_074_012_429_652_2, -0.944_801_113_770_398_3];
 const FROZEN_LOSSES: [f64; 3] = [0.294_352_592_583_544_74, 1.963_347_758_844_297_4, 1.273_210_130_980_153_3];
 const FROZEN_CLASS: [f64; 3] = [1.295_685_411_117_904_1, 1.578_913_257_110_439_8, -0.725_839_765_015_211_6];
+const FROZEN_KERNEL: [f64; 3] = [0.961_958_166_406_758_1, 0.609_019_573_574_408_1, -1.046_276_259_197_151_7];
 const FROZEN_CLASS_LOSSES: [f64; 3] = [2.919_756_934_871_013, 0.357_178_181_102_016_43, 1.119_088_606_255_243];
 const FROZEN_AUC: [f64; 3] = [-1.166_058_845_227_690_5, 0.955_213_010_715_318_5, 0.654_113_714_274_506_3];
 const FROZEN_MEAN: [f64; 3] = [-0.443_398_682_802_155_2, 0.847_303_292_411_223_2, -1.797_594_522_040_886_2];

@@ -20,8 +20,8 @@
 //! log2 k(z, x) = s z.x - s/2 |z|^2 - s/2 |x|^2,    grad k(z, x) = k (ln(2) s z - 2 gamma x).
 //! ```
 //!
-//! Support vectors and rows are centred at the mean of the support vectors first, where these
-//! differences cancel least.
+//! Support vectors and rows are centred at the median of the support vectors first, where these
+//! differences cancel least and one far away does no harm.
 
 use std::f64::consts::{LN_2, LOG2_E};
 use std::ops::Range;
@@ -236,8 +236,9 @@ impl Expansion {
         let mut centre = vec![0.0; width];
         if let Function::Radial { .. } = function {
             for i in 0..width {
-                let total: f64 = (0..n_vectors).map(|j| points[j * width + i]).sum();
-                centre[i] = if n_vectors == 0 { 0.0 } else { total / n_vectors as f64 };
+                let mut column: Vec<f64> = (0..n_vectors).map(|j| points[j * width + i]).collect();
+                column.sort_unstable_by(f64::total_cmp);
+                centre[i] = column.get(n_vectors / 2).copied().unwrap_or(0.0);
                 (0..n_vectors).for_each(|j| points[j * width + i] -= centre[i]);
             }
         }
