@@ -8,6 +8,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
+from fairaudit_rs._refits import _Draws
 
 STEPS = {"penalty": 10.0, "n_steps": 30, "step_size": 0.02}
 
@@ -164,6 +165,35 @@ def test_refits_draw_the_same_rows_in_any_order():
         **options, **STEPS,
     )  # fmt: skip
     assert shared.confidence_interval == pytest.approx(wanted.confidence_interval, rel=1e-9)
+
+
+def test_refits_of_a_metric_of_few_audited_rows():
+    X, y, group = rows(n=60)
+    few = [int(np.argmax(group)), int(np.argmin(group)), 7, 8]
+    metric = fa.FairMetric.subspace(X, group, fit_on=few)
+    found = fa.individual_test(
+        fa.LinearModel([1.0, 0.5, 0.6]), X, y, fair_metric=metric, interval="bootstrap-t",
+        refit_metric=True, n_resamples=99, rng=1, n_steps=5,
+    )  # fmt: skip
+    assert 10 < found.n_undefined < 90
+    assert any("replicates have no value" in warning for warning in found.warnings)
+
+
+def test_draws_of_rows_that_are_shared():
+    rng = np.random.default_rng(4)
+    rows_ = rng.normal(size=(40, 2))
+    audited, fitted = rows_[[3, 1, 1, 20, 21]], rows_[[1, 3, 30, 1]]
+    draws = _Draws(audited, fitted)
+    # Equal rows are matched in their order.
+    assert draws.place.tolist() == [1, 0, 3, -1, -1]
+    assert draws.only_fitted.tolist() == [2]
+    for seed in range(20):
+        one, two = draws.draw(np.random.default_rng(seed))
+        shared = draws.place[one]
+        assert two[: (shared >= 0).sum()].tolist() == shared[shared >= 0].tolist()
+        assert set(two[(shared >= 0).sum() :]) <= {2}
+    apart = _Draws(audited, rows_[30:]).draw(np.random.default_rng(0))
+    assert [len(part) for part in apart] == [5, 10]
 
 
 def test_refits_of_a_rare_value_make_no_foreign_error():

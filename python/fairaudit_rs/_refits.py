@@ -32,6 +32,8 @@ def refitted(
     for replicate in range(n_resamples):
         key = np.array([seed, replicate], dtype=np.uint64)
         drawn, of_metric = draws.draw(np.random.Generator(np.random.Philox(key=key)))
+        if not len(drawn) or not len(of_metric):
+            continue
         try:
             metric = flow.metric.refit(of_metric)
         except DataError:
