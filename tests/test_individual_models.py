@@ -283,6 +283,10 @@ class TestArguments:
         with pytest.raises(errors.ArgumentError, match=message):
             build()
 
+    def test_classes_that_are_no_labels(self):
+        with pytest.raises(errors.ArgumentTypeError, match="accepted: text, numbers or booleans"):
+            fa.MulticlassModel.linear(np.eye(2), classes=[[1], [2]])
+
     def test_wrong_networks(self):
         torch = pytest.importorskip("torch")
         with pytest.raises(errors.ArgumentError, match="module ends in Softmax"):
@@ -533,6 +537,9 @@ class TestEstimators:
             pipeline.fit(X, y)
         chance = pipeline.predict_proba(X)[:, 1]
         assert np.allclose(fa.models.adapt(pipeline).predict_proba(X), chance, atol=1e-12)
+        inner = self.fitted("pipeline.Pipeline", steps=pipeline.steps[1:])
+        outer = self.fitted("pipeline.Pipeline", steps=[pipeline.steps[0], ("inner", inner)])
+        assert np.allclose(fa.models.adapt(outer).predict_proba(X), chance, atol=1e-12)
 
     @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
     def test_support_vector_machines(self, kernel):

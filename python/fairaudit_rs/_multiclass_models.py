@@ -59,6 +59,10 @@ class MulticlassModel:
             )
         given = range(scores.n_scores) if classes is None else classes
         self.classes = tuple(one.item() if isinstance(one, np.generic) else one for one in given)
+        if not all(isinstance(one, str | int | float) for one in self.classes):
+            raise ArgumentTypeError(
+                f"classes is {some(list(self.classes), 20)}; accepted: text, numbers or booleans"
+            )
         if len(self.classes) != scores.n_scores or len(set(self.classes)) != len(self.classes):
             raise ArgumentError(
                 f"classes is {some(list(self.classes), 20)}; accepted: {scores.n_scores} distinct "

@@ -344,6 +344,9 @@ def _unscaled(model: Any) -> tuple[Any, Any, Any]:
         more, by = _affine(name, step)
         scale, shift = scale * more, shift * more + by
     last = getattr(steps[-1][1], "best_estimator_", steps[-1][1])
+    if "Pipeline" in _sklearn_names(last):
+        last, more, by = _unscaled(last)
+        scale, shift = scale * more, shift * more + by
     n_features = getattr(last, "n_features_in_", 1)
     return last, np.broadcast_to(scale, n_features), np.broadcast_to(shift, n_features)
 
