@@ -42,7 +42,7 @@ atlas: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python benches/python/atlas.py
 	$(BIN)/python benches/python/atlas_individual.py
 
-# Tables of the papers, rerun on the public data sets (FAIRAUDIT_DATA); about 20 minutes.
+# Tables of the papers, rerun on the public data sets (FAIRAUDIT_DATA); about half an hour.
 papers: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	$(BIN)/python -m benches.papers.projection --variants --write
 	$(BIN)/python -m benches.papers.individual --variants --write

@@ -188,14 +188,12 @@ class TestReference:
         )
         width = wanted[1] - wanted[0]
         assert found.confidence_interval == pytest.approx(wanted, abs=0.12 * width)
-        # A metric of other rows is refitted on draws of its own.
-        other = fa.FairMetric.subspace(X[::-1].copy(), group[::-1])
-        apart = fa.individual_test(
-            model, X, y, fair_metric=other, interval="bootstrap-t", refit_metric=True,
-            n_resamples=300, rng=1, **options,
+        # Without the fit, whose noise the flow follows, another law is resampled.
+        given = fa.individual_test(
+            model, X, y, fair_metric=metric, interval="bootstrap-t", n_resamples=1_500,
+            confidence_level=0.8, rng=1, **options,
         )  # fmt: skip
-        assert apart.estimate == pytest.approx(found.estimate, rel=1e-6)
-        assert apart.confidence_interval != found.confidence_interval
+        assert abs(given.confidence_interval[1] - wanted[1]) > 0.12 * width
 
 
 class Scaled:

@@ -89,10 +89,14 @@ class Attack:
 
     def end(self, chosen: Any = slice(None)) -> Floats:
         """Return x_T of some rows."""
-        attacked = np.array(self.rows[chosen])
-        for moved, part in zip(self.moved, self.parts, strict=True):
-            attacked += moved[chosen][:, None] * part
-        return np.asarray(attacked, dtype=np.float64)
+        attacked = np.array(self.rows[chosen], dtype=np.float64)
+        moved = self.moved[:, chosen]
+        # A block of rows at a time: what is added to all of them would be as large as they are.
+        for first in range(0, len(attacked), _PART):
+            rows = slice(first, first + _PART)
+            for along, part in zip(moved[:, rows], self.parts, strict=True):
+                attacked[rows] += along[:, None] * part
+        return attacked
 
 
 @dataclass(frozen=True, eq=False)

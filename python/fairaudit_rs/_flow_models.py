@@ -13,7 +13,7 @@ from ._targets import Targets, classes, labels, numbers
 from ._torch_models import TorchModel
 from .cells import Label
 from .errors import ArgumentError, ArgumentTypeError
-from .models import _is_tree, adapt, multiclass_from_sklearn
+from .models import adapt, is_tree, multiclass_from_sklearn
 
 LOSSES = ("log_loss", "smooth_hinge", "softplus_hinge", "squared")
 
@@ -42,7 +42,7 @@ class FlowModel:
 
 def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
     """Return the scores of a model, and refuse a loss that they are not made for."""
-    if _is_tree(model):
+    if is_tree(model):
         raise ArgumentTypeError(
             f"model is a {type(model).__name__}, whose score is piecewise constant: there is no "
             "gradient to follow; accepted: linear models, kernel models and networks"

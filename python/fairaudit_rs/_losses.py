@@ -109,7 +109,7 @@ class Along:
             steps = zip(*self.moments, strict=True)
             return [AuditValue(*merged(list(parts), self.ddof), interval) for parts in steps]
         values = []
-        for a, b, c, broken in sum(self.errors).tolist():  # type: ignore[union-attr]
+        for a, b, c, broken in np.sum(self.errors, axis=0).tolist():
             value = error_ratio_of_counts(len(self.targets), a, b, c, self.ddof)
             values.append(AuditValue(*((math.nan, math.nan) if broken else value), interval))
         return values

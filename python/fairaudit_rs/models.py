@@ -115,7 +115,7 @@ def adapt(model: Any, threshold: float | None = None) -> Model:
                 "by itself"
             )
         return model
-    if _sklearn_names(model) or _is_tree(model):
+    if _sklearn_names(model) or is_tree(model):
         return from_sklearn(model, threshold)
     raise ArgumentTypeError(
         f"model is a {type(model).__name__}; accepted: a LinearModel, KernelModel or TorchModel, a "
@@ -157,7 +157,7 @@ def from_sklearn(
     units. For distances in scaled units adapt the last step, ``pipeline[-1]``, and pass scaled
     rows.
     """
-    if not _sklearn_names(model) and not _is_tree(model):
+    if not _sklearn_names(model) and not is_tree(model):
         raise ArgumentTypeError(
             f"model is a {type(model).__name__}; accepted: a fitted estimator of scikit-learn"
         )
@@ -168,7 +168,7 @@ def from_sklearn(
         if accepted in names:
             return read(model, threshold)
     called = type(model).__name__
-    if _is_tree(model):
+    if is_tree(model):
         raise ArgumentTypeError(
             f"model is a {called}, whose score is piecewise constant: its rows have no distance "
             "with a density at the boundary; accepted: pass its scores instead, "
@@ -186,7 +186,8 @@ _Ours = TypeVar("_Ours", bound=BinaryModel)
 _TREES = ("Tree", "Forest", "Boost", "LGBM", "XGB", "Booster", "Stump")
 
 
-def _is_tree(model: Any) -> bool:
+def is_tree(model: Any) -> bool:
+    """Whether a model is made of trees, so that its score is piecewise constant."""
     package = type(model).__module__.partition(".")[0]
     known = package in ("sklearn", "lightgbm", "xgboost", "catboost")
     return known and any(word in type(model).__name__ for word in _TREES)
