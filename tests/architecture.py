@@ -1,0 +1,328 @@
+"""Reads the imports of the package and of the core, and says what goes against the floor plan.
+
+Layers are sets of rooms; a room may use its own modules and the rooms of lower layers.
+"""
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHON = ROOT / "python" / "fairaudit_rs"
+CORE = ROOT / "rust" / "fairaudit-core" / "src"
+
+LENSES = {"permutation", "projection", "individual", "influence", "extremes"}
+LAYERS = [
+    {"errors"},
+    {"arguments", "progress", "linear_programs"},
+    {"data", "datasets"},
+    {"metrics", "models", "inference", "results"},
+    LENSES,
+    {"report"},
+    {"auditing"},
+    {"cli", "spark"},
+]
+CORE_LAYERS = [
+    {"error"},
+    {"parallel", "simd"},
+    {"numerics"},
+    {"random"},
+    {"tabulate"},
+    {"metrics"},
+    {"bootstrap"},
+    LENSES,
+]
+#: The rooms of modules that have not moved yet.
+UNMOVED = {
+    "_validate": "arguments", "_lp": "linear_programs",
+    **dict.fromkeys(("_columns", "_frames", "cells", "tables"), "data"),
+    "_registry": "metrics",
+    **dict.fromkeys(
+        ("_distances", "_linear_models", "_kernel_models", "_torch_models", "_multiclass_models",
+         "_scores"), "models"),
+    **dict.fromkeys(("_intervals", "multiplicity"), "inference"),
+    "charts": "results",
+    **dict.fromkeys(
+        ("_question", "_comparisons", "_counts", "_rows", "_functions", "_correlation", "intervals",
+         "equivalence", "power", "calibration"), "permutation"),
+    **dict.fromkeys(
+        ("_projection_rows", "_criteria", "_transport", "_projection_permutation", "moves",
+         "notions"), "projection"),
+    **dict.fromkeys(
+        ("_flow_models", "_targets", "_flow", "_torch_flow", "_losses", "_refits", "_audit_value",
+         "_unfair_examples", "_individual_charts", "fair_metrics", "_sensitive"), "individual"),
+}  # fmt: skip
+CORE_UNMOVED = {
+    **dict.fromkeys(("cells", "few"), "tabulate"),
+    **dict.fromkeys(("sums", "stats"), "numerics"),
+    "rng": "random", "rows": "metrics",
+}  # fmt: skip
+#: What only asks others for numbers.
+WITHOUT_NATIVE = {"lens", "question", "result", "chart"}
+MOST_FIELDS = 4
+MOST_LINES = 500
+MOST_CORE_LINES = 700
+
+
+@dataclass(frozen=True)
+class Import:
+    """One name that a module takes from another one; modules are dotted, "" is the root."""
+
+    source: str
+    target: str
+    name: str
+
+    def __str__(self):
+        return f"{self.source or '__init__'} -> {self.target or '__init__'}: {self.name}"
+
+
+def module_name(path, root):
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules(root=PYTHON):
+    """The syntax tree of every module by its dotted name."""
+    return {
+        module_name(path, root): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(root.rglob("*.py"))
+    }
+
+
+def imports(trees, root=PYTHON):
+    """Every import from the package itself: eager, lazy and for types alone."""
+    found = []
+    for source, tree in trees.items():
+        is_package = root.joinpath(*source.split("."), "__init__.py").exists() or not source
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                parts = source.split(".") if source else []
+                base = parts if is_package else parts[:-1]
+                base = base[: len(base) - node.level + 1]
+                target = ".".join([*base, *(node.module or "").split(".")]).strip(".")
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                "fairaudit_rs"
+            ):
+                target = node.module.partition("fairaudit_rs")[2].lstrip(".")
+            else:
+                continue
+            for alias in node.names:
+                inside = f"{target}.{alias.name}".lstrip(".")
+                if inside in trees or inside == "_native":
+                    found.append(Import(source, inside, "*"))
+                else:
+                    found.append(Import(source, target, alias.name))
+    return found
+
+
+def layer_of(room, layers):
+    return next((i for i, rooms in enumerate(layers) if room in rooms), None)
+
+
+def goes_up(source, target, layers):
+    """Whether a room may not use another one."""
+    if source == target:
+        return False
+    own, other = layer_of(source, layers), layer_of(target, layers)
+    return own is None or other is None or other >= own
+
+
+def room(module):
+    first = module.partition(".")[0]
+    return UNMOVED.get(first, first)
+
+
+def crossings(found):
+    """Imports of rooms that are not below; the root and the native module are everybody's."""
+    return [
+        str(one)
+        for one in found
+        if one.source and one.target not in ("", "_native")
+        if goes_up(room(one.source), room(one.target), LAYERS)
+    ]
+
+
+def private_imports(found):
+    return [
+        str(one)
+        for one in found
+        if one.name.startswith("_") and not one.name.startswith("__")
+        if room(one.source) != room(one.target) or not one.source
+    ]
+
+
+def private_attributes(trees):
+    """Private attributes that are read where no class of the package's room defines them."""
+    defined = {}
+    for module, tree in trees.items():
+        names = defined.setdefault(room(module), set())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names.add(node.attr)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+    return [
+        f"{module}: .{node.attr}"
+        for module, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and re.match(r"_[^_]", node.attr)
+        if node.attr not in defined[room(module)]
+    ]
+
+
+def cycles(edges):
+    """One line per knot of modules that need each other, whatever the place of the import."""
+    targets = {}
+    for source, target in edges:
+        if source != target:
+            targets.setdefault(source, set()).add(target)
+    reach = {}
+
+    def reachable(start):
+        if start not in reach:
+            seen, stack = set(), [start]
+            while stack:
+                for target in targets.get(stack.pop(), ()):
+                    if target not in seen:
+                        seen.add(target)
+                        stack.append(target)
+            reach[start] = seen
+        return reach[start]
+
+    knots = {
+        tuple(sorted({one} | {other for other in reachable(one) if one in reachable(other)}))
+        for one in targets
+        if one in reachable(one)
+    }
+    return [" <-> ".join(knot) for knot in sorted(knots)]
+
+
+def module_cycles(found, trees):
+    """The root, whose table names modules, is no part of a cycle; packages stand for themselves."""
+    return cycles((one.source, one.target) for one in found if one.source and one.target in trees)
+
+
+def native_in_words(found):
+    """Modules that only put questions and words together, and call the native module."""
+    return sorted(
+        {
+            one.source
+            for one in found
+            if one.target == "_native" and one.source.rpartition(".")[2] in WITHOUT_NATIVE
+            if room(one.source) in LENSES
+        }
+    )
+
+
+def exports_of_lenses(trees):
+    """Lens packages that hold more than their docstring."""
+    return [
+        lens
+        for lens in sorted(LENSES)
+        if lens in trees and len(getattr(trees[lens], "body", ())) > 1
+    ]
+
+
+def positional_dataclasses(trees):
+    """Dataclasses of many fields that can be made by position."""
+    found = []
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            marks = [ast.unparse(one) for one in node.decorator_list]
+            if not any(one.startswith("dataclass") for one in marks):
+                continue
+            fields = [
+                one
+                for one in node.body
+                if isinstance(one, ast.AnnAssign) and "ClassVar" not in ast.unparse(one.annotation)
+                if not (one.value is not None and "init=False" in ast.unparse(one.value))
+            ]
+            if len(fields) > MOST_FIELDS and not any("kw_only=True" in one for one in marks):
+                found.append(f"{module}.{node.name}: {len(fields)} fields")
+    return found
+
+
+def long_files(root=PYTHON, most=MOST_LINES, ending="*.py"):
+    """Files of more lines than one topic takes; tests at the end of a Rust file do not count."""
+    found = []
+    for path in sorted(root.rglob(ending)):
+        text = path.read_text(encoding="utf-8").partition("\n#[cfg(test)]\nmod tests {")[0]
+        n_lines = text.count("\n")
+        if n_lines > most and path.name != "tests.rs":
+            found.append(f"{path.relative_to(root)}: {n_lines}")
+    return found
+
+
+# -- the core ----------------------------------------------------------------------------------
+
+
+def _without_tests(text):
+    """Rust without comments and without what only tests see."""
+    text = re.sub(r"//[^\n]*", "", text)
+    return re.sub(r"#\[cfg\(test\)\]\s*mod \w+ \{.*?\n\}", "", text, flags=re.S)
+
+
+def _heads(path_text):
+    """The first modules named by what follows `crate::`: `a::b`, or `{a::b, c}`."""
+    if not path_text.startswith("{"):
+        return [re.match(r"\w+", path_text).group()]
+    depth, entry, entries = 0, "", []
+    for letter in path_text:
+        if letter == "{":
+            depth += 1
+            if depth == 1:
+                continue
+        elif letter == "}":
+            depth -= 1
+            if depth == 0:
+                break
+        if depth == 1 and letter == ",":
+            entries.append(entry)
+            entry = ""
+        else:
+            entry += letter
+    return [re.match(r"\w+", one.strip()).group() for one in [*entries, entry] if one.strip()]
+
+
+def core_imports(root=CORE):
+    """(module, module, file) of every use of another top-level module of the crate."""
+    known = {path.stem if path.is_file() else path.name for path in root.iterdir()} - {"lib"}
+    found = []
+    for path in sorted(root.rglob("*.rs")):
+        parts = path.relative_to(root).with_suffix("").parts
+        if parts == ("lib",) or parts[-1] == "tests":
+            continue
+        text = _without_tests(path.read_text(encoding="utf-8"))
+        for match in re.finditer(r"\bcrate::(\{|\w+)", text):
+            for head in _heads(text[match.start(1) :]):
+                # Error and Result stand at the root of the crate.
+                target = "error" if head in ("Error", "Result") else head
+                if target in known and target != parts[0]:
+                    found.append((parts[0], target, "/".join(parts)))
+    return sorted(set(found))
+
+
+def core_crossings(found):
+    return [
+        f"{file} -> {target}"
+        for source, target, file in found
+        if goes_up(CORE_UNMOVED.get(source, source), CORE_UNMOVED.get(target, target), CORE_LAYERS)
+    ]
+
+
+def core_cycles(found):
+    rooms = [[CORE_UNMOVED.get(one, one) for one in edge] for *edge, _ in found]
+    return cycles(map(tuple, rooms))
+
+
+def rayon_outside_of_parallel(root=CORE):
+    return [
+        str(path.relative_to(root))
+        for path in sorted(root.rglob("*.rs"))
+        if path.name != "parallel.rs" and "rayon" in _without_tests(path.read_text("utf-8"))
+    ]

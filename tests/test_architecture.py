@@ -1,0 +1,115 @@
+"""The floor plan: layers, private names, cycles, who may call the native module.
+
+What is listed here as known goes away; nothing is added to it.
+"""
+
+import shutil
+
+import pytest
+
+from . import architecture
+from .compare_definitions import definitions, differences
+
+KNOWN = {
+    "crossings": {
+        "_projection_permutation -> _comparisons: Progress",
+        "_projection_rows -> _comparisons: label",
+        "_projection_rows -> _question: choose_groups",
+        "_projection_rows -> _question: find_group",
+        "charts -> moves: Moves",
+    },
+    "private imports": {
+        "_targets -> cells: _binary",
+        "_torch_flow -> _torch_models: _Scorer",
+        "_torch_flow -> _torch_models: _scorer",
+    },
+    "private attributes": {"_flow_models: ._scores"},
+    "cycles": {
+        "_flow <-> _torch_flow",
+        "_individual_charts <-> individual",
+        "_registry <-> metrics",
+    },
+    "core crossings": {"bootstrap -> permutation"},
+    "core cycles": {"bootstrap <-> permutation"},
+    "rayon": {"bootstrap.rs", "cells.rs", "permutation/max_t.rs", "permutation/stream.rs"},
+}
+
+
+def python_violations(root=architecture.PYTHON):
+    trees = architecture.modules(root)
+    found = architecture.imports(trees, root)
+    return {
+        "crossings": architecture.crossings(found),
+        "private imports": architecture.private_imports(found),
+        "private attributes": architecture.private_attributes(trees),
+        "cycles": architecture.module_cycles(found, trees),
+        "native in words": architecture.native_in_words(found),
+    }
+
+
+def core_violations(root=architecture.CORE):
+    found = architecture.core_imports(root)
+    return {
+        "core crossings": architecture.core_crossings(found),
+        "core cycles": architecture.core_cycles(found),
+        "rayon": architecture.rayon_outside_of_parallel(root),
+    }
+
+
+@pytest.mark.parametrize("kind", list(python_violations()))
+def test_the_package(kind):
+    assert set(python_violations()[kind]) == KNOWN.get(kind, set())
+
+
+@pytest.mark.parametrize("kind", list(core_violations()))
+def test_the_core(kind):
+    assert set(core_violations()[kind]) == KNOWN.get(kind, set())
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "line"),
+    [
+        ("crossings", "errors.py", "from .permutation import permutation_test"),
+        ("crossings", "datasets.py", "def f():\n    from .results import Result"),
+        ("private imports", "projection.py", "from .errors import _hidden"),
+        ("private attributes", "projection.py", "def f(thing):\n    return thing._hidden_part"),
+        ("cycles", "errors.py", "def f():\n    from . import datasets"),
+    ],
+)
+def test_a_planted_violation_is_seen(kind, file, line, tmp_path):
+    root = tmp_path / "fairaudit_rs"
+    shutil.copytree(architecture.PYTHON, root, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    before = python_violations(root)[kind]
+    with (root / file).open("a", encoding="utf-8") as opened:
+        opened.write(f"\n\n{line}\n")
+    assert len(python_violations(root)[kind]) > len(before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "line"),
+    [
+        ("core crossings", "error.rs", "use crate::{parallel::Control, permutation};"),
+        ("core crossings", "projection/mod.rs", "fn f() { crate::individual::moments(&[]); }"),
+        ("core cycles", "error.rs", "use crate::permutation;"),
+        ("rayon", "error.rs", "use rayon::prelude::*;"),
+    ],
+)
+def test_a_planted_violation_of_the_core_is_seen(kind, file, line, tmp_path):
+    root = tmp_path / "src"
+    shutil.copytree(architecture.CORE, root)
+    before = core_violations(root)[kind]
+    path = root / file
+    path.write_text(f"{line}\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
+    assert core_violations(root)[kind] != before
+
+
+def test_a_changed_definition_is_seen():
+    before = definitions(
+        "import a\n\n\ndef f(x):\n    from .b import c\n    return c(x)\n\n\nD = 1\n"
+    )
+    moved = definitions(
+        "D = 1  # as it was\n\n\ndef f(x):\n    from ..d.b import c\n    return c(x)\n"
+    )
+    assert differences(before, moved) == {"changed": [], "gone": [], "new": []}
+    changed = definitions("def f(x):\n    return c(x + 1)\n\n\nE = 1\n")
+    assert differences(before, changed) == {"changed": ["f"], "gone": ["D"], "new": ["E"]}
