@@ -12,7 +12,6 @@ from .compare_definitions import definitions, differences
 
 KNOWN = {
     "crossings": {
-        "_projection_permutation -> _comparisons: Progress",
         "_projection_rows -> _comparisons: label",
         "_projection_rows -> _question: choose_groups",
         "_projection_rows -> _question: find_group",

@@ -22,6 +22,7 @@ from ._intervals import NOTHING, Bootstrap, bootstrap_interval, newcombe, range_
 from .cells import GroupKey
 from .errors import ArgumentError, NotMeasurableError
 from .metrics import Metric
+from .progress import Progress
 from .results import group_name
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
@@ -37,35 +38,6 @@ _FUTILE = 0.9999
 FEW_LABELS = 20
 #: With fewer, the interval of a gap of ranks is a bootstrap-t one: the delta method is too short.
 FEW_FOR_DELTA = 50
-
-
-@dataclass
-class Progress:
-    """Replicates done over all tests of a call."""
-
-    callback: Callable[[int, int], object] | None
-    n_resamples: int
-    total: int = 0
-    done: int = 0
-
-    def tick(self) -> Callable[[int], object] | None:
-        """Return the callback of the next test."""
-        callback = self.callback
-        if callback is None:
-            return None
-        start = self.done
-        return lambda units: callback(min(start + units, self.total), self.total)
-
-    def show(self, units: int) -> None:
-        """Tell how far the test that runs is."""
-        if self.callback is not None:
-            self.callback(min(self.done + units, self.total), self.total)
-
-    def finish(self, drawn: bool) -> None:
-        """Note that a test is done; an exact one never ticked."""
-        self.done += self.n_resamples
-        if self.callback is not None and not drawn:
-            self.callback(self.done, self.total)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _validate
+from . import arguments
 from ._columns import ArraySource, column_array, count_not_finite, is_pandas, some
+from .arguments import finite_number
 from .errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 
 LINKS = ("auto", "logit", "identity")
@@ -166,7 +167,7 @@ class BinaryModel(ABC):
 
     def _decide_by(self, threshold: object, link: object) -> None:
         """Set the threshold: None is probability 0.5, or score 0 with link "identity"."""
-        link = _validate.choice("link", link, LINKS)
+        link = arguments.choice("link", link, LINKS)
         if threshold is None:
             threshold = 0.5 if link == "logit" else 0.0
         value = finite_number("threshold", threshold)
@@ -377,33 +378,6 @@ def _position_of(
             f"{argument} contains {place}; accepted: positions from 0 to {n_features - 1}"
         )
     return place
-
-
-def finite_number(name: str, value: object) -> float:
-    """Return a finite number; an array of one number is one too."""
-    array = np.asarray(value)
-    if array.size != 1 or array.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a finite number")
-    number = float(array.ravel()[0])
-    if not math.isfinite(number):
-        raise ArgumentError(f"{name} is {number}; accepted: a finite number")
-    return number
-
-
-def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
-    """Return an array of finite numbers of so many dimensions, read-only and our own."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{name} is no array of numbers: {error}") from None
-    if array.ndim != dimensions or not array.size:
-        raise ArgumentError(
-            f"{name} has shape {array.shape}; accepted: {dimensions} dimension(s), not empty"
-        )
-    if not np.isfinite(array).all():
-        raise ArgumentError(f"{name} is not finite in some places; accepted: finite numbers")
-    array.setflags(write=False)
-    return array
 
 
 def names_of(feature_names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:

@@ -9,16 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _validate
-from ._distances import (
-    EPSILON,
-    BinaryModel,
-    Distances,
-    finite_array,
-    finite_number,
-    names_of,
-    read_features,
-)
+from . import arguments
+from ._distances import EPSILON, BinaryModel, Distances, names_of, read_features
+from .arguments import finite_array, finite_number
 from .errors import ArgumentError, DataError
 
 KERNELS = ("rbf", "polynomial", "linear")
@@ -100,11 +93,11 @@ class KernelModel(BinaryModel):
                 f"{len(self.support_vectors)} support vectors"
             )
         self.intercept = finite_number("intercept", intercept)
-        self.kernel = _validate.choice("kernel", kernel, KERNELS)
+        self.kernel = arguments.choice("kernel", kernel, KERNELS)
         self.gamma = finite_number("gamma", gamma)
         if not self.gamma > 0:
             raise ArgumentError(f"gamma is {self.gamma:g}; accepted: a number above 0")
-        self.degree = _validate.count("degree", degree, 1, 100)
+        self.degree = arguments.count("degree", degree, 1, 100)
         self.coef0 = finite_number("coef0", coef0)
         if self.coef0 < 0:
             raise ArgumentError(

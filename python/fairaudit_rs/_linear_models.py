@@ -10,17 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _validate
-from ._distances import (
-    EPSILON,
-    BinaryModel,
-    Distances,
-    finite_array,
-    finite_number,
-    names_of,
-    positions_of,
-    read_features,
-)
+from . import arguments
+from ._distances import EPSILON, BinaryModel, Distances, names_of, positions_of, read_features
+from .arguments import finite_array, finite_number
 from .errors import ArgumentError, ArgumentTypeError
 
 NORMS = ("l1", "l2", "linf", "mahalanobis")
@@ -173,7 +165,7 @@ class LinearModel(BinaryModel):
         >>> model.distance(X, discrete="member", discrete_cost=0.5).values
         array([0.5, 3.5])
         """
-        norm = _validate.choice("norm", norm, NORMS)
+        norm = arguments.choice("norm", norm, NORMS)
         rows, names = read_features(X, len(self.coef), self.feature_names)
         n_features = len(self.coef)
         fixed = positions_of("immovable", () if immovable is None else immovable, names, n_features)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _validate
+from . import arguments
 from ._columns import some
-from ._distances import finite_array, names_of, read_features
+from ._distances import names_of, read_features
 from ._kernel_models import KernelModel
 from ._scores import KernelScores, LinearScores, Scores, TorchScores
+from .arguments import finite_array
 from .errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -187,8 +188,8 @@ class MulticlassModel:
                 f"module ends in {last}; accepted: the module without this layer (logits)"
             )
         if dtype is not None:
-            dtype = _validate.choice("dtype", dtype, ("float32", "float64"))
-        n_classes = _validate.count("n_classes", n_classes, 2, 1_000_000)
+            dtype = arguments.choice("dtype", dtype, ("float32", "float64"))
+        n_classes = arguments.count("n_classes", n_classes, 2, 1_000_000)
         width = None if feature_names is None else len(feature_names)
         return cls(TorchScores(module, dtype, n_classes, width), classes, feature_names)
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._columns import ArraySource, column_array
-from ._comparisons import Progress
 from ._criteria import RowCriteria, Tolerance, UnitCriteria
 from ._projection_rows import Question
 from .errors import ArgumentError, DataError
+from .progress import Progress
 
 _TIE = 1e-10
 _SERIES = 0

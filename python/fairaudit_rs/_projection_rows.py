@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate
+from . import arguments
 from ._comparisons import label
 from ._criteria import Criteria, Criterion, RowCriteria, UnitCriteria
 from ._distances import Distances
@@ -106,8 +106,8 @@ class ProjectionDesign:
 
     def pose(self) -> Question:
         """Check the arguments, read the data and make the criteria."""
-        _validate.choice("attributes", self.attributes, ("crossed", "separate"))
-        threshold = _validate.finite("threshold", self.threshold)
+        arguments.choice("attributes", self.attributes, ("crossed", "separate"))
+        threshold = arguments.finite("threshold", self.threshold)
         if isinstance(self.data, Cells):
             raise ArgumentTypeError(
                 "data is a Cells, which hold counts; projection_test needs the rows themselves"

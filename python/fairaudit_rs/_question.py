@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _validate, metrics
+from . import arguments, metrics
 from ._comparisons import Problem, label
 from ._correlation import CorrelationProblem
 from ._counts import CountProblem, JointProblem
@@ -256,7 +256,7 @@ def scaling_of(value: str | bool, metric: Metric, weighted: bool) -> str:
     accepted = ("auto", "pooled", "unpooled", "none")
     if metric.family == "callable":
         accepted = ("auto", "bootstrap", "shared", "none")
-    word = _validate.choice("studentize", value, accepted)
+    word = arguments.choice("studentize", value, accepted)
     if word == "auto":
         return "unpooled" if weighted and metric.family != "callable" else metric.variance
     if word == "pooled" and (weighted or metric.variance != "pooled"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate
+from . import arguments
 from ._distances import BinaryModel, Distances, names_of, read_features
 from .errors import ArgumentError, ArgumentTypeError, DataError
 
@@ -74,7 +74,7 @@ class TorchModel(BinaryModel):
                 f"module is a {type(module).__name__}; accepted: a torch.nn.Module"
             )
         if dtype is not None:
-            dtype = _validate.choice("dtype", dtype, ("float32", "float64"))
+            dtype = arguments.choice("dtype", dtype, ("float32", "float64"))
         self.module, self.dtype = module, dtype
         self.feature_names = None
         if feature_names is not None:
@@ -136,9 +136,9 @@ class TorchModel(BinaryModel):
         .. [1] S.-M. Moosavi-Dezfooli, A. Fawzi, P. Frossard, "DeepFool: a simple and accurate
            method to fool deep neural networks", CVPR 2016. doi:10.1109/CVPR.2016.282
         """
-        norm = _validate.choice("norm", norm, NORMS)
-        n_steps = _validate.count("n_steps", n_steps, 1, 100_000)
-        batch_size = _validate.count("batch_size", batch_size, 1, 10_000_000)
+        norm = arguments.choice("norm", norm, NORMS)
+        n_steps = arguments.count("n_steps", n_steps, 1, 100_000)
+        batch_size = arguments.count("batch_size", batch_size, 1, 10_000_000)
         rows, names = read_features(X, self._n_features(), self.feature_names)
         values = np.empty(len(rows))
         with _scorer(self.module, self.dtype) as scorer:

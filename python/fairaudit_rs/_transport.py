@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _lp, _native
+from . import _native, linear_programs
 
 #: Breakpoints of each cell in the first program, and added around the solution of each.
 _POINTS = 33
@@ -91,7 +91,9 @@ class CellCosts:
         best, dual = (np.inf, np.zeros(len(self.gains))), -np.inf
         for _ in range(_MOST_ROUNDS):
             program = _Program.make(self.curves, ranks)
-            solution = _lp.solve(program.price, program.matrix(self.gains), low, high, program.mass)
+            solution = linear_programs.solve(
+                program.price, program.matrix(self.gains), low, high, program.mass
+            )
             if solution is None:
                 return None
             masses = np.zeros(len(self.gains))
@@ -178,7 +180,7 @@ def by_rows(
     free = (gains != 0).any(axis=1) & np.isfinite(columns.distance) & (weight > 0)
     rows = np.flatnonzero(free)
     cost, matrix = columns.distance[rows], np.ascontiguousarray(gains[rows].T)
-    solution = _lp.solve(cost, matrix, low, high, weight[rows])
+    solution = linear_programs.solve(cost, matrix, low, high, weight[rows])
     if solution is None:
         return None
     loss = np.maximum(matrix.T @ solution.duals - cost, 0.0) @ weight[rows]

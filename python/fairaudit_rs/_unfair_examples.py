@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate
+from . import arguments
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,7 +76,7 @@ class UnfairExamples:
             The largest change first, as counted in the units of the fair metric; changes
             themselves are in the units of X.
         """
-        k = _validate.count("k", k, 1, 2**62)
+        k = arguments.count("k", k, 1, 2**62)
         changes = self.attacked - self.start
         order = np.argsort(-np.abs(changes / self.units), axis=1, kind="stable")[:, :k]
         return [

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, _validate
-from ._comparisons import OMNIBUS_SERIES, Plan, Problem, Progress, label
+from . import _native, arguments
+from ._comparisons import OMNIBUS_SERIES, Plan, Problem, label
 from ._correlation import CorrelationProblem
 from ._counts import CountProblem
 from ._functions import FunctionProblem
@@ -26,12 +26,12 @@ from ._rows import RowProblem, group_codes, make_units
 from .cells import Label
 from .errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from .metrics import Metric
+from .progress import Progress
 from .results import SCHEMA_VERSION, to_plain
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["CalibrationReport", "calibrate"]
 
 #: Series of the shuffles: none that a test uses.
 _SHUFFLE_SERIES = 2**63
@@ -202,12 +202,12 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     >>> report.holds, report.power[0].rejected > 0.9
     (True, True)
     """
-    n_audits = _validate.count("n_audits", n_audits, 10, 10**7)
-    n_resamples = _validate.n_resamples(n_resamples)
-    level = _validate.level("confidence_level", confidence_level)
-    n_threads = _validate.n_threads(n_threads)
-    callback = _validate.progress(progress)
-    seed = _validate.seed(rng, random_state)
+    n_audits = arguments.count("n_audits", n_audits, 10, 10**7)
+    n_resamples = arguments.n_resamples(n_resamples)
+    level = arguments.level("confidence_level", confidence_level)
+    n_threads = arguments.n_threads(n_threads)
+    callback = arguments.progress(progress)
+    seed = arguments.seed(rng, random_state)
     wanted = _gaps(gaps)
     design = Design(
         metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference, studentize,

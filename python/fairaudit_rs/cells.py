@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _validate
+from . import arguments
 from ._columns import Counts, some
 from ._frames import as_frame, check_columns, factorize, names_of, reading
 from .errors import ArgumentError, DataError
@@ -23,7 +23,6 @@ from .errors import ArgumentError, DataError
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Cells"]
 
 #: A value that names a group or a stratum; None is a missing value.
 Label: TypeAlias = str | int | float | bool | None
@@ -624,10 +623,11 @@ def _binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int6
 
 
 def score_edges_of(score_bins: int | ArrayLike | None) -> NDArray[np.float64]:
+    """Return the edges of score bins: of so many equal ones from 0 to 1, or those given."""
     if score_bins is None:
         score_bins = DEFAULT_SCORE_BINS
     if isinstance(score_bins, int | np.integer) and not isinstance(score_bins, bool):
-        n = _validate.count("score_bins", score_bins, 1, 10_000)
+        n = arguments.count("score_bins", score_bins, 1, 10_000)
         return np.arange(n + 1) / n
     edges = np.asarray(score_bins)
     if (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate
+from . import arguments
 
 __all__ = ["synthetic_credit"]
 
@@ -38,8 +38,8 @@ def synthetic_credit(n_rows: int = 20_000, *, rng: int = 2020) -> dict[str, NDAr
     dict of ndarray
         Columns ``sex``, ``age``, ``repaid``, ``approved``, ``score``.
     """
-    n_rows = _validate.count("n_rows", n_rows, 1, 10**9)
-    draw = np.random.Generator(np.random.Philox(_validate.seed(rng, None)))
+    n_rows = arguments.count("n_rows", n_rows, 1, 10**9)
+    draw = np.random.Generator(np.random.Philox(arguments.seed(rng, None)))
     sex = np.where(draw.random(n_rows) < 0.45, "female", "male")
     age_class = np.searchsorted(np.array([0.25, 0.80]), draw.random(n_rows), side="right")
     repaid = draw.random(n_rows) < np.array([0.75, 0.82, 0.85])[age_class]

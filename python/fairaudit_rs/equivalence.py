@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _validate
+from . import arguments
 from ._comparisons import label
 from ._intervals import Pair, studentize
 from ._question import Design
@@ -18,8 +18,6 @@ from .errors import ArgumentError, DataError
 from .intervals import Maker, method_of, resample, warnings_of
 from .metrics import Metric
 from .results import Result, group_name, number, p_text
-
-__all__ = ["EquivalenceComparison", "EquivalenceResult", "equivalence_test"]
 
 METHODS = ("auto", "score", "studentized", "delta")
 
@@ -190,16 +188,16 @@ def equivalence_test(
     >>> result.pvalue < 0.05
     True
     """
-    method = _validate.choice("method", method, METHODS)
-    scale = _validate.choice("scale", scale, ("difference", "ratio"))
+    method = arguments.choice("method", method, METHODS)
+    scale = arguments.choice("scale", scale, ("difference", "ratio"))
     margin = _margin(margin, scale)
-    n_resamples = _validate.n_resamples(n_resamples)
-    level = _validate.level("confidence_level", confidence_level)
+    n_resamples = arguments.n_resamples(n_resamples)
+    level = arguments.level("confidence_level", confidence_level)
     if level <= 0.5:
         raise ArgumentError(f"confidence_level is {level:g}; accepted: above 0.5 here")
-    n_threads = _validate.n_threads(n_threads)
-    callback = _validate.progress(progress)
-    seed = _validate.seed(rng, random_state)
+    n_threads = arguments.n_threads(n_threads)
+    callback = arguments.progress(progress)
+    seed = arguments.seed(rng, random_state)
     design = Design(
         metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference,
         strata=None, clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,

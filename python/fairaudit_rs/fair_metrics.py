@@ -9,13 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _validate
+from . import arguments
 from ._columns import some
-from ._distances import finite_array, positions_of, read_features
+from ._distances import positions_of, read_features
 from ._sensitive import _CONSTANT, Attribute, attributes_of
+from .arguments import finite_array
 from .errors import ArgumentError, ArgumentTypeError, ColumnError
-
-__all__ = ["FairMetric"]
 
 #: Singular values below this share of the largest are rank that is not there.
 _RANK = 1e-10
@@ -146,7 +145,7 @@ class FairMetric:
         The regressions are fitted to convergence, so the metric belongs to the data and not to a
         solver. Their penalty depends on the units of the features.
         """
-        strength = _validate.positive("C", C)
+        strength = arguments.positive("C", C)
         rows, names = read_features(X)
         attributes = attributes_of(protected, len(rows))
         more = None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate
+from . import arguments
 from ._audit_value import INTERVALS, AuditValue
 from ._distances import read_features
 from ._flow import SOLVERS, Attack, Flow, FlowPath, Schedule, StoredAttack
@@ -25,8 +25,6 @@ from .charts import Chart
 from .errors import ArgumentError, ArgumentTypeError
 from .fair_metrics import FairMetric
 from .results import Result, number, p_text
-
-__all__ = ["FlowPath", "IndividualResult", "UnfairExamples", "individual_test"]
 
 Floats = NDArray[np.float64]
 
@@ -151,7 +149,7 @@ class IndividualResult(Result):
         UnfairExamples
             With the largest ratio first. Rows whose ratio is not a number are left out.
         """
-        k = _validate.count("k", k, 1, 2**62)
+        k = arguments.count("k", k, 1, 2**62)
         known = np.flatnonzero(~np.isnan(self.ratios))
         row = known[np.argsort(-self.ratios[known], kind="stable")[:k]]
         return UnfairExamples(
@@ -228,7 +226,7 @@ class IndividualResult(Result):
         Chart
             The chart.
         """
-        what = _validate.choice("what", what, ("path", "ratios"))
+        what = arguments.choice("what", what, ("path", "ratios"))
         return path_chart(self) if what == "path" else ratio_chart(self)
 
 
@@ -377,34 +375,34 @@ def individual_test(
     >>> bool(fair.lower_bound < 1.25 < unfair.lower_bound)
     True
     """
-    ratio = _validate.choice("ratio", ratio, ("loss", "error_rate"))
-    loss = _validate.choice("loss", loss, LOSSES)
-    solver = _validate.choice("solver", solver, SOLVERS)
-    interval = _validate.choice("interval", interval, INTERVALS)
+    ratio = arguments.choice("ratio", ratio, ("loss", "error_rate"))
+    loss = arguments.choice("loss", loss, LOSSES)
+    solver = arguments.choice("solver", solver, SOLVERS)
+    interval = arguments.choice("interval", interval, INTERVALS)
     if compat is not None:
-        compat = _validate.choice("compat", compat, ("paper",))
-    level = _validate.level("confidence_level", confidence_level)
-    delta = _validate.positive("delta", delta)
+        compat = arguments.choice("compat", compat, ("paper",))
+    level = arguments.level("confidence_level", confidence_level)
+    delta = arguments.positive("delta", delta)
     penalty = _at_least_0("penalty", penalty)
     floor = _at_least_0("loss_floor", loss_floor)
     schedule = Schedule.of(
-        _validate.count("n_steps", n_steps, 1, _MAX_STEPS),
-        _validate.positive("step_size", step_size),
+        arguments.count("n_steps", n_steps, 1, _MAX_STEPS),
+        arguments.positive("step_size", step_size),
         _at_least_0("step_decay", step_decay),
         solver,
-        _validate.count("path_points", path_points, 2, 100_000),
+        arguments.count("path_points", path_points, 2, 100_000),
     )
-    n_resamples = _validate.n_resamples(n_resamples)
-    batch_size = _validate.count("batch_size", batch_size, 1, 10_000_000)
-    n_threads = _validate.n_threads(n_threads)
-    callback = _validate.progress(progress)
-    seed = _validate.seed(rng, random_state)
+    n_resamples = arguments.n_resamples(n_resamples)
+    batch_size = arguments.count("batch_size", batch_size, 1, 10_000_000)
+    n_threads = arguments.n_threads(n_threads)
+    callback = arguments.progress(progress)
+    seed = arguments.seed(rng, random_state)
     if not isinstance(fair_metric, FairMetric):
         raise ArgumentTypeError(
             f"fair_metric is a {type(fair_metric).__name__}; accepted: a FairMetric, such as "
             "FairMetric.subspace(X, protected)"
         )
-    refit_metric = _validate.flag("refit_metric", refit_metric)
+    refit_metric = arguments.flag("refit_metric", refit_metric)
     if refit_metric and interval != "bootstrap-t":
         raise ArgumentError(
             f"refit_metric is True with interval={interval!r}; accepted: interval='bootstrap-t'"
@@ -600,7 +598,7 @@ def _by_row(scores: Floats) -> Floats:
 
 
 def _at_least_0(name: str, value: object) -> float:
-    given = _validate.finite(name, value)
+    given = arguments.finite(name, value)
     if given < 0:
         raise ArgumentError(f"{name} is {value!r}; accepted: a finite number of at least 0")
     return given

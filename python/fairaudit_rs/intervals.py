@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, _validate
+from . import _native, arguments
 from ._comparisons import Problem, label
 from ._correlation import CorrelationProblem
 from ._counts import JointProblem
@@ -30,8 +30,6 @@ from .cells import Cells, Label
 from .errors import ArgumentError
 from .metrics import Metric
 from .results import Result, group_name, number
-
-__all__ = ["Estimate", "IntervalResult", "intervals"]
 
 METHODS = ("auto", "score", "studentized", "delta", "basic", "percentile")
 _MANY_UNDEFINED = 0.01
@@ -198,12 +196,12 @@ def intervals(
     >>> result.method, [round(x, 2) for x in result.confidence_interval]
     ('score', [-0.14, 0.79])
     """
-    method = _validate.choice("method", method, METHODS)
-    n_resamples = _validate.n_resamples(n_resamples)
-    level = _validate.level("confidence_level", confidence_level)
-    n_threads = _validate.n_threads(n_threads)
-    callback = _validate.progress(progress)
-    seed = _validate.seed(rng, random_state)
+    method = arguments.choice("method", method, METHODS)
+    n_resamples = arguments.n_resamples(n_resamples)
+    level = arguments.level("confidence_level", confidence_level)
+    n_threads = arguments.n_threads(n_threads)
+    callback = arguments.progress(progress)
+    seed = arguments.seed(rng, random_state)
     design = Design(
         metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference,
         strata=None, clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
@@ -296,6 +294,7 @@ def resample(
     n_threads: int | None,
     callback: Callable[[int, int], object] | None,
 ) -> Bootstrap | None:
+    """Draw the replicates that a method needs; None when it is a formula."""
     if method not in ("studentized", "basic", "percentile"):
         return None
 
@@ -320,6 +319,7 @@ class Maker:
         return _native.normal_quantile(0.5 + self.level / 2)
 
     def columns(self, i: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the values and variances of a group by replicate."""
         assert self.bootstrap is not None
         return self.bootstrap.values[:, i], self.bootstrap.variances[:, i]
 
@@ -418,6 +418,7 @@ def _exp(value: float) -> float:
 
 
 def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -> Iterator[str]:
+    """Say what a reader must know besides the intervals."""
     problem = question.problem
     if question.n_missing:
         yield (

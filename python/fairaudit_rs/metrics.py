@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, _validate
+from . import _native, arguments
 from .errors import ArgumentError, ArgumentTypeError, UnknownMetricError
 
 __all__ = [
@@ -536,7 +536,7 @@ def callable_metric(
         family="callable",
         columns=tuple(columns),
         function=function,
-        n_samples=_validate.count("n_samples", n_samples, 2, 1_000_000),
+        n_samples=arguments.count("n_samples", n_samples, 2, 1_000_000),
     )
 
 

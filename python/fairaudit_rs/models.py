@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._columns import ArraySource, column_array
-from ._distances import BinaryModel, Distances, finite_number
+from ._distances import BinaryModel, Distances
 from ._kernel_models import KernelModel
 from ._linear_models import LinearModel
 from ._multiclass_models import MulticlassModel
 from ._torch_models import TorchModel, network
+from .arguments import finite_number
 from .errors import ArgumentError, ArgumentTypeError
 
 __all__ = [

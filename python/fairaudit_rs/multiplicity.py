@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate
+from . import arguments
 from .errors import ArgumentError
-
-__all__ = ["adjust_pvalues"]
 
 
 def adjust_pvalues(pvalues: Sequence[float], method: str = "holm") -> NDArray[np.float64]:
@@ -36,7 +34,7 @@ def adjust_pvalues(pvalues: Sequence[float], method: str = "holm") -> NDArray[np
     >>> fa.adjust_pvalues([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
-    method = _validate.choice("method", method, ("holm", "bh", "none"))
+    method = arguments.choice("method", method, ("holm", "bh", "none"))
     p = np.asarray(pvalues, dtype=np.float64)
     if p.ndim != 1:
         raise ArgumentError(f"pvalues has {p.ndim} dimensions; accepted: one")

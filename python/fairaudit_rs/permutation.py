@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate
+from . import arguments
 from ._comparisons import (
     BOOTSTRAP_METHODS,
     OMNIBUS_SERIES,
     Outcome,
     Plan,
     Problem,
-    Progress,
     anytime_pvalue,
     label,
 )
@@ -27,9 +26,8 @@ from .cells import Label
 from .errors import ArgumentError
 from .metrics import Metric
 from .multiplicity import adjust_pvalues
+from .progress import Progress
 from .results import Result, group_name, number, p_text
-
-__all__ = ["Comparison", "GroupValue", "PermutationResult", "permutation_test"]
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "callable")
@@ -379,16 +377,16 @@ def permutation_test(
     >>> result.engine, round(result.pvalue, 4)
     ('exact', 0.0476)
     """
-    alternative = _validate.choice("alternative", alternative, ALTERNATIVES)
-    adjust = _validate.choice("adjust", adjust, ("holm", "bh", "max-t", "none"))
-    engine = _validate.choice("engine", engine, ENGINES)
-    interval = _validate.choice("interval", interval, INTERVALS)
-    n_resamples = _validate.n_resamples(n_resamples)
-    adaptive = _validate.flag("adaptive", adaptive)
-    level = _validate.level("confidence_level", confidence_level)
-    n_threads = _validate.n_threads(n_threads)
-    callback = _validate.progress(progress)
-    seed = _validate.seed(rng, random_state)
+    alternative = arguments.choice("alternative", alternative, ALTERNATIVES)
+    adjust = arguments.choice("adjust", adjust, ("holm", "bh", "max-t", "none"))
+    engine = arguments.choice("engine", engine, ENGINES)
+    interval = arguments.choice("interval", interval, INTERVALS)
+    n_resamples = arguments.n_resamples(n_resamples)
+    adaptive = arguments.flag("adaptive", adaptive)
+    level = arguments.level("confidence_level", confidence_level)
+    n_threads = arguments.n_threads(n_threads)
+    callback = arguments.progress(progress)
+    seed = arguments.seed(rng, random_state)
     design = Design(
         metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference, studentize,
         strata, clusters, sample_weight, engine, score_bins, pos_label, n_threads,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _native, _validate, metrics
+from . import _native, arguments, metrics
 from ._comparisons import label
 from ._correlation import CorrelationProblem
 from ._counts import JointProblem
@@ -23,7 +23,6 @@ from .results import SCHEMA_VERSION, group_name, number, to_plain
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["PowerPlan", "minimum_detectable_gap", "sample_size"]
 
 _MOST = 10**15
 
@@ -127,7 +126,7 @@ class PowerPlan:
             raise ArgumentTypeError(f"n_rows is {n_rows!r}; accepted: a sequence of whole numbers")
         rows = []
         for n in [total] if n_rows is None else n_rows:
-            n = _validate.count("n_rows", n, 2, _MOST)
+            n = arguments.count("n_rows", n, 2, _MOST)
             error = self.standard_error * math.sqrt(total / n)
             rows += [
                 {
@@ -213,7 +212,7 @@ def minimum_detectable_gap(
     >>> round(plan.gap, 3)
     0.054
     """
-    power = _validate.level("power", power)
+    power = arguments.level("power", power)
     plan = _plan(
         Design(
             metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference,
@@ -295,7 +294,7 @@ confidence_level : optional
         below = f", below {high - low:g} for {metrics.get(metric).name}"
         bounded = below if math.isfinite(high - low) else ""
         raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0{bounded}")
-    power = _validate.level("power", power)
+    power = arguments.level("power", power)
     plan = _plan(
         Design(
             metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference,
@@ -346,8 +345,8 @@ def _plan(
     power: float,
 ) -> PowerPlan:
     """Return a plan without a gap."""
-    alternative = _validate.choice("alternative", alternative, ("two-sided", "greater", "less"))
-    level = _validate.level("confidence_level", confidence_level)
+    alternative = arguments.choice("alternative", alternative, ("two-sided", "greater", "less"))
+    level = arguments.level("confidence_level", confidence_level)
     metric = metrics.get(design.metric)
     if metric.family in ("joint", "calibration"):
         raise ArgumentError(
@@ -373,7 +372,7 @@ def _plan(
     n_comparisons = (
         max(pairs, 1)
         if n_comparisons is None
-        else _validate.count("n_comparisons", n_comparisons, 1, 10**6)
+        else arguments.count("n_comparisons", n_comparisons, 1, 10**6)
     )
     # The reference is the last group.
     reference = None if design.reference is None else list(sizes)[-1]
@@ -422,7 +421,7 @@ def _from_value(
         raise ArgumentError(
             f"value goes with proportions; how much {metric.name} varies must come from data"
         )
-    value = _validate.level("value", value)
+    value = arguments.level("value", value)
     if group_sizes is None:
         raise ArgumentTypeError("group_sizes is None; without data it says how many rows there are")
     sizes = _sizes(group_sizes, None, whole)
@@ -487,7 +486,7 @@ def _sizes(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any, 
         raise ArgumentError(f"group_sizes has {len(entries)} entries; accepted: at least two")
     if whole:
         return {
-            group: _validate.count(f"group_sizes of {group_name(group)}", entries[group], 1, _MOST)
+            group: arguments.count(f"group_sizes of {group_name(group)}", entries[group], 1, _MOST)
             for group in order
         }
     for group, size in entries.items():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, _validate
+from . import _native, arguments
 from ._criteria import BANDWIDTHS, Criteria, Curvature, Tolerance, UnitCriteria
 from ._intervals import newcombe, range_of_pairs
 from ._projection_permutation import permuted
@@ -27,7 +27,6 @@ from .results import Result, group_name, number, p_text
 if TYPE_CHECKING:
     from ._distances import Distances
 
-__all__ = ["CriterionValue", "ProjectionResult", "projection_test"]
 
 #: With fewer rows of a decision than this, expected under equal rates, a rate is not normal enough.
 _FEW_DECISIONS = 4
@@ -347,14 +346,14 @@ def projection_test(
     >>> result.pvalue < 0.001, len(result.moves)
     (True, 88)
     """
-    alternative = _validate.choice("alternative", alternative, ("two-sided", "greater", "less"))
-    calibration = _validate.choice("calibration", calibration, ("asymptotic", "permutation"))
-    level = _validate.level("confidence_level", confidence_level)
-    n_resamples = _validate.n_resamples(n_resamples)
-    n_threads = _validate.n_threads(n_threads)
-    callback = _validate.progress(progress)
-    seed = _validate.seed(rng, random_state)
-    width = None if bandwidth is None else _validate.positive("bandwidth", bandwidth)
+    alternative = arguments.choice("alternative", alternative, ("two-sided", "greater", "less"))
+    calibration = arguments.choice("calibration", calibration, ("asymptotic", "permutation"))
+    level = arguments.level("confidence_level", confidence_level)
+    n_resamples = arguments.n_resamples(n_resamples)
+    n_threads = arguments.n_threads(n_threads)
+    callback = arguments.progress(progress)
+    seed = arguments.seed(rng, random_state)
+    width = None if bandwidth is None else arguments.positive("bandwidth", bandwidth)
     design = ProjectionDesign(
         y_true, y_pred, y_score, threshold, distance, sensitive_features, data, notion, attributes,
         groups, reference, sample_weight, pos_label, n_threads,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _validate
+from . import arguments
 from ._columns import (
     ArraySource,
     Column,
@@ -27,8 +27,6 @@ from ._columns import (
 from ._frames import FrameSource, as_frame, check_columns, lazy_frame, names_of
 from .cells import Cells, Label, Named, cells_of, name_combinations, relabel, score_edges_of
 from .errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
-
-__all__ = ["AuditTable", "Rows", "tabulate"]
 
 MAX_GROUP_VALUES = 1_000
 MAX_ROW_GROUPS = 65_535
@@ -511,7 +509,7 @@ def tabulate(
         strata=strata,
     )
     return table.cells(
-        score_bins=score_bins, pos_label=pos_label, n_threads=_validate.n_threads(n_threads)
+        score_bins=score_bins, pos_label=pos_label, n_threads=arguments.n_threads(n_threads)
     )
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from .errors import InternalError
 
-__all__ = ["Solution", "solve"]
-
 _TOLERANCE = 1e-10
 #: Columns that cost more than this many times the typical one are held at that.
 _CEILING = 1e6

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .errors import ArgumentError, ArgumentTypeError
 
@@ -141,3 +142,30 @@ def _print_progress(done: int, total: int) -> None:
     end = "\n" if done >= total else ""
     sys.stderr.write(f"\r{done:>13,} / {total:,} replicates{end}")
     sys.stderr.flush()
+
+
+def finite_number(name: str, value: object) -> float:
+    """Return a finite number; an array of one number is one too."""
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a finite number")
+    number = float(array.ravel()[0])
+    if not math.isfinite(number):
+        raise ArgumentError(f"{name} is {number}; accepted: a finite number")
+    return number
+
+
+def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
+    """Return an array of finite numbers of so many dimensions, read-only and our own."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{name} is no array of numbers: {error}") from None
+    if array.ndim != dimensions or not array.size:
+        raise ArgumentError(
+            f"{name} has shape {array.shape}; accepted: {dimensions} dimension(s), not empty"
+        )
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} is not finite in some places; accepted: finite numbers")
+    array.setflags(write=False)
+    return array
