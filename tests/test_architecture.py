@@ -12,13 +12,9 @@ from .compare_definitions import definitions, differences
 
 KNOWN = {
     "crossings": {
-        "_projection_rows -> _comparisons: label",
-        "_projection_rows -> _question: choose_groups",
-        "_projection_rows -> _question: find_group",
         "charts -> moves: Moves",
     },
     "private imports": {
-        "_targets -> cells: _binary",
         "_torch_flow -> _torch_models: _Scorer",
         "_torch_flow -> _torch_models: _scorer",
     },

@@ -10,9 +10,9 @@ import pytest
 import fairaudit_rs as fa
 
 MODULES = ["fairaudit_rs"] + [
-    f"fairaudit_rs.{module.name}"
-    for module in pkgutil.iter_modules(fa.__path__)
-    if module.name != "_native"
+    module.name
+    for module in pkgutil.walk_packages(fa.__path__, "fairaudit_rs.")
+    if not module.name.endswith("._native")
 ]
 
 

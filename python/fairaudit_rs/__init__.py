@@ -11,7 +11,8 @@
 from . import datasets, errors, metrics, models
 from ._native import __version__
 from .calibration import CalibrationReport, calibrate
-from .cells import Cells
+from .data.cells import Cells
+from .data.tabulate import tabulate
 from .equivalence import EquivalenceResult, equivalence_test
 from .fair_metrics import FairMetric
 from .individual import IndividualResult, individual_test
@@ -22,7 +23,6 @@ from .notions import Notion
 from .permutation import PermutationResult, permutation_test
 from .power import PowerPlan, minimum_detectable_gap, sample_size
 from .projection import ProjectionResult, projection_test
-from .tables import tabulate
 
 __all__ = [
     "permutation_test",

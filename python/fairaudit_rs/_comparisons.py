@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._intervals import NOTHING, Bootstrap, bootstrap_interval, newcombe, range_of_pairs
-from .cells import GroupKey
+from .data.groups import group_name, label
+from .data.labels import GroupKey
 from .errors import ArgumentError, NotMeasurableError
 from .metrics import Metric
 from .progress import Progress
-from .results import group_name
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
 #: A first series of replicates, of all groups together, that no pair uses.
@@ -393,11 +393,6 @@ class Problem(ABC):
                     f"group {name!r} has {rows_of(i)}; a studentized {self.metric.name} needs at "
                     f"least 2. {advice}"
                 )
-
-
-def label(key: GroupKey) -> Any:
-    """Return the group as the user names it: a label, or a tuple of several."""
-    return key[0] if len(key) == 1 else key
 
 
 def boundaries_up_to(n_resamples: int) -> list[int]:

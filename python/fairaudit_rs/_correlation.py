@@ -13,9 +13,9 @@ from . import _native
 from ._comparisons import Gap, Plan, Problem
 from ._intervals import NOTHING
 from ._rows import row_value
+from .data.rows import AttributeRows
 from .errors import ArgumentError, NotMeasurableError
 from .metrics import Metric
-from .tables import AttributeRows
 
 
 @dataclass

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from . import _native
 from ._comparisons import Gap, Plan, Problem
 from ._intervals import Bootstrap
-from .cells import Cells, GroupKey
+from .data.cells import Cells
+from .data.labels import GroupKey
 from .errors import ArgumentError
 from .metrics import Metric
 

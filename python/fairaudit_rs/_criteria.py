@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from . import _native, _transport
 from ._transport import CellCosts, Columns, Plan
+from .data.groups import group_name
 from .notions import RATES, Notion, RowValues
-from .results import group_name
 
 Array = NDArray[np.float64]
 #: Bandwidths at which a test is repeated, as multiples of the one asked for.

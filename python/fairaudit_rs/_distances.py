@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
-import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import arguments
-from ._columns import ArraySource, column_array, count_not_finite, is_pandas, some
 from .arguments import finite_number
-from .errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
+from .errors import ArgumentError, ArgumentTypeError
 
 LINKS = ("auto", "logit", "identity")
 EPSILON = float(np.finfo(np.float64).eps)
@@ -220,174 +218,3 @@ class BinaryModel(ABC):
         if self.link != "logit":
             return 0.0
         return 8 * EPSILON / min(self.threshold, 1 - self.threshold)
-
-
-class Features(NamedTuple):
-    """Rows of features, with the names of the columns where they have any."""
-
-    values: NDArray[np.float64]
-    names: tuple[str, ...] | None
-
-
-def read_features(
-    X: Any, n_features: int | None = None, feature_names: tuple[str, ...] | None = None
-) -> Features:
-    """Return an array or a frame as float64 rows; named columns are chosen by name.
-
-    Parameters
-    ----------
-    X : array-like or frame of shape (n_rows, n_features)
-        NumPy array, lists, torch tensor, pandas or polars frame, or Arrow table.
-    n_features : int, optional
-        What the model expects.
-    feature_names : tuple of str, optional
-        Names that the model knows; a frame must have these columns, in any order.
-    """
-    columns = _frame_columns(X)
-    if columns is None:
-        values, names = _array(X), feature_names
-        shown = values.shape[1]
-    else:
-        present = [name for name, _ in columns]
-        if feature_names is not None:
-            columns = [_only(columns, name) for name in feature_names]
-        names = tuple(name for name, _ in columns)
-        shown = len(names)
-        if n_features is None or shown == n_features:
-            values = _stacked(columns, len(X))
-    if n_features is not None and shown != n_features:
-        raise DataError(
-            f"X has {shown} columns"
-            + (f" ({some(present)})" if columns is not None else "")
-            + f"; accepted: the {n_features} features of the model"
-        )
-    if not values.size:
-        raise DataError(f"X has shape {values.shape}; accepted: at least one row and one column")
-    n_bad, place = count_not_finite(values.ravel())
-    if n_bad:
-        row, column = divmod(place, values.shape[1])
-        called = repr(names[column]) if names else str(column)
-        raise DataError(
-            f"X is {values[row, column]:g} in row {row}, column {called}, and missing or infinite "
-            f"in {n_bad:,} places; accepted: finite numbers"
-        )
-    return Features(values, names)
-
-
-def _frame_columns(X: Any) -> list[tuple[str, Any]] | None:
-    """Return the named columns of a frame, None for anything else."""
-    package = type(X).__module__.partition(".")[0]
-    if is_pandas(X) and hasattr(X, "iloc") and hasattr(X, "columns"):
-        return [(str(name), X.iloc[:, place]) for place, name in enumerate(X.columns)]
-    if package == "polars" and hasattr(X, "collect"):
-        raise ArgumentTypeError("X is a LazyFrame; accepted: an array or a frame (collect it)")
-    if package == "polars" and hasattr(X, "get_columns"):
-        return [(column.name, column) for column in X.get_columns()]
-    if hasattr(X, "__arrow_c_stream__") and hasattr(X, "column_names"):
-        import polars as pl
-
-        return [(column.name, column) for column in pl.DataFrame(X).get_columns()]
-    return None
-
-
-def _only(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
-    """Return the one column of a name."""
-    found = [column for column in columns if column[0] == name]
-    if not found:
-        raise ColumnError(
-            f"X has no column {name!r}, a feature of the model; its columns: "
-            f"{some([name for name, _ in columns], 20)}"
-        )
-    if len(found) > 1:
-        raise DataError(f"X has {len(found)} columns {name!r}; accepted: one")
-    return found[0]
-
-
-def _stacked(columns: list[tuple[str, Any]], n_rows: int) -> NDArray[np.float64]:
-    values = np.empty((n_rows, len(columns)))
-    for place, (name, column) in enumerate(columns):
-        label = f"column {name!r} of X"
-        source = ArraySource({name: column_array(label, column)})
-        values[:, place] = source.numbers(name, label)
-    return values
-
-
-def _array(X: Any) -> NDArray[np.float64]:
-    accepted = "a two-dimensional array of numbers (rows x features), or a frame"
-    if hasattr(X, "toarray"):
-        raise ArgumentTypeError(f"X is sparse; accepted: {accepted} (X.toarray())")
-    if hasattr(X, "detach") and hasattr(X, "numpy"):
-        X = X.detach().cpu().numpy()
-    if np.ma.isMaskedArray(X):
-        X = np.ma.filled(np.ma.asarray(X, dtype=np.float64), np.nan)
-    try:
-        array = np.asarray(X)
-        if array.dtype.kind == "O":
-            array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(
-            f"X is no array of numbers: {error}; accepted: {accepted}"
-        ) from None
-    if array.dtype.kind not in "biuf":
-        raise ArgumentTypeError(f"X has dtype {array.dtype}; accepted: {accepted}")
-    if array.ndim != 2:
-        raise ArgumentError(f"X has {array.ndim} dimensions; accepted: {accepted}")
-    return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def positions_of(
-    argument: str, columns: Any, names: tuple[str, ...] | None, n_features: int
-) -> NDArray[np.intp]:
-    """Return the positions of features that are given by name or position, in their order."""
-    chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
-    if not isinstance(chosen, Iterable):
-        raise ArgumentTypeError(
-            f"{argument} is {columns!r}; accepted: names or positions of features"
-        )
-    places = [_position_of(argument, column, names, n_features) for column in chosen]
-    if len(set(places)) < len(places):
-        raise ArgumentError(f"{argument} names a feature twice: {some(list(chosen), 20)}")
-    return np.array(places, dtype=np.intp)
-
-
-def _position_of(
-    argument: str, column: object, names: tuple[str, ...] | None, n_features: int
-) -> int:
-    if isinstance(column, str):
-        if names is None:
-            raise ArgumentTypeError(
-                f"{argument} contains the name {column!r}, but neither X nor the model names the "
-                f"features; accepted: positions from 0 to {n_features - 1}"
-            )
-        if column not in names:
-            raise ColumnError(
-                f"{argument} contains {column!r}; accepted: features of the model, which are "
-                f"{some(names, 20)}"
-            )
-        return names.index(column)
-    try:
-        if isinstance(column, bool | np.bool_):
-            raise TypeError
-        place = operator.index(column)  # type: ignore[arg-type]
-    except TypeError:
-        raise ArgumentTypeError(
-            f"{argument} contains {column!r}; accepted: names or positions of features"
-        ) from None
-    if not 0 <= place < n_features:
-        raise ArgumentError(
-            f"{argument} contains {place}; accepted: positions from 0 to {n_features - 1}"
-        )
-    return place
-
-
-def names_of(feature_names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
-    """Return the names of the features of a model."""
-    if feature_names is None:
-        return None
-    names = tuple(map(str, feature_names))
-    if len(names) != n_features or len(set(names)) < len(names):
-        raise ArgumentError(
-            f"feature_names has {len(names)} names ({some(names)}); accepted: {n_features} "
-            "different ones, one per feature"
-        )
-    return names

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._distances import Features
 from ._scores import KernelScores, LinearScores, Scores
 from ._targets import Targets
+from .data.features import Features
 from .errors import ArgumentError
 from .fair_metrics import FairMetric
 

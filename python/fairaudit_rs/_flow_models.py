@@ -11,7 +11,7 @@ from ._multiclass_models import MulticlassModel
 from ._scores import Scores, scores_of
 from ._targets import Targets, classes, labels, numbers
 from ._torch_models import TorchModel
-from .cells import Label
+from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
 from .models import adapt, is_tree, multiclass_from_sklearn
 

@@ -19,10 +19,11 @@ from . import _native
 from ._comparisons import Gap, Plan, Problem
 from ._intervals import Bootstrap
 from ._rows import group_codes, make_units, positions_of
-from .cells import GroupKey
+from .data.labels import GroupKey
+from .data.rows import Rows
+from .data.tables import MAX_DECISION_VALUES
 from .errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
 from .metrics import Metric
-from .tables import MAX_DECISION_VALUES, Rows
 
 #: Replicates that a worker process gets at a time.
 _CHUNK = 16

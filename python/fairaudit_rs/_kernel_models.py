@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import arguments
-from ._distances import EPSILON, BinaryModel, Distances, names_of, read_features
+from ._distances import EPSILON, BinaryModel, Distances
 from .arguments import finite_array, finite_number
+from .data.features import names_of, read_features
 from .errors import ArgumentError, DataError
 
 KERNELS = ("rbf", "polynomial", "linear")

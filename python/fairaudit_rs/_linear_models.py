@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import arguments
-from ._distances import EPSILON, BinaryModel, Distances, names_of, positions_of, read_features
+from ._distances import EPSILON, BinaryModel, Distances
 from .arguments import finite_array, finite_number
+from .data.features import names_of, positions_of, read_features
 from .errors import ArgumentError, ArgumentTypeError
 
 NORMS = ("l1", "l2", "linf", "mahalanobis")

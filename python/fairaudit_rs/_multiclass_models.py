@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import arguments
-from ._columns import some
-from ._distances import names_of, read_features
 from ._kernel_models import KernelModel
 from ._scores import KernelScores, LinearScores, Scores, TorchScores
 from .arguments import finite_array
+from .data.columns import some
+from .data.features import names_of, read_features
 from .errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
     import torch
 
-    from .cells import Label
+    from .data.labels import Label
 
 Floats = NDArray[np.float64]
 

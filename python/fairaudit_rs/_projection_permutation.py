@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._columns import ArraySource, column_array
 from ._criteria import RowCriteria, Tolerance, UnitCriteria
 from ._projection_rows import Question
+from .data.arrays import ArraySource
+from .data.columns import column_array
 from .errors import ArgumentError, DataError
 from .progress import Progress
 

@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import arguments
-from ._comparisons import label
 from ._criteria import Criteria, Criterion, RowCriteria, UnitCriteria
 from ._distances import Distances
-from ._question import choose_groups, find_group
 from ._transport import Columns, Plan
-from .cells import Cells, GroupKey, Label
+from .data.cells import Cells
+from .data.groups import choose_groups, find_group, group_name, label
+from .data.labels import GroupKey, Label
+from .data.rows import CodedRows
+from .data.tables import AuditTable
 from .errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
 from .models import score_distance
 from .moves import Moves
 from .notions import ALIASES, NOTIONS, RATES, Notion
-from .results import group_name
-from .tables import AuditTable, CodedRows
 
 #: Cells from here on are of rows that take no part.
 _NO_CELL = 65_534

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from . import arguments, metrics
-from ._comparisons import Problem, label
+from ._comparisons import Problem
 from ._correlation import CorrelationProblem
 from ._counts import CountProblem, JointProblem
 from ._functions import FunctionProblem
 from ._rows import RowProblem
-from .cells import Cells, GroupKey, Label, matches
-from .errors import ArgumentError, ArgumentTypeError, DataError
+from .data.cells import Cells
+from .data.groups import choose_groups, pairs_of
+from .data.labels import Label
+from .data.rows import Rows
+from .data.tables import AuditTable
+from .errors import ArgumentError, ArgumentTypeError
 from .metrics import Metric
-from .results import group_name
-from .tables import AuditTable, Rows
 
-MAX_PAIRS = 100_000
 #: A replicate of the AUC on cells costs as much as one of this many rows per distinct score.
 _ROWS_PER_LEVEL = 600
 _MOST_LEVELS = 20_000
@@ -279,64 +277,6 @@ def split_strata(strata: Any) -> tuple[bool, Any]:
     if strata is None or strata is False:
         return False, None
     return True, strata
-
-
-def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) -> list[GroupKey]:
-    """Return the groups to compare, the reference last."""
-    existing = list(cells.group_sizes())
-    if groups is None:
-        chosen = existing
-    else:
-        if isinstance(groups, str) or not hasattr(groups, "__iter__"):
-            raise ArgumentTypeError(f"groups is {groups!r}; accepted: a sequence of groups")
-        chosen = [find_group("groups", label, existing) for label in groups]
-        if len(set(chosen)) < len(chosen):
-            raise ArgumentError(f"groups is {list(groups)!r}; a group is named twice")
-    if len(chosen) < 2 < 1 + len(existing):
-        raise DataError(
-            f"only one group: groups is {list(groups or [])!r}; a comparison needs at least two"
-        )
-    if len(chosen) < 2:
-        features = " and ".join(cells.sensitive_features)
-        raise DataError(
-            f"only one group: {features} is {group_name(label(chosen[0]))!r} in every row; a "
-            "comparison needs at least two"
-            if chosen
-            else f"no group: {features} is missing in every row"
-        )
-    if reference is not None:
-        key = find_group("reference", reference, chosen)
-        # "other minus reference": the reference comes last.
-        chosen = [other for other in chosen if other != key] + [key]
-    return chosen
-
-
-def find_group(argument: str, wanted: Any, existing: Sequence[GroupKey]) -> GroupKey:
-    """Return the group that an argument names."""
-    parts = wanted if isinstance(wanted, tuple | list) else (wanted,)
-    parts = tuple(part.item() if isinstance(part, np.generic) else part for part in parts)
-    for key in existing:
-        if len(key) == len(parts) and all(map(matches, key, parts)):
-            return key
-    for key in existing:
-        if isinstance(wanted, str) and wanted == group_name(label(key)):
-            return key
-    names = [repr(label(key)) for key in existing]
-    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    raise DataError(f"{argument} names {wanted!r}, which is no group of the data; groups: {shown}")
-
-
-def pairs_of(keys: Sequence[GroupKey], reference: Any) -> list[tuple[int, int]]:
-    """Return the pairs of positions to compare."""
-    if reference is not None:
-        return [(i, len(keys) - 1) for i in range(len(keys) - 1)]
-    n_pairs = len(keys) * (len(keys) - 1) // 2
-    if n_pairs > MAX_PAIRS:
-        raise DataError(
-            f"{len(keys):,} groups make {n_pairs:,} pairs; accepted: at most {MAX_PAIRS:,} pairs. "
-            "Compare with one group by reference=, or name some groups by groups="
-        )
-    return list(combinations(range(len(keys)), 2))
 
 
 def exchanged(

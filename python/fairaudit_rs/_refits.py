@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ._distances import Features
 from ._flow import Flow
 from ._losses import Along, Losses
+from .data.features import Features
 from .errors import DataError
 
 Floats = NDArray[np.float64]

@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._columns import count_not_finite
-from ._comparisons import Problem, label
+from ._comparisons import Problem
 from ._counts import few_labels
 from ._intervals import Bootstrap
-from .cells import Cells, GroupKey
+from .data.cells import Cells
+from .data.columns import count_not_finite
+from .data.groups import group_name, label
+from .data.labels import GroupKey
+from .data.rows import Rows
 from .errors import ArgumentError, DataError, NotMeasurableError
 from .metrics import Metric
-from .results import group_name
-from .tables import Rows
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40

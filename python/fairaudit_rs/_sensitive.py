@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ._columns import Coded, column_array
+from .data.columns import Coded, column_array
 from .errors import ArgumentTypeError, DataError
 
 #: Whole numbers with more distinct values than this are numbers, not categories.

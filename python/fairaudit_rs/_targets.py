@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._columns import Coded, column_array, some
-from .cells import Label, _binary, matches
+from .data.columns import Coded, column_array, some
+from .data.labels import Label, binary, matches
 from .errors import ArgumentError, ArgumentTypeError, DataError
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ class Targets:
 def labels(y: Any, pos_label: Label) -> Floats:
     """Return labels as 0 and 1."""
     values, place = _distinct(y)
-    return _binary("y", values, pos_label)[place].astype(np.float64)
+    return binary("y", values, pos_label)[place].astype(np.float64)
 
 
 def classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import arguments
-from ._distances import BinaryModel, Distances, names_of, read_features
+from ._distances import BinaryModel, Distances
+from .data.features import names_of, read_features
 from .errors import ArgumentError, ArgumentTypeError, DataError
 
 if TYPE_CHECKING:

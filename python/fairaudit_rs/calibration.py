@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native, arguments
-from ._comparisons import OMNIBUS_SERIES, Plan, Problem, label
+from ._comparisons import OMNIBUS_SERIES, Plan, Problem
 from ._correlation import CorrelationProblem
 from ._counts import CountProblem
 from ._functions import FunctionProblem
 from ._question import Design, Question
 from ._rows import RowProblem, group_codes, make_units
-from .cells import Label
+from .data.groups import label
+from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from .metrics import Metric
 from .progress import Progress

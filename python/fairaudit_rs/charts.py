@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .data.groups import group_name
 from .errors import ArgumentError
 from .moves import Moves
-from .results import group_name
-
-__all__ = ["Chart", "margins_and_moves"]
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 #: Moves that are drawn one by one.

@@ -16,9 +16,9 @@ import click
 
 import fairaudit_rs as fa
 
+from .data.groups import group_name
 from .errors import FairAuditError
 from .notions import NOTIONS
-from .results import group_name
 
 if TYPE_CHECKING:
     from .permutation import PermutationResult

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from . import arguments
-from ._comparisons import label
 from ._intervals import Pair, studentize
 from ._question import Design
-from .cells import Label
+from .data.groups import group_name, label
+from .data.labels import Label
 from .errors import ArgumentError, DataError
 from .intervals import Maker, method_of, resample, warnings_of
 from .metrics import Metric
-from .results import Result, group_name, number, p_text
+from .results import Result, number, p_text
 
 METHODS = ("auto", "score", "studentized", "delta")
 

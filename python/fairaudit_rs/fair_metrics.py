@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import arguments
-from ._columns import some
-from ._distances import positions_of, read_features
 from ._sensitive import _CONSTANT, Attribute, attributes_of
 from .arguments import finite_array
+from .data.columns import some
+from .data.features import positions_of, read_features
 from .errors import ArgumentError, ArgumentTypeError, ColumnError
 
 #: Singular values below this share of the largest are rank that is not there.

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from . import arguments
 from ._audit_value import INTERVALS, AuditValue
-from ._distances import read_features
 from ._flow import SOLVERS, Attack, Flow, FlowPath, Schedule, StoredAttack
 from ._flow_models import LOSSES, flow_model
 from ._individual_charts import path_chart, ratio_chart
 from ._losses import Along, Losses
 from ._refits import refitted
 from ._unfair_examples import UnfairExamples
-from .cells import Label
 from .charts import Chart
+from .data.features import read_features
+from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
 from .fair_metrics import FairMetric
 from .results import Result, number, p_text

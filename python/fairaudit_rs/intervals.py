@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native, arguments
-from ._comparisons import Problem, label
+from ._comparisons import Problem
 from ._correlation import CorrelationProblem
 from ._counts import JointProblem
 from ._intervals import (
@@ -25,11 +25,13 @@ from ._intervals import (
     simultaneous_factor,
     wilson,
 )
-from ._question import Design, Question, pairs_of
-from .cells import Cells, Label
+from ._question import Design, Question
+from .data.cells import Cells
+from .data.groups import group_name, label, pairs_of
+from .data.labels import Label
 from .errors import ArgumentError
 from .metrics import Metric
-from .results import Result, group_name, number
+from .results import Result, number
 
 METHODS = ("auto", "score", "studentized", "delta", "basic", "percentile")
 _MANY_UNDEFINED = 0.01

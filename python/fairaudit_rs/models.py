@@ -14,13 +14,14 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ._columns import ArraySource, column_array
 from ._distances import BinaryModel, Distances
 from ._kernel_models import KernelModel
 from ._linear_models import LinearModel
 from ._multiclass_models import MulticlassModel
 from ._torch_models import TorchModel, network
 from .arguments import finite_number
+from .data.arrays import ArraySource
+from .data.columns import column_array
 from .errors import ArgumentError, ArgumentTypeError
 
 __all__ = [

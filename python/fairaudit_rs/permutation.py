@@ -11,23 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import arguments
-from ._comparisons import (
-    BOOTSTRAP_METHODS,
-    OMNIBUS_SERIES,
-    Outcome,
-    Plan,
-    Problem,
-    anytime_pvalue,
-    label,
-)
+from ._comparisons import BOOTSTRAP_METHODS, OMNIBUS_SERIES, Outcome, Plan, Problem, anytime_pvalue
 from ._counts import JointProblem
 from ._question import Design, Question
-from .cells import Label
+from .data.groups import group_name, label
+from .data.labels import Label
 from .errors import ArgumentError
 from .metrics import Metric
 from .multiplicity import adjust_pvalues
 from .progress import Progress
-from .results import Result, group_name, number, p_text
+from .results import Result, number, p_text
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "callable")

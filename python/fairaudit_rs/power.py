@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _native, arguments, metrics
-from ._comparisons import label
 from ._correlation import CorrelationProblem
 from ._counts import JointProblem
 from ._question import Design, Question
-from .cells import Label
+from .data.groups import group_name, label
+from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
 from .metrics import Metric
-from .results import SCHEMA_VERSION, group_name, number, to_plain
+from .results import SCHEMA_VERSION, number, to_plain
 
 if TYPE_CHECKING:
     import polars as pl

@@ -17,12 +17,13 @@ from ._intervals import newcombe, range_of_pairs
 from ._projection_permutation import permuted
 from ._projection_rows import ProjectionDesign, Question
 from ._transport import Plan
-from .cells import Label
 from .charts import Chart
+from .data.groups import group_name
+from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
 from .moves import Moves, MoveSummary
 from .notions import Notion
-from .results import Result, group_name, number, p_text
+from .results import Result, number, p_text
 
 if TYPE_CHECKING:
     from ._distances import Distances

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .data.groups import group_name
+
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Result"]
 
 #: Version of the layout of `Result.to_dict`.
 SCHEMA_VERSION = 1
@@ -149,13 +150,6 @@ def to_plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {entry.name: to_plain(getattr(value, entry.name)) for entry in fields(value)}
     return value
-
-
-def group_name(group: Any) -> str:
-    """Return the name of a group for people: the labels, joined when there are several."""
-    if isinstance(group, tuple):
-        return " & ".join(map(str, group))
-    return str(group)
 
 
 def number(value: float) -> str:

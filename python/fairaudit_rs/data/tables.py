@@ -1,7 +1,7 @@
 """Tables: columns with roles, from arrays, frames and files to cells or rows.
 
-All go one way: a source (see `_columns` and `_frames`) counts the distinct combinations of the
-columns that a metric needs, and `cells` says what they mean.
+All go one way: a source (see `arrays` and `frames`) counts the distinct combinations of the columns
+that a metric needs, and `labels` says what they mean.
 """
 
 from __future__ import annotations
@@ -13,60 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments
-from ._columns import (
-    ArraySource,
-    Column,
-    Counts,
-    check_numeric,
-    column_array,
-    is_column,
-    is_pandas,
-    series_name,
-)
-from ._frames import FrameSource, as_frame, check_columns, lazy_frame, names_of
-from .cells import Cells, Label, Named, cells_of, name_combinations, relabel, score_edges_of
-from .errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
+from ..errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
+from .arrays import ArraySource, Counts
+from .cells import Cells, cells_of, score_edges_of
+from .columns import Column, check_numeric, column_array, is_column, is_pandas, series_name
+from .frames import FrameSource, as_frame, check_columns, lazy_frame, names_of
+from .labels import Label, Named, name_combinations, relabel
+from .rows import AttributeRows, CodedRows, Rows
 
 MAX_GROUP_VALUES = 1_000
 MAX_ROW_GROUPS = 65_535
 MAX_STRATUM_VALUES = 100_000
 MAX_DECISION_VALUES = 64
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows as arrays: the group of each (a code into ``cells.groups``), and numbers by name."""
-
-    cells: Cells
-    group: NDArray[np.uint16]
-    stratum: NDArray[np.uint32] | None
-    #: Labels and decisions of 0 and 1 are booleans, all else floats.
-    columns: dict[str, NDArray[Any]]
-    cluster: NDArray[np.uint32] | None = None
-    weight: NDArray[np.float64] | None = None
-
-
-@dataclass(frozen=True)
-class CodedRows:
-    """The combination of groups and labels that every row has, and what combinations mean."""
-
-    #: By group and stratum.
-    cells: Cells
-    named: Named
-    combination: NDArray[Any]
-
-
-@dataclass(frozen=True)
-class AttributeRows:
-    """Rows with a continuous attribute: those that have one, and how many have none."""
-
-    attribute: NDArray[np.float64]
-    stratum: NDArray[np.uint32] | None
-    columns: dict[str, NDArray[np.float64]]
-    name: str
-    strata_names: tuple[str, ...]
-    n_missing: int
 
 
 @dataclass(frozen=True)
@@ -444,73 +402,6 @@ class AuditTable:
             f"{shown} has more than {error.limit:,} distinct values; {hint}",
             (error.column, error.limit),
         )
-
-
-def tabulate(
-    data: Any = None,
-    *,
-    y_true: Any = None,
-    y_pred: Any = None,
-    y_score: Any = None,
-    sensitive_features: Any,
-    strata: Any = None,
-    score_bins: int | ArrayLike | None = None,
-    pos_label: Label = None,
-    n_threads: int | None = None,
-) -> Cells:
-    """Collapse rows to cells: counts by group, stratum, label, decision and score bin.
-
-    The cells are all that the tests of count metrics need, they are small whatever the number
-    of rows, and those of parts of the data add up with ``+``.
-
-    Parameters
-    ----------
-    data : frame, path or glob, optional
-        A polars, pandas or Arrow frame, a polars LazyFrame, or the path or glob of Parquet or
-        CSV files (read in a stream, so they may be larger than memory). The other arguments
-        are then names of its columns; without it they are arrays.
-    y_true, y_pred : array or str, optional
-        Labels and decisions: 0/1, booleans, or anything with ``pos_label``.
-    y_score : array or str, optional
-        Scores, put into bins.
-    sensitive_features : array, several arrays, or str(s)
-        The attributes whose values make the groups; with several, their intersections do.
-        Several arrays come as a dict, a frame, a list or the columns of a 2-D array. Rows
-        with a missing value are counted but belong to no group.
-    strata : array, several arrays, or str(s), optional
-        Attributes within which groups are compared.
-    score_bins : int or sequence of float, optional
-        Number of equal bins from 0 to 1 (default 100), or the edges of the bins.
-    pos_label : optional
-        The value of ``y_true`` and ``y_pred`` that is the positive class.
-    n_threads : int, optional
-        Threads for arrays; None takes all cores that the process may use.
-
-    Returns
-    -------
-    Cells
-
-    Examples
-    --------
-    >>> import fairaudit_rs as fa
-    >>> cells = fa.tabulate(y_true=[1, 0, 1, 1], y_pred=[1, 0, 0, 1],
-    ...                     sensitive_features=["a", "a", "b", "b"])
-    >>> cells
-    Cells: 4 rows in 4 cells, 2 groups by group, with y_true, y_pred
-    >>> (cells + cells).n_rows
-    8
-    """
-    table = AuditTable.make(
-        data=data,
-        y_true=y_true,
-        y_pred=y_pred,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        strata=strata,
-    )
-    return table.cells(
-        score_bins=score_bins, pos_label=pos_label, n_threads=arguments.n_threads(n_threads)
-    )
 
 
 # ---------------------------------------------------------------------------------------------

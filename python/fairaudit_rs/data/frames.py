@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from ._columns import NO_BIN, ArraySource, Counts, column_array, refuse_scores, some
-from .errors import (
+from .. import _native
+from ..errors import (
     ArgumentError,
     ArgumentTypeError,
     ColumnError,
@@ -20,9 +19,12 @@ from .errors import (
     FairAuditError,
     TooManyValuesError,
 )
+from .arrays import NO_BIN, ArraySource, Counts, refuse_scores
+from .columns import column_array, some
 
 if TYPE_CHECKING:
     import polars as pl
+
 
 #: Rows from which the types of the columns of a CSV file are read.
 _CSV_SCHEMA_ROWS = 10_000

@@ -1,7 +1,4 @@
-"""Columns in memory: whatever holds one value per row, brought to one kind of array.
-
-Nothing here knows what the values mean; `tables` does.
-"""
+"""One column in memory: whatever holds one value per row, brought to one kind of array."""
 
 from __future__ import annotations
 
@@ -13,27 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from .errors import ArgumentTypeError, DataError
+from ..errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     import polars as pl
 
+
 #: Rows that are looked at together.
 _PART = 1 << 18
-#: Bin of a score that lies outside of all bins, or is missing.
-NO_BIN = 2**32 - 1
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Distinct combinations: values per column, codes per cell and column, counts."""
-
-    values: list[list[Any]]
-    codes: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    score_sums: NDArray[np.int64] | None = None
-    score_bins: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,114 +38,6 @@ class Coded:
 Column: TypeAlias = NDArray[Any] | Coded
 
 
-@dataclass(frozen=True)
-class ArraySource:
-    """Columns in memory, one array each; the native module counts their combinations."""
-
-    columns: dict[str, Column]
-
-    def count(
-        self,
-        keys: Sequence[str],
-        limits: Sequence[int],
-        score: str | None,
-        edges: NDArray[np.float64] | None,
-        n_threads: int | None,
-    ) -> Counts:
-        """Count the distinct combinations of the keys' values, and of the bins of the score."""
-        columns = [self.columns[key] for key in keys]
-        native = [_native_column(column) for column in columns]
-        limits = list(limits)
-        scores = None
-        if score is not None:
-            assert edges is not None
-            scores = _floats("y_score", self.columns[score])
-            bins = _native.bin_scores(scores, edges)
-            outside = bins == NO_BIN
-            if outside.any():
-                refuse_scores(
-                    int(outside.sum()), len(bins), float(scores[int(outside.argmax())]), edges
-                )
-            native.append(bins)
-            limits.append(len(edges))
-        rows, codes, counts, sums = _native.tabulate(native, limits, scores, n_threads)
-        values = [_values_at(column, index) for column, index in zip(columns, rows, strict=False)]
-        return Counts(
-            values,
-            codes[:, : len(keys)].astype(np.int64),
-            counts.astype(np.int64),
-            sums if score is not None else None,
-            native[-1][rows[-1]][codes[:, -1]].astype(np.int64) if score is not None else None,
-        )
-
-    def in_memory(self) -> ArraySource:
-        """Return the columns as they are."""
-        return self
-
-    def encode(self, keys: Sequence[str], limits: Sequence[int]) -> tuple[Counts, NDArray[Any]]:
-        """Count the distinct combinations of the keys' values, and name that of every row."""
-        columns = [self.columns[key] for key in keys]
-        rows, codes, counts, cells = _native.encode(
-            [_native_column(column) for column in columns], limits
-        )
-        values = [_values_at(column, index) for column, index in zip(columns, rows, strict=True)]
-        return Counts(values, codes.astype(np.int64), counts.astype(np.int64)), cells
-
-    def units(self, keys: Sequence[str], names: Sequence[str]) -> NDArray[np.uint32]:
-        """Return the place of every row's combination of values among the sorted ones."""
-        combined = np.zeros(0, dtype=np.int64)
-        for key, name in zip(keys, names, strict=True):
-            column = self.columns[key]
-            place, n_distinct, missing = _places(column)
-            if missing.any():
-                raise DataError(
-                    f"clusters column {name!r} is missing in {int(missing.sum()):,} of "
-                    f"{len(column):,} rows; leave these rows out or fill them in"
-                )
-            combined = place if not len(combined) else combined * n_distinct + place
-            # Numbered anew at each step, so that products stay small.
-            combined = np.unique(combined, return_inverse=True)[1].ravel().astype(np.int64)
-        return combined.astype(np.uint32)
-
-    def numbers_or_missing(
-        self, key: str, name: str
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return a column as floats, and which of them are there."""
-        values = _floats(name, self.columns[key])
-        known = ~np.isnan(values)
-        if np.isinf(values).any():
-            raise DataError(f"{name} is infinite in some rows; accepted: finite numbers")
-        return values, known
-
-    def floats(self, key: str, name: str) -> NDArray[np.float64]:
-        """Return a column as floats that may be infinite or missing."""
-        return _floats(name, self.columns[key])
-
-    def numbers(self, key: str, name: str) -> NDArray[np.float64]:
-        """Return a column as finite floats."""
-        values = _floats(name, self.columns[key])
-        n_bad, row = count_not_finite(values)
-        if n_bad:
-            raise DataError(
-                f"{name} is {values[row]:g} in row {row} and missing or infinite in "
-                f"{n_bad:,} of {len(values):,} rows; accepted: finite numbers"
-            )
-        return values
-
-
-def _places(column: Column) -> tuple[NDArray[np.int64], int, NDArray[np.bool_]]:
-    """Return the place of every value among the sorted ones, their number, what is missing."""
-    if isinstance(column, Coded):
-        labels = np.array([str(label) for label in column.labels])
-        place = np.empty(len(labels) + 1, dtype=np.int64)
-        place[np.argsort(labels, kind="stable")] = np.arange(len(labels))
-        place[-1] = len(labels)
-        return place[column.codes], len(labels) + 1, column.codes == len(labels)
-    distinct, place = np.unique(column, return_inverse=True)
-    missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
-    return place.ravel().astype(np.int64), len(distinct), missing
-
-
 def count_not_finite(values: NDArray[np.float64]) -> tuple[int, int]:
     """Return how many values are not finite, and the row of the first one.
 
@@ -177,30 +53,6 @@ def count_not_finite(values: NDArray[np.float64]) -> tuple[int, int]:
     return n_bad, first
 
 
-def _values_at(column: Column, rows: NDArray[Any]) -> list[Any]:
-    return column.values_at(rows) if isinstance(column, Coded) else list(column[rows])
-
-
-def refuse_scores(n_outside: int, n_rows: int, example: float, edges: NDArray[np.float64]) -> None:
-    """Raise because some scores are in no bin."""
-    raise DataError(
-        f"y_score is missing or not between {edges[0]:g} and {edges[-1]:g} in {n_outside:,} of "
-        f"{n_rows:,} rows (for example {example:g}); accepted: scores inside of score_bins"
-    )
-
-
-def _native_column(column: Column) -> NDArray[Any]:
-    """Return an array that the native module reads: numbers, booleans, fixed-width bytes."""
-    if isinstance(column, Coded):
-        return column.codes
-    array = np.require(column, dtype=column.dtype.newbyteorder("="), requirements=["C", "A"])
-    if array.dtype.kind in "US":
-        if array.dtype.itemsize == 0:
-            return np.zeros(len(array), dtype=np.uint8)
-        return array.view(np.uint8).reshape(len(array), array.dtype.itemsize)
-    return array
-
-
 def check_numeric(name: str, column: Column) -> None:
     """Raise when a column holds text."""
     if isinstance(column, Coded):
@@ -209,14 +61,6 @@ def check_numeric(name: str, column: Column) -> None:
         text = column.dtype.kind not in "biuf"
     if text:
         raise ArgumentTypeError(f"{name} holds text; accepted: numbers")
-
-
-def _floats(name: str, column: Column) -> NDArray[np.float64]:
-    check_numeric(name, column)
-    if isinstance(column, Coded):
-        numbers = np.array([*map(float, column.labels), np.nan])
-        return np.asarray(numbers[column.codes], dtype=np.float64)
-    return np.require(column, dtype=np.float64, requirements=["C", "A"])
 
 
 def _polars() -> Any:

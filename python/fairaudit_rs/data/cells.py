@@ -1,38 +1,40 @@
 """Cells: rows collapsed to counts.
 
-A source (see `_columns` and `_frames`) counts the distinct combinations of some columns; here
-the few combinations are checked, named and sorted.
+A source (see `arrays` and `frames`) counts the distinct combinations of some columns; here the few
+combinations, named in `labels`, are sorted and added up.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments
-from ._columns import Counts, some
-from ._frames import as_frame, check_columns, factorize, names_of, reading
-from .errors import ArgumentError, DataError
+from .. import arguments
+from ..errors import ArgumentError, DataError
+from .arrays import Counts
+from .frames import as_frame, check_columns, factorize, names_of, reading
+from .labels import (
+    ABSENT,
+    MAX_ROWS,
+    GroupKey,
+    Label,
+    check_one_kind,
+    distinct_rows,
+    name_combinations,
+    relabel,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-#: A value that names a group or a stratum; None is a missing value.
-Label: TypeAlias = str | int | float | bool | None
-#: The labels of one group, one per sensitive feature.
-GroupKey: TypeAlias = tuple[Label, ...]
-
-MAX_ROWS = 2**53
 MAX_SCORED_ROWS = 2**32
 DEFAULT_SCORE_BINS = 100
-ABSENT = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,15 +361,6 @@ def _same_edges(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) ->
     return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
 
 
-def _sort_key(label: Label) -> tuple[int, Any]:
-    """Missing last, numbers by value, then text."""
-    if label is None:
-        return (3, 0)
-    if isinstance(label, bool):
-        return (0, int(label))
-    return (1, label) if isinstance(label, int | float) else (2, label)
-
-
 def _canonical(
     names: tuple[str, ...],
     groups: Sequence[GroupKey],
@@ -389,12 +382,12 @@ def _canonical(
         ("strata column", strata_names, strata),
     ):
         for i, name in enumerate(columns):
-            _check_one_kind(f"{role} {name!r}", [key[i] for key in keys])
+            check_one_kind(f"{role} {name!r}", [key[i] for key in keys])
     keep = count > 0
     groups, group = relabel(groups, group[keep])
     strata, stratum = relabel(strata, stratum[keep])
     rows = np.stack([group, stratum, y_true[keep], y_pred[keep], score_bin[keep]], axis=1)
-    distinct, inverse = _distinct_rows(rows.astype(np.int64))
+    distinct, inverse = distinct_rows(rows.astype(np.int64))
     totals = np.zeros(len(distinct), dtype=np.int64)
     sums = np.zeros(len(distinct), dtype=np.int64)
     if score_edges is not None and int(count.sum()) > MAX_SCORED_ROWS:
@@ -418,112 +411,6 @@ def _canonical(
         count=totals,
         score_sum=sums,
     )
-
-
-def _distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct rows in ascending order, and the place of each row among them.
-
-    As np.unique with axis=0, which takes longer than all else here when there are few rows.
-    """
-    order = np.lexsort(rows.T[::-1])
-    ordered = rows[order]
-    is_new = np.ones(len(rows), dtype=bool)
-    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    place = np.empty(len(rows), dtype=np.int64)
-    place[order] = np.cumsum(is_new) - 1
-    return ordered[is_new], place
-
-
-def _check_one_kind(name: str, labels: Sequence[Label]) -> None:
-    """Refuse labels that are text in one place and numbers in another: "1" and 1, 1 and True."""
-    kinds = {
-        "booleans" if isinstance(label, bool) else "text" if isinstance(label, str) else "numbers"
-        for label in labels
-        if label is not None
-    }
-    if len(kinds) > 1:
-        raise DataError(f"{name} holds {' and '.join(sorted(kinds))}; accepted: labels of one kind")
-
-
-def relabel(
-    keys: Sequence[GroupKey], codes: NDArray[np.int64]
-) -> tuple[tuple[GroupKey, ...], NDArray[np.int64]]:
-    """Sort the keys that occur, and give every code its key's new place."""
-    used = {keys[code] for code in np.flatnonzero(np.bincount(codes)).tolist()}
-    ordered = sorted(used, key=lambda key: [_sort_key(label) for label in key])
-    place = {key: i for i, key in enumerate(ordered)}
-    table = np.array([place.get(key, 0) for key in keys] or [0], dtype=np.int64)
-    return tuple(ordered), table[codes]
-
-
-# ---------------------------------------------------------------------------------------------
-# From distinct combinations of values to cells
-
-
-def _plain(value: Any) -> Label:
-    """Return a value as str, int, float, bool or None, the same for every kind of table."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_ROWS:
-        return int(value)
-    if isinstance(value, str | int | float):
-        return value
-    # Dates and the like go by their text.
-    return str(value)
-
-
-def matches(label: Label, wanted: Any) -> bool:
-    """Whether a label is the wanted one; text also names a number or boolean that reads so."""
-    if isinstance(label, str) or label is None:
-        return bool(label == wanted)
-    if isinstance(wanted, str):
-        return str(label).lower() == wanted.strip().lower()
-    return bool(label == wanted)
-
-
-@dataclass(frozen=True)
-class Named:
-    """What each distinct combination of values means."""
-
-    groups: list[GroupKey]
-    group: NDArray[np.int64]
-    strata: list[GroupKey]
-    stratum: NDArray[np.int64]
-    y_true: NDArray[np.int64]
-    y_pred: NDArray[np.int64]
-
-
-def name_combinations(
-    counted: Counts,
-    n_features: int,
-    strata_names: tuple[str, ...],
-    labels: Sequence[str],
-    pos_label: Label,
-) -> Named:
-    """Check and name distinct combinations of (features, strata, labels)."""
-    if not len(counted.counts) or not counted.counts.sum():
-        raise DataError("the data have no rows")
-    values = [[_plain(value) for value in column] for column in counted.values]
-    columns = iter(range(len(values)))
-    groups, group = _keys(counted, values, [next(columns) for _ in range(n_features)])
-    at_strata = [next(columns) for _ in strata_names]
-    for name, column in zip(strata_names, at_strata, strict=True):
-        _refuse_missing(f"strata column {name!r}", counted, values, column)
-    strata, stratum = _keys(counted, values, at_strata)
-    absent = np.full(len(counted.counts), ABSENT, dtype=np.int64)
-    coded: dict[str, NDArray[np.int64]] = {"y_true": absent, "y_pred": absent}
-    at = {name: next(columns) for name in labels}
-    for name in labels:
-        _refuse_missing(name, counted, values, at[name])
-    if pos_label is not None and at:
-        _check_pos_label(pos_label, {name: values[column] for name, column in at.items()})
-    for name, column in at.items():
-        coded[name] = _binary(name, values[column], pos_label)[counted.codes[:, column]]
-    return Named(groups, group, strata, stratum, coded["y_true"], coded["y_pred"])
 
 
 def cells_of(
@@ -554,72 +441,6 @@ def cells_of(
         zeros if counted.score_sums is None else counted.score_sums,
         score_edges=edges,
     )
-
-
-def _keys(
-    counted: Counts, values: list[list[Label]], columns: list[int]
-) -> tuple[list[GroupKey], NDArray[np.int64]]:
-    """Combine the labels of several columns: the distinct keys, and the key of each cell."""
-    if not columns:
-        return [()], np.zeros(len(counted.counts), dtype=np.int64)
-    distinct, place = _distinct_rows(counted.codes[:, columns])
-    keys = [
-        tuple(values[column][code] for column, code in zip(columns, row, strict=True))
-        for row in distinct
-    ]
-    return keys, place
-
-
-def _refuse_missing(name: str, counted: Counts, values: list[list[Label]], column: int) -> None:
-    missing = [code for code, value in enumerate(values[column]) if value is None]
-    if not missing:
-        return
-    rows = int(counted.counts[np.isin(counted.codes[:, column], missing)].sum())
-    if rows:
-        raise DataError(
-            f"{name} is missing (NaN or None) in {rows:,} of {int(counted.counts.sum()):,} rows; "
-            "leave these rows out or fill them in before the audit"
-        )
-
-
-def _check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> None:
-    """Refuse a positive class that no column holds, when all of them hold 0 and 1."""
-    wanted = _plain(pos_label)
-    seen = [value for values in columns.values() for value in values]
-    if all(map(_is_coded, columns.values())) and not any(matches(v, wanted) for v in seen):
-        if len(set(seen)) == 1 and not isinstance(wanted, str):
-            return  # a part of the data in which the positive class does not occur
-        held: list[Label] = sorted(set(seen), key=_sort_key)
-        raise ArgumentError(
-            f"pos_label is {pos_label!r}, which does not occur in {' or '.join(columns)}; they "
-            f"hold {some(held)}"
-        )
-
-
-def _is_coded(values: list[Label]) -> bool:
-    return all(value in (0, 1) and not isinstance(value, str) for value in values)
-
-
-def _binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64]:
-    """Return 1 for the positive class and 0 for others, for each value of a label column."""
-    shown = sorted(values, key=_sort_key)
-    coded = _is_coded(values)
-    wanted = _plain(pos_label)
-    found = any(matches(value, wanted) for value in values)
-    if pos_label is None or (coded and isinstance(wanted, str) and not found):
-        if coded:
-            return np.array([int(cast(int, value)) for value in values], dtype=np.int64)
-        text = any(isinstance(value, float) for value in values)
-        raise DataError(
-            f"{name} holds {some(shown)}; accepted: 0/1 or booleans. Name the positive class with "
-            f"pos_label, such as pos_label={shown[-1]!r}"
-            + ("; scores belong in y_score" if text else "")
-        )
-    if not found and len(values) > 1:
-        raise ArgumentError(
-            f"pos_label is {pos_label!r}, which does not occur in {name}; it holds {some(shown)}"
-        )
-    return np.array([int(matches(value, wanted)) for value in values], dtype=np.int64)
 
 
 def score_edges_of(score_bins: int | ArrayLike | None) -> NDArray[np.float64]:

@@ -1,0 +1,1 @@
+"""Where rows come from, and what they are: columns with roles, groups, labels, cells."""

@@ -1,0 +1,47 @@
+"""Rows as arrays: what metrics that are no function of counts are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cells import Cells
+from .labels import Named
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as arrays: the group of each (a code into ``cells.groups``), and numbers by name."""
+
+    cells: Cells
+    group: NDArray[np.uint16]
+    stratum: NDArray[np.uint32] | None
+    #: Labels and decisions of 0 and 1 are booleans, all else floats.
+    columns: dict[str, NDArray[Any]]
+    cluster: NDArray[np.uint32] | None = None
+    weight: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """The combination of groups and labels that every row has, and what combinations mean."""
+
+    #: By group and stratum.
+    cells: Cells
+    named: Named
+    combination: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class AttributeRows:
+    """Rows with a continuous attribute: those that have one, and how many have none."""
+
+    attribute: NDArray[np.float64]
+    stratum: NDArray[np.uint32] | None
+    columns: dict[str, NDArray[np.float64]]
+    name: str
+    strata_names: tuple[str, ...]
+    n_missing: int

@@ -1,0 +1,79 @@
+"""Collapsing rows to cells, as a public function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from .. import arguments
+from .cells import Cells
+from .labels import Label
+from .tables import AuditTable
+
+
+def tabulate(
+    data: Any = None,
+    *,
+    y_true: Any = None,
+    y_pred: Any = None,
+    y_score: Any = None,
+    sensitive_features: Any,
+    strata: Any = None,
+    score_bins: int | ArrayLike | None = None,
+    pos_label: Label = None,
+    n_threads: int | None = None,
+) -> Cells:
+    """Collapse rows to cells: counts by group, stratum, label, decision and score bin.
+
+    The cells are all that the tests of count metrics need, they are small whatever the number
+    of rows, and those of parts of the data add up with ``+``.
+
+    Parameters
+    ----------
+    data : frame, path or glob, optional
+        A polars, pandas or Arrow frame, a polars LazyFrame, or the path or glob of Parquet or
+        CSV files (read in a stream, so they may be larger than memory). The other arguments
+        are then names of its columns; without it they are arrays.
+    y_true, y_pred : array or str, optional
+        Labels and decisions: 0/1, booleans, or anything with ``pos_label``.
+    y_score : array or str, optional
+        Scores, put into bins.
+    sensitive_features : array, several arrays, or str(s)
+        The attributes whose values make the groups; with several, their intersections do.
+        Several arrays come as a dict, a frame, a list or the columns of a 2-D array. Rows
+        with a missing value are counted but belong to no group.
+    strata : array, several arrays, or str(s), optional
+        Attributes within which groups are compared.
+    score_bins : int or sequence of float, optional
+        Number of equal bins from 0 to 1 (default 100), or the edges of the bins.
+    pos_label : optional
+        The value of ``y_true`` and ``y_pred`` that is the positive class.
+    n_threads : int, optional
+        Threads for arrays; None takes all cores that the process may use.
+
+    Returns
+    -------
+    Cells
+
+    Examples
+    --------
+    >>> import fairaudit_rs as fa
+    >>> cells = fa.tabulate(y_true=[1, 0, 1, 1], y_pred=[1, 0, 0, 1],
+    ...                     sensitive_features=["a", "a", "b", "b"])
+    >>> cells
+    Cells: 4 rows in 4 cells, 2 groups by group, with y_true, y_pred
+    >>> (cells + cells).n_rows
+    8
+    """
+    table = AuditTable.make(
+        data=data,
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        strata=strata,
+    )
+    return table.cells(
+        score_bins=score_bins, pos_label=pos_label, n_threads=arguments.n_threads(n_threads)
+    )
