@@ -22,7 +22,6 @@ KNOWN = {
     "cycles": {
         "_flow <-> _torch_flow",
         "_individual_charts <-> individual",
-        "_registry <-> metrics",
     },
     "core crossings": {"bootstrap -> permutation"},
     "core cycles": {"bootstrap <-> permutation"},

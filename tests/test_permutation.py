@@ -653,6 +653,7 @@ class TestProperties:
         assert result.to_dict()["group_sizes"] == {'["x", "y & z"]': 20, '["x & y", "z"]': 20}
 
     def test_metrics_travel(self):
+        import dataclasses
         import pickle
 
         for metric in (
@@ -661,6 +662,8 @@ class TestProperties:
         ):
             _ = metric.is_proportion
             assert pickle.loads(pickle.dumps(metric)) == metric
+            other = dataclasses.replace(metric, description="a copy")
+            assert pickle.loads(pickle.dumps(other)) == other
 
     def test_a_result_is_frozen(self):
         result = compare((8, 0, 2, 0), (3, 0, 7, 0))

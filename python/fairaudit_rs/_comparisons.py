@@ -22,7 +22,7 @@ from ._intervals import NOTHING, Bootstrap, bootstrap_interval, newcombe, range_
 from .data.groups import group_name, label
 from .data.labels import GroupKey
 from .errors import ArgumentError, NotMeasurableError
-from .metrics import Metric
+from .metrics.metric import Metric
 from .progress import Progress
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")

@@ -15,7 +15,7 @@ from ._intervals import NOTHING
 from ._rows import row_value
 from .data.rows import AttributeRows
 from .errors import ArgumentError, NotMeasurableError
-from .metrics import Metric
+from .metrics.metric import Metric
 
 
 @dataclass

@@ -16,7 +16,7 @@ from ._intervals import Bootstrap
 from .data.cells import Cells
 from .data.labels import GroupKey
 from .errors import ArgumentError
-from .metrics import Metric
+from .metrics.metric import Metric
 
 CALIBRATION_BINS = 10
 _COUNT_NAMES = ("tp", "fp", "fn", "tn")

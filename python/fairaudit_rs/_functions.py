@@ -23,7 +23,7 @@ from .data.labels import GroupKey
 from .data.rows import Rows
 from .data.tables import MAX_DECISION_VALUES
 from .errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
-from .metrics import Metric
+from .metrics.metric import Metric
 
 #: Replicates that a worker process gets at a time.
 _CHUNK = 16

@@ -18,7 +18,7 @@ from .data.labels import Label
 from .data.rows import Rows
 from .data.tables import AuditTable
 from .errors import ArgumentError, ArgumentTypeError
-from .metrics import Metric
+from .metrics.metric import Metric
 
 #: A replicate of the AUC on cells costs as much as one of this many rows per distinct score.
 _ROWS_PER_LEVEL = 600

@@ -19,7 +19,7 @@ from .data.groups import group_name, label
 from .data.labels import GroupKey
 from .data.rows import Rows
 from .errors import ArgumentError, DataError, NotMeasurableError
-from .metrics import Metric
+from .metrics.metric import Metric
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40

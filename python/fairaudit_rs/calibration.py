@@ -26,7 +26,7 @@ from ._rows import RowProblem, group_codes, make_units
 from .data.groups import label
 from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError, NotMeasurableError
-from .metrics import Metric
+from .metrics.metric import Metric
 from .progress import Progress
 from .results import SCHEMA_VERSION, to_plain
 

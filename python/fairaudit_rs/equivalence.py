@@ -16,7 +16,7 @@ from .data.groups import group_name, label
 from .data.labels import Label
 from .errors import ArgumentError, DataError
 from .intervals import Maker, method_of, resample, warnings_of
-from .metrics import Metric
+from .metrics.metric import Metric
 from .results import Result, number, p_text
 
 METHODS = ("auto", "score", "studentized", "delta")

@@ -30,7 +30,7 @@ from .data.cells import Cells
 from .data.groups import group_name, label, pairs_of
 from .data.labels import Label
 from .errors import ArgumentError
-from .metrics import Metric
+from .metrics.metric import Metric
 from .results import Result, number
 
 METHODS = ("auto", "score", "studentized", "delta", "basic", "percentile")

@@ -17,7 +17,7 @@ from ._question import Design, Question
 from .data.groups import group_name, label
 from .data.labels import Label
 from .errors import ArgumentError
-from .metrics import Metric
+from .metrics.metric import Metric
 from .multiplicity import adjust_pvalues
 from .progress import Progress
 from .results import Result, number, p_text

@@ -17,7 +17,7 @@ from ._question import Design, Question
 from .data.groups import group_name, label
 from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
-from .metrics import Metric
+from .metrics.metric import Metric
 from .results import SCHEMA_VERSION, number, to_plain
 
 if TYPE_CHECKING:

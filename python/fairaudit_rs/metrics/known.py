@@ -1,4 +1,4 @@
-"""The rows of the metric registry."""
+"""The metrics that are known by name, one row each."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ArgumentError
-from .metrics import Metric, RowValue
+from ..errors import ArgumentError
+from .metric import Metric, RowValue
 
 
-def metrics() -> Iterator[Metric]:
+def known_metrics() -> Iterator[Metric]:
     """Yield the metrics that are known by name."""
     rates: dict[str, Metric] = {}
 
@@ -161,7 +161,7 @@ def metrics() -> Iterator[Metric]:
         "sum (y - score) / n",
         "mean of label minus score",
         "y_true y_score",
-        lambda rows: rows["y_true"] - rows["y_score"],
+        _residual,
         "calibration_in_the_large",
     )
     yield mean(
@@ -169,7 +169,7 @@ def metrics() -> Iterator[Metric]:
         "sum |y - score| / n",
         "mean distance of label and score",
         "y_true y_score",
-        lambda rows: np.abs(rows["y_true"] - rows["y_score"]),
+        _absolute_residual,
         "mae",
     )
     yield mean(
@@ -177,7 +177,7 @@ def metrics() -> Iterator[Metric]:
         "sum (y - score)^2 / n",
         "mean squared distance of label and score",
         "y_true y_score",
-        lambda rows: (rows["y_true"] - rows["y_score"]) ** 2,
+        _squared_residual,
         "mse",
         "brier_score",
         "brier",
@@ -236,9 +236,21 @@ def metrics() -> Iterator[Metric]:
             f"{method} correlation of y - score and attribute",
             "association of the residual with a continuous attribute",
             "y_true y_score",
-            lambda rows: rows["y_true"] - rows["y_score"],
+            _residual,
             by_rank,
         )
+
+
+def _residual(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    return rows["y_true"] - rows["y_score"]
+
+
+def _absolute_residual(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.abs(_residual(rows))
+
+
+def _squared_residual(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    return _residual(rows) ** 2
 
 
 def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -1,0 +1,90 @@
+"""Finding metrics by name, and making them known by name."""
+
+from __future__ import annotations
+
+from ..errors import ArgumentError, ArgumentTypeError, UnknownMetricError
+from .known import known_metrics
+from .metric import Metric
+
+_METRICS: dict[str, Metric] = {}
+_NAMES: dict[str, str] = {}
+
+
+def _key(name: str) -> str:
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def register(metric: Metric) -> Metric:
+    """Add a metric to the registry, so that it is found by name.
+
+    Raises
+    ------
+    ArgumentError
+        When a name or alias belongs to another metric.
+    """
+    if not isinstance(metric, Metric):
+        raise ArgumentTypeError(f"metric is {metric!r}; accepted: a Metric, see count_metric")
+    if metric.is_counts:
+        _ = metric.native  # a formula that cannot be read is refused here
+    keys = [_key(name) for name in (metric.name, *metric.aliases)]
+    for key in keys:
+        if _NAMES.get(key, metric.name) != metric.name:
+            raise ArgumentError(f"metric name {key!r} belongs to {_NAMES[key]!r} already")
+    if metric.name in _METRICS and _METRICS[metric.name] != metric:
+        raise ArgumentError(f"metric {metric.name!r} is registered already")
+    _METRICS[metric.name] = metric
+    _NAMES.update(dict.fromkeys(keys, metric.name))
+    return metric
+
+
+def names() -> list[str]:
+    """Return the names of all metrics."""
+    return list(_METRICS)
+
+
+def get(metric: str | Metric) -> Metric:
+    """Find a metric by name or alias; a Metric is returned as it is."""
+    if isinstance(metric, Metric):
+        return metric
+    if not isinstance(metric, str):
+        raise ArgumentTypeError(
+            f"metric is {metric!r}; accepted: a name such as 'true_positive_rate', or a Metric"
+        )
+    name = _NAMES.get(_key(metric))
+    if name is not None:
+        return _METRICS[name]
+    import difflib
+
+    near = difflib.get_close_matches(_key(metric), _NAMES, n=3, cutoff=0.5)
+    near_names = list(dict.fromkeys(_NAMES[key] for key in near))
+    hint = f"; did you mean {' or '.join(map(repr, near_names))}?" if near_names else ""
+    raise UnknownMetricError(
+        f"metric is {metric!r}, which is not in the registry{hint} "
+        f"(all names: fairaudit_rs.metrics.names(); own ones: fairaudit_rs.metrics.count_metric)"
+    )
+
+
+def table() -> list[dict[str, str]]:
+    """Return the registry as rows of text: what the docs and ``fairaudit metrics`` print."""
+    exchanged = {
+        "denominator": "rows of the denominator",
+        "label": "rows of the same label",
+        "decision": "rows of the same decision",
+        "score": "rows of the same score bin",
+        None: "all rows",
+    }
+    return [
+        {
+            "metric": metric.name,
+            "aliases": ", ".join(metric.aliases),
+            "formula": metric.formula,
+            "meaning": metric.description,
+            "variance": metric.variance,
+            'exchanged by strata="auto"': exchanged[metric.conditions_on],
+        }
+        for metric in _METRICS.values()
+    ]
+
+
+for _known in known_metrics():
+    register(_known)
