@@ -15,8 +15,8 @@ KNOWN = {
         "charts -> moves: Moves",
     },
     "private imports": {
-        "_torch_flow -> _torch_models: _Scorer",
-        "_torch_flow -> _torch_models: _scorer",
+        "_torch_flow -> models.network: _Scorer",
+        "_torch_flow -> models.network: _scorer",
     },
     "private attributes": {"_flow_models: ._scores"},
     "cycles": {

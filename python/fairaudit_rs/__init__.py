@@ -17,7 +17,10 @@ from .equivalence import EquivalenceResult, equivalence_test
 from .fair_metrics import FairMetric
 from .individual import IndividualResult, individual_test
 from .intervals import IntervalResult, intervals
-from .models import KernelModel, LinearModel, MulticlassModel, TorchModel
+from .models.kernel import KernelModel
+from .models.linear import LinearModel
+from .models.multiclass import MulticlassModel
+from .models.network import TorchModel
 from .multiplicity import adjust_pvalues
 from .notions import Notion
 from .permutation import PermutationResult, permutation_test

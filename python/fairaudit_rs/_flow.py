@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._scores import KernelScores, LinearScores, Scores
 from ._targets import Targets
 from .data.features import Features
 from .errors import ArgumentError
 from .fair_metrics import FairMetric
+from .models.scores import KernelScores, LinearScores, Scores
 
 Floats = NDArray[np.float64]
 

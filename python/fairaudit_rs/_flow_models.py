@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ._kernel_models import KernelModel
-from ._linear_models import LinearModel
-from ._multiclass_models import MulticlassModel
-from ._scores import Scores, scores_of
 from ._targets import Targets, classes, labels, numbers
-from ._torch_models import TorchModel
 from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
-from .models import adapt, is_tree, multiclass_from_sklearn
+from .models.adapt import adapt
+from .models.kernel import KernelModel
+from .models.linear import LinearModel
+from .models.multiclass import MulticlassModel
+from .models.network import TorchModel
+from .models.scores import Scores, scores_of
+from .models.sklearn import is_tree, multiclass_from_sklearn
 
 LOSSES = ("log_loss", "smooth_hinge", "softplus_hinge", "squared")
 

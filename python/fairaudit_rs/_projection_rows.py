@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from . import arguments
 from ._criteria import Criteria, Criterion, RowCriteria, UnitCriteria
-from ._distances import Distances
 from ._transport import Columns, Plan
 from .data.cells import Cells
 from .data.groups import choose_groups, find_group, group_name, label
@@ -19,7 +18,7 @@ from .data.labels import GroupKey, Label
 from .data.rows import CodedRows
 from .data.tables import AuditTable
 from .errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
-from .models import score_distance
+from .models.distances import Distances, score_distance
 from .moves import Moves
 from .notions import ALIASES, NOTIONS, RATES, Notion
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ._scores import TorchScores
-from ._torch_models import _Scorer, _scorer
+from .models.network import _Scorer, _scorer
+from .models.scores import TorchScores
 
 if TYPE_CHECKING:
     import torch

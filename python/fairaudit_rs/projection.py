@@ -26,7 +26,7 @@ from .notions import Notion
 from .results import Result, number, p_text
 
 if TYPE_CHECKING:
-    from ._distances import Distances
+    from .models.distances import Distances
 
 
 #: With fewer rows of a decision than this, expected under equal rates, a rate is not normal enough.

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments
-from ._kernel_models import KernelModel
-from ._scores import KernelScores, LinearScores, Scores, TorchScores
-from .arguments import finite_array
-from .data.columns import some
-from .data.features import names_of, read_features
-from .errors import ArgumentError, ArgumentTypeError
+from .. import arguments
+from ..arguments import finite_array
+from ..data.columns import some
+from ..data.features import names_of, read_features
+from ..errors import ArgumentError, ArgumentTypeError
+from .kernel import KernelModel
+from .scores import KernelScores, LinearScores, Scores, TorchScores
 
 if TYPE_CHECKING:
     import torch
 
-    from .data.labels import Label
+    from ..data.labels import Label
+
 
 Floats = NDArray[np.float64]
 

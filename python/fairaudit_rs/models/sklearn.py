@@ -1,130 +1,18 @@
-"""What a model must offer, our models, and adapters that make them of fitted ones.
-
-A model of this package offers four methods (`Model`): `decision_function`, `decision`,
-`predict_proba` and `distance`. `LinearModel` and `KernelModel` are made from numbers, `TorchModel`
-from a module, and `adapt` makes the right one of whatever was fitted elsewhere.
-"""
+"""Fitted estimators of scikit-learn as models of ours."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ._distances import BinaryModel, Distances
-from ._kernel_models import KernelModel
-from ._linear_models import LinearModel
-from ._multiclass_models import MulticlassModel
-from ._torch_models import TorchModel, network
-from .arguments import finite_number
-from .data.arrays import ArraySource
-from .data.columns import column_array
-from .errors import ArgumentError, ArgumentTypeError
-
-__all__ = [
-    "LinearModel",
-    "KernelModel",
-    "TorchModel",
-    "MulticlassModel",
-    "Distances",
-    "Model",
-    "adapt",
-    "from_sklearn",
-    "score_distance",
-]
-
-
-@runtime_checkable
-class Model(Protocol):
-    """What a model must offer; a class of the user's with these methods is a model too."""
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the score of every row, before any link."""
-        ...
-
-    def decision(self, X: Any) -> NDArray[np.bool_]:
-        """Return the decision of every row."""
-        ...
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of label 1, one number per row."""
-        ...
-
-    def distance(self, X: Any) -> Distances:
-        """Return the distance of every row to the decision boundary."""
-        ...
-
-
-def score_distance(y_score: Any, threshold: float = 0.5) -> Distances:
-    """Return |score - threshold| as the distance of every row, when there is no model at hand.
-
-    Parameters
-    ----------
-    y_score : array-like of shape (n_rows,)
-        Scores.
-    threshold : float
-        The decision is 1 from here on.
-
-    Returns
-    -------
-    Distances
-        Of kind ``"score margin"``; moved rows are not defined.
-
-    Examples
-    --------
-    >>> score_distance([0.5, 0.25, 1.0]).values
-    array([0.  , 0.25, 0.5 ])
-    """
-    cut = finite_number("threshold", threshold)
-    scores = ArraySource({"y_score": column_array("y_score", y_score)}).numbers(
-        "y_score", "y_score"
-    )
-    values = scores - cut
-    np.abs(values, out=values)
-    return Distances(values, scores >= cut, "score margin")
-
-
-def adapt(model: Any, threshold: float | None = None) -> Model:
-    """Return a model of this package, whatever is given.
-
-    Parameters
-    ----------
-    model : Model, torch.nn.Module or fitted scikit-learn estimator
-        A model of ours is returned as it is, a torch module becomes a `TorchModel`, and
-        `from_sklearn` tells which estimators are accepted.
-    threshold : float, optional
-        Where the decision becomes 1, as for the model that is returned. By default that of
-        the model itself; for a torch module probability 0.5.
-
-    Returns
-    -------
-    Model
-        The model.
-    """
-    if isinstance(model, BinaryModel):
-        return model if threshold is None else model.with_threshold(threshold)
-    if isinstance(model, type):
-        raise ArgumentTypeError(f"model is the class {model.__name__}; accepted: a fitted model")
-    if "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module):
-        return TorchModel(model, 0.5 if threshold is None else threshold)
-    if isinstance(model, Model):
-        if threshold is not None:
-            raise ArgumentTypeError(
-                f"threshold goes with models that are adapted; this {type(model).__name__} decides "
-                "by itself"
-            )
-        return model
-    if _sklearn_names(model) or is_tree(model):
-        return from_sklearn(model, threshold)
-    raise ArgumentTypeError(
-        f"model is a {type(model).__name__}; accepted: a LinearModel, KernelModel or TorchModel, a "
-        "torch.nn.Module, a linear or kernel model of scikit-learn, or an object with the methods "
-        "decision_function, decision, predict_proba and distance. For any other model pass "
-        "y_score: the distance is then |score - threshold|"
-    )
+from ..errors import ArgumentError, ArgumentTypeError
+from .binary import BinaryModel
+from .kernel import KernelModel
+from .linear import LinearModel
+from .multiclass import MulticlassModel
+from .network import TorchModel, network
 
 
 def from_sklearn(
@@ -159,13 +47,13 @@ def from_sklearn(
     units. For distances in scaled units adapt the last step, ``pipeline[-1]``, and pass scaled
     rows.
     """
-    if not _sklearn_names(model) and not is_tree(model):
+    if not sklearn_names(model) and not is_tree(model):
         raise ArgumentTypeError(
             f"model is a {type(model).__name__}; accepted: a fitted estimator of scikit-learn"
         )
     if hasattr(model, "best_estimator_"):
         return from_sklearn(model.best_estimator_, threshold)
-    names = _sklearn_names(model)
+    names = sklearn_names(model)
     for accepted, read in _READERS.items():
         if accepted in names:
             return read(model, threshold)
@@ -195,7 +83,7 @@ def is_tree(model: Any) -> bool:
     return known and any(word in type(model).__name__ for word in _TREES)
 
 
-def _sklearn_names(model: Any) -> list[str]:
+def sklearn_names(model: Any) -> list[str]:
     """Return the scikit-learn classes that a model is an instance of."""
     names = [c.__name__ for c in type(model).__mro__ if c.__module__.startswith("sklearn.")]
     return names if "BaseEstimator" in names else []
@@ -347,7 +235,7 @@ def _unscaled(model: Any) -> tuple[Any, Any, Any]:
         more, by = _affine(name, step)
         scale, shift = scale * more, shift * more + by
     last = getattr(steps[-1][1], "best_estimator_", steps[-1][1])
-    if "Pipeline" in _sklearn_names(last):
+    if "Pipeline" in sklearn_names(last):
         last, more, by = _unscaled(last)
         scale, shift = scale * more, shift * more + by
     n_features = getattr(last, "n_features_in_", 1)
@@ -355,7 +243,7 @@ def _unscaled(model: Any) -> tuple[Any, Any, Any]:
 
 
 def _is_network(model: Any) -> bool:
-    return "MLPClassifier" in _sklearn_names(model)
+    return "MLPClassifier" in sklearn_names(model)
 
 
 def _plain_network(model: Any, threshold: float | None) -> TorchModel:
@@ -391,7 +279,7 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
     """Return a fitted estimator with more than two classes; None for anything else."""
     while hasattr(model, "best_estimator_"):
         model = model.best_estimator_
-    names = _sklearn_names(model)
+    names = sklearn_names(model)
     classes = getattr(model, "classes_", ())
     if not names or isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) < 3:
         return None
@@ -400,7 +288,7 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
     if _is_network(last):
         module = _layers(last, scale, shift)
         return MulticlassModel.network(module, len(labels), classes=labels, feature_names=called)
-    known = _sklearn_names(last)
+    known = sklearn_names(last)
     # Up to version 1.7 of scikit-learn one class could be fitted against the rest.
     one_by_one = "ovr" in str(getattr(last, "multi_class", "")) or (
         getattr(last, "solver", "") == "liblinear"
@@ -420,7 +308,7 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
 
 def _affine(name: str, step: Any) -> tuple[Any, Any]:
     """Return scale and shift of a scaler that maps x to ``scale * x + shift``."""
-    kinds = _sklearn_names(step)
+    kinds = sklearn_names(step)
     one, zero = 1.0, 0.0
     if getattr(step, "clip", False):
         raise ArgumentError(f"step {name!r} clips, which is not linear; accepted: clip=False")

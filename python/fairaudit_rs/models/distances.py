@@ -1,22 +1,19 @@
-"""Distances to a decision boundary, the rows they are of, and what all our models share."""
+"""How far rows are from the decision boundary."""
 
 from __future__ import annotations
 
-import copy
-import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments
-from .arguments import finite_number
-from .errors import ArgumentError, ArgumentTypeError
+from ..arguments import finite_number
+from ..data.arrays import ArraySource
+from ..data.columns import column_array
+from ..errors import ArgumentError, ArgumentTypeError
 
-LINKS = ("auto", "logit", "identity")
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -140,81 +137,30 @@ class Distances:
         return self.move(positions.astype(np.intp))
 
 
-class BinaryModel(ABC):
-    """A score of the features, and the threshold from which on the decision is 1.
+def score_distance(y_score: Any, threshold: float = 0.5) -> Distances:
+    """Return |score - threshold| as the distance of every row, when there is no model at hand.
 
-    Attributes
+    Parameters
     ----------
+    y_score : array-like of shape (n_rows,)
+        Scores.
     threshold : float
-        As given: a probability with link ``"logit"``, a score with link ``"identity"``.
-    link : {"logit", "identity"}
-        What the score is: log-odds, or a number with no meaning of its own.
-    boundary : float
-        The score from which on the decision is 1.
-    feature_names : tuple of str or None
-        Names of the features, in the order of the model.
-    classes : tuple or None
-        Labels 0 and 1 as the model was fitted on them; None where it knows of none.
+        The decision is 1 from here on.
+
+    Returns
+    -------
+    Distances
+        Of kind ``"score margin"``; moved rows are not defined.
+
+    Examples
+    --------
+    >>> score_distance([0.5, 0.25, 1.0]).values
+    array([0.  , 0.25, 0.5 ])
     """
-
-    classes: tuple[Any, Any] | None = None
-    threshold: float
-    link: str
-    boundary: float
-    feature_names: tuple[str, ...] | None
-
-    def _decide_by(self, threshold: object, link: object) -> None:
-        """Set the threshold: None is probability 0.5, or score 0 with link "identity"."""
-        link = arguments.choice("link", link, LINKS)
-        if threshold is None:
-            threshold = 0.5 if link == "logit" else 0.0
-        value = finite_number("threshold", threshold)
-        if link == "auto":
-            link = "logit" if 0 < value < 1 else "identity"
-        if link == "logit" and not 0 < value < 1:
-            raise ArgumentError(
-                f"threshold is {value:g} with link='logit'; accepted: a probability strictly "
-                "between 0 and 1 (link='identity' compares the score itself)"
-            )
-        self.threshold, self.link = value, link
-        self.boundary = math.log(value / (1 - value)) if link == "logit" else value
-
-    def with_threshold(self, threshold: float) -> Self:
-        """Return the same model with another threshold and the same link."""
-        other = copy.copy(self)
-        other._decide_by(threshold, self.link)
-        return other
-
-    @abstractmethod
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the score of every row, before any link."""
-
-    @abstractmethod
-    def distance(self, X: Any) -> Distances:
-        """Return the distance of every row to the decision boundary."""
-
-    def decision(self, X: Any) -> NDArray[np.bool_]:
-        """Return the decision of every row: whether its score reaches the boundary."""
-        return self.decision_function(X) >= self.boundary
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of label 1, one number per row.
-
-        Raises
-        ------
-        ArgumentError
-            With link ``"identity"``: margins and regression values are no probabilities.
-        """
-        if self.link != "logit":
-            raise ArgumentError(
-                "predict_proba needs link='logit'; this model has link='identity', so that its "
-                "score is no log-odds; use decision_function, or pass link='logit' if it is one"
-            )
-        with np.errstate(over="ignore"):
-            return 1 / (1 + np.exp(-self.decision_function(X)))
-
-    def _probability_rounding(self) -> float:
-        """How far a score must be from the boundary for its probability to tell the side."""
-        if self.link != "logit":
-            return 0.0
-        return 8 * EPSILON / min(self.threshold, 1 - self.threshold)
+    cut = finite_number("threshold", threshold)
+    scores = ArraySource({"y_score": column_array("y_score", y_score)}).numbers(
+        "y_score", "y_score"
+    )
+    values = scores - cut
+    np.abs(values, out=values)
+    return Distances(values, scores >= cut, "score margin")

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments
-from ._distances import EPSILON, BinaryModel, Distances
-from .arguments import finite_array, finite_number
-from .data.features import names_of, read_features
-from .errors import ArgumentError, DataError
+from .. import arguments
+from ..arguments import finite_array, finite_number
+from ..data.features import names_of, read_features
+from ..errors import ArgumentError, DataError
+from .binary import BinaryModel
+from .distances import EPSILON, Distances
 
 KERNELS = ("rbf", "polynomial", "linear")
 

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import arguments
-from ._distances import BinaryModel, Distances
-from .data.features import names_of, read_features
-from .errors import ArgumentError, ArgumentTypeError, DataError
+from .. import arguments
+from ..data.features import names_of, read_features
+from ..errors import ArgumentError, ArgumentTypeError, DataError
+from .binary import BinaryModel
+from .distances import Distances
 
 if TYPE_CHECKING:
     import torch
+
 
 NORMS = ("l1", "l2", "linf")
 

@@ -26,7 +26,7 @@ from sklearn.kernel_ridge import KernelRidge
 from fairaudit_rs import errors, models
 from fairaudit_rs.models import Distances, KernelModel, LinearModel, TorchModel
 
-from .reference import distances as reference
+from ..reference import distances as reference
 
 NORMS = ["l1", "l2", "linf", "mahalanobis"]
 
@@ -695,7 +695,7 @@ class TestProperties:
         # On the boundary, beside what the score is elsewhere.
         assert np.abs(model.decision_function(moved)).max() < 1e-9
         # Block by block the same.
-        monkeypatch.setattr("fairaudit_rs._kernel_models._BLOCK", 400)
+        monkeypatch.setattr("fairaudit_rs.models.kernel._BLOCK", 400)
         again = make_kernel(kernel).distance(X)
         assert again.values == pytest.approx(distances.values, rel=1e-12)
         assert again.moved(np.arange(300)) == pytest.approx(moved, rel=1e-6, abs=1e-6)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ._kernel_models import KernelModel, _parts
-from ._linear_models import LinearModel
-from ._torch_models import TorchModel, _scorer
+from .kernel import KernelModel, _parts
+from .linear import LinearModel
+from .network import TorchModel, _scorer
 
 if TYPE_CHECKING:
     import torch
+
 
 Floats = NDArray[np.float64]
 

@@ -1,0 +1,26 @@
+"""What a model must offer, our models, and adapters that make them of fitted ones.
+
+A model of this package offers four methods (`Model`): `decision_function`, `decision`,
+`predict_proba` and `distance`. `LinearModel` and `KernelModel` are made from numbers, `TorchModel`
+from a module, and `adapt` makes the right one of whatever was fitted elsewhere.
+"""
+
+from .adapt import Model, adapt
+from .distances import Distances, score_distance
+from .kernel import KernelModel
+from .linear import LinearModel
+from .multiclass import MulticlassModel
+from .network import TorchModel
+from .sklearn import from_sklearn
+
+__all__ = [
+    "LinearModel",
+    "KernelModel",
+    "TorchModel",
+    "MulticlassModel",
+    "Distances",
+    "Model",
+    "adapt",
+    "from_sklearn",
+    "score_distance",
+]

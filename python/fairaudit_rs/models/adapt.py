@@ -1,0 +1,76 @@
+"""What a model must offer, and models of ours made of whatever was fitted elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentTypeError
+from .binary import BinaryModel
+from .distances import Distances
+from .network import TorchModel
+from .sklearn import from_sklearn, is_tree, sklearn_names
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What a model must offer; a class of the user's with these methods is a model too."""
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the score of every row, before any link."""
+        ...
+
+    def decision(self, X: Any) -> NDArray[np.bool_]:
+        """Return the decision of every row."""
+        ...
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of label 1, one number per row."""
+        ...
+
+    def distance(self, X: Any) -> Distances:
+        """Return the distance of every row to the decision boundary."""
+        ...
+
+
+def adapt(model: Any, threshold: float | None = None) -> Model:
+    """Return a model of this package, whatever is given.
+
+    Parameters
+    ----------
+    model : Model, torch.nn.Module or fitted scikit-learn estimator
+        A model of ours is returned as it is, a torch module becomes a `TorchModel`, and
+        `from_sklearn` tells which estimators are accepted.
+    threshold : float, optional
+        Where the decision becomes 1, as for the model that is returned. By default that of
+        the model itself; for a torch module probability 0.5.
+
+    Returns
+    -------
+    Model
+        The model.
+    """
+    if isinstance(model, BinaryModel):
+        return model if threshold is None else model.with_threshold(threshold)
+    if isinstance(model, type):
+        raise ArgumentTypeError(f"model is the class {model.__name__}; accepted: a fitted model")
+    if "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module):
+        return TorchModel(model, 0.5 if threshold is None else threshold)
+    if isinstance(model, Model):
+        if threshold is not None:
+            raise ArgumentTypeError(
+                f"threshold goes with models that are adapted; this {type(model).__name__} decides "
+                "by itself"
+            )
+        return model
+    if sklearn_names(model) or is_tree(model):
+        return from_sklearn(model, threshold)
+    raise ArgumentTypeError(
+        f"model is a {type(model).__name__}; accepted: a LinearModel, KernelModel or TorchModel, a "
+        "torch.nn.Module, a linear or kernel model of scikit-learn, or an object with the methods "
+        "decision_function, decision, predict_proba and distance. For any other model pass "
+        "y_score: the distance is then |score - threshold|"
+    )

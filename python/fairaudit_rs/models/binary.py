@@ -1,0 +1,98 @@
+"""Models with one score and a threshold."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import arguments
+from ..arguments import finite_number
+from ..errors import ArgumentError
+from .distances import EPSILON, Distances
+
+LINKS = ("auto", "logit", "identity")
+
+
+class BinaryModel(ABC):
+    """A score of the features, and the threshold from which on the decision is 1.
+
+    Attributes
+    ----------
+    threshold : float
+        As given: a probability with link ``"logit"``, a score with link ``"identity"``.
+    link : {"logit", "identity"}
+        What the score is: log-odds, or a number with no meaning of its own.
+    boundary : float
+        The score from which on the decision is 1.
+    feature_names : tuple of str or None
+        Names of the features, in the order of the model.
+    classes : tuple or None
+        Labels 0 and 1 as the model was fitted on them; None where it knows of none.
+    """
+
+    classes: tuple[Any, Any] | None = None
+    threshold: float
+    link: str
+    boundary: float
+    feature_names: tuple[str, ...] | None
+
+    def _decide_by(self, threshold: object, link: object) -> None:
+        """Set the threshold: None is probability 0.5, or score 0 with link "identity"."""
+        link = arguments.choice("link", link, LINKS)
+        if threshold is None:
+            threshold = 0.5 if link == "logit" else 0.0
+        value = finite_number("threshold", threshold)
+        if link == "auto":
+            link = "logit" if 0 < value < 1 else "identity"
+        if link == "logit" and not 0 < value < 1:
+            raise ArgumentError(
+                f"threshold is {value:g} with link='logit'; accepted: a probability strictly "
+                "between 0 and 1 (link='identity' compares the score itself)"
+            )
+        self.threshold, self.link = value, link
+        self.boundary = math.log(value / (1 - value)) if link == "logit" else value
+
+    def with_threshold(self, threshold: float) -> Self:
+        """Return the same model with another threshold and the same link."""
+        other = copy.copy(self)
+        other._decide_by(threshold, self.link)
+        return other
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the score of every row, before any link."""
+
+    @abstractmethod
+    def distance(self, X: Any) -> Distances:
+        """Return the distance of every row to the decision boundary."""
+
+    def decision(self, X: Any) -> NDArray[np.bool_]:
+        """Return the decision of every row: whether its score reaches the boundary."""
+        return self.decision_function(X) >= self.boundary
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of label 1, one number per row.
+
+        Raises
+        ------
+        ArgumentError
+            With link ``"identity"``: margins and regression values are no probabilities.
+        """
+        if self.link != "logit":
+            raise ArgumentError(
+                "predict_proba needs link='logit'; this model has link='identity', so that its "
+                "score is no log-odds; use decision_function, or pass link='logit' if it is one"
+            )
+        with np.errstate(over="ignore"):
+            return 1 / (1 + np.exp(-self.decision_function(X)))
+
+    def _probability_rounding(self) -> float:
+        """How far a score must be from the boundary for its probability to tell the side."""
+        if self.link != "logit":
+            return 0.0
+        return 8 * EPSILON / min(self.threshold, 1 - self.threshold)
