@@ -16,12 +16,12 @@ from .data.tabulate import tabulate
 from .equivalence import EquivalenceResult, equivalence_test
 from .fair_metrics import FairMetric
 from .individual import IndividualResult, individual_test
+from .inference.multiplicity import adjust_pvalues
 from .intervals import IntervalResult, intervals
 from .models.kernel import KernelModel
 from .models.linear import LinearModel
 from .models.multiclass import MulticlassModel
 from .models.network import TorchModel
-from .multiplicity import adjust_pvalues
 from .notions import Notion
 from .permutation import PermutationResult, permutation_test
 from .power import PowerPlan, minimum_detectable_gap, sample_size

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._intervals import studentize
+from .inference.intervals import studentize
+from .inference.pvalues import LEAST, monte_carlo_pvalue, upper_tail
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
-
-#: p-values below this are not told apart from 0.
-_LEAST = sys.float_info.min
 
 INTERVALS = ("normal", "log", "bootstrap-t")
 
@@ -160,14 +157,14 @@ class AuditValue:
         if math.isnan(t):
             return math.nan, 0
         if self.replicates is None:
-            tail = 0.5 * math.erfc(t / math.sqrt(2))
-            return max(tail, _LEAST) if math.isfinite(t) else tail, 0
+            tail = upper_tail(t)
+            return max(tail, LEAST) if math.isfinite(t) else tail, 0
         estimate, (values, variances) = self.estimate, self.replicates
         if self.of_rates:
             estimate, (values, variances) = math.log(estimate), self._log_replicates
         null = studentize(values.copy(), estimate, variances)
         extreme, undefined = _native.count_extreme(np.ascontiguousarray(null), t, "greater", False)
-        return (1 + extreme) / (1 + len(null)), undefined
+        return monte_carlo_pvalue(extreme, len(null)), undefined
 
 
 def bootstrapped(

@@ -18,19 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._intervals import NOTHING, Bootstrap, bootstrap_interval, newcombe, range_of_pairs
 from .data.groups import group_name, label
 from .data.labels import GroupKey
 from .errors import ArgumentError, NotMeasurableError
+from .inference.intervals import NOTHING, Bootstrap, bootstrap_interval, range_of_pairs
+from .inference.proportions import newcombe
+from .inference.pvalues import anytime_pvalue, boundaries_up_to, monte_carlo_pvalue
 from .metrics.metric import Metric
 from .progress import Progress
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
 #: A first series of replicates, of all groups together, that no pair uses.
 OMNIBUS_SERIES = 0
-#: Share of the confidence that the anytime-valid p-value spends on each level; see `anytime`.
-_MIXTURE_SHARE = 0.9
-_FIRST_BOUNDARY = 128
 #: Confidence with which a test that stops early will never reject.
 _FUTILE = 0.9999
 #: With fewer rows of a label than this in a group, un-pooled tests and intervals can miss their
@@ -164,7 +163,7 @@ class Problem(ABC):
         )
         return Outcome(
             statistic,
-            (1 + extreme) / (1 + plan.n_resamples),
+            monte_carlo_pvalue(extreme, plan.n_resamples),
             _native.clopper_pearson(extreme, plan.n_resamples, 0.99),
             self.drawing_engine,
             plan.n_resamples,
@@ -393,24 +392,3 @@ class Problem(ABC):
                     f"group {name!r} has {rows_of(i)}; a studentized {self.metric.name} needs at "
                     f"least 2. {advice}"
                 )
-
-
-def boundaries_up_to(n_resamples: int) -> list[int]:
-    """Return the numbers of replicates at which an adaptive test looks: doubling ones."""
-    boundaries = []
-    end = _FIRST_BOUNDARY
-    while end < n_resamples:
-        boundaries.append(end)
-        end *= 2
-    return [*boundaries, n_resamples]
-
-
-def anytime_pvalue(extreme: int, n: int) -> float:
-    """Return the p-value after n replicates that is valid whenever one stops.
-
-    The wealth of betting on the binomial mixture over [0, c] is (1 - F(extreme; n + 1, c)) / c
-    (Fischer and Ramdas, 2024); the p-value is the smallest level at which the wealth with
-    c = 0.9 level reaches 1 / level: a beta quantile.
-    """
-    quantile = _native.beta_quantile(extreme + 1, n + 1 - extreme, _MIXTURE_SHARE)
-    return min(quantile / _MIXTURE_SHARE, 1.0)

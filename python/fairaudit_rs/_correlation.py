@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._comparisons import Gap, Plan, Problem
-from ._intervals import NOTHING
 from ._rows import row_value
 from .data.rows import AttributeRows
 from .errors import ArgumentError, NotMeasurableError
+from .inference.intervals import NOTHING
 from .metrics.metric import Metric
 
 

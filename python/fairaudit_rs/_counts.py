@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._comparisons import Gap, Plan, Problem
-from ._intervals import Bootstrap
 from .data.cells import Cells
 from .data.labels import GroupKey
 from .errors import ArgumentError
+from .inference.intervals import Bootstrap
+from .inference.proportions import mantel_haenszel
 from .metrics.metric import Metric
 
 CALIBRATION_BINS = 10
@@ -140,25 +141,15 @@ class CountProblem(Problem):
     def gap(self, pair: tuple[int, int]) -> Gap:
         """Return the difference of two groups, within strata if there are any.
 
-        Proportions: the Mantel-Haenszel difference with the variance of Greenland and Robins
-        (1985). Others: the difference less what the strata alone explain.
+        Proportions: the Mantel-Haenszel difference. Others: the difference less what the strata
+        alone explain.
         """
         if not (self.stratified and self.metric.is_proportion):
             return super().gap(pair)
         assert self.count_metric.fraction is not None
         hits, rows = (self.counts[:, list(pair), :] @ np.array(part)
                       for part in self.count_metric.fraction)  # fmt: skip
-        rows, hits = (part[np.all(rows > 0, axis=1)] for part in (rows, hits))
-        if not len(rows):
-            return Gap(math.nan, math.nan)
-        weight = rows[:, 0] * rows[:, 1] / rows.sum(axis=1)
-        share = hits / rows
-        spread = share * (1 - share) / rows
-        total = weight.sum()
-        return Gap(
-            float(weight @ (share[:, 0] - share[:, 1]) / total),
-            float(math.sqrt(weight**2 @ spread.sum(axis=1)) / total),
-        )
+        return Gap(*mantel_haenszel(hits, rows))
 
 
 @dataclass

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._comparisons import Gap, Plan, Problem
-from ._intervals import Bootstrap
 from ._rows import group_codes, make_units, positions_of
 from .data.labels import GroupKey
 from .data.rows import Rows
 from .data.tables import MAX_DECISION_VALUES
 from .errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
+from .inference.intervals import Bootstrap
 from .metrics.metric import Metric
 
 #: Replicates that a worker process gets at a time.

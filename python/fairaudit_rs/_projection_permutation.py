@@ -19,6 +19,7 @@ from ._projection_rows import Question
 from .data.arrays import ArraySource
 from .data.columns import column_array
 from .errors import ArgumentError, DataError
+from .inference.pvalues import monte_carlo_pvalue
 from .progress import Progress
 
 _TIE = 1e-10
@@ -73,7 +74,7 @@ def permuted(
     progress.finish(drawn=True)
     extreme = int((null >= observed * (1 - _TIE)).sum())
     return Permuted(
-        (1 + extreme) / (1 + n_resamples),
+        monte_carlo_pvalue(extreme, n_resamples),
         _native.clopper_pearson(extreme, n_resamples, 0.99),
         int(np.isinf(null).sum()),
         null,

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from . import _native
 from ._comparisons import Problem
 from ._counts import few_labels
-from ._intervals import Bootstrap
 from .data.cells import Cells
 from .data.columns import count_not_finite
 from .data.groups import group_name, label
 from .data.labels import GroupKey
 from .data.rows import Rows
 from .errors import ArgumentError, DataError, NotMeasurableError
+from .inference.intervals import Bootstrap
 from .metrics.metric import Metric
 
 #: Below this many clusters in a group the sandwich variance is too small.

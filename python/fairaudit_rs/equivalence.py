@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from . import arguments
-from ._intervals import Pair, studentize
 from ._question import Design
 from .data.groups import group_name, label
 from .data.labels import Label
 from .errors import ArgumentError, DataError
+from .inference.intervals import Pair, studentize
+from .inference.proportions import farrington_manning
+from .inference.pvalues import monte_carlo_pvalue, standardized, upper_tail
 from .intervals import Maker, method_of, resample, warnings_of
 from .metrics.metric import Metric
 from .results import Result, number, p_text
@@ -287,7 +289,7 @@ class _Tester:
                 raise ArgumentError(f"margin is {self.margin:g}; accepted: below 1 for proportions")
             above = farrington_manning(*counts, -self.margin)
             below = farrington_manning(*counts, self.margin)
-            return min(above, -below, key=abs), max(_upper_tail(above), _upper_tail(-below))
+            return min(above, -below, key=abs), max(upper_tail(above), upper_tail(-below))
         (a, v_a), (b, v_b) = (problem.evaluations[i][:2] for i in pair)
         if self.scale == "difference":
             gap = problem.gap(pair)
@@ -309,11 +311,11 @@ class _Tester:
                 f"{names[1]}: nothing is shown about their gap"
             )
             return math.nan, 1.0
-        above = _divide(estimate - low, error)
-        below = _divide(estimate - high, error)
+        above = standardized(estimate - low, error)
+        below = standardized(estimate - high, error)
         statistic = min(above, -below, key=abs)
         if self.maker.bootstrap is None:
-            return statistic, max(_upper_tail(above), _upper_tail(-below))
+            return statistic, max(upper_tail(above), upper_tail(-below))
         if self.scale == "difference":
             (x, v_x), (y, v_y) = (self.maker.columns(i) for i in pair)
             t = studentize(x - y, estimate, v_x + v_y)
@@ -322,39 +324,5 @@ class _Tester:
             t = studentize(values, estimate, variances)
         undefined = np.isnan(t)
         extreme = [(t >= above - 1e-10 * abs(above)), (t <= below + 1e-10 * abs(below))]
-        pvalue = max((1 + int((part | undefined).sum())) / (1 + len(t)) for part in extreme)
+        pvalue = max(monte_carlo_pvalue(int((part | undefined).sum()), len(t)) for part in extreme)
         return statistic, pvalue
-
-
-def _divide(gap: float, error: float) -> float:
-    if error > 0:
-        return gap / error
-    return math.copysign(math.inf, gap) if gap else 0.0
-
-
-def _upper_tail(z: float) -> float:
-    return 0.5 * math.erfc(z / math.sqrt(2))
-
-
-def farrington_manning(
-    x_first: float, n_first: float, x_second: float, n_second: float, margin: float
-) -> float:
-    """Return the z statistic of p_first - p_second = margin.
-
-    The variance is that of the proportions which are most likely under the hypothesis: the
-    middle root of a cubic.
-    """
-    p, q = x_first / n_first, x_second / n_second
-    theta = n_second / n_first
-    a = 1 + theta
-    b = -(1 + theta + p + theta * q + margin * (theta + 2))
-    c = margin**2 + margin * (2 * p + theta + 1) + p + theta * q
-    d = -p * margin * (1 + margin)
-    v = b**3 / (3 * a) ** 3 - b * c / (6 * a**2) + d / (2 * a)
-    u = math.copysign(math.sqrt(max(b**2 / (3 * a) ** 2 - c / (3 * a), 0.0)), v)
-    angle = math.acos(min(max(v / u**3, -1.0), 1.0)) if u else math.pi / 2
-    first = 2 * u * math.cos((math.pi + angle) / 3) - b / (3 * a)
-    first = min(max(first, 0.0, margin), 1.0, 1 + margin)
-    second = min(max(first - margin, 0.0), 1.0)
-    variance = first * (1 - first) / n_first + second * (1 - second) / n_second
-    return _divide(p - q - margin, math.sqrt(variance))

@@ -14,22 +14,21 @@ from . import _native, arguments
 from ._comparisons import Problem
 from ._correlation import CorrelationProblem
 from ._counts import JointProblem
-from ._intervals import (
-    NOTHING,
-    Bootstrap,
-    Interval,
-    Pair,
-    bootstrap_interval,
-    newcombe,
-    range_of_pairs,
-    simultaneous_factor,
-    wilson,
-)
 from ._question import Design, Question
 from .data.cells import Cells
 from .data.groups import group_name, label, pairs_of
 from .data.labels import Label
 from .errors import ArgumentError
+from .inference.intervals import (
+    NOTHING,
+    Bootstrap,
+    Interval,
+    Pair,
+    bootstrap_interval,
+    range_of_pairs,
+    simultaneous_factor,
+)
+from .inference.proportions import newcombe, wilson
 from .metrics.metric import Metric
 from .results import Result, number
 

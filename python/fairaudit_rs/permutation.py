@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import arguments
-from ._comparisons import BOOTSTRAP_METHODS, OMNIBUS_SERIES, Outcome, Plan, Problem, anytime_pvalue
+from ._comparisons import BOOTSTRAP_METHODS, OMNIBUS_SERIES, Outcome, Plan, Problem
 from ._counts import JointProblem
 from ._question import Design, Question
 from .data.groups import group_name, label
 from .data.labels import Label
 from .errors import ArgumentError
+from .inference.multiplicity import adjust_pvalues
+from .inference.pvalues import LEAST, anytime_pvalue, monte_carlo_pvalue
 from .metrics.metric import Metric
-from .multiplicity import adjust_pvalues
 from .progress import Progress
 from .results import Result, number, p_text
 
@@ -535,11 +536,11 @@ def _warnings(
             f"{100 * share:.3g} % of the permutations give {name} no value in some group and "
             "count as extreme"
         )
-    if test.pvalue == np.finfo(float).tiny:
+    if test.pvalue == LEAST:
         warnings.append("p is below the smallest number that can be told from 0")
     drawn = [outcome for outcome in tests if outcome.engine != "exact"]
     n = plan.n_resamples
-    alone = anytime_pvalue(0, n) if plan.adaptive else 1 / (1 + n)
+    alone = anytime_pvalue(0, n) if plan.adaptive else monte_carlo_pvalue(0, n)
     least = (len(tests) if adjust in ("holm", "bh") and tests else 1) * alone
     drawn = drawn or ([test] if test.engine != "exact" else [])
     if drawn and least > alpha:

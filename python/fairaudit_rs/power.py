@@ -17,6 +17,7 @@ from ._question import Design, Question
 from .data.groups import group_name, label
 from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
+from .inference.pvalues import normal_cdf
 from .metrics.metric import Metric
 from .results import SCHEMA_VERSION, number, to_plain
 
@@ -506,8 +507,8 @@ def _power(gap: float, error: float, level: float, alternative: str) -> float:
     """Return the power of a normal test; a gap counts in the direction of the alternative."""
     if alternative == "two-sided":
         z = _native.normal_quantile(1 - level / 2)
-        return _normal_cdf(gap / error - z) + _normal_cdf(-gap / error - z)
-    return _normal_cdf(gap / error - _native.normal_quantile(1 - level))
+        return normal_cdf(gap / error - z) + normal_cdf(-gap / error - z)
+    return normal_cdf(gap / error - _native.normal_quantile(1 - level))
 
 
 def _gap(error: float, level: float, power: float, alternative: str) -> float:
@@ -524,7 +525,3 @@ def _gap(error: float, level: float, power: float, alternative: str) -> float:
         else:
             high = middle
     return high
-
-
-def _normal_cdf(z: float) -> float:
-    return 0.5 * math.erfc(-z / math.sqrt(2))

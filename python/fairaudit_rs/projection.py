@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from . import _native, arguments
 from ._criteria import BANDWIDTHS, Criteria, Curvature, Tolerance, UnitCriteria
-from ._intervals import newcombe, range_of_pairs
 from ._projection_permutation import permuted
 from ._projection_rows import ProjectionDesign, Question
 from ._transport import Plan
@@ -21,6 +20,9 @@ from .charts import Chart
 from .data.groups import group_name
 from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
+from .inference.intervals import range_of_pairs
+from .inference.proportions import newcombe
+from .inference.pvalues import LEAST
 from .moves import Moves, MoveSummary
 from .notions import Notion
 from .results import Result, number, p_text
@@ -41,8 +43,6 @@ _SIZES = (0.01, 0.10)
 _BINS = 60
 #: Plans whose certificate is worse than this, relative to their cost, say so.
 _CERTIFIED = 1e-6
-#: p-values below this are not told apart from 0.
-_LEAST = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -472,7 +472,7 @@ class _Test:
         if fair:
             return cls(1.0, critical, effective_rows=rows)
         sensitivity = tuple(
-            (factor * curvature.bandwidth, max(law.tail(statistic), _LEAST))
+            (factor * curvature.bandwidth, max(law.tail(statistic), LEAST))
             for factor, law in zip(BANDWIDTHS, laws, strict=True)
         )
         pvalue = sensitivity[1][1]
@@ -677,7 +677,7 @@ def _warnings(
         )
     if test.note is not None:
         warnings.append(test.note)
-    if test.pvalue == _LEAST:
+    if test.pvalue == LEAST:
         warnings.append("p is below the smallest number that can be told from 0")
     if calibration == "asymptotic" and test.inconclusive is None:
         verdicts = {pvalue <= alpha for _, pvalue in test.sensitivity}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from . import arguments
-from .errors import ArgumentError
+from .. import arguments
+from ..errors import ArgumentError
 
 
 def adjust_pvalues(pvalues: Sequence[float], method: str = "holm") -> NDArray[np.float64]:

@@ -25,26 +25,6 @@ class Bootstrap:
         return float(np.isnan(self.values).any(axis=1).mean())
 
 
-def newcombe(
-    first: tuple[float, float, float, float], second: tuple[float, float, float, float], z: float
-) -> Interval:
-    """Newcombe's hybrid score interval of a difference of proportions (1998, method 10)."""
-    gap = first[0] - second[0]
-    low_1, high_1 = wilson(first[0], first[3], z)
-    low_2, high_2 = wilson(second[0], second[3], z)
-    return (
-        max(gap - math.hypot(first[0] - low_1, high_2 - second[0]), -1.0),
-        min(gap + math.hypot(high_1 - first[0], second[0] - low_2), 1.0),
-    )
-
-
-def wilson(p: float, n: float, z: float) -> Interval:
-    """Return the score interval of a proportion p of n rows."""
-    center = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return max(center - half, 0.0), min(center + half, 1.0)
-
-
 def tails(values: NDArray[np.float64], level: float) -> Interval:
     """Return the quantiles that leave (1 - level)/2 in each tail.
 

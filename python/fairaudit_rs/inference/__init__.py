@@ -1,0 +1,1 @@
+"""Intervals, p-values and their adjustment: what needs no data."""

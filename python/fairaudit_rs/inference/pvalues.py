@@ -1,0 +1,57 @@
+"""p-values from counts of replicates, and from the normal law."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+from .. import _native
+
+#: p-values below this are not told apart from 0.
+LEAST = sys.float_info.min
+#: Share of the confidence that `anytime_pvalue` spends on each level.
+_MIXTURE_SHARE = 0.9
+_FIRST_BOUNDARY = 128
+
+
+def monte_carlo_pvalue(n_extreme: int, n_resamples: int) -> float:
+    """Return the p-value of replicates of which so many are at least as extreme as the data."""
+    return (1 + n_extreme) / (1 + n_resamples)
+
+
+def boundaries_up_to(n_resamples: int) -> list[int]:
+    """Return the numbers of replicates at which an adaptive test looks: doubling ones."""
+    boundaries = []
+    end = _FIRST_BOUNDARY
+    while end < n_resamples:
+        boundaries.append(end)
+        end *= 2
+    return [*boundaries, n_resamples]
+
+
+def anytime_pvalue(extreme: int, n: int) -> float:
+    """Return the p-value after n replicates that is valid whenever one stops.
+
+    The wealth of betting on the binomial mixture over [0, c] is (1 - F(extreme; n + 1, c)) / c
+    (Fischer and Ramdas, 2024); the p-value is the smallest level at which the wealth with
+    c = 0.9 level reaches 1 / level: a beta quantile.
+    """
+    quantile = _native.beta_quantile(extreme + 1, n + 1 - extreme, _MIXTURE_SHARE)
+    return min(quantile / _MIXTURE_SHARE, 1.0)
+
+
+def standardized(gap: float, error: float) -> float:
+    """Return a gap in standard errors: infinite without an error, 0 without a gap."""
+    if error > 0:
+        return gap / error
+    return math.copysign(math.inf, gap) if gap else 0.0
+
+
+def upper_tail(z: float) -> float:
+    """Return the probability of a standard normal number above z."""
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def normal_cdf(z: float) -> float:
+    """Return the probability of a standard normal number up to z."""
+    return 0.5 * math.erfc(-z / math.sqrt(2))
