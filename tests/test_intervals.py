@@ -11,7 +11,7 @@ from scipy import integrate, optimize, stats
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
 from fairaudit_rs._question import Design
-from fairaudit_rs.inference import intervals as inference_intervals
+from fairaudit_rs.inference import intervals as formulas
 from fairaudit_rs.inference import proportions
 from fairaudit_rs.inference.proportions import farrington_manning
 
@@ -347,18 +347,18 @@ class TestKnownValues:
 
     def test_quantiles(self):
         values = np.array([3.0, 1.0, 2.0, 4.0])
-        assert inference_intervals.quantile(values, 0.5) == 2.5
+        assert formulas.quantile(values, 0.5) == 2.5
         # Place level (n + 1): beyond the first and the last it lies anywhere.
-        assert inference_intervals.quantile(values, 0.2) == 1.0
-        assert inference_intervals.quantile(values, 0.19) == -math.inf
-        assert inference_intervals.quantile(values, 0.8) == 4.0
-        assert inference_intervals.quantile(np.array([5.0]), 0.975) == math.inf
-        assert inference_intervals.quantile(np.array([-math.inf, 0.0, math.inf]), 0.5) == 0.0
-        assert inference_intervals.quantile(np.array([-math.inf, 0.0, math.inf]), 0.4) == -math.inf
-        assert inference_intervals.tails(np.array([0.0, NAN, 1.0]), 0.9) == (-math.inf, math.inf)
+        assert formulas.quantile(values, 0.2) == 1.0
+        assert formulas.quantile(values, 0.19) == -math.inf
+        assert formulas.quantile(values, 0.8) == 4.0
+        assert formulas.quantile(np.array([5.0]), 0.975) == math.inf
+        assert formulas.quantile(np.array([-math.inf, 0.0, math.inf]), 0.5) == 0.0
+        assert formulas.quantile(np.array([-math.inf, 0.0, math.inf]), 0.4) == -math.inf
+        assert formulas.tails(np.array([0.0, NAN, 1.0]), 0.9) == (-math.inf, math.inf)
 
     def test_studentize(self):
-        t = inference_intervals.studentize(
+        t = formulas.studentize(
             np.array([1.0, 1.0, 2.0, 0.0, 3.0, NAN, 3.0, 1.0]),
             1.0,
             np.array([4.0, 0.0, 0.0, 0.0, 4.0, 1.0, NAN, NAN]),
@@ -368,29 +368,23 @@ class TestKnownValues:
 
     def test_range_of_pairs(self):
         """Values 0, .3, .5 within .1: max - min of any values in the intervals."""
-        assert inference_intervals.range_of_pairs([(-0.4, -0.2), (-0.6, -0.4), (-0.3, -0.1)]) == (
+        assert formulas.range_of_pairs([(-0.4, -0.2), (-0.6, -0.4), (-0.3, -0.1)]) == (
             0.4,
             0.6,
         )
-        assert inference_intervals.range_of_pairs([(-0.1, 0.2)]) == (0.0, 0.2)
-        low, high = inference_intervals.range_of_pairs([(0.1, 0.2), (NAN, NAN)])
+        assert formulas.range_of_pairs([(-0.1, 0.2)]) == (0.0, 0.2)
+        low, high = formulas.range_of_pairs([(0.1, 0.2), (NAN, NAN)])
         assert math.isnan(low)
         assert math.isnan(high)
 
     def test_undefined_replicates_widen(self):
         replicates = np.r_[np.linspace(0, 1, 39), NAN]
         for method in ("studentized", "basic", "percentile"):
-            low, high = inference_intervals.bootstrap_interval(
-                method, 0.5, 1.0, replicates, np.ones(40), 0.95
-            )
+            low, high = formulas.bootstrap_interval(method, 0.5, 1.0, replicates, np.ones(40), 0.95)
             assert (low, high) == (-math.inf, math.inf)
-        found = inference_intervals.bootstrap_interval(
-            "basic", NAN, 1.0, replicates, np.ones(40), 0.95
-        )
+        found = formulas.bootstrap_interval("basic", NAN, 1.0, replicates, np.ones(40), 0.95)
         assert np.isnan(found).all()
-        bootstrap = inference_intervals.Bootstrap(
-            np.array([[1, 2], [NAN, 1], [0, 1], [0, NAN]]), None
-        )
+        bootstrap = formulas.Bootstrap(np.array([[1, 2], [NAN, 1], [0, 1], [0, NAN]]), None)
         assert bootstrap.undefined_share() == 0.5
 
     def test_farrington_manning_by_hand(self):
@@ -520,7 +514,7 @@ class TestReference:
             ("basic", rows.basic_interval(-0.1, gap, level)),
             ("percentile", rows.percentile_interval(gap, level)),
         ):
-            found = inference_intervals.bootstrap_interval(
+            found = formulas.bootstrap_interval(
                 method, -0.1, math.sqrt(0.0052), gap.copy(), v, level
             )
             assert found == pytest.approx(expected, rel=1e-12)
@@ -533,8 +527,8 @@ class TestReference:
         variances[:undefined, 1] = NAN
         theta, v = np.array([0.3, 0.45, 0.5, 0.6]), np.array([0.0025, 0.003, 0.002, 0.0025])
         pairs = list(itertools.combinations(range(4), 2))
-        factor = inference_intervals.simultaneous_factor(
-            theta, v, inference_intervals.Bootstrap(values, variances), pairs, 0.95
+        factor = formulas.simultaneous_factor(
+            theta, v, formulas.Bootstrap(values, variances), pairs, 0.95
         )
         expected = inference.simultaneous_intervals(theta, v, values, variances, pairs)
         found = [
@@ -543,7 +537,7 @@ class TestReference:
             for h in [math.sqrt(v[i] + v[j])]
         ]
         assert np.ravel(found) == pytest.approx(np.ravel(expected), rel=1e-12)
-        assert inference_intervals.range_of_pairs(found) == pytest.approx(
+        assert formulas.range_of_pairs(found) == pytest.approx(
             inference.largest_gap_interval(expected), rel=1e-12
         )
 

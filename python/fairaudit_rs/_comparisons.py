@@ -26,6 +26,7 @@ from .inference.proportions import newcombe
 from .inference.pvalues import anytime_pvalue, boundaries_up_to, monte_carlo_pvalue
 from .metrics.metric import Metric
 from .progress import Progress
+from .results.verdict import rejects
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
 #: A first series of replicates, of all groups together, that no pair uses.
@@ -199,7 +200,7 @@ class Problem(ABC):
             pvalue = min(pvalue, anytime_pvalue(extreme, end))
             interval = _native.clopper_pearson(extreme, end, level)
             surely_above = _native.clopper_pearson(extreme, end, _FUTILE)[0] > alpha
-            if pvalue <= alpha or surely_above:
+            if rejects(pvalue, alpha) or surely_above:
                 break
         plan.progress.finish(drawn=False)
         statistic, null = self.rescale(statistic, null)

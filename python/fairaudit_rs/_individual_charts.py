@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .charts import Chart
+from .results.chart import Chart
 
 if TYPE_CHECKING:
     from .individual import IndividualResult

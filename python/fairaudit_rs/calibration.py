@@ -28,7 +28,8 @@ from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from .metrics.metric import Metric
 from .progress import Progress
-from .results import SCHEMA_VERSION, to_plain
+from .results.result import SCHEMA_VERSION, to_plain
+from .results.verdict import rejects
 
 if TYPE_CHECKING:
     import polars as pl
@@ -241,7 +242,7 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
                 made = source.shuffled(audit) if not gap else source.tilted()  # type: ignore[attr-defined]
                 every = range(len(made.keys)) if made.keys else (0, 1)
                 series = OMNIBUS_SERIES + 1 + i * n_audits + audit
-                rejected += made.test(every, plan, series).pvalue <= (1 - level) * (1 + 1e-9)
+                rejected += rejects(made.test(every, plan, series).pvalue, 1 - level)
             except NotMeasurableError:
                 unmeasured += 1
             if callback is not None:

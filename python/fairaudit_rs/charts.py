@@ -2,58 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .data.groups import group_name
-from .errors import ArgumentError
 from .moves import Moves
+from .results.chart import SCHEMA, Chart
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 #: Moves that are drawn one by one.
 _MOST_MARKS = 2_000
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A picture of a result: shown in notebooks, saved as JSON, SVG, PNG or a page of its own."""
-
-    spec: dict[str, Any]
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return {"application/vnd.vegalite.v5+json": self.spec}
-
-    def save(self, path: str | Path) -> None:
-        """Write the chart; the ending of the name says how: .json, .svg, .png or .html.
-
-        All but .json need the package ``vl-convert-python`` (the extra ``charts``).
-        """
-        path = Path(path)
-        kind = path.suffix.lower()
-        if kind == ".json":
-            path.write_text(json.dumps(self.spec, indent=1), encoding="utf-8")
-            return
-        if kind not in (".svg", ".png", ".html"):
-            raise ArgumentError(f"path is {str(path)!r}; accepted: .json, .svg, .png or .html")
-        try:
-            import vl_convert
-        except ImportError:
-            raise ArgumentError(
-                f"path is {str(path)!r}, and vl-convert-python is not installed; accepted: .json, "
-                "or install fairaudit-rs[charts]"
-            ) from None
-        if kind == ".png":
-            path.write_bytes(vl_convert.vegalite_to_png(self.spec, scale=2))
-        elif kind == ".svg":
-            path.write_text(vl_convert.vegalite_to_svg(self.spec), encoding="utf-8")
-        else:
-            page = vl_convert.vegalite_to_html(self.spec, bundle=True)
-            path.write_text(page, encoding="utf-8")
 
 
 def margins_and_moves(
@@ -135,4 +94,4 @@ def margins_and_moves(
             },
         ],
     }  # fmt: skip
-    return Chart({"$schema": _SCHEMA, "title": title, "vconcat": [upper, lower]})
+    return Chart({"$schema": SCHEMA, "title": title, "vconcat": [upper, lower]})

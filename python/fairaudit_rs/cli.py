@@ -19,6 +19,7 @@ import fairaudit_rs as fa
 from .data.groups import group_name
 from .errors import FairAuditError
 from .notions import NOTIONS
+from .results.verdict import rejects
 
 if TYPE_CHECKING:
     from .permutation import PermutationResult
@@ -537,7 +538,7 @@ def _print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
         low, high = result.confidence_interval
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
         sign = "+" if len(names) <= 2 else ""
-        verdict = "differs" if adjusted_p <= 1 - result.confidence_level else ""
+        verdict = "differs" if rejects(adjusted_p, 1 - result.confidence_level) else ""
         line = (
             f"  {result.metric:<26}{result.estimate:>{sign}7.3f}  {interval:<18}{adjusted_p:>9.3g}"
         )

@@ -19,7 +19,9 @@ from .inference.proportions import farrington_manning
 from .inference.pvalues import monte_carlo_pvalue, standardized, upper_tail
 from .intervals import Maker, method_of, resample, warnings_of
 from .metrics.metric import Metric
-from .results import Result, number, p_text
+from .results.result import Result
+from .results.verdict import rejects
+from .results.words import number, p_text
 
 METHODS = ("auto", "score", "studentized", "delta")
 
@@ -71,7 +73,7 @@ class EquivalenceResult(Result):
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
-        shown = self.pvalue <= (1 - self.confidence_level) * (1 + 1e-9)
+        shown = rejects(self.pvalue, 1 - self.confidence_level)
         what = "gap" if self.scale == "difference" else "ratio"
         bounds = (
             f"-{number(self.margin)} to {number(self.margin)}"

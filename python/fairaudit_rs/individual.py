@@ -19,12 +19,14 @@ from ._individual_charts import path_chart, ratio_chart
 from ._losses import Along, Losses
 from ._refits import refitted
 from ._unfair_examples import UnfairExamples
-from .charts import Chart
 from .data.features import read_features
 from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
 from .fair_metrics import FairMetric
-from .results import Result, number, p_text
+from .results.chart import Chart
+from .results.result import Result
+from .results.verdict import rejects
+from .results.words import number, p_text
 
 Floats = NDArray[np.float64]
 
@@ -179,7 +181,7 @@ class IndividualResult(Result):
         level = f"{100 * self.confidence_level:g} %"
         if math.isnan(self.pvalue):
             return f"{_upper(what)} {flow} is {number(self.estimate)}; it has no test."
-        rejected = self.pvalue <= (1 - self.confidence_level) * (1 + 1e-9)
+        rejected = rejects(self.pvalue, 1 - self.confidence_level)
         verdict = (
             f"That is more than the tolerated {self.delta:g}{rule}: similar people are treated "
             "differently"

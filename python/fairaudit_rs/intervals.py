@@ -30,7 +30,8 @@ from .inference.intervals import (
 )
 from .inference.proportions import newcombe, wilson
 from .metrics.metric import Metric
-from .results import Result, number
+from .results.result import Result
+from .results.words import number
 
 METHODS = ("auto", "score", "studentized", "delta", "basic", "percentile")
 _MANY_UNDEFINED = 0.01

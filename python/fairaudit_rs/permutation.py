@@ -21,7 +21,9 @@ from .inference.multiplicity import adjust_pvalues
 from .inference.pvalues import LEAST, anytime_pvalue, monte_carlo_pvalue
 from .metrics.metric import Metric
 from .progress import Progress
-from .results import Result, number, p_text
+from .results.result import Result
+from .results.verdict import rejects
+from .results.words import number, p_text
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "callable")
@@ -125,7 +127,7 @@ class PermutationResult(Result):
             if math.isnan(low)
             else f"{100 * self.confidence_level:g} % interval {number(low)} to {number(high)}"
         )
-        found = self.pvalue <= _cut(alpha)
+        found = rejects(self.pvalue, alpha)
         direction = {"greater": " above 0", "less": " below 0"}.get(self.alternative, "")
         if found:
             verdict = f"more than chance explains{direction} at the {100 * alpha:.3g} % level"
@@ -554,14 +556,9 @@ def _warnings(
         )
     low, high = interval
     outside = low > 0 or high < 0
-    if len(problem.keys) == 2 and not math.isnan(low) and outside != (test.pvalue <= _cut(alpha)):
+    if len(problem.keys) == 2 and not math.isnan(low) and outside != rejects(test.pvalue, alpha):
         warnings.append(
             "the interval and the test disagree about 0: they are different methods, and this "
             "gap lies at the margin of both"
         )
     return warnings
-
-
-def _cut(alpha: float) -> float:
-    """Return the level to compare p-values with: 1 - 0.9 is a little less than 0.1."""
-    return alpha * (1 + 1e-9)

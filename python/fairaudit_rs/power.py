@@ -19,7 +19,8 @@ from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
 from .inference.pvalues import normal_cdf
 from .metrics.metric import Metric
-from .results import SCHEMA_VERSION, number, to_plain
+from .results.result import SCHEMA_VERSION, to_plain
+from .results.words import number
 
 if TYPE_CHECKING:
     import polars as pl

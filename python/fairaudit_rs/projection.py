@@ -16,7 +16,6 @@ from ._criteria import BANDWIDTHS, Criteria, Curvature, Tolerance, UnitCriteria
 from ._projection_permutation import permuted
 from ._projection_rows import ProjectionDesign, Question
 from ._transport import Plan
-from .charts import Chart
 from .data.groups import group_name
 from .data.labels import Label
 from .errors import ArgumentError, ArgumentTypeError
@@ -25,7 +24,10 @@ from .inference.proportions import newcombe
 from .inference.pvalues import LEAST
 from .moves import Moves, MoveSummary
 from .notions import Notion
-from .results import Result, number, p_text
+from .results.chart import Chart
+from .results.result import Result
+from .results.verdict import rejects
+from .results.words import number, p_text
 
 if TYPE_CHECKING:
     from .models.distances import Distances
@@ -153,7 +155,7 @@ class ProjectionResult(Result):
         if self.inconclusive is not None:
             verdict = f"the test is inconclusive: {self.inconclusive}"
         else:
-            found = self.pvalue <= alpha * (1 + 1e-9)
+            found = rejects(self.pvalue, alpha)
             evidence = "more than chance explains" if found else "within what chance explains"
             kind = "permutation-calibrated" if self.calibration == "permutation" else "asymptotic"
             tail = f"({p_text(self.pvalue)}, {kind} projection test)"
@@ -482,7 +484,7 @@ class _Test:
             note = bound if laws[1].is_bound else None
             return cls(pvalue, critical, sensitivity, rows, note=note)
         reason, rejects_too_rarely = doubt
-        if rejects_too_rarely and pvalue <= alpha:
+        if rejects_too_rarely and rejects(pvalue, alpha):
             note = f"{reason}; it rejects all the same"
             return cls(pvalue, critical, sensitivity, rows, note=note)
         return cls(math.nan, math.nan, sensitivity, rows, inconclusive=reason)
@@ -680,7 +682,7 @@ def _warnings(
     if test.pvalue == LEAST:
         warnings.append("p is below the smallest number that can be told from 0")
     if calibration == "asymptotic" and test.inconclusive is None:
-        verdicts = {pvalue <= alpha for _, pvalue in test.sensitivity}
+        verdicts = {rejects(pvalue, alpha) for _, pvalue in test.sensitivity}
         if len(verdicts) > 1:
             low, middle, high = (f"{pvalue:.3g}" for _, pvalue in test.sensitivity)
             warnings.append(

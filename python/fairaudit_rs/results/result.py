@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .data.groups import group_name
+from ..data.groups import group_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -150,20 +150,6 @@ def to_plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {entry.name: to_plain(getattr(value, entry.name)) for entry in fields(value)}
     return value
-
-
-def number(value: float) -> str:
-    """Return a number with three significant digits for a sentence."""
-    if math.isnan(value):
-        return "not measurable"
-    if math.isinf(value):
-        return "infinite" if value > 0 else "-infinite"
-    return f"{value:.3f}" if 0.1 <= abs(value) < 1000 or value == 0 else f"{value:.3g}"
-
-
-def p_text(pvalue: float) -> str:
-    """Return a p-value for a sentence."""
-    return f"p = {pvalue:.4f}" if pvalue >= 0.0001 else f"p = {pvalue:.2g}"
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -1,0 +1,1 @@
+"""What every result has in common, and how it speaks."""
