@@ -22,10 +22,11 @@ from .models.kernel import KernelModel
 from .models.linear import LinearModel
 from .models.multiclass import MulticlassModel
 from .models.network import TorchModel
-from .notions import Notion
 from .permutation import PermutationResult, permutation_test
 from .power import PowerPlan, minimum_detectable_gap, sample_size
-from .projection import ProjectionResult, projection_test
+from .projection.lens import projection_test
+from .projection.notions import Notion
+from .projection.result import ProjectionResult
 
 __all__ = [
     "permutation_test",

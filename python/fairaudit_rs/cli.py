@@ -18,12 +18,12 @@ import fairaudit_rs as fa
 
 from .data.groups import group_name
 from .errors import FairAuditError
-from .notions import NOTIONS
+from .projection.notions import NOTIONS
 from .results.verdict import rejects
 
 if TYPE_CHECKING:
     from .permutation import PermutationResult
-    from .projection import ProjectionResult
+    from .projection.result import ProjectionResult
 
 USAGE_ERROR = 2
 INTERRUPTED = 130

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, linear_programs
+from .. import _native, linear_programs
 
 #: Breakpoints of each cell in the first program, and added around the solution of each.
 _POINTS = 33

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["MoveSummary", "Moves"]
-
 
 @dataclass(frozen=True)
 class MoveSummary:

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import ArgumentError, ArgumentTypeError, DataError
-
-__all__ = ["NOTIONS", "Notion"]
+from ..errors import ArgumentError, ArgumentTypeError, DataError
 
 #: The labels whose rates must be equal; None: all rows, whatever their label.
 NOTIONS: dict[str, tuple[int | None, ...]] = {

@@ -15,10 +15,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, _transport
-from ._transport import CellCosts, Columns, Plan
-from .data.groups import group_name
+from .. import _native
+from ..data.groups import group_name
+from . import transport
 from .notions import RATES, Notion, RowValues
+from .transport import CellCosts, Columns, Plan
 
 Array = NDArray[np.float64]
 #: Bandwidths at which a test is repeated, as multiples of the one asked for.
@@ -441,7 +442,7 @@ class RowCriteria(Criteria):
         low, high = self._change(tolerance, gap)
         if self._curves is not None:
             return self._curves.cheapest(low, high)
-        return _transport.by_rows(self.columns, self._gains, low, high, self.n_threads)
+        return transport.by_rows(self.columns, self._gains, low, high, self.n_threads)
 
     def both_sides(self) -> Self:
         """Every row helps in both directions."""

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import arguments
-from ._criteria import Criteria, Criterion, RowCriteria, UnitCriteria
-from ._transport import Columns, Plan
-from .data.cells import Cells
-from .data.groups import choose_groups, find_group, group_name, label
-from .data.labels import GroupKey, Label
-from .data.rows import CodedRows
-from .data.tables import AuditTable
-from .errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
-from .models.distances import Distances, score_distance
+from .. import arguments
+from ..data.cells import Cells
+from ..data.groups import choose_groups, find_group, group_name, label
+from ..data.labels import GroupKey, Label
+from ..data.rows import CodedRows
+from ..data.tables import AuditTable
+from ..errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
+from ..models.distances import Distances, score_distance
 from .moves import Moves
 from .notions import ALIASES, NOTIONS, RATES, Notion
+from .problem import Criteria, Criterion, RowCriteria, UnitCriteria
+from .transport import Columns, Plan
 
 #: Cells from here on are of rows that take no part.
 _NO_CELL = 65_534

@@ -17,9 +17,9 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
-from fairaudit_rs._projection_rows import ProjectionDesign
+from fairaudit_rs.projection.question import ProjectionDesign
 
-from .reference import projection as reference
+from ..reference import projection as reference
 
 NOTIONS = sorted(reference.NOTIONS)
 
@@ -1204,7 +1204,7 @@ class TestProperties:
 
 
 def test_the_example_of_the_docs(tmp_path, monkeypatch, capsys):
-    page = Path(__file__).resolve().parents[1] / "docs" / "projection.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "projection.md"
     text = page.read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     exec(text.partition("```python\n")[2].partition("```")[0], {})

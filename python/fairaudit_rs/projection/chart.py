@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite specifications."""
+"""The picture of a projection: margins near the boundary, and who moves."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .data.groups import group_name
+from ..data.groups import group_name
+from ..results.chart import SCHEMA, Chart
 from .moves import Moves
-from .results.chart import SCHEMA, Chart
 
 #: Moves that are drawn one by one.
 _MOST_MARKS = 2_000

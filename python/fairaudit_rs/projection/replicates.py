@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from ._criteria import RowCriteria, Tolerance, UnitCriteria
-from ._projection_rows import Question
-from .data.arrays import ArraySource
-from .data.columns import column_array
-from .errors import ArgumentError, DataError
-from .inference.pvalues import monte_carlo_pvalue
-from .progress import Progress
+from .. import _native
+from ..data.arrays import ArraySource
+from ..data.columns import column_array
+from ..errors import ArgumentError, DataError
+from ..inference.pvalues import monte_carlo_pvalue
+from ..progress import Progress
+from .problem import RowCriteria, Tolerance, UnitCriteria
+from .question import Question
 
 _TIE = 1e-10
 _SERIES = 0

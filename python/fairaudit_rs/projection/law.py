@@ -1,0 +1,154 @@
+"""The limit law of the statistic, and when it can be trusted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..inference.pvalues import LEAST
+from ..results.verdict import rejects
+from .problem import BANDWIDTHS, Criteria, Curvature, Tolerance
+
+#: With fewer rows of a decision than this, expected under equal rates, a rate is not normal enough.
+_FEW_DECISIONS = 4
+#: With fewer effective rows in the window the density near the boundary is unknown.
+_FEW_ROWS = 10
+#: With fewer distinct margins in the window, most of them shared, it has no density but atoms.
+_FEW_MARGINS = 100
+#: What this sample says that a 5 % test of each criterion would reject; beyond it, the limit law
+#: does not fit the margins.
+_SIZES = (0.01, 0.10)
+
+
+@dataclass(frozen=True)
+class LimitTest:
+    """A p-value with what it rests on."""
+
+    pvalue: float
+    critical_value: float
+    sensitivity: tuple[tuple[float, float], ...] = ()
+    effective_rows: float = math.nan
+    inconclusive: str | None = None
+    note: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        criteria: Criteria,
+        tolerance: Tolerance,
+        statistic: float,
+        curvature: Curvature | None,
+        alpha: float,
+    ) -> LimitTest:
+        """Return the test by the limit law."""
+        wide = tolerance.widened()
+        fair = bool(((criteria.gap >= wide.low) & (criteria.gap <= wide.high)).all())
+        nothing = cls(math.nan, math.nan)
+        if curvature is None:
+            if fair:
+                return replace(nothing, pvalue=1.0)
+            return replace(nothing, inconclusive="the distances to the boundary do not vary")
+        rows = float(curvature.effective_rows.min())
+        laws = [_Law(criteria, tolerance, matrix) for matrix in curvature.matrices]
+        if not all(law.exists for law in laws):
+            reason = (
+                "some criteria are combinations of others"
+                if (np.diag(curvature.matrix) > 0).all()
+                else "no rows lie near the boundary, whose density the limit law needs"
+            )
+            return replace(
+                nothing, effective_rows=rows, pvalue=1.0 if fair else math.nan,
+                inconclusive=None if fair else reason,
+            )  # fmt: skip
+        critical = laws[1].critical_value(alpha)
+        if fair:
+            return cls(1.0, critical, effective_rows=rows)
+        sensitivity = tuple(
+            (factor * curvature.bandwidth, max(law.tail(statistic), LEAST))
+            for factor, law in zip(BANDWIDTHS, laws, strict=True)
+        )
+        pvalue = sensitivity[1][1]
+        doubt = _doubt(criteria, curvature)
+        if doubt is None:
+            bound = "p is an upper bound: with so many tolerances the law is that of none"
+            note = bound if laws[1].is_bound else None
+            return cls(pvalue, critical, sensitivity, rows, note=note)
+        reason, rejects_too_rarely = doubt
+        if rejects_too_rarely and rejects(pvalue, alpha):
+            note = f"{reason}; it rejects all the same"
+            return cls(pvalue, critical, sensitivity, rows, note=note)
+        return cls(math.nan, math.nan, sensitivity, rows, inconclusive=reason)
+
+
+class _Law:
+    """The law of the statistic under the least favourable fair gaps."""
+
+    def __init__(self, criteria: Criteria, tolerance: Tolerance, matrix: NDArray[Any]) -> None:
+        self.covariance, self.matrix = criteria.covariance, matrix
+        root = math.sqrt(criteria.n_rows)
+        self.low, self.high = tolerance.low * root, tolerance.high * root
+        self.simple = tolerance.simple
+        #: Whether the tail is an upper bound, see `box_tail` of the core.
+        self.is_bound = False
+        scale = np.sqrt(np.diag(matrix))
+        self.exists = bool((scale > 0).all()) and bool(
+            np.linalg.eigvalsh(matrix / np.outer(scale, scale)).min() > 1e-10
+        )
+
+    @cached_property
+    def _weights(self) -> list[float]:
+        return _native.quadratic_weights(self.covariance.ravel(), self.matrix.ravel())
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.covariance.ravel(), self.matrix.ravel(), self.low, self.high
+
+    def tail(self, statistic: float) -> float:
+        """Return the p-value."""
+        if self.simple:
+            return _native.weighted_chi_square_tail(self._weights, statistic)
+        tail, self.is_bound = _native.box_tail(statistic, *self._arguments())
+        return tail
+
+    def critical_value(self, alpha: float) -> float:
+        """Return the value that is exceeded with probability alpha."""
+        if self.simple:
+            return _native.weighted_chi_square_quantile(self._weights, alpha)
+        return _native.box_quantile(alpha, *self._arguments())
+
+
+def _doubt(criteria: Criteria, curvature: Curvature) -> tuple[str, bool] | None:
+    """Say why the limit law cannot be trusted here, and whether it errs on the safe side."""
+    fewest, which = criteria.fewest_decisions()
+    if fewest < _FEW_DECISIONS:
+        few = f"only {fewest:.2g} rows {which} are expected; the limit law needs {_FEW_DECISIONS}"
+        return few, False
+    rows = curvature.effective_rows
+    if (rows < _FEW_ROWS).any():
+        return (
+            f"only {float(rows.min()):.3g} effective rows lie near the boundary (within a "
+            f"bandwidth of {curvature.bandwidth:.3g}); the limit law needs {_FEW_ROWS}"
+        ), False
+    distinct, near = criteria.distinct_margins(curvature.bandwidth, _FEW_MARGINS)
+    if distinct < min(_FEW_MARGINS, near / 2):
+        return (
+            f"the {near:,} rows within a bandwidth of the boundary have only {distinct} distinct "
+            "margins (atoms, as those of trees, forests and categorical features)"
+        ), False
+    sizes = [criteria.predicted_size(curvature, j, 0.05) for j in range(len(rows))]
+    least, most = min(sizes), max(sizes)
+    margins = (
+        "the cost of small gaps does not follow the limit law (margins with atoms, as those of "
+        "trees and of categorical features, a dip near the boundary, or few rows): a 5 % test "
+        "would reject"
+    )
+    if most > _SIZES[1]:
+        return f"{margins} {100 * most:.2g} % of such data were they fair", False
+    if least < _SIZES[0]:
+        return f"{margins} only {100 * least:.2g} % of such data were they fair", True
+    return None

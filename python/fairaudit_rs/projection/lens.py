@@ -1,0 +1,320 @@
+"""`projection_test`: arguments in, result out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import arguments
+from ..data.labels import Label
+from ..errors import ArgumentError, ArgumentTypeError
+from ..inference.pvalues import LEAST
+from ..results.verdict import rejects
+from .law import LimitTest
+from .notions import Notion
+from .problem import Tolerance
+from .question import ProjectionDesign, Question
+from .replicates import permuted
+from .result import CriterionValue, ProjectionResult
+from .transport import Plan
+from .values import histogram_of, largest, values_of
+
+if TYPE_CHECKING:
+    from ..models.distances import Distances
+
+
+#: Plans whose certificate is worse than this, relative to their cost, say so.
+_CERTIFIED = 1e-6
+
+
+def projection_test(
+    y_true: Any = None,
+    y_pred: Any = None,
+    *,
+    y_score: Any = None,
+    threshold: float = 0.5,
+    distance: Any | Distances = None,
+    sensitive_features: Any = None,
+    data: Any = None,
+    notion: str | Notion = "equal_opportunity",
+    attributes: str = "crossed",
+    groups: Sequence[Any] | None = None,
+    reference: Any = None,
+    epsilon: float | Sequence[float] | None = None,
+    alternative: str = "two-sided",
+    sample_weight: Any = None,
+    pos_label: Label = None,
+    bandwidth: float | None = None,
+    calibration: str = "asymptotic",
+    n_resamples: int = 999,
+    confidence_level: float = 0.95,
+    rng: Any = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+) -> ProjectionResult:
+    r"""Test a notion of group fairness by the distance to the nearest fair distribution.
+
+    Parameters
+    ----------
+    y_true : array, or str with ``data``, optional
+        Labels; not needed for statistical parity.
+    y_pred : array, or str with ``data``, optional
+        Decisions. They follow from ``y_score`` and ``threshold``, or from the model that
+        ``distance`` comes from, when they are not given.
+    y_score : array, or str with ``data``, optional
+        Scores; without a model, a row is ``|y_score - threshold|`` away from the boundary.
+    threshold : float
+        A row with a score of at least this is decided positively.
+    distance : array, `Distances`, or str with ``data``, optional
+        How far each row has to move for the other decision: ``model.distance(X)`` of a model of
+        `fairaudit_rs.models`, or numbers of your own (infinite for rows that cannot move).
+    sensitive_features : array, several arrays, or str(s) with ``data``
+        The attributes whose values make the groups.
+    data : frame, path or glob, optional
+        See `tabulate`; the other arguments are then names of its columns.
+    notion : str or Notion
+        ``"statistical_parity"``, ``"equal_opportunity"`` (true positive rates are equal),
+        ``"predictive_equality"`` (false positive rates), ``"equalized_odds"`` (both), or a
+        `Notion` of your own.
+    attributes : {"crossed", "separate"}
+        Several sensitive features make their intersections, or must each be fair by itself, all at
+        once ("separate").
+    groups, reference : optional
+        As in `permutation_test`. With ``attributes="separate"`` the reference is a dict by
+        attribute.
+    epsilon : float or sequence of float, optional
+        Gaps up to this count as fair; one number, or one per criterion. More than two groups then
+        need a ``reference``.
+    alternative : {"two-sided", "greater", "less"}
+        ``"greater"``: only gaps above ``epsilon`` (or 0) are unfair, as "group minus reference".
+    sample_weight : array, or str with ``data``, optional
+        Weight of each row.
+    pos_label : optional
+        The value of ``y_true`` and ``y_pred`` that is the positive class.
+    bandwidth : float, optional
+        Of the density of the margins near the boundary; 1.06 sd N^(-1/5) by default. It plays no
+        part in the p-value of a permutation.
+    calibration : {"asymptotic", "permutation"}
+        The limit law, or replicates in which rows of one label exchange their decisions: valid
+        for forests, trees and categorical data too, whose margins have no density.
+    n_resamples : int
+        Replicates of the permutation.
+    confidence_level : float
+        Level of the intervals of the gaps; the critical value has one minus it.
+    rng : None, int, SeedSequence or Generator
+        Source of the seed; ``random_state`` is an alias.
+    n_threads : int, optional
+        None takes all cores that the process may use. The result does not depend on it.
+    progress : bool or callable, optional
+        Of the permutation: True prints; a callable gets (replicates done, replicates in all).
+
+    Returns
+    -------
+    ProjectionResult
+
+    Notes
+    -----
+    The null hypothesis is :math:`E[C(X) \phi_j(U, E U)] = 0` for every criterion j, for the notions
+    of groups: their rates are equal. The statistic is the optimal value of
+
+    .. math:: s_N = \min_{0 \le p \le 1} \sum_i p_i d_i \quad\text{subject to}\quad
+              \sum_i (1 - 2 C_i) \phi_i p_i = -\sum_i C_i \phi_i,
+
+    the least cost of making the data fair [1]_. It is solved exactly: one criterion by selection,
+    several groups by a search over their common rate, any other criteria by linear programs; the
+    dual value certifies it. Under the null hypothesis it converges to
+    :math:`\tfrac12 V^\top S^{-1} V`, with S from a kernel estimate of the density of the margins
+    at the boundary: a weighted sum of chi-squares, whose tail is found by inverting its
+    characteristic function. With ``epsilon`` or a one-sided alternative the p-value is the largest
+    one over all fair gaps.
+
+    The limit law needs margins with a density near the boundary. When too few rows lie there, or
+    many at the same distance, ``pvalue`` is NaN and ``inconclusive`` says why;
+    ``calibration="permutation"`` is the way out. Decisions are exchanged within a label, which
+    where the rates are equal changes nothing in law, however far from the boundary each group
+    lies. The cost of removing the observed gaps is ranked among the costs of removing those that
+    chance makes, with rows on either side of the boundary standing for each other.
+
+    References
+    ----------
+    .. [1] Si, N., Murthy, K., Blanchet, J. and Nguyen, V. A. (2021). Testing Group Fairness via
+       Optimal Transport Projections. ICML. arXiv:2106.01070
+
+    Examples
+    --------
+    >>> import numpy as np, fairaudit_rs as fa
+    >>> rng = np.random.default_rng(0)
+    >>> group = rng.choice(["a", "b"], 4_000)
+    >>> y_true = rng.random(4_000) < 0.5
+    >>> score = rng.normal(0.4 + 0.2 * y_true + 0.05 * (group == "a"), 0.2)
+    >>> result = fa.projection_test(y_true, y_score=score, sensitive_features=group)
+    >>> result.pvalue < 0.001, len(result.moves)
+    (True, 88)
+    """
+    alternative = arguments.choice("alternative", alternative, ("two-sided", "greater", "less"))
+    calibration = arguments.choice("calibration", calibration, ("asymptotic", "permutation"))
+    level = arguments.level("confidence_level", confidence_level)
+    n_resamples = arguments.n_resamples(n_resamples)
+    n_threads = arguments.n_threads(n_threads)
+    callback = arguments.progress(progress)
+    seed = arguments.seed(rng, random_state)
+    width = None if bandwidth is None else arguments.positive("bandwidth", bandwidth)
+    design = ProjectionDesign(
+        y_true, y_pred, y_score, threshold, distance, sensitive_features, data, notion, attributes,
+        groups, reference, sample_weight, pos_label, n_threads,
+    )  # fmt: skip
+    question = design.pose()
+    criteria = question.criteria
+    tolerance = _tolerance(question, epsilon, alternative)
+    if calibration == "permutation" and not _is_sharp(tolerance):
+        raise ArgumentError(
+            f"epsilon is {epsilon!r} with calibration='permutation'; accepted: None or 0, because "
+            "groups that may differ cannot be exchanged"
+        )
+    plan = criteria.project(tolerance)
+    width = criteria.bandwidth() if width is None else width
+    curvature = None if math.isnan(width) else criteria.curvature(width)
+    scale = criteria.n_rows / criteria.weight
+    statistic = math.inf if plan is None else plan.primal * scale
+    test = LimitTest.of(criteria, tolerance, statistic, curvature, 1 - level)
+    if plan is None:
+        reason = criteria.why_not(tolerance)
+        test = replace(test, pvalue=math.nan, critical_value=math.nan, inconclusive=reason)
+    elif calibration == "permutation":
+        outcome = permuted(question, tolerance, n_resamples, seed, n_threads, callback)
+        test = replace(
+            test, pvalue=outcome.pvalue, critical_value=math.nan, inconclusive=None, note=None,
+        )  # fmt: skip
+    values = values_of(criteria, tolerance, level)
+    estimate, error, interval = largest(values, criteria, level)
+    exchangeable = plan is not None and _is_sharp(tolerance) and criteria.columns.weight is None
+    nobody = Plan(np.zeros(0, dtype=np.int64), np.zeros(0), math.inf, math.inf, math.nan)
+    found = plan or nobody
+    moves = question.moves(found)
+    limit, histogram = histogram_of(question, moves, width)
+    drawn = calibration == "permutation" and math.isfinite(statistic)
+    return ProjectionResult(
+        estimate=estimate,
+        standard_error=error,
+        statistic=statistic,
+        pvalue=test.pvalue,
+        confidence_interval=interval,
+        alternative=alternative,
+        n_rows=criteria.n_rows,
+        group_sizes=question.group_sizes(),
+        seed=seed,
+        engine=calibration,
+        warnings=tuple(_warnings(question, plan, test, values, calibration, level, exchangeable)),
+        distance=statistic / criteria.n_rows,
+        critical_value=test.critical_value,
+        primal_value=statistic,
+        dual_value=found.dual * scale,
+        duality_gap=(found.primal - found.dual) * scale if math.isfinite(statistic) else math.nan,
+        residual=found.residual,
+        bandwidth=width,
+        sensitivity=test.sensitivity,
+        effective_rows=test.effective_rows,
+        moves=moves,
+        moved=moves.summary(),
+        criteria=values,
+        inconclusive=test.inconclusive,
+        notion=question.notion,
+        calibration=calibration,
+        attribute=" and ".join(question.features),
+        n_missing=question.n_missing,
+        n_resamples=n_resamples if drawn else 0,
+        n_undefined=outcome.n_undefined if drawn else 0,
+        pvalue_interval=outcome.pvalue_interval if drawn else (test.pvalue, test.pvalue),
+        confidence_level=level,
+        histogram=histogram,
+        histogram_limit=limit,
+        null_distribution=outcome.null if drawn else np.empty(0),
+    )
+
+
+def _tolerance(question: Question, epsilon: Any, alternative: str) -> Tolerance:
+    """Return the bounds between which gaps count as fair."""
+    m = len(question.criteria.gap)
+    accepted = f"None, a number of at least 0, or {m} of them"
+    values = np.asarray(0.0 if epsilon is None else epsilon)
+    if values.dtype.kind not in "iuf":
+        raise ArgumentTypeError(f"epsilon is {epsilon!r}; accepted: {accepted}")
+    if values.ndim > 1 or (values.ndim == 1 and len(values) != m):
+        raise ArgumentError(f"epsilon is {epsilon!r}; accepted: {accepted}")
+    values = np.broadcast_to(values, (m,)).astype(np.float64)
+    if not (np.isfinite(values) & (values >= 0)).all():
+        raise ArgumentError(f"epsilon is {epsilon!r}; accepted: {accepted}")
+    directed = bool(values.any()) or alternative != "two-sided"
+    if directed and question.needs_reference:
+        raise ArgumentError(
+            f"reference is None with {len(question.keys)} groups and "
+            + (f"alternative={alternative!r}" if not values.any() else f"epsilon={epsilon!r}")
+            + "; accepted: the group that the others are compared with"
+        )
+    endless = np.full(m, np.inf)
+    low = -endless if alternative == "greater" else -values
+    high = endless if alternative == "less" else values
+    return Tolerance(low, high)
+
+
+def _is_sharp(tolerance: Tolerance) -> bool:
+    """Whether no gap but 0 is tolerated on any side that is looked at."""
+    bounds = np.concatenate([tolerance.low, tolerance.high])
+    return not bounds[np.isfinite(bounds)].any()
+
+
+def _warnings(
+    question: Question,
+    plan: Plan | None,
+    test: LimitTest,
+    values: tuple[CriterionValue, ...],
+    calibration: str,
+    level: float,
+    exchangeable: bool,
+) -> list[str]:
+    """Say what a reader must know besides the numbers."""
+    alpha = 1 - level
+    warnings = []
+    if question.n_missing:
+        warnings.append(
+            f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
+            f"{' or '.join(question.features)} and belong to no group"
+        )
+    if test.inconclusive is not None:
+        way_out = "; calibration='permutation' gives a valid one" if exchangeable else ""
+        warnings.append(f"no p-value: {test.inconclusive}{way_out}")
+    distances = question.distances
+    if distances is not None and distances.upper_bound:
+        missed = f"; none was found for {distances.n_not_found:,} rows, which stay where they are"
+        warnings.append(
+            "distances come from a search for the boundary and are upper bounds, and so is the "
+            "statistic" + (missed if distances.n_not_found else "")
+        )
+    if plan is not None and plan.primal - plan.dual > _CERTIFIED * plan.primal:
+        warnings.append(
+            f"the plan may cost up to {(plan.primal - plan.dual) / plan.primal:.2g} of its cost "
+            "more than the best one: the program is badly scaled"
+        )
+    if test.note is not None:
+        warnings.append(test.note)
+    if test.pvalue == LEAST:
+        warnings.append("p is below the smallest number that can be told from 0")
+    if calibration == "asymptotic" and test.inconclusive is None:
+        verdicts = {rejects(pvalue, alpha) for _, pvalue in test.sensitivity}
+        if len(verdicts) > 1:
+            low, middle, high = (f"{pvalue:.3g}" for _, pvalue in test.sensitivity)
+            warnings.append(
+                f"the verdict depends on the bandwidth: p is {low}, {middle} and {high} at half, "
+                "once and twice the bandwidth"
+            )
+    if len(values) > 1:
+        warnings.append(
+            "the largest of several gaps has no standard error; its interval comes from Bonferroni "
+            "intervals of all criteria"
+        )
+    return warnings
