@@ -11,15 +11,6 @@ from . import architecture
 from .compare_definitions import definitions, differences
 
 KNOWN = {
-    "private imports": {
-        "_torch_flow -> models.network: _Scorer",
-        "_torch_flow -> models.network: _scorer",
-    },
-    "private attributes": {"_flow_models: ._scores"},
-    "cycles": {
-        "_flow <-> _torch_flow",
-        "_individual_charts <-> individual",
-    },
     "core crossings": {"bootstrap -> permutation"},
     "core cycles": {"bootstrap <-> permutation"},
     "rayon": {"bootstrap.rs", "cells.rs", "permutation/max_t.rs", "permutation/stream.rs"},

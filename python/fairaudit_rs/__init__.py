@@ -14,8 +14,9 @@ from .calibration import CalibrationReport, calibrate
 from .data.cells import Cells
 from .data.tabulate import tabulate
 from .equivalence import EquivalenceResult, equivalence_test
-from .fair_metrics import FairMetric
-from .individual import IndividualResult, individual_test
+from .individual.fair_metric import FairMetric
+from .individual.lens import individual_test
+from .individual.result import IndividualResult
 from .inference.multiplicity import adjust_pvalues
 from .intervals import IntervalResult, intervals
 from .models.kernel import KernelModel

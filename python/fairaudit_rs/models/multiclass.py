@@ -35,6 +35,8 @@ class MulticlassModel:
     ----------
     classes : tuple
         The labels, in the order of the scores.
+    scores : LinearScores, KernelScores or TorchScores
+        What gives the scores of rows.
     feature_names : tuple of str or None
         Names of the features, in the order of the model.
 
@@ -46,6 +48,7 @@ class MulticlassModel:
     """
 
     classes: tuple[Label, ...]
+    scores: Scores
     feature_names: tuple[str, ...] | None
 
     def __init__(
@@ -70,7 +73,7 @@ class MulticlassModel:
                 f"classes is {some(list(self.classes), 20)}; accepted: {scores.n_scores} distinct "
                 "labels, one for each score"
             )
-        self._scores = scores
+        self.scores = scores
         width = scores.n_features
         self.feature_names = None
         if feature_names is not None:
@@ -195,12 +198,12 @@ class MulticlassModel:
         return cls(TorchScores(module, dtype, n_classes, width), classes, feature_names)
 
     def __repr__(self) -> str:
-        kind = type(self._scores).__name__.removesuffix("Scores").lower()
+        kind = type(self.scores).__name__.removesuffix("Scores").lower()
         return f"MulticlassModel({kind}, {len(self.classes)} classes)"
 
     def decision_function(self, X: Any) -> Floats:
         """Return the scores of every row, one column for each class."""
-        return self._scores.of(read_features(X, self._scores.n_features, self.feature_names).values)
+        return self.scores.of(read_features(X, self.scores.n_features, self.feature_names).values)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, one column for each."""

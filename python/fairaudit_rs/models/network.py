@@ -100,7 +100,7 @@ class TorchModel(BinaryModel):
     def decision_function(self, X: Any) -> Floats:
         """Return the score of every row."""
         rows = read_features(X, self._n_features(), self.feature_names).values
-        with _scorer(self.module, self.dtype) as scorer:
+        with at_rest(self.module, self.dtype) as scorer:
             return scorer.scores(rows, _BATCH)
 
     def distance(
@@ -144,7 +144,7 @@ class TorchModel(BinaryModel):
         batch_size = arguments.count("batch_size", batch_size, 1, 10_000_000)
         rows, names = read_features(X, self._n_features(), self.feature_names)
         values = np.empty(len(rows))
-        with _scorer(self.module, self.dtype) as scorer:
+        with at_rest(self.module, self.dtype) as scorer:
             scores = scorer.scores(rows, batch_size)
             decided = scores >= self.boundary
             # A flip counts when the score is past the boundary by more than it may round to.
@@ -201,7 +201,7 @@ def _stored(points: NDArray[Any], chosen: NDArray[np.intp]) -> Floats:
 
 
 @contextmanager
-def _scorer(module: torch.nn.Module, dtype: str | None, n_scores: int = 1) -> Iterator[_Scorer]:
+def at_rest(module: torch.nn.Module, dtype: str | None, n_scores: int = 1) -> Iterator[Scorer]:
     """Give the module in eval mode with fixed parameters, and leave it as it was."""
     import torch
 
@@ -224,7 +224,7 @@ def _scorer(module: torch.nn.Module, dtype: str | None, n_scores: int = 1) -> It
         for tensor, _ in flags:
             tensor.requires_grad_(False)
         with torch.inference_mode(False):
-            yield _Scorer(module, wanted, device, n_scores)
+            yield Scorer(module, wanted, device, n_scores)
     finally:
         for part, training in modes:
             part.training = training
@@ -233,7 +233,7 @@ def _scorer(module: torch.nn.Module, dtype: str | None, n_scores: int = 1) -> It
 
 
 @dataclass(frozen=True)
-class _Scorer:
+class Scorer:
     """A module at rest: tensors of rows to scores and their gradients."""
 
     module: torch.nn.Module
@@ -244,15 +244,18 @@ class _Scorer:
 
     @property
     def epsilon(self) -> float:
+        """The rounding of the precision that the module computes in."""
         import torch
 
         return torch.finfo(self.dtype).eps
 
     @property
     def array_dtype(self) -> np.dtype[Any]:
+        """The type of arrays that hold its numbers without loss."""
         return np.dtype(np.float64 if self.epsilon < 1e-10 else np.float32)
 
     def tensor(self, rows: NDArray[Any]) -> torch.Tensor:
+        """Return rows where the module is, in its precision."""
         import torch
 
         return torch.tensor(rows, dtype=self.dtype, device=self.device)
@@ -332,7 +335,7 @@ class _Search:
 
     def __init__(
         self,
-        scorer: _Scorer,
+        scorer: Scorer,
         norm: str,
         boundary: float,
         rows: Floats,

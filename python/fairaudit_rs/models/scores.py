@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from .kernel import KernelModel, _parts
 from .linear import LinearModel
-from .network import TorchModel, _scorer
+from .network import Scorer, TorchModel, at_rest
 
 if TYPE_CHECKING:
     import torch
@@ -83,9 +84,13 @@ class TorchScores:
     n_scores: int
     n_features: int | None
 
+    def at_rest(self) -> AbstractContextManager[Scorer]:
+        """Give what scores rows while the module is left as it was."""
+        return at_rest(self.module, self.dtype, self.n_scores)
+
     def of(self, rows: Floats) -> Floats:
         """Return the scores of rows, one column for each."""
-        with _scorer(self.module, self.dtype, self.n_scores) as scorer:
+        with self.at_rest() as scorer:
             return scorer.scores(rows, 1024).reshape(len(rows), self.n_scores)
 
 

@@ -9,7 +9,7 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from .reference import individual as reference
+from ..reference import individual as reference
 
 LOSSES = ("log_loss", "smooth_hinge", "softplus_hinge", "squared")
 STEPS = {"penalty": 10.0, "n_steps": 120, "step_size": 0.01, "step_decay": 0.3}

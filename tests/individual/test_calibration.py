@@ -8,9 +8,9 @@ import pytest
 from scipy import special, stats
 
 import fairaudit_rs as fa
-from fairaudit_rs._audit_value import AuditValue, bootstrapped
+from fairaudit_rs.individual.value import AuditValue, bootstrapped
 
-from .reference import individual as reference
+from ..reference import individual as reference
 
 pytestmark = pytest.mark.calibration
 

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .data.columns import Coded, column_array
-from .errors import ArgumentTypeError, DataError
+from ..data.columns import Coded, column_array
+from ..errors import ArgumentTypeError, DataError
 
 #: Whole numbers with more distinct values than this are numbers, not categories.
 _MOST_CLASSES = 10

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import arguments
+from .. import arguments
 
 if TYPE_CHECKING:
     import polars as pl
+
 
 Floats = NDArray[np.float64]
 

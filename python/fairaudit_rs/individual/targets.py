@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from .data.columns import Coded, column_array, some
-from .data.labels import Label, binary, matches
-from .errors import ArgumentError, ArgumentTypeError, DataError
+from .. import _native
+from ..data.columns import Coded, column_array, some
+from ..data.labels import Label, binary, matches
+from ..errors import ArgumentError, ArgumentTypeError, DataError
 
 Floats = NDArray[np.float64]
 #: By score and row.

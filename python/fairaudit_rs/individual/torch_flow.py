@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .models.network import _Scorer, _scorer
-from .models.scores import TorchScores
+from ..models.network import Scorer
+from ..models.scores import TorchScores
 
 if TYPE_CHECKING:
     import torch
 
-    from ._flow import Schedule
-    from .fair_metrics import FairMetric
+    from .fair_metric import FairMetric
+    from .schedule import Schedule
+
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ def torch_flow(
     """
     scores = np.empty((len(schedule.record), model.n_scores, len(rows)))
     attacked = np.empty_like(rows)
-    with _scorer(model.module, model.dtype, model.n_scores) as scorer:
+    with model.at_rest() as scorer:
         # Refuses modules without a finite score at the start.
         scorer.scores(rows, batch_size)
         for first in range(0, len(rows), batch_size):
@@ -61,7 +62,7 @@ class _Batch:
 
     def __init__(
         self,
-        scorer: _Scorer,
+        scorer: Scorer,
         rows: Floats,
         targets: Floats,
         loss: str,

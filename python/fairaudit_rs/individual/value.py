@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from .inference.intervals import studentize
-from .inference.pvalues import LEAST, monte_carlo_pvalue, upper_tail
+from .. import _native
+from ..inference.intervals import studentize
+from ..inference.pvalues import LEAST, monte_carlo_pvalue, upper_tail
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]

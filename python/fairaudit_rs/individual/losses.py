@@ -8,8 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from ._audit_value import (
+from .. import _native
+from .flow import Flowed
+from .targets import Scores, Targets
+from .value import (
     AuditValue,
     Skew,
     bootstrapped,
@@ -18,8 +20,6 @@ from ._audit_value import (
     mean_ratio,
     merged,
 )
-from ._flow import Flowed
-from ._targets import Scores, Targets
 
 Floats = NDArray[np.float64]
 

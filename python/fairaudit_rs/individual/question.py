@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ._targets import Targets, classes, labels, numbers
-from .data.labels import Label
-from .errors import ArgumentError, ArgumentTypeError
-from .models.adapt import adapt
-from .models.kernel import KernelModel
-from .models.linear import LinearModel
-from .models.multiclass import MulticlassModel
-from .models.network import TorchModel
-from .models.scores import Scores, scores_of
-from .models.sklearn import is_tree, multiclass_from_sklearn
+from ..data.labels import Label
+from ..errors import ArgumentError, ArgumentTypeError
+from ..models.adapt import adapt
+from ..models.kernel import KernelModel
+from ..models.linear import LinearModel
+from ..models.multiclass import MulticlassModel
+from ..models.network import TorchModel
+from ..models.scores import Scores, scores_of
+from ..models.sklearn import is_tree, multiclass_from_sklearn
+from .targets import Targets, classes, labels, numbers
 
 LOSSES = ("log_loss", "smooth_hinge", "softplus_hinge", "squared")
 
@@ -55,7 +55,7 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
                 f"loss is {loss!r} for a model of {len(several.classes)} classes; accepted: "
                 "'log_loss', the multinomial one"
             )
-        return FlowModel(several._scores, None, "logit", several.classes, several.feature_names)
+        return FlowModel(several.scores, None, "logit", several.classes, several.feature_names)
     adapted = adapt(model)
     if not isinstance(adapted, LinearModel | KernelModel | TorchModel):
         raise ArgumentTypeError(

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ._flow import Flow
-from ._losses import Along, Losses
-from .data.features import Features
-from .errors import DataError
+from ..data.features import Features
+from ..errors import DataError
+from .flow import Flow
+from .losses import Along, Losses
 
 Floats = NDArray[np.float64]
 

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .results.chart import Chart
+from ..results.chart import SCHEMA, Chart
+from .flow import FlowPath
 
-if TYPE_CHECKING:
-    from .individual import IndividualResult
-
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _BINS = 40
 #: Ratios beyond this quantile are counted in the last bin.
 _LARGEST = 0.995
 
 
-def path_chart(result: IndividualResult) -> Chart:
+def path_chart(path: FlowPath, ratio: str, delta: float) -> Chart:
     """Return S_n and T_n along the flow: Figure 2 of the paper."""
     points = [
         {"time": float(time), "value": float(value), "line": line}
         for line, values in (
-            ("audit value", result.path.estimate),
-            ("lower bound", result.path.lower_bound),
+            ("audit value", path.estimate),
+            ("lower bound", path.lower_bound),
         )
-        for time, value in zip(result.path.time, values, strict=True)
+        for time, value in zip(path.time, values, strict=True)
         if math.isfinite(value)
     ]
     lines = {
@@ -37,21 +35,21 @@ def path_chart(result: IndividualResult) -> Chart:
             "y": {
                 "field": "value",
                 "type": "quantitative",
-                "title": f"{result.ratio} ratio",
+                "title": f"{ratio} ratio",
                 "scale": {"zero": False},
             },
             "strokeDash": {"field": "line", "type": "nominal", "title": None},
         },
     }
-    return _chart(f"{result.ratio} ratio along the flow", lines, _rule("y", result.delta))
+    return _chart(f"{ratio} ratio along the flow", lines, _rule("y", delta))
 
 
-def ratio_chart(result: IndividualResult) -> Chart:
+def ratio_chart(ratios: NDArray[np.float64], ratio: str, delta: float) -> Chart:
     """Return how the ratios of the rows are distributed, beside the tolerated value."""
-    ratios = result.ratios[np.isfinite(result.ratios)]
+    ratios = ratios[np.isfinite(ratios)]
     bins = []
     if len(ratios):
-        largest = max(float(np.quantile(ratios, _LARGEST)), result.delta)
+        largest = max(float(np.quantile(ratios, _LARGEST)), delta)
         edges = np.linspace(min(float(ratios.min()), 1.0), largest, _BINS + 1)
         if edges[0] == edges[-1]:
             edges = edges + np.linspace(-0.005, 0.005, _BINS + 1)
@@ -75,7 +73,7 @@ def ratio_chart(result: IndividualResult) -> Chart:
         },
     }
     # The tolerated value of error rates is none of the losses of single rows.
-    rules = [_rule("x", result.delta)] if result.ratio == "loss" else []
+    rules = [_rule("x", delta)] if ratio == "loss" else []
     return _chart("loss ratios of the rows", bars, *rules)
 
 
@@ -90,5 +88,5 @@ def _rule(channel: str, value: float) -> dict[str, Any]:
 
 def _chart(title: str, *layers: dict[str, Any]) -> Chart:
     return Chart(
-        {"$schema": _SCHEMA, "title": title, "width": 480, "height": 240, "layer": list(layers)}
+        {"$schema": SCHEMA, "title": title, "width": 480, "height": 240, "layer": list(layers)}
     )

@@ -8,7 +8,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
-from fairaudit_rs._refits import _Draws
+from fairaudit_rs.individual.refits import _Draws
 
 STEPS = {"penalty": 10.0, "n_steps": 30, "step_size": 0.02}
 

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import arguments
-from ._sensitive import _CONSTANT, Attribute, attributes_of
-from .arguments import finite_array
-from .data.columns import some
-from .data.features import positions_of, read_features
-from .errors import ArgumentError, ArgumentTypeError, ColumnError
+from .. import arguments
+from ..arguments import finite_array
+from ..data.columns import some
+from ..data.features import positions_of, read_features
+from ..errors import ArgumentError, ArgumentTypeError, ColumnError
+from .sensitive import _CONSTANT, Attribute, attributes_of
 
 #: Singular values below this share of the largest are rank that is not there.
 _RANK = 1e-10

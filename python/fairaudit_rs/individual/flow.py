@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,64 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from ._targets import Targets
-from .data.features import Features
-from .errors import ArgumentError
-from .fair_metrics import FairMetric
-from .models.scores import KernelScores, LinearScores, Scores
+from .. import _native
+from ..data.features import Features
+from ..errors import ArgumentError
+from ..models.scores import KernelScores, LinearScores, Scores
+from .fair_metric import FairMetric
+from .schedule import Schedule
+from .targets import Targets
 
 Floats = NDArray[np.float64]
-
-SOLVERS = {"euler": 2.0, "heun": 2.0, "rk4": 2.785293563405282}
-"""Each solver with the 2 lambda eta mu from which on it blows up."""
 
 #: Rows whose scores along the way are in memory at a time.
 _PART = 1 << 14
 
 #: Gets the scores of some rows, by recorded step and score, and the place of these rows.
 Visitor = Callable[[Floats, slice], object]
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Steps of length ``size / t**decay``, and after which of them scores are kept."""
-
-    n_steps: int
-    size: float
-    decay: float
-    solver: str
-    record: tuple[int, ...]
-
-    @classmethod
-    def of(cls, n_steps: int, size: float, decay: float, solver: str, n_points: int) -> Schedule:
-        """Return a schedule that looks at the flow so many times, at the start and the end too."""
-        record = np.unique(np.round(np.linspace(0, n_steps, n_points)).astype(int))
-        return cls(n_steps, size, decay, solver, tuple(record.tolist()))
-
-    def ends(self) -> Schedule:
-        """Return the same steps, looked at before the first and after the last one."""
-        return replace(self, record=(0, self.n_steps))
-
-    @property
-    def native(self) -> tuple[int, float, float, str, list[int]]:
-        """As the native module takes it."""
-        return self.n_steps, self.size, self.decay, self.solver, list(self.record)
-
-    def steps_above(self, stability: float, limit: float) -> int:
-        """Return how many steps, the first ones, are too long for a limit of the stability."""
-        if stability <= limit * (1 + 1e-9):
-            return 0
-        excess = math.log(stability / limit)
-        if excess >= self.decay * math.log(self.n_steps + 1):
-            return self.n_steps
-        return int(min(self.n_steps, math.ceil(math.exp(excess / self.decay)) - 1))
-
-    def times(self) -> Floats:
-        """Return the time that the flow has reached at each recorded step: the sum of steps."""
-        lengths = self.size / np.arange(1, self.n_steps + 1) ** self.decay
-        reached: Floats = np.concatenate([[0.0], np.cumsum(lengths)])
-        return reached[list(self.record)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +195,7 @@ class Flow:
             scores = flat.reshape(len(self.schedule.record), self.scores.n_scores, -1)
             attacked = rows + self.metric.units * moved.reshape(rows.shape)
             return scores, attacked, f"{self.scores.base.kernel} kernel"
-        from ._torch_flow import torch_flow
+        from .torch_flow import torch_flow
 
         assert not isinstance(self.scores, LinearScores)
         return torch_flow(

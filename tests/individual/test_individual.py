@@ -15,10 +15,10 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
-from fairaudit_rs._audit_value import AuditValue, Skew, bootstrapped, error_ratio, mean_ratio
+from fairaudit_rs.individual.value import AuditValue, Skew, bootstrapped, error_ratio, mean_ratio
 
-from .children import outputs_of_instruction_sets
-from .reference import individual as reference
+from ..children import outputs_of_instruction_sets
+from ..reference import individual as reference
 
 
 def random_rows(seed, n=300, p=4, noise=0.5):
@@ -754,7 +754,7 @@ for metric in (fa.FairMetric.directions(np.eye(5)[:1]), fa.FairMetric.matrix(np.
         seen = []
         for options in ({}, {"ratio": "error_rate"}, {"compat": "paper"}):
             whole = small_case(**options)
-            monkeypatch.setattr("fairaudit_rs._flow._PART", 37)
+            monkeypatch.setattr("fairaudit_rs.individual.flow._PART", 37)
             parts = small_case(**options, progress=lambda *told: seen.append(told))
             monkeypatch.undo()
             assert seen[-1] == (300, 300)

@@ -1,0 +1,1 @@
+"""The individual lens: are similar people treated differently? (Maity et al.)."""

@@ -1,0 +1,221 @@
+"""What an individual test found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import arguments
+from ..results.chart import Chart
+from ..results.result import Result
+from ..results.verdict import rejects
+from ..results.words import number, p_text
+from .chart import path_chart, ratio_chart
+from .examples import UnfairExamples
+from .flow import Attack, FlowPath, StoredAttack
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class IndividualResult(Result):
+    """What `individual_test` found; see there for what the numbers mean.
+
+    Attributes
+    ----------
+    estimate : float
+        The audit value S_n: the mean loss ratio, or the ratio of the error rates.
+    lower_bound : float
+        T_n: with confidence ``confidence_level`` the audit value is at least this; above `delta`
+        the hypothesis of fairness is rejected.
+    upper_bound : float
+        With the same confidence it is at most this.
+    statistic : float
+        Standard errors from `delta` to the estimate; on the scale of the logarithm for
+        ``interval="log"``, and for error rates with ``interval="bootstrap-t"``.
+    delta : float
+        The tolerated audit value.
+    ratio, loss, interval, solver, compat : str or None
+        What was asked.
+    penalty, step_size, step_decay : float
+        Of the flow.
+    n_steps : int
+        Of the flow.
+    metric : str
+        The fair metric.
+    stability : float
+        2 penalty step_size times the largest eigenvalue of the metric. Above 1 Euler's flow swings
+        around where it should settle; above 2 (Euler, Heun) or 2.785 (RK4) it grows without bound.
+    refit_metric : bool
+        Whether the interval includes what the fit of the metric adds.
+    loss_floor : float
+        Losses below it count as it.
+    n_floored, n_floored_end : int
+        Rows whose loss was below it, before and after.
+    n_nonfinite : int
+        Rows whose ratio is not a finite number; with one, nothing can be measured.
+    n_dropped : int
+        Such rows that were left out, which only ``compat="paper"`` does.
+    error_rates : tuple of float
+        Share of wrong decisions before and after.
+    confidence_level : float
+        Level of the bounds, each on its side, and of the interval.
+    n_resamples, n_undefined : int
+        Replicates of ``interval="bootstrap-t"``, and those without a value.
+    path : FlowPath
+        S_n and T_n along the flow.
+    ratios : ndarray
+        One for each row: loss after over loss before.
+    loss_start, loss_end : ndarray
+        Losses of the rows, before and after.
+    score_start, score_end : ndarray
+        Their scores, one column for each class with several classes.
+    units : ndarray
+        What counts as one in each feature, by the fair metric.
+    """
+
+    lower_bound: float
+    upper_bound: float
+    delta: float
+    ratio: str
+    loss: str
+    interval: str
+    solver: str
+    compat: str | None
+    penalty: float
+    step_size: float
+    step_decay: float
+    n_steps: int
+    metric: str
+    stability: float
+    refit_metric: bool
+    loss_floor: float
+    n_floored: int
+    n_floored_end: int
+    n_nonfinite: int
+    n_dropped: int
+    error_rates: tuple[float, float]
+    confidence_level: float
+    n_resamples: int
+    n_undefined: int
+    path: FlowPath
+    ratios: Floats
+    loss_start: Floats
+    loss_end: Floats
+    score_start: Floats
+    score_end: Floats
+    units: Floats
+    flow: Attack | StoredAttack
+
+    _bulky = Result._bulky | {
+        "ratios", "loss_start", "loss_end", "score_start", "score_end", "units", "flow"
+    }  # fmt: skip
+
+    @cached_property
+    def attacked(self) -> Floats:
+        """Where the flow moved every row: x_T, with the columns in the order of the model."""
+        return self.flow.end()
+
+    def unfair_examples(self, k: int = 10) -> UnfairExamples:
+        """Return the rows with the largest ratios, and where the flow moved them.
+
+        Parameters
+        ----------
+        k : int
+            How many; rows of equal ratios are taken in their order.
+
+        Returns
+        -------
+        UnfairExamples
+            With the largest ratio first. Rows whose ratio is not a number are left out.
+        """
+        k = arguments.count("k", k, 1, 2**62)
+        known = np.flatnonzero(~np.isnan(self.ratios))
+        row = known[np.argsort(-self.ratios[known], kind="stable")[:k]]
+        return UnfairExamples(
+            row.astype(np.int64),
+            self.ratios[row],
+            self.loss_start[row],
+            self.loss_end[row],
+            self.score_start[row],
+            self.score_end[row],
+            self.flow.rows[row],
+            self.flow.end(row),
+            self.units,
+            self.flow.feature_names,
+        )
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        what = (
+            "the mean ratio of losses after and before"
+            if self.ratio == "loss"
+            else "the ratio of error rates after and before"
+        )
+        flow = f"a gradient flow of {self.n_steps:,} steps ({self.metric})"
+        if math.isnan(self.estimate):
+            return f"{_upper(what)} {flow} is not measurable, see the notes."
+        rule = " (four-fifths rule: 1 / 0.8)" if self.delta == 1.25 else ""
+        level = f"{100 * self.confidence_level:g} %"
+        if math.isnan(self.pvalue):
+            return f"{_upper(what)} {flow} is {number(self.estimate)}; it has no test."
+        rejected = rejects(self.pvalue, 1 - self.confidence_level)
+        verdict = (
+            f"That is more than the tolerated {self.delta:g}{rule}: similar people are treated "
+            "differently"
+            if rejected
+            else f"That is not shown to exceed the tolerated {self.delta:g}{rule}; that alone does "
+            "not show fairness"
+        )
+        return (
+            f"{_upper(what)} {flow} is {number(self.estimate)}, and at least "
+            f"{number(self.lower_bound)} with {level} confidence. {verdict} "
+            f"({p_text(self.pvalue)}, one-sided, {self.interval})."
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row: the audit value."""
+        return [
+            {
+                "ratio": self.ratio,
+                "estimate": self.estimate,
+                "standard_error": self.standard_error,
+                "lower_bound": self.lower_bound,
+                "low": self.confidence_interval[0],
+                "high": self.confidence_interval[1],
+                "delta": self.delta,
+                "statistic": self.statistic,
+                "pvalue": self.pvalue,
+                "n_rows": self.n_rows,
+                "n_floored": self.n_floored,
+                "n_nonfinite": self.n_nonfinite,
+                "stability": self.stability,
+            }
+        ]
+
+    def plot(self, what: str = "path") -> Chart:
+        """Return a chart of the path or of the ratios, with the tolerated value.
+
+        Parameters
+        ----------
+        what : {"path", "ratios"}
+            S_n and T_n along the flow (Figure 2), or how the ratios of the rows are distributed.
+
+        Returns
+        -------
+        Chart
+            The chart.
+        """
+        what = arguments.choice("what", what, ("path", "ratios"))
+        if what == "path":
+            return path_chart(self.path, self.ratio, self.delta)
+        return ratio_chart(self.ratios, self.ratio, self.delta)
+
+
+def _upper(text: str) -> str:
+    return text[0].upper() + text[1:]
