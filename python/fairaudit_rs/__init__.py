@@ -10,21 +10,23 @@
 
 from . import datasets, errors, metrics, models
 from ._native import __version__
-from .calibration import CalibrationReport, calibrate
 from .data.cells import Cells
 from .data.tabulate import tabulate
-from .equivalence import EquivalenceResult, equivalence_test
 from .individual.fair_metric import FairMetric
 from .individual.lens import individual_test
 from .individual.result import IndividualResult
 from .inference.multiplicity import adjust_pvalues
-from .intervals import IntervalResult, intervals
 from .models.kernel import KernelModel
 from .models.linear import LinearModel
 from .models.multiclass import MulticlassModel
 from .models.network import TorchModel
-from .permutation import PermutationResult, permutation_test
-from .power import PowerPlan, minimum_detectable_gap, sample_size
+from .permutation.calibration import CalibrationReport, calibrate
+from .permutation.equivalence import EquivalenceResult, equivalence_test
+from .permutation.intervals import IntervalResult, intervals
+from .permutation.lens import permutation_test
+from .permutation.power import minimum_detectable_gap, sample_size
+from .permutation.power_plan import PowerPlan
+from .permutation.result import PermutationResult
 from .projection.lens import projection_test
 from .projection.notions import Notion
 from .projection.result import ProjectionResult

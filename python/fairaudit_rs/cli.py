@@ -22,7 +22,7 @@ from .projection.notions import NOTIONS
 from .results.verdict import rejects
 
 if TYPE_CHECKING:
-    from .permutation import PermutationResult
+    from .permutation.result import PermutationResult
     from .projection.result import ProjectionResult
 
 USAGE_ERROR = 2

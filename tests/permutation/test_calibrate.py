@@ -12,12 +12,12 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
-from fairaudit_rs._question import Design
-from fairaudit_rs.calibration import _source, rank_influence
 from fairaudit_rs.cli import main
+from fairaudit_rs.permutation.question import Design
+from fairaudit_rs.permutation.relabelling import rank_influence, relabelling_of
 
-from .children import outputs_of_instruction_sets
-from .reference import rows
+from ..children import outputs_of_instruction_sets
+from ..reference import rows
 
 NAN = math.nan
 OLD = '{"old": true}\n'
@@ -50,7 +50,7 @@ MEDIAN = fa.metrics.callable_metric(
 
 def source_of(metric, seed=0, **columns):
     problem = Design(metric, **columns).pose(seed).problem
-    return _source(problem, np.random.default_rng(seed), seed)
+    return relabelling_of(problem, np.random.default_rng(seed), seed)
 
 
 def run(*arguments):

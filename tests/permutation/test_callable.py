@@ -11,9 +11,9 @@ from scipy.stats import binom
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from .children import outputs_of_instruction_sets
-from .reference import permutation
-from .reference import rows as reference
+from ..children import outputs_of_instruction_sets
+from ..reference import permutation
+from ..reference import rows as reference
 
 
 def make(seed=0, n=60, groups="ab"):
@@ -399,7 +399,7 @@ class TestProperties:
     def test_bits_of_every_instruction_set(self):
         code = (
             "import hashlib\n"
-            "from tests.test_callable import make, metric_of, test_of, median\n"
+            "from tests.permutation.test_callable import make, metric_of, test_of, median\n"
             "result = test_of(make(9), metric_of(median))\n"
             "print(hashlib.sha256(result.null_distribution.tobytes()).hexdigest())\n"
         )

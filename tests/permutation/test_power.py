@@ -12,7 +12,7 @@ from scipy import stats
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from .reference import inference, permutation, rows
+from ..reference import inference, permutation, rows
 
 NAN = math.nan
 HALF = {"metric": "selection_rate", "value": 0.5}

@@ -10,8 +10,8 @@ from scipy.stats import binom
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from .children import outputs_of_instruction_sets
-from .reference import inference, permutation
+from ..children import outputs_of_instruction_sets
+from ..reference import inference, permutation
 
 COMPONENTS = {
     "equalized_odds": ["true_positive_rate", "false_positive_rate"],
@@ -301,7 +301,7 @@ class TestProperties:
     def test_bits_of_every_instruction_set(self):
         code = (
             "import hashlib\n"
-            "from tests.test_joint import make, test_of, COMPONENTS\n"
+            "from tests.permutation.test_joint import make, test_of, COMPONENTS\n"
             "for name in COMPONENTS:\n"
             "    null = test_of(*make(5), name, engine='cells').null_distribution\n"
             "    print(hashlib.sha256(null.tobytes()).hexdigest())\n"

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from ._comparisons import Gap, Plan, Problem
-from ._rows import group_codes, make_units, positions_of
-from .data.labels import GroupKey
-from .data.rows import Rows
-from .data.tables import MAX_DECISION_VALUES
-from .errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
-from .inference.intervals import Bootstrap
-from .metrics.metric import Metric
+from .. import _native
+from ..data.labels import GroupKey
+from ..data.rows import Rows
+from ..data.tables import MAX_DECISION_VALUES
+from ..errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
+from ..inference.intervals import Bootstrap
+from ..metrics.metric import Metric
+from .problem import Gap, Plan, Problem
+from .units import group_codes, make_units, positions_of
 
 #: Replicates that a worker process gets at a time.
 _CHUNK = 16

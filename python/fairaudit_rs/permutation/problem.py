@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from .data.groups import group_name, label
-from .data.labels import GroupKey
-from .errors import ArgumentError, NotMeasurableError
-from .inference.intervals import NOTHING, Bootstrap, bootstrap_interval, range_of_pairs
-from .inference.proportions import newcombe
-from .inference.pvalues import anytime_pvalue, boundaries_up_to, monte_carlo_pvalue
-from .metrics.metric import Metric
-from .progress import Progress
-from .results.verdict import rejects
+from .. import _native
+from ..data.groups import group_name, label
+from ..data.labels import GroupKey
+from ..errors import ArgumentError, NotMeasurableError
+from ..inference.intervals import NOTHING, Bootstrap, bootstrap_interval, range_of_pairs
+from ..inference.proportions import newcombe
+from ..inference.pvalues import anytime_pvalue, boundaries_up_to, monte_carlo_pvalue
+from ..metrics.metric import Metric
+from ..progress import Progress
+from ..results.verdict import rejects
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
 #: A first series of replicates, of all groups together, that no pair uses.

@@ -9,41 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from ._comparisons import Problem
-from ._counts import few_labels
-from .data.cells import Cells
-from .data.columns import count_not_finite
-from .data.groups import group_name, label
-from .data.labels import GroupKey
-from .data.rows import Rows
-from .errors import ArgumentError, DataError, NotMeasurableError
-from .inference.intervals import Bootstrap
-from .metrics.metric import Metric
+from .. import _native
+from ..data.columns import count_not_finite
+from ..data.groups import group_name, label
+from ..data.labels import GroupKey
+from ..data.rows import Rows
+from ..errors import ArgumentError, NotMeasurableError
+from ..inference.intervals import Bootstrap
+from ..metrics.metric import Metric
+from .counts import few_labels
+from .problem import Problem
+from .units import group_codes, make_units, positions_of
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
 #: Rows that are looked at together.
 _PART = 1 << 18
-
-
-@dataclass(frozen=True)
-class Units:
-    """What exchanges its group: rows, or clusters of rows."""
-
-    group: NDArray[np.uint16]
-    stratum: NDArray[np.uint32] | None
-    #: The unit of each row; None when they are the rows themselves.
-    of_row: NDArray[np.uint32] | None
-
-    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up row values over each unit."""
-        if self.of_row is None:
-            return values
-        # In ascending order, so that sums do not depend on that of the rows.
-        order = np.argsort(values, kind="stable")
-        weights = np.asarray(values, dtype=np.float64)[order]
-        return np.bincount(self.of_row[order], weights, len(self.group)).astype(np.float64)
 
 
 @dataclass
@@ -215,84 +196,6 @@ class RowProblem(Problem):
                     "standard errors are too small and the interval is too short; the test "
                     "recomputes them in every replicate"
                 )
-
-
-def positions_of(cells: Cells, keys: Sequence[GroupKey]) -> NDArray[np.int64]:
-    """Return the position of each group of the cells among the chosen keys, -1 for others."""
-    position = np.full(len(cells.groups), -1, dtype=np.int64)
-    place = {key: i for i, key in enumerate(cells.groups)}
-    for i, key in enumerate(keys):
-        position[place[key]] = i
-    return position
-
-
-def group_codes(
-    rows: Rows, position: NDArray[np.int64], positions: Sequence[int]
-) -> tuple[NDArray[np.uint16], Any]:
-    """Return the codes of the rows in some groups, and where these rows are."""
-    wanted = np.full(int(position.max(initial=0)) + 2, -1, dtype=np.int64)
-    wanted[list(positions)] = np.arange(len(positions))
-    table = wanted[position]
-    if np.array_equal(table, np.arange(len(table))):
-        return rows.group, slice(None)
-    inside = (table >= 0)[rows.group]
-    codes = np.maximum(table, 0).astype(np.uint16)
-    if inside.all():
-        return codes[rows.group], slice(None)
-    return codes[rows.group[inside]], inside
-
-
-def make_units(
-    rows: Rows,
-    keys: Sequence[GroupKey],
-    codes: NDArray[np.uint16],
-    keep: Any,
-    positions: Sequence[int],
-    own_strata: NDArray[np.uint32] | None,
-) -> Units:
-    """Return what exchanges its group among the kept rows."""
-    stratum = None if rows.stratum is None else rows.stratum[keep]
-    if own_strata is not None:
-        own = own_strata[keep]
-        stratum = own if stratum is None else own + (int(own_strata.max()) + 1) * stratum
-    if rows.cluster is None:
-        return Units(codes, stratum, None)
-    # Clusters of the kept rows, numbered in order.
-    present, place = np.unique(rows.cluster[keep], return_inverse=True)
-    cluster: NDArray[np.uint32] = place.ravel().astype(np.uint32)
-    group = _of_clusters(codes, cluster, len(present))
-    differs = group[cluster] != codes
-    if differs.any():
-        at = int(differs.argmax())
-        names = sorted(
-            group_name(label(keys[positions[int(code)]]))
-            for code in (codes[at], group[cluster[at]])
-        )
-        raise DataError(
-            f"{_n_mixed(differs, cluster):,} of {len(present):,} clusters have rows in more than "
-            f"one group (the first one in {names[0]!r} and {names[1]!r}); a cluster must be of one "
-            "group. Rows that share something else than a group belong in strata="
-        )
-    if stratum is None:
-        return Units(group, None, cluster)
-    unit_stratum = _of_clusters(stratum, cluster, len(present))
-    differs = unit_stratum[cluster] != stratum
-    if differs.any():
-        raise DataError(
-            f"{_n_mixed(differs, cluster):,} of {len(present):,} clusters have rows in more than "
-            "one stratum; a cluster must be of one stratum"
-        )
-    return Units(group, unit_stratum, cluster)
-
-
-def _of_clusters(codes: NDArray[Any], cluster: NDArray[np.uint32], n: int) -> NDArray[Any]:
-    of_cluster = np.zeros(n, dtype=codes.dtype)
-    of_cluster[cluster] = codes
-    return of_cluster
-
-
-def _n_mixed(differs: NDArray[np.bool_], cluster: NDArray[np.uint32]) -> int:
-    return len(np.unique(cluster[differs]))
 
 
 def _classes(rows: Rows) -> NDArray[np.int64]:

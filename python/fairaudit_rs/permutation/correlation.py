@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native
-from ._comparisons import Gap, Plan, Problem
-from ._rows import row_value
-from .data.rows import AttributeRows
-from .errors import ArgumentError, NotMeasurableError
-from .inference.intervals import NOTHING
-from .metrics.metric import Metric
+from .. import _native
+from ..data.rows import AttributeRows
+from ..errors import ArgumentError, NotMeasurableError
+from ..inference.intervals import NOTHING
+from ..metrics.metric import Metric
+from .problem import Gap, Plan, Problem
+from .rows import row_value
 
 
 @dataclass

@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import arguments, metrics
-from ._comparisons import Problem
-from ._correlation import CorrelationProblem
-from ._counts import CountProblem, JointProblem
-from ._functions import FunctionProblem
-from ._rows import RowProblem
-from .data.cells import Cells
-from .data.groups import choose_groups, pairs_of
-from .data.labels import Label
-from .data.rows import Rows
-from .data.tables import AuditTable
-from .errors import ArgumentError, ArgumentTypeError
-from .metrics.metric import Metric
+from .. import arguments, metrics
+from ..data.cells import Cells
+from ..data.groups import choose_groups, pairs_of
+from ..data.labels import Label
+from ..data.rows import Rows
+from ..data.tables import AuditTable
+from ..errors import ArgumentError, ArgumentTypeError
+from ..metrics.metric import Metric
+from .callable import FunctionProblem
+from .correlation import CorrelationProblem
+from .counts import CountProblem
+from .joint import JointProblem
+from .problem import Problem
+from .rows import RowProblem
 
 #: A replicate of the AUC on cells costs as much as one of this many rows per distinct score.
 _ROWS_PER_LEVEL = 600

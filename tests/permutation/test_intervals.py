@@ -10,13 +10,13 @@ from scipy import integrate, optimize, stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
-from fairaudit_rs._question import Design
 from fairaudit_rs.inference import intervals as formulas
 from fairaudit_rs.inference import proportions
 from fairaudit_rs.inference.proportions import farrington_manning
+from fairaudit_rs.permutation.question import Design
 
-from .children import outputs_of_instruction_sets
-from .reference import inference, permutation, row_oracles, rows
+from ..children import outputs_of_instruction_sets
+from ..reference import inference, permutation, row_oracles, rows
 
 NAN = math.nan
 METHODS = ("score", "studentized", "delta", "basic", "percentile")

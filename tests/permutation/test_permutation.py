@@ -9,7 +9,7 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from .reference import permutation as reference
+from ..reference import permutation as reference
 
 PROPORTIONS = sorted(reference.PROPORTIONS)
 OTHERS = sorted(set(reference.METRICS) - set(reference.PROPORTIONS))

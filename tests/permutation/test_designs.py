@@ -11,9 +11,9 @@ from scipy.stats import binom, chi2
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from .children import outputs_of_instruction_sets
-from .reference import inference, permutation
-from .reference import rows as reference
+from ..children import outputs_of_instruction_sets
+from ..reference import inference, permutation
+from ..reference import rows as reference
 
 COUNTS = [
     "selection_rate",
@@ -514,7 +514,7 @@ class TestProperties:
     def test_bits_of_every_instruction_set(self):
         code = (
             "import hashlib\n"
-            "from tests.test_designs import make, test_of\n"
+            "from tests.permutation.test_designs import make, test_of\n"
             "for design in ('weights', 'clusters', 'both'):\n"
             "    for metric in ('f1', 'auc', 'mae', 'ppv'):\n"
             "        for options in ({}, {'interval': 'basic'}):\n"

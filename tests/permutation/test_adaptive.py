@@ -9,9 +9,9 @@ from scipy.stats import binom, norm
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from .children import outputs_of_instruction_sets
-from .reference import inference, permutation
-from .reference import rows as reference
+from ..children import outputs_of_instruction_sets
+from ..reference import inference, permutation
+from ..reference import rows as reference
 
 
 def make(seed=0, n=400, gap=0.0, groups="ab"):
@@ -202,7 +202,7 @@ class TestProperties:
 
     def test_bits_of_every_instruction_set(self):
         code = (
-            "from tests.test_adaptive import make, test_of\n"
+            "from tests.permutation.test_adaptive import make, test_of\n"
             "for metric in ('mean_score', 'f1', 'auc'):\n"
             "    for interval in ('auto', 'studentized', 'basic', 'percentile'):\n"
             "        print(test_of(make(6, gap=.2), metric, interval=interval).to_dict())\n"

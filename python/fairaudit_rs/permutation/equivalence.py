@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from . import arguments
-from ._question import Design
-from .data.groups import group_name, label
-from .data.labels import Label
-from .errors import ArgumentError, DataError
-from .inference.intervals import Pair, studentize
-from .inference.proportions import farrington_manning
-from .inference.pvalues import monte_carlo_pvalue, standardized, upper_tail
+from .. import arguments
+from ..data.groups import group_name, label
+from ..data.labels import Label
+from ..errors import ArgumentError, DataError
+from ..inference.intervals import Pair, studentize
+from ..inference.proportions import farrington_manning
+from ..inference.pvalues import monte_carlo_pvalue, standardized, upper_tail
+from ..metrics.metric import Metric
+from ..results.result import Result
+from ..results.verdict import rejects
+from ..results.words import number, p_text
 from .intervals import Maker, method_of, resample, warnings_of
-from .metrics.metric import Metric
-from .results.result import Result
-from .results.verdict import rejects
-from .results.words import number, p_text
+from .question import Design
 
 METHODS = ("auto", "score", "studentized", "delta")
 

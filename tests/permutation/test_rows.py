@@ -12,8 +12,8 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from .reference import row_oracles
-from .reference import rows as reference
+from ..reference import row_oracles
+from ..reference import rows as reference
 
 
 def make(seed=0, n=300, groups="ab", levels=None):
@@ -213,7 +213,7 @@ class TestProperties:
     def test_bits_of_every_instruction_set(self):
         code = (
             "import numpy as np, hashlib, fairaudit_rs as fa\n"
-            "from tests.test_rows import make, test_of\n"
+            "from tests.permutation.test_rows import make, test_of\n"
             "for metric in ('auc', 'mae'):\n"
             "    null = test_of(*make(5, n=3000), metric, n_resamples=200).null_distribution\n"
             "    print(hashlib.sha256(null.tobytes()).hexdigest())\n"

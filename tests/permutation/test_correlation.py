@@ -12,9 +12,9 @@ from scipy.stats import binom
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from .children import outputs_of_instruction_sets
-from .reference import inference, permutation, row_oracles
-from .reference import rows as reference
+from ..children import outputs_of_instruction_sets
+from ..reference import inference, permutation, row_oracles
+from ..reference import rows as reference
 
 METRICS = ["pearson", "spearman", "residual_pearson", "residual_spearman"]
 
@@ -332,7 +332,7 @@ class TestProperties:
     def test_bits_of_every_instruction_set(self):
         code = (
             "import hashlib\n"
-            "from tests.test_correlation import make, test_of, METRICS\n"
+            "from tests.permutation.test_correlation import make, test_of, METRICS\n"
             "for metric in METRICS:\n"
             "    result = test_of(*make(5, n=3000), metric)\n"
             "    print(hashlib.sha256(result.null_distribution.tobytes()).hexdigest())\n"

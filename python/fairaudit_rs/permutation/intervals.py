@@ -10,16 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _native, arguments
-from ._comparisons import Problem
-from ._correlation import CorrelationProblem
-from ._counts import JointProblem
-from ._question import Design, Question
-from .data.cells import Cells
-from .data.groups import group_name, label, pairs_of
-from .data.labels import Label
-from .errors import ArgumentError
-from .inference.intervals import (
+from .. import _native, arguments
+from ..data.cells import Cells
+from ..data.groups import group_name, label, pairs_of
+from ..data.labels import Label
+from ..errors import ArgumentError
+from ..inference.intervals import (
     NOTHING,
     Bootstrap,
     Interval,
@@ -28,10 +24,14 @@ from .inference.intervals import (
     range_of_pairs,
     simultaneous_factor,
 )
-from .inference.proportions import newcombe, wilson
-from .metrics.metric import Metric
-from .results.result import Result
-from .results.words import number
+from ..inference.proportions import newcombe, wilson
+from ..metrics.metric import Metric
+from ..results.result import Result
+from ..results.words import number
+from .correlation import CorrelationProblem
+from .joint import JointProblem
+from .problem import Problem
+from .question import Design, Question
 
 METHODS = ("auto", "score", "studentized", "delta", "basic", "percentile")
 _MANY_UNDEFINED = 0.01
