@@ -277,8 +277,8 @@ class TestImport:
             "import fairaudit_rs\n"
             "print(time.perf_counter() - start)\n"
         )
-        seconds = min(float(run_python(code).stdout) for _ in range(3))
-        assert seconds < 0.15
+        seconds = min(float(run_python(code).stdout) for _ in range(5))
+        assert seconds < 0.02
 
     def test_the_core_works_without_any_extra(self):
         """An import blocker stands in for an environment without the optional packages."""

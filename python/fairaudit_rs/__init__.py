@@ -6,30 +6,38 @@
 ...     sensitive_features=list("aabbaabb"), metric="selection_rate")
 >>> result.engine
 'exact'
+
+Public is what ``__all__`` lists, here and in `metrics`, `models`, `datasets` and `errors`; all
+other paths may move. A name is loaded when it is first asked for.
 """
 
-from . import datasets, errors, metrics, models
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._native import __version__
-from .data.cells import Cells
-from .data.tabulate import tabulate
-from .individual.fair_metric import FairMetric
-from .individual.lens import individual_test
-from .individual.result import IndividualResult
-from .inference.multiplicity import adjust_pvalues
-from .models.kernel import KernelModel
-from .models.linear import LinearModel
-from .models.multiclass import MulticlassModel
-from .models.network import TorchModel
-from .permutation.calibration import CalibrationReport, calibrate
-from .permutation.equivalence import EquivalenceResult, equivalence_test
-from .permutation.intervals import IntervalResult, intervals
-from .permutation.lens import permutation_test
-from .permutation.power import minimum_detectable_gap, sample_size
-from .permutation.power_plan import PowerPlan
-from .permutation.result import PermutationResult
-from .projection.lens import projection_test
-from .projection.notions import Notion
-from .projection.result import ProjectionResult
+
+if TYPE_CHECKING:
+    from . import datasets, errors, metrics, models
+    from .data.cells import Cells
+    from .data.tabulate import tabulate
+    from .individual.fair_metric import FairMetric
+    from .individual.lens import individual_test
+    from .individual.result import IndividualResult
+    from .inference.multiplicity import adjust_pvalues
+    from .models.kernel import KernelModel
+    from .models.linear import LinearModel
+    from .models.multiclass import MulticlassModel
+    from .models.network import TorchModel
+    from .permutation.calibration import CalibrationReport, calibrate
+    from .permutation.equivalence import EquivalenceResult, equivalence_test
+    from .permutation.intervals import IntervalResult, intervals
+    from .permutation.lens import permutation_test
+    from .permutation.power import minimum_detectable_gap, sample_size
+    from .permutation.power_plan import PowerPlan
+    from .permutation.result import PermutationResult
+    from .projection.lens import projection_test
+    from .projection.notions import Notion
+    from .projection.result import ProjectionResult
 
 __all__ = [
     "permutation_test",
@@ -62,3 +70,46 @@ __all__ = [
     "CalibrationReport",
     "__version__",
 ]
+
+#: The module of each public name.
+_HOMES = {
+    "permutation_test": "permutation.lens",
+    "PermutationResult": "permutation.result",
+    "intervals": "permutation.intervals",
+    "IntervalResult": "permutation.intervals",
+    "equivalence_test": "permutation.equivalence",
+    "EquivalenceResult": "permutation.equivalence",
+    "minimum_detectable_gap": "permutation.power",
+    "sample_size": "permutation.power",
+    "PowerPlan": "permutation.power_plan",
+    "calibrate": "permutation.calibration",
+    "CalibrationReport": "permutation.calibration",
+    "projection_test": "projection.lens",
+    "ProjectionResult": "projection.result",
+    "Notion": "projection.notions",
+    "individual_test": "individual.lens",
+    "IndividualResult": "individual.result",
+    "FairMetric": "individual.fair_metric",
+    "tabulate": "data.tabulate",
+    "Cells": "data.cells",
+    "adjust_pvalues": "inference.multiplicity",
+    "LinearModel": "models.linear",
+    "KernelModel": "models.kernel",
+    "TorchModel": "models.network",
+    "MulticlassModel": "models.multiclass",
+}
+#: Public modules.
+_ROOMS = {"metrics", "models", "datasets", "errors"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f".{name}", __name__)
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
