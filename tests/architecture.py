@@ -33,26 +33,7 @@ CORE_LAYERS = [
     {"bootstrap"},
     LENSES,
 ]
-#: The rooms of modules that have not moved yet.
-UNMOVED = {
-    "_validate": "arguments", "_lp": "linear_programs",
-    **dict.fromkeys(("_columns", "_frames", "cells", "tables"), "data"),
-    "_registry": "metrics",
-    **dict.fromkeys(
-        ("_distances", "_linear_models", "_kernel_models", "_torch_models", "_multiclass_models",
-         "_scores"), "models"),
-    **dict.fromkeys(("_intervals", "multiplicity"), "inference"),
-    "charts": "results",
-    **dict.fromkeys(
-        ("_question", "_comparisons", "_counts", "_rows", "_functions", "_correlation", "intervals",
-         "equivalence", "power", "calibration"), "permutation"),
-    **dict.fromkeys(
-        ("_projection_rows", "_criteria", "_transport", "_projection_permutation", "moves",
-         "notions"), "projection"),
-    **dict.fromkeys(
-        ("_flow_models", "_targets", "_flow", "_torch_flow", "_losses", "_refits", "_audit_value",
-         "_unfair_examples", "_individual_charts", "fair_metrics", "_sensitive"), "individual"),
-}  # fmt: skip
+#: The rooms of modules of the core that have not moved yet.
 CORE_UNMOVED = {
     **dict.fromkeys(("cells", "few"), "tabulate"),
     **dict.fromkeys(("sums", "stats"), "numerics"),
@@ -129,8 +110,7 @@ def goes_up(source, target, layers):
 
 
 def room(module):
-    first = module.partition(".")[0]
-    return UNMOVED.get(first, first)
+    return module.partition(".")[0]
 
 
 def crossings(found):

@@ -1,0 +1,91 @@
+"""Options that commands share, with one default and one description each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+
+from ..errors import ArgumentError
+
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def path_option(name: str, variable: str, text: str) -> Decorator:
+    """Return the option of a file that is written."""
+    return click.option(name, variable, type=click.Path(dir_okay=False, path_type=Path), help=text)
+
+
+def sensitive(repeated: str = "the intersections do") -> Decorator:
+    """Return the option of the columns that make the groups."""
+    return click.option(
+        "--sensitive",
+        "-s",
+        "features",
+        multiple=True,
+        required=True,
+        help=f"Column whose values make the groups; repeated, {repeated}.",
+    )
+
+
+def metric(text: str) -> Decorator:
+    """Return the option of metrics by name."""
+    return click.option("--metric", "-m", "metrics", multiple=True, required=True, help=text)
+
+
+def strata(text: str) -> Decorator:
+    """Return the option of columns within whose values groups are compared."""
+    return click.option("--strata", multiple=True, help=text)
+
+
+def group(text: str) -> Decorator:
+    """Return the option of groups to compare."""
+    return click.option("--group", "groups", multiple=True, help=text)
+
+
+def y_pred(text: str = "Column of decisions.") -> Decorator:
+    """Return the option of the column of decisions."""
+    return click.option("--y-pred", help=text)
+
+
+def n_resamples(default: int, text: str) -> Decorator:
+    """Return the option of the number of replicates."""
+    return click.option("--n-resamples", default=default, show_default=True, type=int, help=text)
+
+
+def json_file(what: str) -> Decorator:
+    """Return the option of a file of results as JSON."""
+    return path_option("--json", "json_path", f"Write the {what} to this file as JSON.")
+
+
+data = click.argument("data")
+y_true = click.option("--y-true", help="Column of labels.")
+y_score = click.option("--y-score", help="Column of scores.")
+clusters = click.option(
+    "--clusters", multiple=True, help="Column whose rows of one value move together."
+)
+weight = click.option("--weight", "sample_weight", help="Column of weights.")
+pos_label = click.option(
+    "--pos-label", help="The value of labels and decisions that is the positive class."
+)
+reference = click.option("--reference", help="Compare every other group with this one.")
+alternative = click.option(
+    "--alternative",
+    default="two-sided",
+    show_default=True,
+    type=click.Choice(["two-sided", "greater", "less"]),
+)
+confidence_level = click.option("--confidence-level", default=0.95, show_default=True, type=float)
+seed = click.option(
+    "--seed", type=click.IntRange(0), help="Seed; chosen and reported when left out."
+)
+threads = click.option("--threads", type=int, help="Threads; all cores when left out.")
+
+
+def check_folders(**files: Path | None) -> None:
+    """Refuse a file in a folder that does not exist before the work begins."""
+    for name, path in files.items():
+        if path is not None and not path.parent.is_dir():
+            raise ArgumentError(f"--{name} is {path}; its directory does not exist")

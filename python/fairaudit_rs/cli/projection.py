@@ -1,0 +1,115 @@
+"""`fairaudit projection`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+import fairaudit_rs as fa
+
+from ..projection.notions import NOTIONS
+from . import options
+from .options import check_folders
+from .show import print_moves, write_json
+
+
+@click.command()
+@options.data
+@options.sensitive("see --attributes")
+@click.option(
+    "--notion",
+    default="equal_opportunity",
+    show_default=True,
+    type=click.Choice(list(NOTIONS)),
+    help="Which rates must be equal.",
+)
+@options.y_true
+@options.y_pred("Column of decisions; not needed with --y-score.")
+@options.y_score
+@click.option(
+    "--threshold",
+    default=0.5,
+    show_default=True,
+    type=float,
+    help="Scores from here on are decided positively.",
+)
+@click.option("--distance", help="Column of distances to the decision boundary.")
+@click.option(
+    "--attributes",
+    default="crossed",
+    show_default=True,
+    type=click.Choice(["crossed", "separate"]),
+    help="Several sensitive columns make intersections, or must each be fair by itself.",
+)
+@options.group("A group to compare, repeated for each; all when left out.")
+@options.reference
+@click.option("--epsilon", type=float, help="Gaps up to this count as fair.")
+@options.alternative
+@options.weight
+@options.pos_label
+@click.option("--bandwidth", type=float, help="Of the density near the boundary.")
+@click.option(
+    "--calibration",
+    default="asymptotic",
+    show_default=True,
+    type=click.Choice(["asymptotic", "permutation"]),
+    help="How the p-value is found; permutation is valid for trees and categorical data too.",
+)
+@options.n_resamples(999, "Replicates of a permutation.")
+@options.confidence_level
+@options.seed
+@options.threads
+@options.path_option(
+    "--moves", "moves_path", "Write the rows that would move to this CSV or Parquet file."
+)
+@options.path_option(
+    "--plot", "plot_path", "Write the chart to this .json, .svg, .png or .html file."
+)
+@options.json_file("result")
+def projection(
+    data: str,
+    features: tuple[str, ...],
+    moves_path: Path | None,
+    plot_path: Path | None,
+    json_path: Path | None,
+    groups: tuple[str, ...],
+    seed: int | None,
+    threads: int | None,
+    y_true: str | None,
+    y_pred: str | None,
+    **others: Any,
+) -> None:
+    """Measure how far DATA are from a fair distribution, and who would have to move.
+
+    DATA is a Parquet or CSV file, or a glob of them in quotes.
+
+    \b
+    fairaudit projection loans.parquet -s sex --y-true repaid --y-score score --moves moves.csv
+    """
+    check_folders(json=json_path, moves=moves_path, plot=plot_path)
+    if moves_path is not None and moves_path.suffix not in (".csv", ".parquet"):
+        raise fa.errors.ArgumentError(f"--moves is {moves_path}; accepted: .csv or .parquet")
+    result = fa.projection_test(
+        y_true,
+        y_pred,
+        data=data,
+        sensitive_features=list(features),
+        groups=list(groups) or None,
+        rng=seed,
+        n_threads=threads,
+        progress=sys.stderr.isatty() or None,
+        **others,
+    )
+    click.echo(str(result))
+    print_moves(result)
+    if moves_path is not None:
+        frame = result.moves.to_frame()
+        write = frame.write_csv if moves_path.suffix == ".csv" else frame.write_parquet
+        write(moves_path)
+    if plot_path is not None:
+        result.plot().save(plot_path)
+    if json_path is not None:
+        write_json(json_path, [result.to_dict()])

@@ -1,0 +1,83 @@
+"""What commands print and write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import fairaudit_rs as fa
+
+from ..data.groups import group_name
+from ..results.verdict import rejects
+
+if TYPE_CHECKING:
+    from ..permutation.result import PermutationResult
+    from ..projection.result import ProjectionResult
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a file that appears whole or not at all."""
+    scratch = path.with_name(f".{path.name}.tmp")
+    try:
+        scratch.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
+    """Print a line per test under a heading per attribute, in 80 columns."""
+    tests = list(tests)
+    adjusted = fa.adjust_pvalues([result.pvalue for _, result in tests])
+    heading = None
+    for (attribute, result), adjusted_p in zip(tests, adjusted, strict=True):
+        names = [group_name(group) for group in result.group_sizes]
+        if heading != (attribute, names):
+            heading = (attribute, names)
+            groups = ", ".join(names) if len(names) <= 6 else f"{len(names)} groups"
+            click.echo(f"{attribute}: {groups}" if names else attribute)
+            click.echo(f"  {'metric':<26}{'gap':>7}  {'interval':<18}{'p, Holm':>9}")
+        low, high = result.confidence_interval
+        interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
+        sign = "+" if len(names) <= 2 else ""
+        verdict = "differs" if rejects(adjusted_p, 1 - result.confidence_level) else ""
+        line = (
+            f"  {result.metric:<26}{result.estimate:>{sign}7.3f}  {interval:<18}{adjusted_p:>9.3g}"
+        )
+        click.echo(f"{line}  {verdict}".rstrip())
+        for name in dict.fromkeys(value.metric for value in result.values):
+            values = [f"{v.value:.3f}" for v in result.values if v.metric == name]
+            if len(values) <= 8:
+                shown = "" if name == result.metric else f"{name} "
+                click.echo(f"    {shown}{' / '.join(values)}")
+
+
+def print_pairs(result: PermutationResult) -> None:
+    """Print the pairs of groups of a test of more than two."""
+    if len(result.group_sizes) <= 2:
+        return
+    click.echo(f"  pairs, adjusted by {result.adjust}:")
+    for pair in result.comparisons:
+        low, high = pair.confidence_interval
+        click.echo(
+            f"    {group_name(pair.first)} - {group_name(pair.second)}: {pair.estimate:+.3f} "
+            f"({low:+.3f} .. {high:+.3f}), adjusted p = {pair.adjusted_pvalue:.3g}"
+        )
+
+
+def print_moves(result: ProjectionResult) -> None:
+    """Print who moves, a line for each group, label and direction."""
+    if not result.moved:
+        return
+    click.echo("\nwho moves:")
+    for part in result.moved:
+        label = "" if part.label is None else f", label {part.label}"
+        click.echo(
+            f"  {group_name(part.group)}{label}: {part.n_rows:,} from {part.from_decision} to "
+            f"{part.to_decision}, by {part.mean_distance:.3g} on average and "
+            f"{part.largest_distance:.3g} at most"
+        )
