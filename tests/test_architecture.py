@@ -7,6 +7,8 @@ import shutil
 
 import pytest
 
+import fairaudit_rs as fa
+
 from . import architecture
 from .compare_definitions import definitions, differences
 
@@ -27,6 +29,31 @@ def python_violations(root=architecture.PYTHON):
         "cycles": architecture.module_cycles(found, trees),
         "native in words": architecture.native_in_words(found),
     }
+
+
+def public_classes():
+    """Classes whose signature users may have written down: they stay as they are."""
+    names = set(fa.__all__)
+    for room in ("metrics", "models"):
+        names |= set(getattr(fa, room).__all__)
+    return {*names, "Result"}
+
+
+def test_dataclasses_of_many_fields_are_made_by_name():
+    found = architecture.positional_dataclasses(architecture.modules())
+    assert {one.rpartition(".")[2] for one in found} <= public_classes()
+
+
+def test_no_line_hides_a_train_of_arguments():
+    assert architecture.hidden_trains() == []
+
+
+def test_packages_of_lenses_export_nothing():
+    assert architecture.exports_of_lenses(architecture.modules()) == []
+
+
+def test_files_are_about_one_topic():
+    assert architecture.long_files() == []
 
 
 def core_violations(root=architecture.CORE):

@@ -10,8 +10,8 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native
-from fairaudit_rs._question import Design
 from fairaudit_rs.inference.intervals import bootstrap_interval
+from fairaudit_rs.permutation.question import Design
 
 from .reference import oracles
 from .reference import permutation as reference

@@ -157,7 +157,10 @@ class TestCalibration:
             start = np.repeat([1.0, 0.0], [n_start, 3_000 - n_start])
             replicates = bootstrapped(end, start, 499, one.seed, 1)
             value = AuditValue(
-                one.estimate, one.standard_error**2, "bootstrap-t", replicates=replicates
+                estimate=one.estimate,
+                variance=one.standard_error**2,
+                interval="bootstrap-t",
+                replicates=replicates,
             )
             plain += value.lower_bound(0.95) > wanted
         assert plain > band(0.05)[1]
@@ -175,7 +178,9 @@ class TestBrokenVariantsFail:
 
     def test_a_root_of_n_forgotten(self):
         found = audits(LIGHT, 300, "normal")
-        wide = [AuditValue(one.estimate, 300 * one.standard_error**2) for one in found]
+        wide = [
+            AuditValue(estimate=one.estimate, variance=300 * one.standard_error**2) for one in found
+        ]
         assert covered([one.two_sided(0.95) for one in wide], LIGHT) > band(0.95)[1]
 
     def test_replicates_that_are_not_studentized(self):
@@ -184,7 +189,12 @@ class TestBrokenVariantsFail:
             variance = one.standard_error**2
             values, variances = bootstrapped(one.ratios, None, 499, one.seed, 1)
             unscaled = values, np.full_like(variances, variance)
-            broken = AuditValue(one.estimate, variance, "bootstrap-t", replicates=unscaled)
+            broken = AuditValue(
+                estimate=one.estimate,
+                variance=variance,
+                interval="bootstrap-t",
+                replicates=unscaled,
+            )
             intervals.append(broken.two_sided(0.95))
             errors += broken.lower_bound(0.95) > truth(LEFT)
         assert covered(intervals, LEFT) < band(0.95)[0]

@@ -360,8 +360,11 @@ class TestKnownValues:
 
     def test_pvalue_where_nothing_varies(self):
         for estimate, pvalue in [(1.0, 1.0), (1.25, 0.5), (1.3, 0.0)]:
-            assert AuditValue(estimate, 0.0).pvalue(1.25) == (pvalue, 0)
-            assert AuditValue(estimate, 0.0).two_sided(0.9) == (estimate, estimate)
+            assert AuditValue(estimate=estimate, variance=0.0).pvalue(1.25) == (pvalue, 0)
+            assert AuditValue(estimate=estimate, variance=0.0).two_sided(0.9) == (
+                estimate,
+                estimate,
+            )
 
     def test_skewed_ratios_are_pointed_out(self):
         X = np.zeros((200, 2))
@@ -605,14 +608,14 @@ class TestReference:
         value = mean_ratio(ratios)
         n_resamples = 20_000
         replicates = bootstrapped(ratios, None, n_resamples, 3, None)
-        found = AuditValue(*value, "bootstrap-t", replicates=replicates)
+        found = AuditValue(*value, interval="bootstrap-t", replicates=replicates)
         estimator = reference.mean_ratio
         wanted = reference.bootstrap_t_interval(estimator, [ratios], 4_000, 0.9, rng)
         assert found.two_sided(0.9) == pytest.approx(wanted, abs=0.08 * found.standard_error * 3)
         pvalue = reference.bootstrap_t_pvalue(estimator, [ratios], 1.8, 4_000, rng)
         assert abs(found.pvalue(1.8)[0] - pvalue) < 5 * math.sqrt(pvalue / 4_000)
         # A ratio of rates is studentized on the scale of the logarithm.
-        rates = AuditValue(*value, "bootstrap-t", of_rates=True, replicates=replicates)
+        rates = AuditValue(*value, interval="bootstrap-t", of_rates=True, replicates=replicates)
         estimate = value[0]
         logs = np.log(replicates[0] / estimate) * replicates[0] / np.sqrt(replicates[1])
         low, high = np.quantile(logs, [0.05, 0.95]) * found.standard_error / estimate

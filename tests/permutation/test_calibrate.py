@@ -49,7 +49,7 @@ MEDIAN = fa.metrics.callable_metric(
 
 
 def source_of(metric, seed=0, **columns):
-    problem = Design(metric, **columns).pose(seed).problem
+    problem = Design(metric=metric, **columns).pose(seed).problem
     return relabelling_of(problem, np.random.default_rng(seed), seed)
 
 

@@ -76,7 +76,7 @@ def equivalent(*counts, margin, **options):
 
 def drawn(metric, n_resamples=199, seed=1, **columns):
     """The problem of a public call and its bootstrap replicates."""
-    problem = Design(metric, **columns).pose(seed).problem
+    problem = Design(metric=metric, **columns).pose(seed).problem
     return problem, problem.draw_bootstrap(n_resamples, seed, None)
 
 

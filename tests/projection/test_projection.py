@@ -699,9 +699,21 @@ class TestReference:
         label, score, group = random_rows(3, 2_000, "abcd", 0.1)
         weight = np.random.default_rng(0).uniform(0.5, 2, 2_000)
         design = ProjectionDesign(
-            label, score >= 0, None, 0.5, np.abs(score), group, None, "equalized_odds", "crossed",
-            None, "c", weight, None, 1,
-        )  # fmt: skip
+            y_true=label,
+            y_pred=score >= 0,
+            y_score=None,
+            threshold=0.5,
+            distance=np.abs(score),
+            sensitive_features=group,
+            data=None,
+            notion="equalized_odds",
+            attributes="crossed",
+            groups=None,
+            reference="c",
+            sample_weight=weight,
+            pos_label=None,
+            n_threads=1,
+        )
         criteria = design.pose().criteria
         phi, influence = reference.criteria(
             "equalized_odds", group, label, list("abdc"), "c", score >= 0, weight

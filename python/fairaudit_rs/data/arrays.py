@@ -17,7 +17,7 @@ from .columns import Coded, Column, check_numeric, count_not_finite
 NO_BIN = 2**32 - 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Counts:
     """Distinct combinations: values per column, codes per cell and column, counts."""
 
@@ -61,11 +61,13 @@ class ArraySource:
         rows, codes, counts, sums = _native.tabulate(native, limits, scores, n_threads)
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=False)]
         return Counts(
-            values,
-            codes[:, : len(keys)].astype(np.int64),
-            counts.astype(np.int64),
-            sums if score is not None else None,
-            native[-1][rows[-1]][codes[:, -1]].astype(np.int64) if score is not None else None,
+            values=values,
+            codes=codes[:, : len(keys)].astype(np.int64),
+            counts=counts.astype(np.int64),
+            score_sums=sums if score is not None else None,
+            score_bins=native[-1][rows[-1]][codes[:, -1]].astype(np.int64)
+            if score is not None
+            else None,
         )
 
     def in_memory(self) -> ArraySource:
@@ -79,7 +81,9 @@ class ArraySource:
             [_native_column(column) for column in columns], limits
         )
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=True)]
-        return Counts(values, codes.astype(np.int64), counts.astype(np.int64)), cells
+        return Counts(
+            values=values, codes=codes.astype(np.int64), counts=counts.astype(np.int64)
+        ), cells
 
     def units(self, keys: Sequence[str], names: Sequence[str]) -> NDArray[np.uint32]:
         """Return the place of every row's combination of values among the sorted ones."""

@@ -267,7 +267,13 @@ class Cells:
             edges, score_bins, score_sums = _own_scores(table)
         values, codes = factorize(table, keys)
         return cells_of(
-            Counts(values, codes, _row_counts(table, count), score_sums, score_bins),
+            Counts(
+                values=values,
+                codes=codes,
+                counts=_row_counts(table, count),
+                score_sums=score_sums,
+                score_bins=score_bins,
+            ),
             tuple(name.removeprefix("group:") if own else name for name in group_columns),
             tuple(name.removeprefix("stratum:") if own else name for name in strata_columns),
             y_true is not None,

@@ -89,11 +89,13 @@ class FrameSource:
                 raise TooManyValuesError(f"column {i} has more than {limit} values", (i, limit))
         values, codes = factorize(table, [f"key{i}" for i in range(len(keys))])
         return Counts(
-            values,
-            codes,
-            table["n"].to_numpy().astype(np.int64),
-            table["score_sum"].to_numpy().astype(np.int64) if score is not None else None,
-            table["bin"].to_numpy().astype(np.int64) if score is not None else None,
+            values=values,
+            codes=codes,
+            counts=table["n"].to_numpy().astype(np.int64),
+            score_sums=table["score_sum"].to_numpy().astype(np.int64)
+            if score is not None
+            else None,
+            score_bins=table["bin"].to_numpy().astype(np.int64) if score is not None else None,
         )
 
     def in_memory(self) -> ArraySource:

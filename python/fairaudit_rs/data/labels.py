@@ -97,7 +97,7 @@ def matches(label: Label, wanted: Any) -> bool:
     return bool(label == wanted)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Named:
     """What each distinct combination of values means."""
 
@@ -107,6 +107,12 @@ class Named:
     stratum: NDArray[np.int64]
     y_true: NDArray[np.int64]
     y_pred: NDArray[np.int64]
+
+    @classmethod
+    def nothing(cls) -> Named:
+        """Return the one combination of no columns at all."""
+        zero = np.zeros(1, dtype=np.int64)
+        return cls(groups=[()], group=zero, strata=[()], stratum=zero, y_true=zero, y_pred=zero)
 
 
 def name_combinations(
@@ -135,7 +141,14 @@ def name_combinations(
         _check_pos_label(pos_label, {name: values[column] for name, column in at.items()})
     for name, column in at.items():
         coded[name] = binary(name, values[column], pos_label)[counted.codes[:, column]]
-    return Named(groups, group, strata, stratum, coded["y_true"], coded["y_pred"])
+    return Named(
+        groups=groups,
+        group=group,
+        strata=strata,
+        stratum=stratum,
+        y_true=coded["y_true"],
+        y_pred=coded["y_pred"],
+    )
 
 
 def _keys(

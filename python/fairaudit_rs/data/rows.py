@@ -12,7 +12,7 @@ from .cells import Cells
 from .labels import Named
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rows:
     """Rows as arrays: the group of each (a code into ``cells.groups``), and numbers by name."""
 
@@ -35,7 +35,7 @@ class CodedRows:
     combination: NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AttributeRows:
     """Rows with a continuous attribute: those that have one, and how many have none."""
 

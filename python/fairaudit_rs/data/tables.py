@@ -27,7 +27,7 @@ MAX_STRATUM_VALUES = 100_000
 MAX_DECISION_VALUES = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AuditTable:
     """Columns with roles: what every lens reads its data from."""
 
@@ -92,7 +92,14 @@ class AuditTable:
         )
         _check_lengths({name.split(":")[-1]: len(column) for name, column in columns.items()})
         roles = frozenset(set(columns) & set(given))
-        return cls(ArraySource(columns), features, strata, roles, clusters, keys)
+        return cls(
+            source=ArraySource(columns),
+            sensitive_features=features,
+            strata=strata,
+            roles=roles,
+            clusters=clusters,
+            _keys=keys,
+        )
 
     @staticmethod
     def _add(
@@ -166,7 +173,14 @@ class AuditTable:
         features, strata, clusters = (
             tuple(f"{role}:{name}" for name in names) for role, names in named.items()
         )
-        return cls(source, features, strata, frozenset(roles), clusters, keys)
+        return cls(
+            source=source,
+            sensitive_features=features,
+            strata=strata,
+            roles=frozenset(roles),
+            clusters=clusters,
+            _keys=keys,
+        )
 
     def cells(
         self,
@@ -230,14 +244,14 @@ class AuditTable:
             if name not in values:
                 values[name] = source.numbers(name, name.removeprefix("extra:"))
         return Rows(
-            cells,
-            group.astype(np.uint16)[cell],
-            stratum.astype(np.uint32)[cell] if self.strata else None,
-            {name.removeprefix("extra:"): value for name, value in values.items()},
-            source.units(self.clusters, [self._keys[key] for key in self.clusters])
+            cells=cells,
+            group=group.astype(np.uint16)[cell],
+            stratum=stratum.astype(np.uint32)[cell] if self.strata else None,
+            columns={name.removeprefix("extra:"): value for name, value in values.items()},
+            cluster=source.units(self.clusters, [self._keys[key] for key in self.clusters])
             if self.clusters
             else None,
-            self.weights(),
+            weight=self.weights(),
         )
 
     def combinations(self, labels: Sequence[str], pos_label: Label) -> CodedRows:
@@ -250,8 +264,10 @@ class AuditTable:
             + [MAX_DECISION_VALUES] * len(labels)
         )
         if not keys:
-            everything = Counts([], np.zeros((1, 0), dtype=np.int64), np.array([self.n_rows]))
-            named = Named([()], np.zeros(1, int), [()], np.zeros(1, int), *[np.zeros(1, int)] * 2)
+            everything = Counts(
+                values=[], codes=np.zeros((1, 0), dtype=np.int64), counts=np.array([self.n_rows])
+            )
+            named = Named.nothing()
             cells = cells_of(everything, (), (), False, False, None, None)
             return CodedRows(cells, named, np.zeros(self.n_rows, dtype=np.uint16))
         try:
@@ -263,7 +279,11 @@ class AuditTable:
             counted, len(self.sensitive_features), strata_names, labels, pos_label
         )
         cells = cells_of(
-            Counts(counted.values[: len(keys) - len(labels)], counted.codes, counted.counts),
+            Counts(
+                values=counted.values[: len(keys) - len(labels)],
+                codes=counted.codes,
+                counts=counted.counts,
+            ),
             tuple(self._keys[key] for key in self.sensitive_features),
             strata_names,
             False,
@@ -333,11 +353,11 @@ class AuditTable:
         level = np.unique(scores, return_inverse=True)[1].ravel()
         return cells_of(
             Counts(
-                counted.values[:-1],
-                counted.codes[:, :-1],
-                counted.counts,
-                None,
-                level[counted.codes[:, -1]],
+                values=counted.values[:-1],
+                codes=counted.codes[:, :-1],
+                counts=counted.counts,
+                score_sums=None,
+                score_bins=level[counted.codes[:, -1]],
             ),
             tuple(self._keys[key] for key in self.sensitive_features),
             tuple(self._keys[key] for key in self.strata),
@@ -382,12 +402,12 @@ class AuditTable:
             return array if everything else array[known]
 
         return AttributeRows(
-            kept(attribute),
-            None if stratum is None else kept(stratum),
-            {name.removeprefix("extra:"): kept(value) for name, value in values.items()},
-            names[0],
-            strata_names,
-            int((~known).sum()),
+            attribute=kept(attribute),
+            stratum=None if stratum is None else kept(stratum),
+            columns={name.removeprefix("extra:"): kept(value) for name, value in values.items()},
+            name=names[0],
+            strata_names=strata_names,
+            n_missing=int((~known).sum()),
         )
 
     def _too_many(self, key: str, error: TooManyValuesError) -> DataError:

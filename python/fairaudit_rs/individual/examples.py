@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 _NAMED = 3
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class UnfairExamples:
     """The rows with the largest ratios, and the similar people who are treated worst.
 

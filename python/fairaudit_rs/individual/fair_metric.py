@@ -167,7 +167,15 @@ class FairMetric:
             chosen = _rows_of("fit_on", fit_on, len(rows))
             rows = rows[chosen]
             attributes = [attribute.of_rows(chosen) for attribute in attributes]
-        return _Fit(rows, attributes, free, more, strength, scaled, names).metric()
+        return _Fit(
+            rows=rows,
+            attributes=attributes,
+            free=free,
+            given=more,
+            C=strength,
+            scaled=scaled,
+            feature_names=names,
+        ).metric()
 
     @classmethod
     def mahalanobis(cls, S: ArrayLike) -> FairMetric:
@@ -339,7 +347,7 @@ class FairMetric:
         return np.array(values)[kept], np.array(parts).reshape(-1, *vectors.shape)[kept]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Fit:
     """What a sensitive subspace is fitted on and by."""
 

@@ -76,7 +76,7 @@ class StoredAttack:
         return np.array(self.moved[chosen], dtype=np.float64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Flowed:
     """What the flow of all rows came to."""
 
@@ -114,7 +114,7 @@ class FlowPath:
         return len(self.step)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Flow:
     """How rows are moved; `run` moves them."""
 
@@ -166,7 +166,7 @@ class Flow:
                 scores, attack.moved[part], engine = self._stored(rows[part], targets, part, n)
             start[:, part], end[:, part] = scores[0], scores[-1]
             visit(scores, part)
-        return Flowed(start, end, attack, self.stability, engine)
+        return Flowed(start=start, end=end, attack=attack, stability=self.stability, engine=engine)
 
     def _linear(
         self, rows: Floats, targets: Targets, part: slice, factors: tuple[list[float], list[float]]
@@ -175,9 +175,15 @@ class Flow:
         assert isinstance(self.scores, LinearScores)
         model = self.scores.coef.ravel(), self.scores.intercepts.tolist()
         flat, moved = _native.linear_flow(
-            rows.ravel(), targets.values[part], targets.loss, model, factors,
-            self.schedule.native, self.n_threads, self._tick(part.start, len(targets)),
-        )  # fmt: skip
+            rows.ravel(),
+            targets.values[part],
+            targets.loss,
+            model,
+            factors,
+            self.schedule.native,
+            self.n_threads,
+            self._tick(part.start, len(targets)),
+        )
         return flat.reshape(len(self.schedule.record), self.scores.n_scores, -1), moved
 
     def _stored(
@@ -189,9 +195,16 @@ class Flow:
             pulls, vectors, rest = self.metric.pulls(self.penalty)
             metric = pulls.tolist(), vectors.T.ravel(), rest
             flat, moved = _native.kernel_flow(
-                rows.ravel(), values, targets.loss, self.scores.native, metric,
-                self.metric.units, self.schedule.native, self.n_threads, tick,
-            )  # fmt: skip
+                rows.ravel(),
+                values,
+                targets.loss,
+                self.scores.native,
+                metric,
+                self.metric.units,
+                self.schedule.native,
+                self.n_threads,
+                tick,
+            )
             scores = flat.reshape(len(self.schedule.record), self.scores.n_scores, -1)
             attacked = rows + self.metric.units * moved.reshape(rows.shape)
             return scores, attacked, f"{self.scores.base.kernel} kernel"
@@ -199,9 +212,16 @@ class Flow:
 
         assert not isinstance(self.scores, LinearScores)
         return torch_flow(
-            self.scores, rows, values, targets.loss, self.metric, self.penalty, self.schedule,
-            self.batch_size, tick,
-        )  # fmt: skip
+            self.scores,
+            rows,
+            values,
+            targets.loss,
+            self.metric,
+            self.penalty,
+            self.schedule,
+            self.batch_size,
+            tick,
+        )
 
     def _tick(self, first: int, n: int) -> Callable[[int], object] | None:
         progress = self.progress

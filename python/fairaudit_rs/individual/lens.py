@@ -217,7 +217,15 @@ def individual_test(
         )
     features = read_features(X, ours.scores.n_features, ours.feature_names)
     fair_metric = fair_metric.ordered(features.names)
-    flow = Flow(ours.scores, fair_metric, penalty, schedule, batch_size, n_threads, callback)
+    flow = Flow(
+        scores=ours.scores,
+        metric=fair_metric,
+        penalty=penalty,
+        schedule=schedule,
+        batch_size=batch_size,
+        n_threads=n_threads,
+        progress=callback,
+    )
     along = Along(ratio, floor, compat == "paper", targets)
     flowed = flow.run(features, targets, along.add)
     losses = Losses(flowed, along)

@@ -43,11 +43,11 @@ class Losses:
     def value(self, interval: str) -> AuditValue:
         """Return the audit value."""
         if self.ratio == "loss":
-            return AuditValue(*mean_ratio(self._kept(self.ratios), self.ddof), interval)
+            return AuditValue(*mean_ratio(self._kept(self.ratios), self.ddof), interval=interval)
         if np.isnan(self.end).any():
-            return AuditValue(math.nan, math.nan, interval)
+            return AuditValue(math.nan, math.nan, interval=interval)
         value = error_ratio(self.wrong_start, self.wrong_end, self.ddof)
-        return AuditValue(*value, interval, of_rates=True)
+        return AuditValue(*value, interval=interval, of_rates=True)
 
     def skew(self) -> Skew:
         """Return what each row adds to the audit value, which must be a number."""
@@ -107,11 +107,15 @@ class Along:
         """Return the audit value after each recorded step."""
         if self.ratio == "loss":
             steps = zip(*self.moments, strict=True)
-            return [AuditValue(*merged(list(parts), self.ddof), interval) for parts in steps]
+            return [
+                AuditValue(*merged(list(parts), self.ddof), interval=interval) for parts in steps
+            ]
         values = []
         for a, b, c, broken in np.sum(self.errors, axis=0).tolist():
             value = error_ratio_of_counts(len(self.targets), a, b, c, self.ddof)
-            values.append(AuditValue(*((math.nan, math.nan) if broken else value), interval))
+            values.append(
+                AuditValue(*((math.nan, math.nan) if broken else value), interval=interval)
+            )
         return values
 
 

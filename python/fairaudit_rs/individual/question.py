@@ -19,7 +19,7 @@ from .targets import Targets, classes, labels, numbers
 LOSSES = ("log_loss", "smooth_hinge", "softplus_hinge", "squared")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FlowModel:
     """Scores of rows, and what they decide."""
 
@@ -55,7 +55,13 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
                 f"loss is {loss!r} for a model of {len(several.classes)} classes; accepted: "
                 "'log_loss', the multinomial one"
             )
-        return FlowModel(several.scores, None, "logit", several.classes, several.feature_names)
+        return FlowModel(
+            scores=several.scores,
+            boundary=None,
+            link="logit",
+            classes=several.classes,
+            feature_names=several.feature_names,
+        )
     adapted = adapt(model)
     if not isinstance(adapted, LinearModel | KernelModel | TorchModel):
         raise ArgumentTypeError(
@@ -81,9 +87,9 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
             "loss='squared': 'loss'"
         )
     return FlowModel(
-        scores_of(adapted),
-        adapted.boundary,
-        adapted.link,
-        adapted.classes or (),
-        adapted.feature_names,
+        scores=scores_of(adapted),
+        boundary=adapted.boundary,
+        link=adapted.link,
+        classes=adapted.classes or (),
+        feature_names=adapted.feature_names,
     )

@@ -113,8 +113,14 @@ class IndividualResult(Result):
     flow: Attack | StoredAttack
 
     _bulky = Result._bulky | {
-        "ratios", "loss_start", "loss_end", "score_start", "score_end", "units", "flow"
-    }  # fmt: skip
+        "ratios",
+        "loss_start",
+        "loss_end",
+        "score_start",
+        "score_end",
+        "units",
+        "flow",
+    }
 
     @cached_property
     def attacked(self) -> Floats:
@@ -138,16 +144,16 @@ class IndividualResult(Result):
         known = np.flatnonzero(~np.isnan(self.ratios))
         row = known[np.argsort(-self.ratios[known], kind="stable")[:k]]
         return UnfairExamples(
-            row.astype(np.int64),
-            self.ratios[row],
-            self.loss_start[row],
-            self.loss_end[row],
-            self.score_start[row],
-            self.score_end[row],
-            self.flow.rows[row],
-            self.flow.end(row),
-            self.units,
-            self.flow.feature_names,
+            row=row.astype(np.int64),
+            ratio=self.ratios[row],
+            loss_start=self.loss_start[row],
+            loss_end=self.loss_end[row],
+            score_start=self.score_start[row],
+            score_end=self.score_end[row],
+            start=self.flow.rows[row],
+            attacked=self.flow.end(row),
+            units=self.units,
+            feature_names=self.flow.feature_names,
         )
 
     def summary(self) -> str:

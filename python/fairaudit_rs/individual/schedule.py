@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 SOLVERS = {"euler": 2.0, "heun": 2.0, "rk4": 2.785293563405282}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Schedule:
     """Steps of length ``size / t**decay``, and after which of them scores are kept."""
 
@@ -28,7 +28,9 @@ class Schedule:
     def of(cls, n_steps: int, size: float, decay: float, solver: str, n_points: int) -> Schedule:
         """Return a schedule that looks at the flow so many times, at the start and the end too."""
         record = np.unique(np.round(np.linspace(0, n_steps, n_points)).astype(int))
-        return cls(n_steps, size, decay, solver, tuple(record.tolist()))
+        return cls(
+            n_steps=n_steps, size=size, decay=decay, solver=solver, record=tuple(record.tolist())
+        )
 
     def ends(self) -> Schedule:
         """Return the same steps, looked at before the first and after the last one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -66,6 +66,7 @@ class AuditValue:
 
     estimate: float
     variance: float
+    _: KW_ONLY
     interval: str = "normal"
     #: Whether replicates are studentized on the scale of the logarithm, as a ratio of two rates is:
     #: with few errors before the flow it is skewed far beyond what a studentized one follows.

@@ -361,7 +361,7 @@ class _Moves:
         return moved
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Jumps:
     """Jumps of the discrete features between their allowed combinations."""
 
@@ -388,13 +388,13 @@ class _Jumps:
         order = np.lexsort((totals, group))
         _, first, sizes = np.unique(group[order], return_index=True, return_counts=True)
         return cls(
-            columns,
-            cost,
-            values,
-            totals,
-            order[first][group],
-            order[first + sizes - 1][group],
-            steps,
+            columns=columns,
+            cost=cost,
+            values=values,
+            totals=totals,
+            lowest=order[first][group],
+            highest=order[first + sizes - 1][group],
+            steps=steps,
         )
 
     def best(self, rows: Floats, decided: NDArray[np.bool_]) -> tuple[Positions, Floats]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _CONFIDENCE = 0.99
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rate:
     """How often the test rejected groups with a gap; 0 is no gap."""
 
@@ -200,9 +200,23 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     seed = arguments.seed(rng, random_state)
     wanted = _gaps(gaps)
     design = Design(
-        metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference, studentize,
-        strata, clusters, sample_weight, "auto", score_bins, pos_label, n_threads,
-    )  # fmt: skip
+        metric=metric,
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        data=data,
+        groups=groups,
+        reference=reference,
+        studentize=studentize,
+        strata=strata,
+        clusters=clusters,
+        sample_weight=sample_weight,
+        engine="auto",
+        score_bins=score_bins,
+        pos_label=pos_label,
+        n_threads=n_threads,
+    )
     question = design.pose(seed)
     problem = question.problem
     if wanted and question.strata_names:
@@ -217,7 +231,15 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
             "metrics of counts, of the AUC, and of means and ratios of row values"
         )
     ticker = Progress(None, n_resamples)
-    plan = Plan("auto", "two-sided", n_resamples, seed, n_threads, level, ticker)
+    plan = Plan(
+        engine="auto",
+        alternative="two-sided",
+        n_resamples=n_resamples,
+        seed=seed,
+        n_threads=n_threads,
+        level=level,
+        progress=ticker,
+    )
     total = n_audits * (1 + len(wanted))
     rates = []
     for i, gap in enumerate([0.0, *wanted]):
@@ -236,7 +258,15 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
             if callback is not None:
                 callback(i * n_audits + audit + 1, total)
         interval = _native.clopper_pearson(rejected, n_audits, _CONFIDENCE)
-        rates.append(Rate(gap, rejected / n_audits, interval, n_audits, unmeasured))
+        rates.append(
+            Rate(
+                gap=gap,
+                rejected=rejected / n_audits,
+                confidence_interval=interval,
+                n_audits=n_audits,
+                n_not_measurable=unmeasured,
+            )
+        )
     return CalibrationReport(
         problem.metric.name,
         round(1 - level, 12),

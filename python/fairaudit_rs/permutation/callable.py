@@ -29,7 +29,7 @@ from .units import group_codes, make_units, positions_of
 _CHUNK = 16
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FunctionRun:
     """A function on the rows of some groups; it can be sent to other processes."""
 
@@ -156,9 +156,16 @@ class FunctionRun:
         """Return the statistic of some permutations."""
         if self.address is not None:
             return self._test.null_distribution_compiled(
-                self.address, self._compiled_columns(), self.n_samples, n_resamples, seed, series,
-                n_threads, progress, first,
-            )  # fmt: skip
+                self.address,
+                self._compiled_columns(),
+                self.n_samples,
+                n_resamples,
+                seed,
+                series,
+                n_threads,
+                progress,
+                first,
+            )
         replicates = range(first, first + n_resamples)
         if n_threads is not None and n_threads > 1:
             return self._in_processes(replicates, seed, series, n_threads, progress)
@@ -215,7 +222,7 @@ def _run_chunk(work: tuple[range, int, int]) -> NDArray[np.float64]:
     return np.array([_worker.statistic(seed, series, replicate) for replicate in replicates])
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FunctionProblem(Problem):
     """Any function of the rows of a group."""
 
@@ -258,7 +265,16 @@ class FunctionProblem(Problem):
         sizes = rows.cells.group_sizes()
         n_rows = [sizes[key] for key in keys]
         position = positions_of(rows.cells, keys)
-        return cls(metric, keys, n_rows, scaling, rows, position, conditional, seed)
+        return cls(
+            metric=metric,
+            keys=keys,
+            n_rows=n_rows,
+            scaling=scaling,
+            rows=rows,
+            position=position,
+            conditional=conditional,
+            seed=seed,
+        )
 
     @property
     def drawing_engine(self) -> str:
@@ -287,17 +303,17 @@ class FunctionProblem(Problem):
             for name in self.metric.columns
         )
         return FunctionRun(
-            self.metric.name,
-            self.metric.function,
-            (label, value),
-            None if self.rows.weight is None else self.rows.weight[keep],
-            units.group.astype(np.uint32),
-            len(positions),
-            units.stratum,
-            units.of_row,
-            self.scaling,
-            self.metric.n_samples if self.scaling == "bootstrap" else 0,
-            self.seed,
+            name=self.metric.name,
+            function=self.metric.function,
+            columns=(label, value),
+            weight=None if self.rows.weight is None else self.rows.weight[keep],
+            group=units.group.astype(np.uint32),
+            n_groups=len(positions),
+            stratum=units.stratum,
+            of_row=units.of_row,
+            scaling=self.scaling,
+            n_samples=self.metric.n_samples if self.scaling == "bootstrap" else 0,
+            seed=self.seed,
         )
 
     def _own_strata(self) -> NDArray[np.uint32]:

@@ -18,7 +18,7 @@ from .problem import Gap, Plan, Problem
 from .rows import row_value
 
 
-@dataclass
+@dataclass(kw_only=True)
 class CorrelationProblem(Problem):
     """One continuous attribute and one value per row: there are no groups."""
 
@@ -54,7 +54,7 @@ class CorrelationProblem(Problem):
     @classmethod
     def make(cls, rows: AttributeRows, metric: Metric, scaling: str) -> CorrelationProblem:
         """Take all rows that have the attribute."""
-        return cls(metric, [], [len(rows.attribute)], scaling, rows)
+        return cls(metric=metric, keys=[], n_rows=[len(rows.attribute)], scaling=scaling, rows=rows)
 
     @property
     def drawing_engine(self) -> str:

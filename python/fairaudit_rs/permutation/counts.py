@@ -23,7 +23,7 @@ CALIBRATION_BINS = 10
 _COUNT_NAMES = ("tp", "fp", "fn", "tn")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class CountProblem(Problem):
     """Counts by stratum, group and class."""
 
@@ -99,7 +99,14 @@ class CountProblem(Problem):
             counts, names = counts.sum(axis=0, keepdims=True), ()
         sizes = cells.group_sizes()
         return cls(
-            metric, keys, [sizes[key] for key in keys], scaling, counts, native, conditioning, names
+            metric=metric,
+            keys=keys,
+            n_rows=[sizes[key] for key in keys],
+            scaling=scaling,
+            counts=counts,
+            count_metric=native,
+            conditioning=conditioning,
+            strata_names=names,
         )
 
     @property
@@ -147,8 +154,9 @@ class CountProblem(Problem):
         if not (self.stratified and self.metric.is_proportion):
             return super().gap(pair)
         assert self.count_metric.fraction is not None
-        hits, rows = (self.counts[:, list(pair), :] @ np.array(part)
-                      for part in self.count_metric.fraction)  # fmt: skip
+        hits, rows = (
+            self.counts[:, list(pair), :] @ np.array(part) for part in self.count_metric.fraction
+        )
         return Gap(*mantel_haenszel(hits, rows))
 
 

@@ -20,13 +20,13 @@ from ..metrics.metric import Metric
 from ..results.result import Result
 from ..results.verdict import rejects
 from ..results.words import number, p_text
-from .intervals import Maker, method_of, resample, warnings_of
+from .estimates import Maker, method_of, resample, warnings_of
 from .question import Design
 
 METHODS = ("auto", "score", "studentized", "delta")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EquivalenceComparison:
     """Two groups, and the p-value of their being further apart than the margin."""
 
@@ -203,10 +203,21 @@ def equivalence_test(
     callback = arguments.progress(progress)
     seed = arguments.seed(rng, random_state)
     design = Design(
-        metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference,
-        strata=None, clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
-        pos_label=pos_label, n_threads=n_threads,
-    )  # fmt: skip
+        metric=metric,
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        data=data,
+        groups=groups,
+        reference=reference,
+        strata=None,
+        clusters=clusters,
+        sample_weight=sample_weight,
+        score_bins=score_bins,
+        pos_label=pos_label,
+        n_threads=n_threads,
+    )
     question = design.pose(seed)
     problem = question.problem
     if method == "score" and scale == "ratio":
@@ -224,14 +235,16 @@ def equivalence_test(
     comparisons = []
     for pair in question.pairs:
         entry = maker.gap(pair, names) if scale == "difference" else maker.ratio(pair, names)
+        statistic, pvalue = tester.test(pair)
         comparisons.append(
             EquivalenceComparison(
-                entry.first,
-                entry.second,
-                entry.estimate,
-                entry.standard_error,
-                *tester.test(pair),
-                entry.confidence_interval,
+                first=entry.first,
+                second=entry.second,
+                estimate=entry.estimate,
+                standard_error=entry.standard_error,
+                statistic=statistic,
+                pvalue=pvalue,
+                confidence_interval=entry.confidence_interval,
             )
         )
     worst = max(comparisons, key=lambda pair: pair.pvalue)

@@ -12,7 +12,7 @@ from .counts import CountProblem
 from .problem import Gap, Plan
 
 
-@dataclass
+@dataclass(kw_only=True)
 class JointProblem(CountProblem):
     """Several count metrics at once: tested together, shown one by one."""
 
@@ -24,14 +24,14 @@ class JointProblem(CountProblem):
         self.evaluations = [(math.nan, math.nan, math.nan, math.nan)] * len(self.keys)
         self.parts = [
             CountProblem(
-                part,
-                self.keys,
-                self.n_rows,
-                part.variance if self.scaling == "pooled" else self.scaling,
-                self.counts,
-                part.native,
-                self.conditioning,
-                self.strata_names,
+                metric=part,
+                keys=self.keys,
+                n_rows=self.n_rows,
+                scaling=part.variance if self.scaling == "pooled" else self.scaling,
+                counts=self.counts,
+                count_metric=part.native,
+                conditioning=self.conditioning,
+                strata_names=self.strata_names,
             )
             for part in self.metric.components
         ]

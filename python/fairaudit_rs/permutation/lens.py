@@ -191,9 +191,23 @@ def permutation_test(
     callback = arguments.progress(progress)
     seed = arguments.seed(rng, random_state)
     design = Design(
-        metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference, studentize,
-        strata, clusters, sample_weight, engine, score_bins, pos_label, n_threads,
-    )  # fmt: skip
+        metric=metric,
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        data=data,
+        groups=groups,
+        reference=reference,
+        studentize=studentize,
+        strata=strata,
+        clusters=clusters,
+        sample_weight=sample_weight,
+        engine=engine,
+        score_bins=score_bins,
+        pos_label=pos_label,
+        n_threads=n_threads,
+    )
     question = design.pose(seed)
     problem, pairs = question.problem, question.pairs
     n_groups = len(problem.keys)
@@ -213,9 +227,17 @@ def permutation_test(
     ticker.total = n_resamples * (len(pairs) + (n_groups != 2) + joint)
     pair_alpha = (1 - level) / (1 if adjust == "none" else max(len(pairs), 1))
     plan = Plan(
-        engine, alternative, n_resamples, seed, n_threads, level, ticker, adaptive, pair_alpha,
-        interval,
-    )  # fmt: skip
+        engine=engine,
+        alternative=alternative,
+        n_resamples=n_resamples,
+        seed=seed,
+        n_threads=n_threads,
+        level=level,
+        progress=ticker,
+        adaptive=adaptive,
+        pair_alpha=pair_alpha,
+        interval=interval,
+    )
     problem.prepare_intervals(interval, plan)
 
     tests = [problem.test(pair, plan, 1 + i) for i, pair in enumerate(pairs)]

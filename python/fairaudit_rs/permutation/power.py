@@ -91,12 +91,28 @@ def minimum_detectable_gap(
     power = arguments.level("power", power)
     plan = _plan(
         Design(
-            metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference,
-            clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
+            metric=metric,
+            y_true=y_true,
+            y_pred=y_pred,
+            y_score=y_score,
+            sensitive_features=sensitive_features,
+            data=data,
+            groups=groups,
+            reference=reference,
+            clusters=clusters,
+            sample_weight=sample_weight,
+            score_bins=score_bins,
             pos_label=pos_label,
         ),
-        value, share, group_sizes, True, alternative, n_comparisons, confidence_level, power,
-    )  # fmt: skip
+        value,
+        share,
+        group_sizes,
+        True,
+        alternative,
+        n_comparisons,
+        confidence_level,
+        power,
+    )
     gap = smallest_gap(plan.standard_error, plan._level, power, plan.alternative)
     if value is not None:
         # The gap changes the variance of the other groups, and that the gap.
@@ -176,14 +192,28 @@ confidence_level : optional
     power = arguments.level("power", power)
     plan = _plan(
         Design(
-            metric, y_true, y_pred, y_score, sensitive_features, data, groups, reference,
-            clusters=clusters, sample_weight=sample_weight, score_bins=score_bins,
+            metric=metric,
+            y_true=y_true,
+            y_pred=y_pred,
+            y_score=y_score,
+            sensitive_features=sensitive_features,
+            data=data,
+            groups=groups,
+            reference=reference,
+            clusters=clusters,
+            sample_weight=sample_weight,
+            score_bins=score_bins,
             pos_label=pos_label,
         ),
-        value, share,
+        value,
+        share,
         [1, 1] if group_sizes is None and not _has_data(data, sensitive_features) else group_sizes,
-        False, alternative, n_comparisons, confidence_level, power,
-    )  # fmt: skip
+        False,
+        alternative,
+        n_comparisons,
+        confidence_level,
+        power,
+    )
     if value is not None:
         plan = _shifted(plan, value, share, float(gap))
     total = sum(plan.group_sizes.values())
@@ -256,9 +286,16 @@ def _plan(
     # The reference is the last group.
     reference = None if design.reference is None else list(sizes)[-1]
     return PowerPlan(
-        metric.name, sizes, deviations, math.nan, power, level, alternative, n_comparisons,
+        metric.name,
+        sizes,
+        deviations,
+        math.nan,
+        power,
+        level,
+        alternative,
+        n_comparisons,
         reference,
-    )  # fmt: skip
+    )
 
 
 def _from_data(question: Question) -> tuple[dict[Any, int], dict[Any, float], int]:

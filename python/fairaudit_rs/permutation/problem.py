@@ -40,7 +40,7 @@ FEW_LABELS = 20
 FEW_FOR_DELTA = 50
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """How tests are run."""
 
@@ -58,7 +58,7 @@ class Plan:
     interval: str = "auto"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """One permutation test."""
 
@@ -82,7 +82,7 @@ class Gap:
     standard_error: float
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Problem(ABC):
     """The groups of a test, in the order in which they are compared."""
 
@@ -138,9 +138,16 @@ class Problem(ABC):
                 pvalue, undefined, statistics, probabilities = law
                 plan.progress.finish(drawn=False)
                 return Outcome(
-                    statistic, pvalue, (pvalue, pvalue), "exact", 0, 0, undefined, statistics,
-                    probabilities,
-                )  # fmt: skip
+                    statistic=statistic,
+                    pvalue=pvalue,
+                    pvalue_interval=(pvalue, pvalue),
+                    engine="exact",
+                    n_resamples=0,
+                    n_undefined=0,
+                    undefined_share=undefined,
+                    null=statistics,
+                    probabilities=probabilities,
+                )
         if plan.engine not in ("auto", self.drawing_engine):
             reason = (
                 "is too large to be summed" if plan.engine == "exact" else "is drawn another way"
@@ -163,15 +170,15 @@ class Problem(ABC):
             null, statistic, alternative, native.needs_centring
         )
         return Outcome(
-            statistic,
-            monte_carlo_pvalue(extreme, plan.n_resamples),
-            _native.clopper_pearson(extreme, plan.n_resamples, 0.99),
-            self.drawing_engine,
-            plan.n_resamples,
-            undefined,
-            undefined / plan.n_resamples,
-            null,
-            None,
+            statistic=statistic,
+            pvalue=monte_carlo_pvalue(extreme, plan.n_resamples),
+            pvalue_interval=_native.clopper_pearson(extreme, plan.n_resamples, 0.99),
+            engine=self.drawing_engine,
+            n_resamples=plan.n_resamples,
+            n_undefined=undefined,
+            undefined_share=undefined / plan.n_resamples,
+            null=null,
+            probabilities=None,
         )
 
     def _adaptive(
@@ -205,15 +212,15 @@ class Problem(ABC):
         plan.progress.finish(drawn=False)
         statistic, null = self.rescale(statistic, null)
         return Outcome(
-            statistic,
-            pvalue,
-            interval,
-            self.drawing_engine,
-            len(null),
-            undefined,
-            undefined / len(null),
-            null,
-            None,
+            statistic=statistic,
+            pvalue=pvalue,
+            pvalue_interval=interval,
+            engine=self.drawing_engine,
+            n_resamples=len(null),
+            n_undefined=undefined,
+            undefined_share=undefined / len(null),
+            null=null,
+            probabilities=None,
         )
 
     def rescale(
@@ -288,9 +295,13 @@ class Problem(ABC):
         """Adjust two-sided p-values of all pairs by the joint replicates of all groups."""
         native = self.native(range(len(self.keys)))
         adjusted: list[float] = native.max_t(
-            pairs, plan.n_resamples, plan.seed, OMNIBUS_SERIES, plan.n_threads,
+            pairs,
+            plan.n_resamples,
+            plan.seed,
+            OMNIBUS_SERIES,
+            plan.n_threads,
             plan.progress.tick(),
-        )  # fmt: skip
+        )
         plan.progress.finish(drawn=True)
         return adjusted
 

@@ -26,7 +26,7 @@ _ROWS_PER_LEVEL = 600
 _MOST_LEVELS = 20_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """A problem with what a result says about its data."""
 
@@ -43,7 +43,7 @@ class Question:
     data: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Design:
     """The arguments of a public call that say what is compared."""
 
@@ -120,14 +120,14 @@ class Design:
         own = chosen.conditions_on if conditional and self.clusters is None else None
         rows_word = "rows" if self.clusters is None else "clusters"
         return Question(
-            problem,
-            cells.n_rows,
-            cells.n_missing,
-            cells.sensitive_features,
-            names,
-            pairs_of(keys, self.reference),
-            exchanged(chosen, own, names, rows_word),
-            self.data,
+            problem=problem,
+            n_rows=cells.n_rows,
+            n_missing=cells.n_missing,
+            features=cells.sensitive_features,
+            strata_names=names,
+            pairs=pairs_of(keys, self.reference),
+            exchanged=exchanged(chosen, own, names, rows_word),
+            data=self.data,
         )
 
     def _correlation(self, metric: Metric, scaling: str, own_strata: Any) -> Question:
@@ -148,9 +148,14 @@ class Design:
         n_rows = len(rows.attribute) + rows.n_missing
         names = rows.strata_names
         return Question(
-            problem, n_rows, rows.n_missing, (rows.name,), names, [],
-            exchanged(metric, None, names, "rows"),
-        )  # fmt: skip
+            problem=problem,
+            n_rows=n_rows,
+            n_missing=rows.n_missing,
+            features=(rows.name,),
+            strata_names=names,
+            pairs=[],
+            exchanged=exchanged(metric, None, names, "rows"),
+        )
 
     def _score_levels(
         self, metric: Metric, own_strata: Any

@@ -153,11 +153,7 @@ class _ShuffledCounts(Shuffled):
         """Return the problem of other counts."""
         problem = self.problem
         n_rows = counts.sum(axis=(0, 2)).astype(int).tolist()
-        kind = type(problem)
-        return kind(
-            problem.metric, problem.keys, n_rows, problem.scaling, counts, problem.count_metric,
-            problem.conditioning, problem.strata_names,
-        )  # fmt: skip
+        return replace(problem, n_rows=n_rows, counts=counts)
 
     def shuffled(self, audit: int) -> Problem:
         del audit

@@ -15,7 +15,7 @@ from ..results.verdict import rejects
 from ..results.words import number, p_text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GroupValue:
     """The metric of one group."""
 
@@ -28,7 +28,7 @@ class GroupValue:
     metric: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """The difference of two groups, ``first`` minus ``second``."""
 

@@ -27,7 +27,7 @@ FEW_CLUSTERS = 40
 _PART = 1 << 18
 
 
-@dataclass
+@dataclass(kw_only=True)
 class RowProblem(Problem):
     """Rows: ranks of scores, ratios of sums, and counts of weighted or clustered rows."""
 
@@ -68,7 +68,15 @@ class RowProblem(Problem):
         sizes = rows.cells.group_sizes()
         # Rows of one cluster have several labels: clusters are exchanged as they are.
         own = metric.conditions_on if conditional and rows.cluster is None else None
-        return cls(metric, keys, [sizes[key] for key in keys], scaling, rows, position, own)
+        return cls(
+            metric=metric,
+            keys=keys,
+            n_rows=[sizes[key] for key in keys],
+            scaling=scaling,
+            rows=rows,
+            position=position,
+            conditioning=own,
+        )
 
     @property
     def drawing_engine(self) -> str:
@@ -114,9 +122,13 @@ class RowProblem(Problem):
         common = (units.group, n_groups, self.scaling, units.stratum)
         if "score" in values:
             return _native.RowTest.auc(
-                values["score"], values["label"], *common, values.get("weight"), units.of_row,
+                values["score"],
+                values["label"],
+                *common,
+                values.get("weight"),
+                units.of_row,
                 within_labels,
-            )  # fmt: skip
+            )
         if "counts" in values:
             counts = np.stack([units.sums(column) for column in values["counts"].T], axis=1)
             return _native.RowTest.counts(np.ascontiguousarray(counts), self.metric.native, *common)

@@ -26,7 +26,7 @@ _FEW_MARGINS = 100
 _SIZES = (0.01, 0.10)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LimitTest:
     """A p-value with what it rests on."""
 
@@ -49,7 +49,7 @@ class LimitTest:
         """Return the test by the limit law."""
         wide = tolerance.widened()
         fair = bool(((criteria.gap >= wide.low) & (criteria.gap <= wide.high)).all())
-        nothing = cls(math.nan, math.nan)
+        nothing = cls(pvalue=math.nan, critical_value=math.nan)
         if curvature is None:
             if fair:
                 return replace(nothing, pvalue=1.0)
@@ -63,12 +63,14 @@ class LimitTest:
                 else "no rows lie near the boundary, whose density the limit law needs"
             )
             return replace(
-                nothing, effective_rows=rows, pvalue=1.0 if fair else math.nan,
+                nothing,
+                effective_rows=rows,
+                pvalue=1.0 if fair else math.nan,
                 inconclusive=None if fair else reason,
-            )  # fmt: skip
+            )
         critical = laws[1].critical_value(alpha)
         if fair:
-            return cls(1.0, critical, effective_rows=rows)
+            return cls(pvalue=1.0, critical_value=critical, effective_rows=rows)
         sensitivity = tuple(
             (factor * curvature.bandwidth, max(law.tail(statistic), LEAST))
             for factor, law in zip(BANDWIDTHS, laws, strict=True)
@@ -78,12 +80,30 @@ class LimitTest:
         if doubt is None:
             bound = "p is an upper bound: with so many tolerances the law is that of none"
             note = bound if laws[1].is_bound else None
-            return cls(pvalue, critical, sensitivity, rows, note=note)
+            return cls(
+                pvalue=pvalue,
+                critical_value=critical,
+                sensitivity=sensitivity,
+                effective_rows=rows,
+                note=note,
+            )
         reason, rejects_too_rarely = doubt
         if rejects_too_rarely and rejects(pvalue, alpha):
             note = f"{reason}; it rejects all the same"
-            return cls(pvalue, critical, sensitivity, rows, note=note)
-        return cls(math.nan, math.nan, sensitivity, rows, inconclusive=reason)
+            return cls(
+                pvalue=pvalue,
+                critical_value=critical,
+                sensitivity=sensitivity,
+                effective_rows=rows,
+                note=note,
+            )
+        return cls(
+            pvalue=math.nan,
+            critical_value=math.nan,
+            sensitivity=sensitivity,
+            effective_rows=rows,
+            inconclusive=reason,
+        )
 
 
 class _Law:

@@ -165,9 +165,21 @@ def projection_test(
     seed = arguments.seed(rng, random_state)
     width = None if bandwidth is None else arguments.positive("bandwidth", bandwidth)
     design = ProjectionDesign(
-        y_true, y_pred, y_score, threshold, distance, sensitive_features, data, notion, attributes,
-        groups, reference, sample_weight, pos_label, n_threads,
-    )  # fmt: skip
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        threshold=threshold,
+        distance=distance,
+        sensitive_features=sensitive_features,
+        data=data,
+        notion=notion,
+        attributes=attributes,
+        groups=groups,
+        reference=reference,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        n_threads=n_threads,
+    )
     question = design.pose()
     criteria = question.criteria
     tolerance = _tolerance(question, epsilon, alternative)
@@ -188,12 +200,22 @@ def projection_test(
     elif calibration == "permutation":
         outcome = permuted(question, tolerance, n_resamples, seed, n_threads, callback)
         test = replace(
-            test, pvalue=outcome.pvalue, critical_value=math.nan, inconclusive=None, note=None,
-        )  # fmt: skip
+            test,
+            pvalue=outcome.pvalue,
+            critical_value=math.nan,
+            inconclusive=None,
+            note=None,
+        )
     values = values_of(criteria, tolerance, level)
     estimate, error, interval = largest(values, criteria, level)
     exchangeable = plan is not None and _is_sharp(tolerance) and criteria.columns.weight is None
-    nobody = Plan(np.zeros(0, dtype=np.int64), np.zeros(0), math.inf, math.inf, math.nan)
+    nobody = Plan(
+        rows=np.zeros(0, dtype=np.int64),
+        fraction=np.zeros(0),
+        primal=math.inf,
+        dual=math.inf,
+        residual=math.nan,
+    )
     found = plan or nobody
     moves = question.moves(found)
     limit, histogram = histogram_of(question, moves, width)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MoveSummary:
     """The moves of one group and label in one direction."""
 
@@ -28,7 +28,7 @@ class MoveSummary:
     largest_distance: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Moves:
     """The smallest set of rows, and the smallest moves, that remove the bias.
 

@@ -31,7 +31,7 @@ _ROUNDING = 1e-15
 _NO_PLAN = "no change of the decisions of rows with a finite distance makes all criteria hold"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tally:
     """Rows, weights and squared weights of every cell."""
 
@@ -44,15 +44,23 @@ class Tally:
     @classmethod
     def of(cls, columns: Columns, n_cells: int, n_threads: int | None) -> Tally:
         """Count; distances and weights that are none are refused."""
-        rows, finite, *sums = _native.projection_tally(columns.native, n_cells, n_threads)
-        return cls(rows.astype(np.int64), finite.astype(np.int64), *sums)
+        rows, finite, weight, finite_weight, square = _native.projection_tally(
+            columns.native, n_cells, n_threads
+        )
+        return cls(
+            rows=rows.astype(np.int64),
+            finite=finite.astype(np.int64),
+            weight=weight,
+            finite_weight=finite_weight,
+            square=square,
+        )
 
     def by_unit(self, values: NDArray[Any]) -> NDArray[Any]:
         """Add up the two cells of every unit."""
         return np.asarray(values.reshape(-1, 2).sum(axis=1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Criterion:
     """Two sets of units whose rates must be equal, ``first`` minus ``second``."""
 
@@ -101,7 +109,7 @@ class Curvature:
         return self.matrices[1]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Criteria(ABC):
     """Criteria on rows that take part."""
 
@@ -208,7 +216,7 @@ class Criteria(ABC):
         return width if width > 0 else math.nan
 
 
-@dataclass
+@dataclass(kw_only=True)
 class UnitCriteria(Criteria):
     """Criteria of groups: every unit has one value of each."""
 
@@ -374,7 +382,7 @@ def _doubled(columns: Columns) -> Columns:
     )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class RowCriteria(Criteria):
     """Criteria of the user's: every row has its own values. Units are the groups."""
 

@@ -29,7 +29,7 @@ _MOST_UNITS = 32_000
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """Criteria on rows, and what a result says about the data."""
 
@@ -84,7 +84,7 @@ class Question:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ProjectionDesign:
     """The arguments of `projection_test` that say what is tested."""
 
@@ -259,20 +259,24 @@ class ProjectionDesign:
             criteria, blocks = _crossed(keys, base_group, labels, unit_group, unit_label)
             undirected = len(keys) > 2 and self.reference is None
         made = UnitCriteria(
-            columns, n_units, self.n_threads, criteria=tuple(criteria), unit_label=unit_label,
+            columns=columns,
+            n_units=n_units,
+            n_threads=self.n_threads,
+            criteria=tuple(criteria),
+            unit_label=unit_label,
             blocks=blocks,
-        )  # fmt: skip
+        )
         _check_rows(made)
         return Question(
-            made,
-            ALIASES.get(self.notion, self.notion),
-            keys,
-            unit_group,
-            cells.sensitive_features,
-            cells.n_rows,
-            cells.n_rows - sum(sizes.values()),
-            undirected,
-            distances,
+            criteria=made,
+            notion=ALIASES.get(self.notion, self.notion),
+            keys=keys,
+            group=unit_group,
+            features=cells.sensitive_features,
+            n_rows=cells.n_rows,
+            n_missing=cells.n_rows - sum(sizes.values()),
+            needs_reference=undirected,
+            distances=distances,
         )
 
     def _keys(self, coded: CodedRows, separate: bool) -> list[GroupKey]:
@@ -344,12 +348,16 @@ class ProjectionDesign:
                 here = np.ones(len(unit_label), bool) if entry is None else unit_label == entry
                 criteria += [
                     Criterion(
-                        entry, level, base, of_level[level][unit_group] & here,
-                        of_level[base][unit_group] & here, name,
+                        label=entry,
+                        first=level,
+                        second=base,
+                        of_first=of_level[level][unit_group] & here,
+                        of_second=of_level[base][unit_group] & here,
+                        attribute=name,
                     )
                     for level in levels
                     if level != base
-                ]  # fmt: skip
+                ]
         return criteria, undirected
 
     # -- notions of the user's ---------------------------------------------------------------
@@ -366,13 +374,23 @@ class ProjectionDesign:
         cell = (2 * group + decided).astype(np.uint16)[coded.combination]
         columns, distances = self._columns(cell, wanted, table, threshold)
         made = RowCriteria(
-            columns, len(keys), self.n_threads, notion=self.notion,
+            columns=columns,
+            n_units=len(keys),
+            n_threads=self.n_threads,
+            notion=self.notion,
             values=self.notion.evaluate(cell & 1, columns.weight),
-        )  # fmt: skip
+        )
         return Question(
-            made, self.notion.name, keys, np.arange(len(keys)), coded.cells.sensitive_features,
-            len(cell), 0, False, distances,
-        )  # fmt: skip
+            criteria=made,
+            notion=self.notion.name,
+            keys=keys,
+            group=np.arange(len(keys)),
+            features=coded.cells.sensitive_features,
+            n_rows=len(cell),
+            n_missing=0,
+            needs_reference=False,
+            distances=distances,
+        )
 
 
 def _crossed(
@@ -393,11 +411,14 @@ def _crossed(
         blocks.append((list(map(int, units)), at))
         criteria += [
             Criterion(
-                entry, label(keys[i]), label(keys[base]), (unit_group == i) & here,
-                (unit_group == base) & here,
+                label=entry,
+                first=label(keys[i]),
+                second=label(keys[base]),
+                of_first=(unit_group == i) & here,
+                of_second=(unit_group == base) & here,
             )
             for i in others
-        ]  # fmt: skip
+        ]
     return criteria, blocks
 
 

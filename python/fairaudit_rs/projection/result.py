@@ -17,7 +17,7 @@ from ..results.words import number, p_text
 from .moves import Moves, MoveSummary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CriterionValue:
     """One criterion: two rates that must be equal, ``first`` minus ``second``.
 

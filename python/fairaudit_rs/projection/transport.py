@@ -44,7 +44,7 @@ class Columns:
         return values[np.where(unit < len(values), unit, 0)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """The rows that move, the fraction of each, and the certificate of the cost."""
 
@@ -58,7 +58,13 @@ class Plan:
     def of_native(cls, parts: tuple[Any, ...]) -> Plan:
         """Return the plan that the native module made."""
         rows, fraction, primal, dual, residual, _ = parts
-        return cls(rows.astype(np.int64), fraction, primal, dual, residual)
+        return cls(
+            rows=rows.astype(np.int64),
+            fraction=fraction,
+            primal=primal,
+            dual=dual,
+            residual=residual,
+        )
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,13 @@ class CellCosts:
         rows, fraction, primal, _, _, _ = self.curves.take(best[1].tolist())
         reached = self.gains.T @ best[1]
         residual = float(np.maximum(np.maximum(low - reached, reached - high), 0.0).max())
-        return Plan(rows.astype(np.int64), fraction, primal, dual, residual)
+        return Plan(
+            rows=rows.astype(np.int64),
+            fraction=fraction,
+            primal=primal,
+            dual=dual,
+            residual=residual,
+        )
 
 
 @dataclass(frozen=True)
@@ -189,11 +201,11 @@ def by_rows(
     moved = solution.values > _NOTHING * weight[rows]
     primal = float(cost @ solution.values)
     return Plan(
-        rows[moved],
-        (solution.values / weight[rows])[moved],
-        primal,
-        _dual_value(solution.duals, low, high) - float(loss),
-        float(miss),
+        rows=rows[moved],
+        fraction=(solution.values / weight[rows])[moved],
+        primal=primal,
+        dual=_dual_value(solution.duals, low, high) - float(loss),
+        residual=float(miss),
     )
 
 

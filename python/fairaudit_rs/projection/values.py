@@ -36,16 +36,35 @@ def _value(
     if not isinstance(criteria, UnitCriteria):
         name = criteria.values.names[j]  # type: ignore[attr-defined]
         nan = math.nan
-        return CriterionValue(name, "", None, None, nan, nan, gap, error, interval, tolerance)
+        return CriterionValue(
+            name=name,
+            attribute="",
+            first=None,
+            second=None,
+            first_value=nan,
+            second_value=nan,
+            gap=gap,
+            standard_error=error,
+            confidence_interval=interval,
+            tolerance=tolerance,
+        )
     criterion = criteria.criteria[j]
     first, second = (float(rate[j]) for rate in criteria.rates)
     if criteria.columns.weight is None:
         sizes = [float(size[j]) for size in criteria.sizes]
         interval = newcombe((first, 0.0, 0.0, sizes[0]), (second, 0.0, 0.0, sizes[1]), z)
     return CriterionValue(
-        criterion.metric, criterion.attribute, criterion.first, criterion.second, first, second,
-        gap, error, (max(interval[0], -1.0), min(interval[1], 1.0)), tolerance,
-    )  # fmt: skip
+        name=criterion.metric,
+        attribute=criterion.attribute,
+        first=criterion.first,
+        second=criterion.second,
+        first_value=first,
+        second_value=second,
+        gap=gap,
+        standard_error=error,
+        confidence_interval=(max(interval[0], -1.0), min(interval[1], 1.0)),
+        tolerance=tolerance,
+    )
 
 
 def largest(

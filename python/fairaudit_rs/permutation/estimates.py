@@ -1,0 +1,266 @@
+"""Estimates with intervals, for `intervals` and `equivalence_test`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..data.cells import Cells
+from ..errors import ArgumentError
+from ..inference.intervals import (
+    NOTHING,
+    Bootstrap,
+    Interval,
+    Pair,
+    bootstrap_interval,
+    range_of_pairs,
+    simultaneous_factor,
+)
+from ..inference.proportions import newcombe, wilson
+from .correlation import CorrelationProblem
+from .joint import JointProblem
+from .problem import Problem
+from .question import Question
+
+_MANY_UNDEFINED = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A value of a group, or a gap or ratio of two, with its interval."""
+
+    kind: str
+    first: Any
+    second: Any
+    estimate: float
+    standard_error: float
+    confidence_interval: tuple[float, float]
+
+
+def method_of(method: str, problem: Problem, methods: Sequence[str]) -> str:
+    """Return the method, or raise when the metric has no such interval."""
+    name, family = problem.metric.name, problem.metric.family
+    if isinstance(problem, CorrelationProblem | JointProblem) or family == "calibration":
+        reason = {
+            "correlation": "has no groups; permutation_test gives its interval",
+            "joint": "has no one value; ask for its components",
+        }.get(family, "is biased upwards in small groups, so no interval of its gap covers")
+        raise ArgumentError(f"metric is {name!r}, which {reason}")
+    if method == "auto":
+        if family == "callable":
+            return "delta"
+        return "score" if problem.is_proportion else "studentized"
+    if method == "score" and not problem.is_proportion:
+        others = ", ".join(repr(other) for other in methods if other != "score")
+        raise ArgumentError(
+            f"method is 'score' for {name}, which is not a proportion of rows that count the same; "
+            f"accepted: {others}"
+        )
+    if method == "studentized" and family == "callable":
+        others = ", ".join(repr(o) for o in methods if o not in ("score", "studentized"))
+        raise ArgumentError(
+            f"method is 'studentized' for {name}, a callable, which would need a bootstrap in each "
+            f"sample; accepted: {others}"
+        )
+    return method
+
+
+def resample(
+    problem: Problem,
+    method: str,
+    n_resamples: int,
+    seed: int,
+    n_threads: int | None,
+    callback: Callable[[int, int], object] | None,
+) -> Bootstrap | None:
+    """Draw the replicates that a method needs; None when it is a formula."""
+    if method not in ("studentized", "basic", "percentile"):
+        return None
+
+    def tick(done: int) -> None:
+        assert callback is not None
+        callback(min(done, n_resamples), n_resamples)
+
+    return problem.draw_bootstrap(n_resamples, seed, n_threads, tick if callback else None)
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes all intervals of a problem by one method."""
+
+    problem: Problem
+    method: str
+    bootstrap: Bootstrap | None
+    level: float
+
+    @property
+    def _z(self) -> float:
+        return _native.normal_quantile(0.5 + self.level / 2)
+
+    def columns(self, i: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the values and variances of a group by replicate."""
+        assert self.bootstrap is not None
+        return self.bootstrap.values[:, i], self.bootstrap.variances[:, i]
+
+    def value(self, i: int, names: list[Any]) -> Estimate:
+        """Return the metric of a group."""
+        value, variance, _, rows = self.problem.evaluations[i]
+        error = math.sqrt(variance)
+        if self.method == "score":
+            interval = wilson(value, rows, self._z)
+        elif self.bootstrap is None:
+            interval = _normal(value, error, self._z)
+        else:
+            interval = bootstrap_interval(self.method, value, error, *self.columns(i), self.level)
+        low, high = self.problem.metric.range
+        return Estimate(
+            kind="value",
+            first=names[i],
+            second=None,
+            estimate=value,
+            standard_error=error,
+            confidence_interval=_clip(interval, low, high),
+        )
+
+    def gap(self, pair: Pair, names: list[Any]) -> Estimate:
+        """Return the difference of two groups."""
+        gap = self.problem.gap(pair)
+        interval = self._gap_interval(pair, self.level)
+        first, second = (names[i] for i in pair)
+        return Estimate(
+            kind="gap",
+            first=first,
+            second=second,
+            estimate=gap.estimate,
+            standard_error=gap.standard_error,
+            confidence_interval=interval,
+        )
+
+    def _gap_interval(self, pair: Pair, level: float) -> Interval:
+        gap = self.problem.gap(pair)
+        z = _native.normal_quantile(0.5 + level / 2)
+        if self.method == "score":
+            first, second = (self.problem.evaluations[i] for i in pair)
+            return newcombe(first, second, z)
+        if self.bootstrap is None:
+            interval = _normal(gap.estimate, gap.standard_error, z)
+        else:
+            (a, v_a), (b, v_b) = (self.columns(i) for i in pair)
+            interval = bootstrap_interval(
+                self.method, gap.estimate, gap.standard_error, a - b, v_a + v_b, level
+            )
+        return _clip(interval, -self.problem.bound, self.problem.bound)
+
+    def ratio(self, pair: Pair, names: list[Any]) -> Estimate:
+        """Return the ratio of two groups; no interval when a value is not above 0."""
+        (a, v_a), (b, v_b) = (self.problem.evaluations[i][:2] for i in pair)
+        first, second = (names[i] for i in pair)
+        ratio = a / b if b else math.nan
+        if not (a > 0 and b > 0):
+            return Estimate(
+                kind="ratio",
+                first=first,
+                second=second,
+                estimate=ratio,
+                standard_error=math.nan,
+                confidence_interval=NOTHING,
+            )
+        error = math.sqrt(v_a / a**2 + v_b / b**2)
+        if self.bootstrap is None:
+            interval = _normal(math.log(ratio), error, self._z)
+        else:
+            interval = bootstrap_interval(
+                self.method, math.log(ratio), error, *self.log_ratios(pair), self.level
+            )
+        low, high = (math.nan if math.isnan(end) else _exp(end) for end in interval)
+        return Estimate(
+            kind="ratio",
+            first=first,
+            second=second,
+            estimate=ratio,
+            standard_error=ratio * error,
+            confidence_interval=(low, high),
+        )
+
+    def log_ratios(self, pair: Pair) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the replicates of the log ratio and of its variance."""
+        (a, v_a), (b, v_b) = (self.columns(i) for i in pair)
+        a, b = (np.where(part > 0, part, np.nan) for part in (a, b))
+        return np.log(a / b), v_a / a**2 + v_b / b**2
+
+    def simultaneous(self, pairs: list[Pair]) -> list[Interval]:
+        """Return intervals of all differences that hold together."""
+        if self.method == "studentized" and self.bootstrap is not None and len(pairs) > 1:
+            values, variances = (
+                np.array([entry[at] for entry in self.problem.evaluations]) for at in (0, 1)
+            )
+            factor = simultaneous_factor(values, variances, self.bootstrap, pairs, self.level)
+            gaps = [self.problem.gap(pair) for pair in pairs]
+            bound = self.problem.bound
+            return [
+                _clip(_normal(gap.estimate, gap.standard_error, factor), -bound, bound)
+                for gap in gaps
+            ]
+        each = 1 - (1 - self.level) / len(pairs)
+        return [self._gap_interval(pair, each) for pair in pairs]
+
+    def largest(self, pairs: list[Pair], together: list[Interval]) -> tuple[float, Interval]:
+        """Return max - min and its interval."""
+        largest = max(abs(self.problem.gap(pair).estimate) for pair in pairs)
+        return largest, range_of_pairs(together)
+
+
+def _normal(estimate: float, error: float, z: float) -> Interval:
+    return (estimate - z * error, estimate + z * error) if error > 0 else NOTHING
+
+
+def _clip(interval: Interval, low: float, high: float) -> Interval:
+    if math.isnan(interval[0]):
+        return interval
+    return max(interval[0], low), min(interval[1], high)
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -> Iterator[str]:
+    """Say what a reader must know besides the intervals."""
+    problem = question.problem
+    if question.n_missing:
+        yield (
+            f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
+            f"{' or '.join(question.features)} and belong to no group"
+        )
+    yield from problem.notes
+    if isinstance(question.data, Cells) and question.data.strata_names:
+        yield (
+            f"the strata of the cells ({', '.join(question.data.strata_names)}) play no part: gaps "
+            "are those of all rows"
+        )
+    if bootstrap is not None:
+        enough = math.ceil(2 / (1 - maker.level) - 1 - 1e-9)
+        if len(bootstrap.values) < enough:
+            yield (
+                f"{len(bootstrap.values):,} replicates are too few for intervals of this level, "
+                f"whose ends are unknown; raise n_resamples to {enough:,} or more"
+            )
+    if bootstrap is not None and bootstrap.undefined_share() > _MANY_UNDEFINED:
+        yield (
+            f"{100 * bootstrap.undefined_share():.3g} % of the replicates give "
+            f"{problem.metric.name} no value in some group and widen the intervals"
+        )
+    certain = problem.certain_groups()
+    if certain and maker.method != "score":
+        yield (
+            f"{problem.metric.name} does not vary at all within {', '.join(certain[:5])}: a gap "
+            "whose standard error is 0 has no interval, others are too short"
+        )
+    if maker.method == "percentile":
+        yield "percentile intervals are for comparison: they cover less than they say"
