@@ -24,7 +24,7 @@ _EQUAL = 1e-12
 _JOINTS = ("_", "=")
 
 Floats: TypeAlias = NDArray[np.float64]
-Rows: TypeAlias = NDArray[np.intp]
+Positions: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -315,7 +315,7 @@ class FairMetric:
         """The rows that the metric was fitted on; None for a metric that was given."""
         return None if self._fit is None else self._fit.rows
 
-    def refit(self, chosen: Rows) -> FairMetric:
+    def refit(self, chosen: Positions) -> FairMetric:
         """Return the metric fitted anew on some of its rows, which may occur more than once."""
         if self._fit is None:
             raise ArgumentError(
@@ -354,20 +354,20 @@ class _Fit:
     rows: Floats
     attributes: list[Attribute]
     #: Features at no cost.
-    free: Rows | None
+    free: Positions | None
     given: Floats | None
     C: float
     #: Features that are counted in standard deviations.
-    scaled: Rows
+    scaled: Positions
 
     feature_names: tuple[str, ...] | None
 
-    def of(self, chosen: Rows) -> _Fit:
+    def of(self, chosen: Positions) -> _Fit:
         """Return the same on some rows."""
         attributes = [attribute.of_rows(chosen) for attribute in self.attributes]
         return replace(self, rows=self.rows[chosen], attributes=attributes)
 
-    def ordered(self, place: Rows, names: tuple[str, ...]) -> _Fit:
+    def ordered(self, place: Positions, names: tuple[str, ...]) -> _Fit:
         """Return the same with features in another order."""
         now = np.argsort(place)
         return replace(
@@ -400,7 +400,7 @@ class _Fit:
         return replace(metric, _fit=self) if self.attributes else metric
 
 
-def _rows_of(argument: str, given: ArrayLike, n_rows: int) -> Rows:
+def _rows_of(argument: str, given: ArrayLike, n_rows: int) -> Positions:
     """Return positions of rows, from positions or a mask."""
     positions = np.asarray(given)
     if positions.ndim != 1 or positions.dtype.kind not in "biu":
@@ -424,7 +424,9 @@ def _rows_of(argument: str, given: ArrayLike, n_rows: int) -> Rows:
     return positions.astype(np.intp)
 
 
-def _places(argument: str, columns: Any, names: tuple[str, ...] | None, n_features: int) -> Rows:
+def _places(
+    argument: str, columns: Any, names: tuple[str, ...] | None, n_features: int
+) -> Positions:
     """Return positions of features; a name may stand for the columns it was coded in."""
     chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
     if names is None or not isinstance(chosen, Iterable):
@@ -441,7 +443,7 @@ def _places(argument: str, columns: Any, names: tuple[str, ...] | None, n_featur
     return positions_of(argument, whole, names, n_features)
 
 
-def _scaled_columns(standardize: Any, rows: Floats, names: tuple[str, ...] | None) -> Rows:
+def _scaled_columns(standardize: Any, rows: Floats, names: tuple[str, ...] | None) -> Positions:
     """Return the features that are counted in standard deviations."""
     if isinstance(standardize, bool | np.bool_):
         if not standardize:

@@ -78,7 +78,7 @@ class StoredAttack:
 
 @dataclass(frozen=True, kw_only=True)
 class Flowed:
-    """What the flow of all rows came to."""
+    """Scores of all rows before and after the flow, where it moved them, and how it ran."""
 
     #: Scores of all rows before and after, by score and row.
     start: Floats

@@ -15,7 +15,7 @@ from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
 from .fair_metric import FairMetric
 from .flow import Flow, FlowPath
-from .losses import Along, Losses
+from .losses import Losses, LossesAlong
 from .question import LOSSES, flow_model
 from .refits import refitted
 from .result import Floats, IndividualResult
@@ -226,13 +226,12 @@ def individual_test(
         n_threads=n_threads,
         progress=callback,
     )
-    along = Along(ratio, floor, compat == "paper", targets)
+    along = LossesAlong(ratio, floor, compat == "paper", targets)
     flowed = flow.run(features, targets, along.add)
     losses = Losses(flowed, along)
     value = losses.value(interval)
     plain = "normal" if interval == "bootstrap-t" else interval
-    # The last point is the audit value itself, also where parts were added up for the others.
-    points = [*along.values(plain)[:-1], replace(value, interval=plain)]
+    points = along.values(plain, last=replace(value, interval=plain))
     equal = ratio == "loss" and _are_equal(losses.ratios, value.estimate, flowed.engine)
     if equal and value.estimate > 1 + _EQUAL:
         # What varies is rounding: the ratio says the same of every model.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from .flow import Flowed
-from .targets import Scores, Targets
+from .targets import Targets
 from .value import (
     AuditValue,
     Skew,
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 class Losses:
     """Losses and errors of every row, before and after."""
 
-    def __init__(self, flowed: Flowed, along: Along) -> None:
+    def __init__(self, flowed: Flowed, along: LossesAlong) -> None:
         self.ratio, self.paper = along.ratio, along.paper
         self.floor, self.ddof = along.floor, along.ddof
         targets = along.targets
@@ -69,7 +69,7 @@ class Losses:
         return bootstrapped(*columns, n_resamples, seed, n_threads, self.ddof)
 
 
-class Along:
+class LossesAlong:
     """The audit value along the flow, from scores of rows that come in parts."""
 
     def __init__(self, ratio: str, floor: float, paper: bool, targets: Targets) -> None:
@@ -80,7 +80,7 @@ class Along:
         self.moments: list[list[tuple[int, float, float]]] = []
         self.errors: list[NDArray[np.int64]] = []
 
-    def add(self, scores: Scores, part: slice) -> None:
+    def add(self, scores: Floats, part: slice) -> None:
         """Take in the scores of some rows by recorded step."""
         if self.ratio == "loss":
             self.moments.append(self._moments(scores, part))
@@ -93,7 +93,7 @@ class Along:
             errors.append((wrong.sum(), wrong_start.sum(), (wrong & wrong_start).sum(), broken))
         self.errors.append(np.array(errors, dtype=np.int64))
 
-    def _moments(self, scores: Scores, part: slice) -> list[tuple[int, float, float]]:
+    def _moments(self, scores: Floats, part: slice) -> list[tuple[int, float, float]]:
         start = self.targets.losses(scores[0], part)
         moments = []
         for now in scores:
@@ -103,20 +103,19 @@ class Along:
             moments.append((len(ratios), *_native.moments(ratios)))
         return moments
 
-    def values(self, interval: str) -> list[AuditValue]:
-        """Return the audit value after each recorded step."""
+    def values(self, interval: str, last: AuditValue) -> list[AuditValue]:
+        """Return the audit value after each recorded step: by parts of the rows but the last."""
         if self.ratio == "loss":
-            steps = zip(*self.moments, strict=True)
-            return [
-                AuditValue(*merged(list(parts), self.ddof), interval=interval) for parts in steps
+            steps = list(zip(*self.moments, strict=True))
+            found = [merged(list(parts), self.ddof) for parts in steps[:-1]]
+        else:
+            found = [
+                (math.nan, math.nan)
+                if broken
+                else error_ratio_of_counts(len(self.targets), a, b, c, self.ddof)
+                for a, b, c, broken in np.sum(self.errors, axis=0).tolist()[:-1]
             ]
-        values = []
-        for a, b, c, broken in np.sum(self.errors, axis=0).tolist():
-            value = error_ratio_of_counts(len(self.targets), a, b, c, self.ddof)
-            values.append(
-                AuditValue(*((math.nan, math.nan) if broken else value), interval=interval)
-            )
-        return values
+        return [*(AuditValue(*one, interval=interval) for one in found), last]
 
 
 def ratios_of(start: Floats, end: Floats, floor: float) -> Floats:

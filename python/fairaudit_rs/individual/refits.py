@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from ..data.features import Features
 from ..errors import DataError
 from .flow import Flow
-from .losses import Along, Losses
+from .losses import Losses, LossesAlong
 
 Floats = NDArray[np.float64]
 
 
 def refitted(
-    flow: Flow, features: Features, along: Along, n_resamples: int, seed: int
+    flow: Flow, features: Features, along: LossesAlong, n_resamples: int, seed: int
 ) -> tuple[Floats, Floats]:
     """Return replicates of the audit value with their variances, given the metric of each.
 
@@ -38,7 +38,7 @@ def refitted(
             metric = flow.metric.refit(of_metric)
         except DataError:
             continue
-        again = Along(along.ratio, along.floor, along.paper, along.targets.of_rows(drawn))
+        again = LossesAlong(along.ratio, along.floor, along.paper, along.targets.of_rows(drawn))
         rows = Features(features.values[drawn], features.names)
         flowed = flow.under(metric, schedule).run(rows, again.targets, lambda scores, part: None)
         value = Losses(flowed, again).value("normal")

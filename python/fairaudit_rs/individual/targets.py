@@ -15,7 +15,6 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError
 
 Floats = NDArray[np.float64]
 #: By score and row.
-Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +34,7 @@ class Targets:
         """Return the targets of some rows."""
         return replace(self, values=self.values[chosen])
 
-    def losses(self, scores: Scores, part: slice = slice(None)) -> Floats:
+    def losses(self, scores: Floats, part: slice = slice(None)) -> Floats:
         """Return the losses of some rows; NaN where a score is not finite."""
         losses = _native.losses(
             np.ascontiguousarray(scores).ravel(), self.values[part], self.loss, self.n_threads
@@ -44,7 +43,7 @@ class Targets:
         losses[~np.isfinite(scores).all(axis=0)] = np.nan
         return losses
 
-    def wrong(self, scores: Scores, part: slice = slice(None)) -> NDArray[np.bool_]:
+    def wrong(self, scores: Floats, part: slice = slice(None)) -> NDArray[np.bool_]:
         """Return which decisions are wrong."""
         if self.boundary is None:
             return np.asarray(scores.argmax(axis=0) != self.values[part])

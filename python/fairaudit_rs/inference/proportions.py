@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +12,21 @@ from .intervals import Interval
 from .pvalues import standardized
 
 
-def newcombe(
-    first: tuple[float, float, float, float], second: tuple[float, float, float, float], z: float
-) -> Interval:
+class Share(NamedTuple):
+    """A proportion of so many rows."""
+
+    value: float
+    n_rows: float
+
+
+def newcombe(first: Share, second: Share, z: float) -> Interval:
     """Newcombe's hybrid score interval of a difference of proportions (1998, method 10)."""
-    gap = first[0] - second[0]
-    low_1, high_1 = wilson(first[0], first[3], z)
-    low_2, high_2 = wilson(second[0], second[3], z)
+    gap = first.value - second.value
+    low_1, high_1 = wilson(*first, z)
+    low_2, high_2 = wilson(*second, z)
     return (
-        max(gap - math.hypot(first[0] - low_1, high_2 - second[0]), -1.0),
-        min(gap + math.hypot(high_1 - first[0], second[0] - low_2), 1.0),
+        max(gap - math.hypot(first.value - low_1, high_2 - second.value), -1.0),
+        min(gap + math.hypot(high_1 - first.value, second.value - low_2), 1.0),
     )
 
 

@@ -17,7 +17,7 @@ from ..metrics.metric import Metric
 from ..progress import Progress
 from ..results.result import SCHEMA_VERSION, to_plain
 from ..results.verdict import rejects
-from .problem import OMNIBUS_SERIES, Plan
+from .problem import OMNIBUS_SERIES, Procedure
 from .question import Design, Question
 from .relabelling import Tilted, relabelling_of
 
@@ -231,7 +231,7 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
             "metrics of counts, of the AUC, and of means and ratios of row values"
         )
     ticker = Progress(None, n_resamples)
-    plan = Plan(
+    plan = Procedure(
         engine="auto",
         alternative="two-sided",
         n_resamples=n_resamples,

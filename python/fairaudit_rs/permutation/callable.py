@@ -22,7 +22,7 @@ from ..data.tables import MAX_DECISION_VALUES
 from ..errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
 from ..inference.intervals import Bootstrap
 from ..metrics.metric import Metric
-from .problem import Gap, Plan, Problem
+from .problem import Evaluation, Gap, Problem, Procedure
 from .units import group_codes, make_units, positions_of
 
 #: Replicates that a worker process gets at a time.
@@ -237,11 +237,11 @@ class FunctionProblem(Problem):
         values, samples = run.values(self.seed, 0, None)
         spread = ((samples - np.array(values)) ** 2).mean(axis=0)
         self.evaluations = [
-            (value, float(variance), math.nan, math.nan)
+            Evaluation(value, float(variance), math.nan, math.nan)
             for value, variance in zip(values, spread, strict=True)
         ]
         self._check_measurable(lambda i: f"{self.n_rows[i]} rows and gets NaN")
-        if any(math.isnan(entry[1]) for entry in self.evaluations):
+        if any(math.isnan(entry.variance) for entry in self.evaluations):
             self.notes.append(
                 f"some bootstrap samples of a group have no value of {self.metric.name}, so there "
                 "is no standard error"
@@ -330,9 +330,9 @@ class FunctionProblem(Problem):
     def gap(self, pair: tuple[int, int]) -> Gap:
         """Return the difference of two groups, whatever the strata."""
         first, second = (self.evaluations[i] for i in pair)
-        return Gap(first[0] - second[0], math.sqrt(first[1] + second[1]))
+        return Gap(first.value - second.value, math.sqrt(first.variance + second.variance))
 
-    def max_t(self, pairs: list[tuple[int, int]], plan: Plan) -> list[float]:
+    def max_t(self, pairs: list[tuple[int, int]], plan: Procedure) -> list[float]:
         """Refuse: the pairs of a callable have no joint replicates."""
         raise ArgumentError(
             f"adjust is 'max-t' for {self.metric.name}, a callable; accepted: 'holm', 'bh', 'none'"
@@ -347,7 +347,7 @@ class FunctionProblem(Problem):
         spread = float(np.nanstd(null, ddof=1)) if len(null) > 1 else math.nan
         return (statistic / spread, null / spread) if spread > 0 else (statistic, null)
 
-    def prepare_intervals(self, method: str, plan: Plan) -> None:
+    def prepare_intervals(self, method: str, plan: Procedure) -> None:
         """Choose how gaps get their intervals; there is no formula."""
         if method == "delta":
             raise ArgumentError(

@@ -14,7 +14,7 @@ from ..data.rows import AttributeRows
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import NOTHING
 from ..metrics.metric import Metric
-from .problem import Gap, Plan, Problem
+from .problem import Gap, Problem, Procedure
 from .rows import row_value
 
 
@@ -71,7 +71,7 @@ class CorrelationProblem(Problem):
         del positions
         return _Centred(self._correlation)
 
-    def prepare_intervals(self, method: str, plan: Plan) -> None:
+    def prepare_intervals(self, method: str, plan: Procedure) -> None:
         """Refuse all but the interval of the formula."""
         del plan
         if method != "auto":

@@ -17,10 +17,13 @@ from ..errors import ArgumentError
 from ..inference.intervals import Bootstrap
 from ..inference.proportions import mantel_haenszel
 from ..metrics.metric import Metric
-from .problem import Gap, Problem
+from .problem import Evaluation, Gap, Problem
 
 CALIBRATION_BINS = 10
 _COUNT_NAMES = ("tp", "fp", "fn", "tn")
+#: Of each count, the label and the decision that rows exchange their groups within.
+_BY_LABEL = [0, 1, 0, 1]
+_BY_DECISION = [0, 0, 1, 1]
 
 
 @dataclass(kw_only=True)
@@ -46,7 +49,7 @@ class CountProblem(Problem):
             above, below = (
                 (float(np.dot(part, row)) for part in fraction) if fraction else (math.nan,) * 2
             )
-            self.evaluations.append((value, variance, above, below))
+            self.evaluations.append(Evaluation(value, variance, above, below))
 
     def check(self, totals: NDArray[np.uint64]) -> None:
         """Raise when the metric has no value in some group, or cannot be studentized."""
@@ -86,7 +89,7 @@ class CountProblem(Problem):
             if conditional and metric.conditions_on == "denominator":
                 conditioning = "denominator"
             elif conditional and metric.conditions_on is not None:
-                conditioning = [0, 1, 0, 1] if metric.conditions_on == "label" else [0, 0, 1, 1]
+                conditioning = _BY_LABEL if metric.conditions_on == "label" else _BY_DECISION
         else:
             native, classes, n_classes = _calibration(cells)
             if conditional:

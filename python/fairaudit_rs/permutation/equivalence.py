@@ -299,7 +299,7 @@ class _Tester:
         problem = self.maker.problem
         if self.maker.method == "score":
             first, second = (problem.evaluations[i] for i in pair)
-            counts = (first[2], first[3], second[2], second[3])
+            counts = (first.numerator, first.denominator, second.numerator, second.denominator)
             if self.margin >= 1:
                 raise ArgumentError(f"margin is {self.margin:g}; accepted: below 1 for proportions")
             above = farrington_manning(*counts, -self.margin)

@@ -147,7 +147,7 @@ class Maker:
         z = _native.normal_quantile(0.5 + level / 2)
         if self.method == "score":
             first, second = (self.problem.evaluations[i] for i in pair)
-            return newcombe(first, second, z)
+            return newcombe(first.share, second.share, z)
         if self.bootstrap is None:
             interval = _normal(gap.estimate, gap.standard_error, z)
         else:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .counts import CountProblem
-from .problem import Gap, Plan
+from .problem import Evaluation, Gap, Procedure
 
 
 @dataclass(kw_only=True)
@@ -21,7 +21,7 @@ class JointProblem(CountProblem):
 
     def evaluate(self, totals: NDArray[np.uint64]) -> None:
         """Compute each component of each group."""
-        self.evaluations = [(math.nan, math.nan, math.nan, math.nan)] * len(self.keys)
+        self.evaluations = [Evaluation(*[math.nan] * 4)] * len(self.keys)
         self.parts = [
             CountProblem(
                 metric=part,
@@ -39,7 +39,7 @@ class JointProblem(CountProblem):
     def check(self, totals: NDArray[np.uint64]) -> None:
         """Leave the check to the components."""
 
-    def prepare_intervals(self, method: str, plan: Plan) -> None:
+    def prepare_intervals(self, method: str, plan: Procedure) -> None:
         """Choose how the gaps of each component get their intervals."""
         self.interval_method = method
         for part in self.parts:

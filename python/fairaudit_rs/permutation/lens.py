@@ -18,7 +18,7 @@ from ..metrics.metric import Metric
 from ..progress import Progress
 from ..results.verdict import rejects
 from .joint import JointProblem
-from .problem import BOOTSTRAP_METHODS, OMNIBUS_SERIES, Outcome, Plan, Problem
+from .problem import BOOTSTRAP_METHODS, OMNIBUS_SERIES, Outcome, Problem, Procedure
 from .question import Design, Question
 from .result import Comparison, GroupValue, PermutationResult
 
@@ -226,7 +226,7 @@ def permutation_test(
     ticker = Progress(callback, n_resamples)
     ticker.total = n_resamples * (len(pairs) + (n_groups != 2) + joint)
     pair_alpha = (1 - level) / (1 if adjust == "none" else max(len(pairs), 1))
-    plan = Plan(
+    plan = Procedure(
         engine=engine,
         alternative=alternative,
         n_resamples=n_resamples,
@@ -310,8 +310,8 @@ def group_values(problem: Problem) -> tuple[GroupValue, ...]:
     return tuple(
         GroupValue(
             group=label(key),
-            value=part.evaluations[i][0],
-            standard_error=math.sqrt(part.evaluations[i][1]),
+            value=part.evaluations[i].value,
+            standard_error=math.sqrt(part.evaluations[i].variance),
             n_rows=part.n_rows[i],
             n_used=part.n_used(i),
             metric=part.metric.name,
@@ -327,7 +327,7 @@ def _warnings(
     tests: Sequence[Outcome],
     adjust: str,
     interval: tuple[float, float],
-    plan: Plan,
+    plan: Procedure,
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
     problem = question.problem

@@ -308,7 +308,7 @@ def _from_data(question: Question) -> tuple[dict[Any, int], dict[Any, float], in
     names = [label(key) for key in problem.keys]
     sizes = dict(zip(names, problem.n_rows, strict=True))
     deviations = {
-        name: math.sqrt(entry[1] * n)
+        name: math.sqrt(entry.variance * n)
         for name, entry, n in zip(names, problem.evaluations, problem.n_rows, strict=True)
     }
     flat = [group_name(name) for name, deviation in deviations.items() if not deviation > 0]

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import NOTHING, Bootstrap, bootstrap_interval, range_of_pairs
-from ..inference.proportions import newcombe
+from ..inference.proportions import Share, newcombe
 from ..inference.pvalues import anytime_pvalue, boundaries_up_to, monte_carlo_pvalue
 from ..metrics.metric import Metric
 from ..progress import Progress
@@ -41,7 +41,7 @@ FEW_FOR_DELTA = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Procedure:
     """How tests are run."""
 
     engine: str
@@ -74,6 +74,20 @@ class Outcome:
     probabilities: NDArray[np.float64] | None
 
 
+class Evaluation(NamedTuple):
+    """The metric in a group; numerator and denominator are NaN where it is no fraction."""
+
+    value: float
+    variance: float
+    numerator: float
+    denominator: float
+
+    @property
+    def share(self) -> Share:
+        """The proportion that it is."""
+        return Share(self.value, self.denominator)
+
+
 @dataclass(frozen=True)
 class Gap:
     """A difference of two groups."""
@@ -92,8 +106,8 @@ class Problem(ABC):
     scaling: str
     #: What a reader must know besides the numbers.
     notes: list[str] = field(init=False, default_factory=list)
-    #: (value, variance, numerator, denominator) of each group.
-    evaluations: list[tuple[float, float, float, float]] = field(init=False)
+    #: The metric in each group.
+    evaluations: list[Evaluation] = field(init=False)
     #: Set by `prepare_intervals`.
     interval_method: str = field(init=False, default="auto")
     replicates: Bootstrap | None = field(init=False, default=None)
@@ -118,7 +132,7 @@ class Problem(ABC):
         """Return the exact law of a test, or None."""
         del native, alternative
 
-    def test(self, positions: Sequence[int], plan: Plan, series: int) -> Outcome:
+    def test(self, positions: Sequence[int], plan: Procedure, series: int) -> Outcome:
         """Test the groups at the given positions.
 
         Only the test of all groups keeps its null distribution: there can be many pairs.
@@ -128,7 +142,7 @@ class Problem(ABC):
             return outcome
         return replace(outcome, null=outcome.null[:0], probabilities=None)
 
-    def _test(self, positions: Sequence[int], plan: Plan, series: int) -> Outcome:
+    def _test(self, positions: Sequence[int], plan: Procedure, series: int) -> Outcome:
         native = self.native(positions)
         statistic = native.observed()
         alternative = plan.alternative if len(positions) == 2 else "two-sided"
@@ -182,7 +196,7 @@ class Problem(ABC):
         )
 
     def _adaptive(
-        self, native: Any, positions: Sequence[int], alternative: str, plan: Plan, series: int
+        self, native: Any, positions: Sequence[int], alternative: str, plan: Procedure, series: int
     ) -> Outcome:
         """Draw until the test is decided: reject, or will never reject.
 
@@ -191,7 +205,7 @@ class Problem(ABC):
         """
         boundaries = boundaries_up_to(plan.n_resamples)
         statistic = native.observed()
-        # A pair must pass what its adjustment may ask for.
+        # Holm and BH may hold a pair to level / n_pairs: it stops only once decided at that.
         alpha = plan.pair_alpha if len(positions) < len(self.keys) else 1 - plan.level
         null = np.empty(0)
         pvalue, interval = 1.0, (0.0, 1.0)
@@ -241,7 +255,7 @@ class Problem(ABC):
         """Resample the rows of every group."""
         raise NotImplementedError
 
-    def prepare_intervals(self, method: str, plan: Plan) -> None:
+    def prepare_intervals(self, method: str, plan: Procedure) -> None:
         """Choose how gaps get their intervals; draw what that needs."""
         few = self.metric.family == "ranks" and self.fewest_labels < FEW_FOR_DELTA
         if method == "auto" and few and not self.stratified:
@@ -289,9 +303,9 @@ class Problem(ABC):
     def n_used(self, position: int) -> int:
         """Return the rows in the denominator of a proportion; all rows for other metrics."""
         evaluation = self.evaluations[position]
-        return int(evaluation[3]) if self.is_proportion else self.n_rows[position]
+        return int(evaluation.denominator) if self.is_proportion else self.n_rows[position]
 
-    def max_t(self, pairs: list[tuple[int, int]], plan: Plan) -> list[float]:
+    def max_t(self, pairs: list[tuple[int, int]], plan: Procedure) -> list[float]:
         """Adjust two-sided p-values of all pairs by the joint replicates of all groups."""
         native = self.native(range(len(self.keys)))
         adjusted: list[float] = native.max_t(
@@ -308,11 +322,11 @@ class Problem(ABC):
     def gap(self, pair: tuple[int, int]) -> Gap:
         """Return the difference of two groups, less what strata of the user's explain."""
         first, second = (self.evaluations[i] for i in pair)
-        estimate = first[0] - second[0]
+        estimate = first.value - second.value
         if self.stratified:
             expected = self.native(pair).expected()
             estimate -= expected[0] - expected[1]
-        return Gap(estimate, math.sqrt(first[1] + second[1]))
+        return Gap(estimate, math.sqrt(first.variance + second.variance))
 
     def interval(self, pair: tuple[int, int], level: float) -> tuple[float, float]:
         """Return the two-sided interval of a difference; NaN where it cannot be measured."""
@@ -322,7 +336,7 @@ class Problem(ABC):
         if self.metric.family == "calibration":
             return NOTHING
         if method == "auto" and self.is_proportion and not self.stratified:
-            return newcombe(first, second, z)
+            return newcombe(first.share, second.share, z)
         gap = self.gap(pair)
         if self.replicates is not None:
             i, j = pair
@@ -371,7 +385,7 @@ class Problem(ABC):
         return [
             group_name(label(key))
             for key, evaluation in zip(self.keys, self.evaluations, strict=True)
-            if evaluation[1] == 0
+            if evaluation.variance == 0
         ]
 
     def note_few_labels(self, n_positive: Sequence[int], n_negative: Sequence[int]) -> None:
@@ -392,7 +406,7 @@ class Problem(ABC):
         """Raise when the metric has no value in some group, or cannot be studentized."""
         for i, key in enumerate(self.keys):
             name = group_name(label(key))
-            value, variance = self.evaluations[i][:2]
+            value, variance, *_ = self.evaluations[i]
             advice = "Name the groups to compare with groups=, or choose another metric"
             if math.isnan(value):
                 raise NotMeasurableError(

@@ -338,7 +338,7 @@ class _TiltedRows(_ShuffledRows, Tilted):
             group = np.repeat(np.array([0, 1], dtype=np.uint16), len(share))
             weights = np.concatenate([weight * share, weight * (1 - share)])
             test = _native.RowTest.auc(both[0], both[1], group, 2, "unpooled", None, weights)
-            first, second = (entry[0] for entry in test.evaluations())
+            first, second = (value for value, *_ in test.evaluations())
             return float(first - second)
         parts = []
         for part in (share, 1 - share):

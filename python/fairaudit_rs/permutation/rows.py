@@ -18,7 +18,7 @@ from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import Bootstrap
 from ..metrics.metric import Metric
 from .counts import few_labels
-from .problem import Problem
+from .problem import Evaluation, Problem
 from .units import group_codes, make_units, positions_of
 
 #: Below this many clusters in a group the sandwich variance is too small.
@@ -43,7 +43,9 @@ class RowProblem(Problem):
 
     def __post_init__(self) -> None:
         self._values = _row_values(self.metric, self.rows)
-        self.evaluations = self.native(range(len(self.keys))).evaluations()
+        self.evaluations = [
+            Evaluation(*entry) for entry in self.native(range(len(self.keys))).evaluations()
+        ]
         if self.rows.cluster is not None:
             self._check_clusters()
         self._check_measurable(self._rows_of)
@@ -141,14 +143,15 @@ class RowProblem(Problem):
 
     def _labels(self) -> tuple[list[int], list[int]]:
         """Return the numbers of positive and negative labels of each group."""
-        group, positive = self.rows.group, self.rows.columns["y_true"]
-        counts = np.zeros(2 * (len(self.keys) + 1), dtype=np.int64)
+        group, label = self.rows.group, self.rows.columns["y_true"]
+        counts = np.zeros(2 * (1 + len(self.keys)), dtype=np.int64)
         for start in range(0, len(group), _PART):
             part = slice(start, start + _PART)
             # Rows of no group come first.
-            place = 2 * (self.position[group[part]] + 1) + positive[part]
+            place = 2 * (self.position[group[part]] + 1) + label[part]
             counts += np.bincount(place, minlength=len(counts))
-        return counts[3::2].tolist(), counts[2::2].tolist()
+        negative, positive = counts.reshape(-1, 2)[1:].T.tolist()
+        return positive, negative
 
     def _own_strata(self) -> NDArray[np.uint32] | None:
         """Return the strata that the metric conditions on."""

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from .. import _native
 from ..inference.pvalues import LEAST
 from ..results.verdict import rejects
-from .problem import BANDWIDTHS, Criteria, Curvature, Tolerance
+from .criteria import Curvature, Tolerance
+from .problem import BANDWIDTHS, Criteria
 
 #: With fewer rows of a decision than this, expected under equal rates, a rate is not normal enough.
 _FEW_DECISIONS = 4

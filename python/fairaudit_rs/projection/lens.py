@@ -14,9 +14,9 @@ from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
 from ..inference.pvalues import LEAST
 from ..results.verdict import rejects
+from .criteria import Tolerance
 from .law import LimitTest
 from .notions import Notion
-from .problem import Tolerance
 from .question import ProjectionDesign, Question
 from .replicates import permuted
 from .result import CriterionValue, ProjectionResult

@@ -17,109 +17,36 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.groups import group_name
+from ..inference.proportions import Share
+from ..inference.pvalues import upper_tail
 from . import transport
-from .notions import RATES, Notion, RowValues
-from .transport import CellCosts, Columns, Plan
+from .criteria import Criterion, Curvature, Description, Tally, Tolerance
+from .notions import Notion, RowValues
+from .transport import CellCosts, MarginRows, Plan
 
 Array = NDArray[np.float64]
 #: Bandwidths at which a test is repeated, as multiples of the one asked for.
 BANDWIDTHS = (0.5, 1.0, 2.0)
 #: Combinations of user criteria that are solved by cells; more go row by row.
 _MOST_CELLS = 4_096
-#: A difference of two rates, such as .8 - .7, is off by less than this.
-_ROUNDING = 1e-15
 _NO_PLAN = "no change of the decisions of rows with a finite distance makes all criteria hold"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tally:
-    """Rows, weights and squared weights of every cell."""
-
-    rows: NDArray[np.int64]
-    finite: NDArray[np.int64]
-    weight: Array
-    finite_weight: Array
-    square: Array
-
-    @classmethod
-    def of(cls, columns: Columns, n_cells: int, n_threads: int | None) -> Tally:
-        """Count; distances and weights that are none are refused."""
-        rows, finite, weight, finite_weight, square = _native.projection_tally(
-            columns.native, n_cells, n_threads
-        )
-        return cls(
-            rows=rows.astype(np.int64),
-            finite=finite.astype(np.int64),
-            weight=weight,
-            finite_weight=finite_weight,
-            square=square,
-        )
-
-    def by_unit(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Add up the two cells of every unit."""
-        return np.asarray(values.reshape(-1, 2).sum(axis=1))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Criterion:
-    """Two sets of units whose rates must be equal, ``first`` minus ``second``."""
-
-    label: int | None
-    first: Any
-    second: Any
-    #: Units of each.
-    of_first: NDArray[np.bool_]
-    of_second: NDArray[np.bool_]
-    attribute: str = ""
-
-    @property
-    def metric(self) -> str:
-        """Name of the rate."""
-        return RATES[self.label]
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """The criteria may lie between these bounds; both 0 for the simple null hypothesis."""
-
-    low: Array
-    high: Array
-
-    def widened(self) -> Tolerance:
-        """Return bounds that forgive the rounding of a difference of rates."""
-        return Tolerance(self.low - _ROUNDING, self.high + _ROUNDING)
-
-    @property
-    def simple(self) -> bool:
-        """Whether every criterion must be 0."""
-        return not (self.low.any() or self.high.any())
-
-
-@dataclass(frozen=True)
-class Curvature:
-    """S of the law at three bandwidths, and how many rows stand behind each criterion."""
-
-    bandwidth: float
-    matrices: tuple[Array, Array, Array]
-    effective_rows: Array
-
-    @property
-    def matrix(self) -> Array:
-        """S at the bandwidth itself."""
-        return self.matrices[1]
 
 
 @dataclass(kw_only=True)
 class Criteria(ABC):
     """Criteria on rows that take part."""
 
-    columns: Columns
+    columns: MarginRows
     n_units: int
     n_threads: int | None
     tally: Tally = field(init=False)
 
     def __post_init__(self) -> None:
         self.tally = Tally.of(self.columns, 2 * self.n_units, self.n_threads)
+
+    @abstractmethod
+    def describe(self, j: int) -> Description:
+        """Say what a criterion compares."""
 
     @property
     def n_rows(self) -> int:
@@ -207,7 +134,7 @@ class Criteria(ABC):
         critical = quantile * variance / (2 * float(curvature.matrix[j, j]))
         error = math.sqrt(variance / self.n_rows)
         reached = [self.affordable(j, sign, critical) / error for sign in (1.0, -1.0)]
-        return sum(0.5 * math.erfc(z / math.sqrt(2)) for z in reached)
+        return sum(upper_tail(z) for z in reached)
 
     def bandwidth(self) -> float:
         """1.06 sd N^(-1/5) of the signed margins; NaN when they do not vary."""
@@ -249,6 +176,24 @@ class UnitCriteria(Criteria):
             positive @ side / size for side, size in zip(self._sides, self.sizes, strict=True)
         )
         return first, second
+
+    def describe(self, j: int) -> Description:
+        """Name the two sides, with their rates."""
+        criterion = self.criteria[j]
+        first, second = (float(rate[j]) for rate in self.rates)
+        shares = None
+        if self.columns.weight is None:
+            of_first, of_second = (float(size[j]) for size in self.sizes)
+            shares = Share(first, of_first), Share(second, of_second)
+        return Description(
+            criterion.metric,
+            criterion.attribute,
+            criterion.first,
+            criterion.second,
+            (first, second),
+            (-1.0, 1.0),
+            shares,
+        )
 
     @property
     def gap(self) -> Array:
@@ -371,11 +316,11 @@ class UnitCriteria(Criteria):
         return min(found)
 
 
-def _doubled(columns: Columns) -> Columns:
+def _doubled(columns: MarginRows) -> MarginRows:
     """Return every row once with each decision, at half its weight."""
     cell = columns.cell
     weight = np.ones(len(cell)) if columns.weight is None else columns.weight
-    return Columns(
+    return MarginRows(
         np.concatenate([columns.distance] * 2),
         np.concatenate([cell & ~np.uint16(1), cell | np.uint16(1)]),
         0.5 * np.concatenate([weight] * 2),
@@ -395,6 +340,10 @@ class RowCriteria(Criteria):
         n = len(self.columns.distance)
         weight = self.columns.weight
         return np.ones(n) if weight is None else weight * (n / self.weight)
+
+    def describe(self, j: int) -> Description:
+        """Name the criterion, as the notion does."""
+        return Description(self.values.names[j])
 
     @property
     def gap(self) -> Array:
@@ -440,7 +389,7 @@ class RowCriteria(Criteria):
         distinct, cell = np.unique(self._gains, axis=0, return_inverse=True)
         if len(distinct) > min(_MOST_CELLS, len(self._gains) // 4):
             return None
-        columns = Columns(
+        columns = MarginRows(
             self.columns.distance, cell.ravel().astype(np.uint16), self.columns.weight
         )
         return CellCosts.of(columns, distinct, self.n_threads)

@@ -17,10 +17,11 @@ from ..data.rows import CodedRows
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
 from ..models.distances import Distances, score_distance
+from .criteria import Criterion
 from .moves import Moves
 from .notions import ALIASES, NOTIONS, RATES, Notion
-from .problem import Criteria, Criterion, RowCriteria, UnitCriteria
-from .transport import Columns, Plan
+from .problem import Criteria, RowCriteria, UnitCriteria
+from .transport import MarginRows, Plan
 
 #: Cells from here on are of rows that take no part.
 _NO_CELL = 65_534
@@ -199,7 +200,7 @@ class ProjectionDesign:
         wanted: Sequence[str],
         table: AuditTable,
         threshold: float,
-    ) -> tuple[Columns, Distances | None]:
+    ) -> tuple[MarginRows, Distances | None]:
         """Return the rows for the native module; cells know the decision when there is y_pred."""
         distances, given = self._distances(table, threshold)
         if "y_pred" not in wanted:
@@ -222,7 +223,7 @@ class ProjectionDesign:
             # Their scale plays no part; near 1 nothing over- or underflows.
             weight = weight / weight.max()
             weight /= weight.mean()
-        return Columns(np.ascontiguousarray(values), cell, weight), distances
+        return MarginRows(np.ascontiguousarray(values), cell, weight), distances
 
     # -- notions of groups -------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ from ..data.columns import column_array
 from ..errors import ArgumentError, DataError
 from ..inference.pvalues import monte_carlo_pvalue
 from ..progress import Progress
-from .problem import RowCriteria, Tolerance, UnitCriteria
+from .criteria import Tolerance
+from .problem import RowCriteria, UnitCriteria
 from .question import Question
 
 _TIE = 1e-10

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Columns:
+class MarginRows:
     """Rows as the native module reads them; the cell is ``2 * unit + decision``."""
 
     distance: Array
@@ -76,7 +76,7 @@ class CellCosts:
     cells: list[int]
 
     @classmethod
-    def of(cls, columns: Columns, gains: Array, n_threads: int | None) -> CellCosts:
+    def of(cls, columns: MarginRows, gains: Array, n_threads: int | None) -> CellCosts:
         """Sort the rows of the cells that help; a cell without gains stays."""
         used = (gains != 0).any(axis=1)
         curves = _native.CellCurves(columns.native, used.tolist(), n_threads)
@@ -119,7 +119,7 @@ class CellCosts:
             if all(len(finer[cell]) == len(ranks[cell]) for cell in self.cells):
                 break
             ranks = finer
-        rows, fraction, primal, _, _, _ = self.curves.take(best[1].tolist())
+        rows, fraction, primal, *_ = self.curves.take(best[1].tolist())
         reached = self.gains.T @ best[1]
         residual = float(np.maximum(np.maximum(low - reached, reached - high), 0.0).max())
         return Plan(
@@ -183,7 +183,7 @@ def _dual_value(duals: Array, low: Array, high: Array) -> float:
 
 
 def by_rows(
-    columns: Columns, gains: Array, low: Array, high: Array, n_threads: int | None
+    columns: MarginRows, gains: Array, low: Array, high: Array, n_threads: int | None
 ) -> Plan | None:
     """Return the cheapest plan of rows that each have their own gains; None when there is none."""
     weight = np.ones(len(gains)) if columns.weight is None else columns.weight
@@ -210,7 +210,7 @@ def by_rows(
 
 
 def _one_criterion(
-    columns: Columns, gains: Array, low: float, high: float, n_threads: int | None
+    columns: MarginRows, gains: Array, low: float, high: float, n_threads: int | None
 ) -> Plan | None:
     target, sign = (low, 1.0) if low > 0 else (-high, -1.0) if high < 0 else (0.0, 1.0)
     plan, _ = _native.project_gains(columns.native, sign * gains, target, n_threads)

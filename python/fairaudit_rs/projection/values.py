@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from .. import _native
 from ..inference.intervals import range_of_pairs
 from ..inference.proportions import newcombe
+from .criteria import Tolerance
 from .moves import Moves
-from .problem import Criteria, Tolerance, UnitCriteria
+from .problem import Criteria
 from .question import Question
 from .result import CriterionValue
 
@@ -31,38 +32,22 @@ def values_of(criteria: Criteria, tolerance: Tolerance, level: float) -> tuple[C
 def _value(
     criteria: Criteria, j: int, error: float, z: float, tolerance: tuple[float, float]
 ) -> CriterionValue:
-    gap = float(criteria.gap[j])
-    interval = (gap - z * error, gap + z * error)
-    if not isinstance(criteria, UnitCriteria):
-        name = criteria.values.names[j]  # type: ignore[attr-defined]
-        nan = math.nan
-        return CriterionValue(
-            name=name,
-            attribute="",
-            first=None,
-            second=None,
-            first_value=nan,
-            second_value=nan,
-            gap=gap,
-            standard_error=error,
-            confidence_interval=interval,
-            tolerance=tolerance,
-        )
-    criterion = criteria.criteria[j]
-    first, second = (float(rate[j]) for rate in criteria.rates)
-    if criteria.columns.weight is None:
-        sizes = [float(size[j]) for size in criteria.sizes]
-        interval = newcombe((first, 0.0, 0.0, sizes[0]), (second, 0.0, 0.0, sizes[1]), z)
+    described, gap = criteria.describe(j), float(criteria.gap[j])
+    low, high = gap - z * error, gap + z * error
+    if described.shares is not None:
+        low, high = newcombe(*described.shares, z)
+    least, most = described.bounds
+    first_value, second_value = described.rates
     return CriterionValue(
-        name=criterion.metric,
-        attribute=criterion.attribute,
-        first=criterion.first,
-        second=criterion.second,
-        first_value=first,
-        second_value=second,
+        name=described.name,
+        attribute=described.attribute,
+        first=described.first,
+        second=described.second,
+        first_value=first_value,
+        second_value=second_value,
         gap=gap,
         standard_error=error,
-        confidence_interval=(max(interval[0], -1.0), min(interval[1], 1.0)),
+        confidence_interval=(max(low, least), min(high, most)),
         tolerance=tolerance,
     )
 
