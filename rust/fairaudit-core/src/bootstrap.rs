@@ -7,11 +7,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::error::Result;
 use crate::metrics::{Evaluation, Metric, merge_classes};
-use crate::parallel::{Control, share};
+use crate::parallel::{Control, fill};
 use crate::permutation::Table;
 use crate::rng::{Binomial, Domain, LANES, LaneGenerator, Stream, multinomial};
 use crate::rows::{Lanes, RowMetric, RowSums, of_each_metric};
@@ -40,7 +38,7 @@ pub fn of_counts(
     let table = table.merge(&new_class, n_classes);
     let margin = table.margin();
     let sizes: Vec<u64> = margin.chunks(n_classes).map(|counts| counts.iter().sum::<f64>() as u64).collect();
-    let fill = |(block, chunk): (usize, &mut [(f64, f64)])| -> Result<()> {
+    let fill_block = |block: usize, chunk: &mut [(f64, f64)]| -> Result<()> {
         control.check()?;
         let (mut drawn, mut counts) = (vec![0u64; n_classes], vec![0.0; n_classes]);
         for (offset, groups) in chunk.chunks_mut(sizes.len()).enumerate() {
@@ -56,24 +54,19 @@ pub fn of_counts(
         control.advance((chunk.len() / sizes.len()) as u64);
         Ok(())
     };
-    fill_blocks((replicates.end - replicates.start) as usize, sizes.len(), BLOCK, control, fill)
+    fill_blocks((replicates.end - replicates.start) as usize, sizes.len(), BLOCK, control, fill_block)
 }
 
-/// Calls `fill` on blocks of replicates, on the threads of the pool that this runs in, or on those
-/// that the control allows.
+/// Replicates that `fill_block` makes `block` at a time; it has the number of the block.
 fn fill_blocks(
     replicates: usize,
     n_groups: usize,
     block: usize,
     control: &Control,
-    fill: impl Fn((usize, &mut [(f64, f64)])) -> Result<()> + Sync + Send,
+    fill_block: impl Fn(usize, &mut [(f64, f64)]) -> Result<()> + Sync,
 ) -> Result<Replicates> {
     let mut results = vec![(0.0, 0.0); replicates * n_groups];
-    if rayon::current_thread_index().is_none() {
-        share(results.chunks_mut(block * n_groups).enumerate(), control, || (), |(), item| fill(item))?;
-    } else {
-        results.par_chunks_mut(block * n_groups).enumerate().try_for_each(fill)?;
-    }
+    fill(&mut results, block * n_groups, control, || (), |i, chunk, ()| fill_block(i, chunk))?;
     Ok(results)
 }
 
@@ -107,9 +100,9 @@ pub(crate) fn of_lanes(
     replicates: Range<u64>,
     n_groups: usize,
     control: &Control,
-    resample: impl Fn(u64) -> Result<Vec<Evaluation>> + Sync + Send,
+    resample: impl Fn(u64) -> Result<Vec<Evaluation>> + Sync,
 ) -> Result<Replicates> {
-    let fill = |(block, chunk): (usize, &mut [(f64, f64)])| -> Result<()> {
+    let fill_block = |block: usize, chunk: &mut [(f64, f64)]| -> Result<()> {
         control.check()?;
         let evaluations = resample(replicates.start + (block * LANES) as u64)?;
         for (result, evaluation) in chunk.iter_mut().zip(evaluations) {
@@ -118,7 +111,7 @@ pub(crate) fn of_lanes(
         control.advance((chunk.len() / n_groups) as u64);
         Ok(())
     };
-    fill_blocks((replicates.end - replicates.start) as usize, n_groups, LANES, control, fill)
+    fill_blocks((replicates.end - replicates.start) as usize, n_groups, LANES, control, fill_block)
 }
 
 fn resample<const N: usize, M: RowSums<N>>(

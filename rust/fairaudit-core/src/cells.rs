@@ -5,11 +5,9 @@
 //! there are, what they mean and in which order they come is the caller's business, who looks
 //! at a table of a few entries.
 
-use rayon::prelude::*;
-
 use crate::error::{Error, Result};
 use crate::few::{CELL_BITS, FEW, Known, NO_CELLS, TILE, count_tile};
-use crate::parallel::{Control, share};
+use crate::parallel::{Control, reduce_blocks};
 use crate::simd::Kernel;
 
 /// Rows that one task works on.
@@ -478,15 +476,9 @@ pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, con
         control.advance(range.len() as u64);
         partial.add_rows(columns, limits, score, range, kernel)
     };
-    let blocks = 0..rows.div_ceil(BLOCK);
     let empty = || Partial::new(columns.len());
     let merge = |first: Partial, second| first.merge(second, columns, limits);
-    let mut total = if rayon::current_thread_index().is_none() {
-        share(blocks, control, empty, block)?.into_iter().try_fold(empty(), merge)?
-    } else {
-        let add_block = |mut partial: Partial, at| block(&mut partial, at).map(|()| partial);
-        blocks.into_par_iter().try_fold(empty, add_block).try_reduce(empty, merge)?
-    };
+    let mut total = reduce_blocks(rows.div_ceil(BLOCK), control, empty, block, merge)?;
     total.flush();
     Ok(Tabulation {
         codes: total.codes(),

@@ -1,4 +1,9 @@
-//! What a running call shares with the thread that waits for it, and the loop over replicates.
+//! What a running call shares with the thread that waits for it, and the loops that its threads share: over
+//! replicates, over blocks of rows, and sorts.
+//!
+//! Every loop asks once where it runs: in a pool it goes on the pool's threads, outside of one on this thread and on
+//! the helpers that the [`Control`] allows. Which of them takes a block changes no result. Nothing else in this crate
+//! knows rayon.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -51,6 +56,31 @@ impl Control {
     }
 }
 
+/// Whether this thread belongs to a pool.
+fn in_pool() -> bool {
+    rayon::current_thread_index().is_some()
+}
+
+/// Fills `values` in blocks of `block`: `fill(i, values, scratch)` has the number of the block and its values. Each
+/// thread makes its own `scratch`.
+///
+/// # Errors
+/// An error of `fill`.
+pub(crate) fn fill<T: Send, S: Send>(
+    values: &mut [T],
+    block: usize,
+    control: &Control,
+    scratch: impl Fn() -> S + Sync,
+    fill: impl Fn(usize, &mut [T], &mut S) -> Result<()> + Sync,
+) -> Result<()> {
+    let run_block = |state: &mut S, (i, values): (usize, &mut [T])| fill(i, values, state);
+    if in_pool() {
+        values.par_chunks_mut(block).enumerate().try_for_each_init(&scratch, run_block)
+    } else {
+        share(values.chunks_mut(block).enumerate(), control, scratch, run_block).map(drop)
+    }
+}
+
 /// Fills `values[r]` for every replicate `r`, a run of replicates at a time:
 /// `fill(first, values, scratch)` has the first one's index and the values of some of them.
 ///
@@ -65,16 +95,12 @@ pub fn fill_replicates<S: Send>(
     scratch: impl Fn() -> S + Sync,
     fill: impl Fn(u64, &mut [f64], &mut S) + Sync,
 ) -> Result<()> {
-    let run_block = |state: &mut S, (block, chunk): (usize, &mut [f64])| -> Result<()> {
+    self::fill(values, BLOCK, control, scratch, |block, chunk, state| {
         control.check()?;
         fill((block * BLOCK) as u64, chunk, state);
         control.advance(chunk.len() as u64);
         Ok(())
-    };
-    if rayon::current_thread_index().is_none() {
-        return share(values.chunks_mut(BLOCK).enumerate(), control, scratch, run_block).map(drop);
-    }
-    values.par_chunks_mut(BLOCK).enumerate().try_for_each_init(&scratch, run_block)
+    })
 }
 
 /// As [`fill_replicates`], one replicate at a time: for replicates that take long.
@@ -117,7 +143,9 @@ pub fn map_blocks<T: Send>(
     };
     let n_blocks = n.div_ceil(block);
     // All blocks are looked at even when one fails: which error is told must not depend on luck.
-    let made: Vec<Result<T>> = if rayon::current_thread_index().is_none() {
+    let made: Vec<Result<T>> = if in_pool() {
+        (0..n_blocks).into_par_iter().map(run).collect()
+    } else {
         let add = |made: &mut Vec<(usize, Result<T>)>, index| {
             made.push((index, run(index)));
             Ok(())
@@ -125,10 +153,52 @@ pub fn map_blocks<T: Send>(
         let mut made: Vec<_> = share(0..n_blocks, control, Vec::new, add)?.into_iter().flatten().collect();
         made.sort_unstable_by_key(|(index, _)| *index);
         made.into_iter().map(|(_, made)| made).collect()
-    } else {
-        (0..n_blocks).into_par_iter().map(run).collect()
     };
     made.into_iter().collect()
+}
+
+/// Adds the blocks `0..n_blocks` up, each thread those that it takes, and merges what the threads have. In which order
+/// depends on luck: the result must not.
+///
+/// # Errors
+/// An error of `add` or `merge`.
+pub(crate) fn reduce_blocks<S: Send>(
+    n_blocks: usize,
+    control: &Control,
+    empty: impl Fn() -> S + Sync,
+    add: impl Fn(&mut S, usize) -> Result<()> + Sync,
+    merge: impl Fn(S, S) -> Result<S> + Sync,
+) -> Result<S> {
+    if in_pool() {
+        let add_block = |mut state: S, block| add(&mut state, block).map(|()| state);
+        (0..n_blocks).into_par_iter().try_fold(&empty, add_block).try_reduce(&empty, &merge)
+    } else {
+        share(0..n_blocks, control, &empty, add)?.into_iter().try_fold(empty(), merge)
+    }
+}
+
+/// Calls `run` on every item.
+pub(crate) fn for_each<T: Send>(items: Vec<T>, run: impl Fn(T) + Sync + Send) {
+    if in_pool() { items.into_par_iter().for_each(run) } else { items.into_iter().for_each(run) }
+}
+
+/// Sorts values in place.
+pub(crate) fn sort<T: Ord + Send>(values: &mut [T]) {
+    if in_pool() { values.par_sort_unstable() } else { values.sort_unstable() }
+}
+
+/// Sorts values in place by what `key` says of each.
+pub(crate) fn sort_by_key<T: Send, K: Ord>(values: &mut [T], key: impl Fn(&T) -> K + Sync) {
+    if in_pool() { values.par_sort_unstable_by_key(key) } else { values.sort_unstable_by_key(key) }
+}
+
+/// Calls `run` on every run of neighbours that are the `same`.
+pub(crate) fn for_each_run<T: Send>(
+    values: &mut [T],
+    same: impl Fn(&T, &T) -> bool + Sync + Send,
+    run: impl Fn(&mut [T]) + Sync + Send,
+) {
+    if in_pool() { values.par_chunk_by_mut(same).for_each(run) } else { values.chunk_by_mut(same).for_each(run) }
 }
 
 /// Runs `run` on every block, on this thread and on the helpers that the control allows, and
@@ -139,7 +209,7 @@ pub fn map_blocks<T: Send>(
 ///
 /// # Errors
 /// The first error of `run`.
-pub(crate) fn share<B, S: Send>(
+fn share<B, S: Send>(
     blocks: impl Iterator<Item = B> + Send,
     control: &Control,
     new: impl Fn() -> S + Sync,

@@ -2,11 +2,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::Alternative;
 use crate::error::Result;
-use crate::parallel::Control;
+use crate::parallel::{Control, reduce_blocks};
 
 /// A family of two-sided comparisons of pairs of groups.
 ///
@@ -47,25 +45,19 @@ impl<'a> StepDown<'a> {
         count_block: impl Fn(Range<u64>, &mut [u64]) -> Result<()> + Sync,
     ) -> Result<Vec<f64>> {
         let zero = || vec![0u64; self.pairs.len()];
-        let run = |at: u64| -> Result<Vec<u64>> {
+        let run = |counts: &mut Vec<u64>, at: usize| -> Result<()> {
             control.check()?;
-            let replicates = at * block..((at + 1) * block).min(n_resamples);
+            let replicates = at as u64 * block..((at as u64 + 1) * block).min(n_resamples);
             let done = replicates.end - replicates.start;
-            let mut counts = zero();
-            count_block(replicates, &mut counts)?;
+            count_block(replicates, counts)?;
             control.advance(done);
-            Ok(counts)
+            Ok(())
         };
         let add = |mut sum: Vec<u64>, counts: Vec<u64>| {
             sum.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
             Ok(sum)
         };
-        let blocks = 0..n_resamples.div_ceil(block);
-        let counts = if rayon::current_thread_index().is_none() {
-            blocks.map(run).try_fold(zero(), |sum, counts| add(sum, counts?))?
-        } else {
-            blocks.into_par_iter().map(run).try_reduce(zero, add)?
-        };
+        let counts = reduce_blocks(n_resamples.div_ceil(block) as usize, control, zero, run, add)?;
         let mut adjusted = vec![0.0; self.pairs.len()];
         let mut floor = 0.0f64;
         for &pair in self.ascending.iter().rev() {

@@ -11,15 +11,13 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::auc_pair::{OpenPair, PairSums};
 use super::clusters::ClusteredAuc;
 use super::{StepDown, Studentize, difference, omnibus};
 use crate::bootstrap;
 use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric};
-use crate::parallel::Control;
+use crate::parallel::{self, Control};
 use crate::rng::{Domain, LANES, LaneGenerator};
 use crate::rows::{Auc, Counts, Lanes, Mean, Ratio, RowFlags, RowMetric, RowSums, WeightedAuc, of_each_metric};
 use crate::simd::{Kernel, Task};
@@ -161,13 +159,7 @@ impl Groups<'_> {
             parts.push(part);
             rest = others;
         }
-        if rayon::current_thread_index().is_none() {
-            for part in parts {
-                part.sort_unstable_by_key(&key);
-            }
-        } else {
-            parts.into_par_iter().for_each(|part| part.par_sort_unstable_by_key(&key));
-        }
+        parallel::for_each(parts, |part| parallel::sort_by_key(part, &key));
         let (mut group, mut stratum) = (Vec::with_capacity(units), Vec::new());
         for &segment in &order {
             group.resize(group.len() + segments[segment].size, (segment % self.n_groups) as u16);
@@ -412,7 +404,7 @@ impl RowTest {
         control: &Control,
     ) -> Result<Vec<f64>> {
         let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
-        let fill = |(block, chunk): (usize, &mut [f64])| -> Result<()> {
+        let fill = |block: usize, chunk: &mut [f64], (): &mut ()| -> Result<()> {
             let first = replicates.start + (block * LANES) as u64;
             let groups = self.replicates(seed, series, first, kernel, control)?;
             for (value, groups) in chunk.iter_mut().zip(groups.chunks(self.n_groups())) {
@@ -421,11 +413,7 @@ impl RowTest {
             control.advance(chunk.len() as u64);
             Ok(())
         };
-        if rayon::current_thread_index().is_none() {
-            null.chunks_mut(LANES).enumerate().try_for_each(fill)?;
-        } else {
-            null.par_chunks_mut(LANES).enumerate().try_for_each(fill)?;
-        }
+        parallel::fill(&mut null, LANES, control, || (), fill)?;
         Ok(null)
     }
 
@@ -643,13 +631,8 @@ fn order<K: Ord>(score: &[f64], rest: impl Fn(usize) -> K + Sync) -> Vec<u64> {
             run.sort_unstable_by_key(exact);
         }
     };
-    if rayon::current_thread_index().is_none() {
-        keys.sort_unstable();
-        keys.chunk_by_mut(|a, b| a >> 32 == b >> 32).for_each(refine);
-    } else {
-        keys.par_sort_unstable();
-        keys.par_chunk_by_mut(|a, b| a >> 32 == b >> 32).for_each(refine);
-    }
+    parallel::sort(&mut keys);
+    parallel::for_each_run(&mut keys, |a, b| a >> 32 == b >> 32, refine);
     keys
 }
 
