@@ -7,8 +7,8 @@ use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
     Alternative, Conditioning, Groups, RowTest, Studentize, Table, Test, exact, null_distribution,
 };
-use fairaudit_core::rng::{Domain, FixedHypergeometric, Hypergeometric, Stream, philox};
-use fairaudit_core::simd::Kernel;
+use fairaudit_core::random::{Domain, FixedHypergeometric, Hypergeometric, Stream, philox};
+use fairaudit_core::simd::InstructionSet;
 
 fn main() {
     divan::main();
@@ -66,7 +66,7 @@ fn tabulate_three_columns_of_a_million_rows_one_thread(bencher: Bencher) {
     bencher.bench_local(|| tabulate(&columns, &[9, 9, 9], None, &Control::default()).unwrap());
 }
 
-const KERNELS: [Kernel; 3] = [Kernel::Baseline, Kernel::Avx2, Kernel::Avx512];
+const INSTRUCTION_SETS: [InstructionSet; 3] = [InstructionSet::Baseline, InstructionSet::Avx2, InstructionSet::Avx512];
 const ROWS: usize = 1_000_000;
 
 fn groups_of(n_groups: usize, group: &[u16]) -> Groups<'_> {
@@ -77,9 +77,9 @@ fn codes(n_groups: u32) -> Vec<u16> {
     (0..ROWS as u32).map(|i| (i.wrapping_mul(7919) % 97 % n_groups) as u16).collect()
 }
 
-fn sixteen_replicates(bencher: Bencher, kernel: Kernel, test: &RowTest) {
-    if Kernel::available().contains(&kernel) {
-        bencher.bench_local(|| test.null_distribution(0..16, 1, 0, kernel, &Control::default()).unwrap());
+fn sixteen_replicates(bencher: Bencher, instructions: InstructionSet, test: &RowTest) {
+    if InstructionSet::available().contains(&instructions) {
+        bencher.bench_local(|| test.null_distribution(0..16, 1, 0, instructions, &Control::default()).unwrap());
     }
 }
 
@@ -90,20 +90,20 @@ fn auc(n_groups: u32) -> RowTest {
     RowTest::auc(&score, &positive, None, groups_of(n_groups as usize, &group), false, Studentize::Unpooled).unwrap()
 }
 
-#[divan::bench(args = KERNELS)]
-fn sixteen_replicates_of_auc_of_a_million_rows(bencher: Bencher, kernel: Kernel) {
-    sixteen_replicates(bencher, kernel, &auc(2));
+#[divan::bench(args = INSTRUCTION_SETS)]
+fn sixteen_replicates_of_auc_of_a_million_rows(bencher: Bencher, instructions: InstructionSet) {
+    sixteen_replicates(bencher, instructions, &auc(2));
 }
 
-#[divan::bench(args = KERNELS)]
-fn sixteen_replicates_of_auc_of_three_groups(bencher: Bencher, kernel: Kernel) {
-    sixteen_replicates(bencher, kernel, &auc(3));
+#[divan::bench(args = INSTRUCTION_SETS)]
+fn sixteen_replicates_of_auc_of_three_groups(bencher: Bencher, instructions: InstructionSet) {
+    sixteen_replicates(bencher, instructions, &auc(3));
 }
 
-#[divan::bench(args = KERNELS)]
-fn sixteen_replicates_of_a_mean_of_a_million_rows(bencher: Bencher, kernel: Kernel) {
+#[divan::bench(args = INSTRUCTION_SETS)]
+fn sixteen_replicates_of_a_mean_of_a_million_rows(bencher: Bencher, instructions: InstructionSet) {
     let value: Vec<f64> = (0..ROWS).map(|i| (i * 7 % 1001) as f64).collect();
     let group = codes(2);
     let test = RowTest::ratio(&value, None, groups_of(2, &group), Studentize::Unpooled).unwrap();
-    sixteen_replicates(bencher, kernel, &test);
+    sixteen_replicates(bencher, instructions, &test);
 }

@@ -11,9 +11,9 @@ use crate::error::Result;
 use crate::metrics::{Evaluation, Metric, merge_classes};
 use crate::parallel::{Control, fill};
 use crate::permutation::Table;
-use crate::rng::{Binomial, Domain, LANES, LaneGenerator, Stream, multinomial};
+use crate::random::{Binomial, Domain, LaneGenerator, Stream, multinomial};
 use crate::rows::{Lanes, RowMetric, RowSums, of_each_metric};
-use crate::simd::{Kernel, Task};
+use crate::simd::{InstructionSet, LANES, Task};
 
 /// Replicates of one task on counts.
 const BLOCK: usize = 64;
@@ -79,14 +79,14 @@ pub(crate) fn of_rows(
     replicates: Range<u64>,
     seed: u64,
     series: u64,
-    kernel: Kernel,
+    instructions: InstructionSet,
     control: &Control,
 ) -> Result<Replicates> {
     of_lanes(replicates, groups.len(), control, |first| {
         let mut lanes = vec![Evaluation::UNDEFINED; LANES * groups.len()];
         for (g, metric) in groups.iter().enumerate() {
             let mut draws = Multiplicities::new(metric.n_rows(), seed, series, first, g as u64);
-            let drawn = of_each_metric!(metric, metric => resample(metric, &mut draws, kernel, control))?;
+            let drawn = of_each_metric!(metric, metric => resample(metric, &mut draws, instructions, control))?;
             for (lane, evaluation) in drawn.into_iter().enumerate() {
                 lanes[lane * groups.len() + g] = evaluation;
             }
@@ -117,13 +117,13 @@ pub(crate) fn of_lanes(
 fn resample<const N: usize, M: RowSums<N>>(
     metric: &M,
     draws: &mut Multiplicities,
-    kernel: Kernel,
+    instructions: InstructionSet,
     control: &Control,
 ) -> Result<Vec<Evaluation>> {
     let (mut sums, mut open) = ([[0.0; LANES]; N], M::Open::default());
     while draws.rows_left > 0 {
         control.check()?;
-        kernel.run(Resample { metric, draws, sums: &mut sums, open: &mut open });
+        instructions.run(Resample { metric, draws, sums: &mut sums, open: &mut open });
     }
     Ok((0..LANES).map(|lane| metric.evaluate(sums.map(|lanes| lanes[lane]))).collect())
 }
@@ -135,13 +135,13 @@ pub(crate) fn multiplicities(
     series: u64,
     first: u64,
     group: u64,
-    kernel: Kernel,
+    instructions: InstructionSet,
     mut visit: impl FnMut(usize, Lanes),
 ) {
     let mut draws = Multiplicities::new(units, seed, series, first, group);
     let mut at = 0;
     while draws.rows_left > 0 {
-        kernel.run(NextBlock(&mut draws));
+        instructions.run(NextBlock(&mut draws));
         for counts in &draws.counts[..draws.block_rows] {
             visit(at, counts.map(f64::from));
             at += 1;
@@ -291,7 +291,7 @@ mod tests {
             let (mut first, mut last) = (Vec::new(), Vec::new());
             for block in 0..200 {
                 let mut sums = [0.0; LANES];
-                multiplicities(units, 3, 0, block * LANES as u64, 1, Kernel::Baseline, |unit, counts| {
+                multiplicities(units, 3, 0, block * LANES as u64, 1, InstructionSet::Baseline, |unit, counts| {
                     sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
                     if unit == 0 {
                         first.extend(counts);

@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::few::{CELL_BITS, FEW, Known, NO_CELLS, TILE, count_tile};
 use crate::parallel::{Control, reduce_blocks};
-use crate::simd::Kernel;
+use crate::simd::InstructionSet;
 
 /// Rows that one task works on.
 const BLOCK: usize = 1 << 15;
@@ -227,7 +227,7 @@ impl Partial {
         limits: &[usize],
         score: Option<&[f64]>,
         rows: std::ops::Range<usize>,
-        kernel: Kernel,
+        instructions: InstructionSet,
     ) -> Result<()> {
         let mut codes = vec![[0u32; TILE]; columns.len()];
         let mut masks = NO_CELLS;
@@ -238,7 +238,7 @@ impl Partial {
             let to = (from + TILE).min(rows.end);
             if let Some(few) = &few
                 && to - from == TILE
-                && count_tile(kernel, few, from, &mut masks, &mut self.dense_counts)
+                && count_tile(instructions, few, from, &mut masks, &mut self.dense_counts)
             {
                 from = to;
                 continue;
@@ -462,19 +462,19 @@ pub struct Tabulation {
 ///
 /// # Errors
 /// [`Error::Argument`] when lengths differ, [`Error::TooManyValues`], [`Error::Cancelled`]; see
-/// also [`Kernel::current`].
+/// also [`InstructionSet::current`].
 pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, control: &Control) -> Result<Tabulation> {
     let rows = columns.first().map_or(0, Column::len);
     let lengths = columns.iter().map(Column::len).chain(score.map(<[f64]>::len));
     if let Some(length) = lengths.into_iter().find(|&length| length != rows) {
         return Err(Error::argument("columns", format!("of {rows} and {length} rows"), "columns of one length"));
     }
-    let kernel = Kernel::current()?;
+    let instructions = InstructionSet::current()?;
     let block = |partial: &mut Partial, at: usize| {
         control.check()?;
         let range = at * BLOCK..((at + 1) * BLOCK).min(rows);
         control.advance(range.len() as u64);
-        partial.add_rows(columns, limits, score, range, kernel)
+        partial.add_rows(columns, limits, score, range, instructions)
     };
     let empty = || Partial::new(columns.len());
     let merge = |first: Partial, second| first.merge(second, columns, limits);

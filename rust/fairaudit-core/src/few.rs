@@ -5,7 +5,7 @@
 //! speed is that of reading the columns.
 
 use crate::cells::{Column, with_values};
-use crate::simd::{Kernel, Task};
+use crate::simd::{InstructionSet, Task};
 
 /// Most distinct values of a column.
 pub(crate) const FEW: usize = 4;
@@ -32,13 +32,13 @@ pub(crate) struct Known<'a> {
 /// Adds the rows `from..from + TILE` to the counters of their cells. False, and nothing is
 /// added, when a row holds another value.
 pub(crate) fn count_tile(
-    kernel: Kernel,
+    instructions: InstructionSet,
     columns: &[Known],
     from: usize,
     cells: &mut Cells,
     counts: &mut [u64],
 ) -> bool {
-    kernel.run(CountTile { columns, from, cells, counts })
+    instructions.run(CountTile { columns, from, cells, counts })
 }
 
 struct CountTile<'a> {
@@ -136,10 +136,10 @@ mod tests {
         for (columns, cell) in &cases {
             let mut expected = vec![0; 1 << CELL_BITS];
             (TILE..2 * TILE).for_each(|row| expected[cell(row)] += 1);
-            for kernel in Kernel::available() {
+            for instructions in InstructionSet::available() {
                 let mut counts = vec![0; 1 << CELL_BITS];
-                assert!(count_tile(kernel, columns, TILE, &mut NO_CELLS.clone(), &mut counts));
-                assert_eq!(counts, expected, "{kernel:?}");
+                assert!(count_tile(instructions, columns, TILE, &mut NO_CELLS.clone(), &mut counts));
+                assert_eq!(counts, expected, "{instructions:?}");
             }
         }
     }
@@ -149,12 +149,12 @@ mod tests {
         let known = vec![1i64; TILE];
         let mut other = known.clone();
         other[TILE - 1] = 2;
-        for kernel in Kernel::available() {
+        for instructions in InstructionSet::available() {
             let mut counts = [0];
             let columns = [&known, &other].map(|column| Known { column: Column::I64(column), keys: vec![1], bits: 0 });
-            assert!(!count_tile(kernel, &columns, 0, &mut NO_CELLS.clone(), &mut counts));
+            assert!(!count_tile(instructions, &columns, 0, &mut NO_CELLS.clone(), &mut counts));
             assert_eq!(counts, [0]);
-            assert!(count_tile(kernel, &columns[..1], 0, &mut NO_CELLS.clone(), &mut counts));
+            assert!(count_tile(instructions, &columns[..1], 0, &mut NO_CELLS.clone(), &mut counts));
             assert_eq!(counts, [TILE as u64]);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A reader who knows the method finds the file by its name: [`permutation`] holds the
 //! permutation tests, [`projection`] the distance to the nearest fair distribution, [`individual`] the flow to unfair
-//! neighbours, [`rng`] the counter-based random numbers and the samplers,
+//! neighbours, [`random`] the counter-based random numbers and the samplers,
 //! [`metrics`] the count metrics, [`cells`] the collapse of rows to counts, [`stats`]
 //! the distributions, [`parallel`] the control of a running call.
 // `simd.rs` says why it is the exception.
@@ -17,7 +17,7 @@ pub mod metrics;
 pub mod parallel;
 pub mod permutation;
 pub mod projection;
-pub mod rng;
+pub mod random;
 pub mod rows;
 pub mod simd;
 pub mod stats;

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric, delong};
-use crate::rng::LANES;
+use crate::simd::LANES;
 
 /// One number for every replicate.
 pub(crate) type Lanes = [f64; LANES];

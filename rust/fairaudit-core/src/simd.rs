@@ -1,5 +1,5 @@
-//! One kernel for three instruction sets, chosen when it runs. The bits are the same on each: the
-//! compiler fuses no multiplication with an addition of its own accord, and where a kernel asks for
+//! One loop compiled for three instruction sets, chosen when it runs. The bits are the same on each: the
+//! compiler fuses no multiplication with an addition of its own accord, and where a loop asks for
 //! it (`f64::mul_add`) the baseline calls a library that rounds once as well, only slowly.
 // Unsafe code: calling a function that was compiled for an instruction set which the processor
 // was just seen to have.
@@ -9,9 +9,12 @@ use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
 
-/// The instruction set that a kernel was compiled for.
+/// Replicates that run side by side: one lane each, whatever the width of the registers.
+pub const LANES: usize = 16;
+
+/// What the loops are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kernel {
+pub enum InstructionSet {
     /// What every processor of the architecture has.
     Baseline,
     /// AVX2 and FMA.
@@ -30,15 +33,15 @@ pub(crate) trait Task {
     fn run(self) -> Self::Output;
 }
 
-impl Kernel {
+impl InstructionSet {
     /// The best one that this processor runs; the environment variable `FAIRAUDIT_SIMD`
-    /// (`baseline`, `avx2`, `avx512`) asks for another. Detected once: a process has one kernel,
+    /// (`baseline`, `avx2`, `avx512`) asks for another. Detected once: a process has one instruction set,
     /// and short work need not read the environment.
     ///
     /// # Errors
     /// [`Error::Argument`] when the processor does not run what the variable asks for.
     pub fn current() -> Result<Self> {
-        static CURRENT: OnceLock<Result<Kernel>> = OnceLock::new();
+        static CURRENT: OnceLock<Result<InstructionSet>> = OnceLock::new();
         CURRENT.get_or_init(Self::detect).clone()
     }
 
@@ -47,9 +50,9 @@ impl Kernel {
         let Ok(wanted) = std::env::var("FAIRAUDIT_SIMD") else {
             return Ok(*available.last().unwrap_or(&Self::Baseline));
         };
-        let named = available.iter().copied().find(|kernel| kernel.name() == wanted);
+        let named = available.iter().copied().find(|set| set.name() == wanted);
         named.ok_or_else(|| {
-            let names: Vec<&str> = available.iter().map(|kernel| kernel.name()).collect();
+            let names: Vec<&str> = available.iter().map(|set| set.name()).collect();
             Error::argument("FAIRAUDIT_SIMD", wanted, &format!("{} on this processor", names.join(", ")))
         })
     }
@@ -57,11 +60,11 @@ impl Kernel {
     /// All that this processor runs, the best one last.
     pub fn available() -> Vec<Self> {
         #[allow(unused_mut)]
-        let mut kernels = vec![Self::Baseline];
+        let mut sets = vec![Self::Baseline];
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                kernels.push(Self::Avx2);
+                sets.push(Self::Avx2);
             }
             if is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
@@ -69,10 +72,10 @@ impl Kernel {
                 && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("fma")
             {
-                kernels.push(Self::Avx512);
+                sets.push(Self::Avx512);
             }
         }
-        kernels
+        sets
     }
 
     fn name(self) -> &'static str {

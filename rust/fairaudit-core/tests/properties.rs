@@ -3,7 +3,7 @@
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, Table, Test, exact, null_distribution};
-use fairaudit_core::rng::{Domain, Hypergeometric, Stream, multivariate_hypergeometric};
+use fairaudit_core::random::{Domain, Hypergeometric, Stream, multivariate_hypergeometric};
 use proptest::prelude::*;
 
 const FORMULAS: [&str; 4] = [

@@ -10,8 +10,8 @@ use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
     Conditioning, CorrelationTest, FunctionTest, Groups, RowTest, Studentize, Table, Test, max_t, null_distribution,
 };
-use fairaudit_core::rng::{Binomial, Domain, FixedHypergeometric, Hypergeometric, Stream, multinomial};
-use fairaudit_core::simd::Kernel;
+use fairaudit_core::random::{Binomial, Domain, FixedHypergeometric, Hypergeometric, Stream, multinomial};
+use fairaudit_core::simd::InstructionSet;
 
 fn stream() -> Stream {
     Stream::new(2_020, Domain::Simulation, 1, 2, 3)
@@ -76,12 +76,12 @@ fn row_metrics() {
     let (score, positive, group, value) = rows();
     let groups = Groups { group: &group, n_groups: 2, stratum: None };
     let control = Control::default();
-    let kernel = Kernel::current().unwrap();
+    let instructions = InstructionSet::current().unwrap();
     let auc = RowTest::auc(&score, &positive, None, groups, true, Studentize::Unpooled).unwrap();
-    assert_eq!(auc.null_distribution(0..3, 7, 1, kernel, &control).unwrap(), FROZEN_AUC);
+    assert_eq!(auc.null_distribution(0..3, 7, 1, instructions, &control).unwrap(), FROZEN_AUC);
     let mean = RowTest::ratio(&value, None, groups, Studentize::Unpooled).unwrap();
-    assert_eq!(mean.null_distribution(0..3, 7, 1, kernel, &control).unwrap(), FROZEN_MEAN);
-    let drawn = auc.bootstrap(0..1, 7, 1, kernel, &control).unwrap();
+    assert_eq!(mean.null_distribution(0..3, 7, 1, instructions, &control).unwrap(), FROZEN_MEAN);
+    let drawn = auc.bootstrap(0..1, 7, 1, instructions, &control).unwrap();
     assert_eq!(drawn, FROZEN_BOOTSTRAP_OF_ROWS);
     let correlation = CorrelationTest::new(&score, &value, None, Studentize::Unpooled).unwrap();
     assert_eq!(correlation.null_distribution(0..3, 7, 1, &control).unwrap(), FROZEN_CORRELATION);

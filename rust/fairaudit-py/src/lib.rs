@@ -13,14 +13,14 @@ mod individual;
 mod metrics;
 mod permutation;
 mod projection;
-mod rng;
+mod random;
 mod stats;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    fairaudit_core::rng::prepare();
+    fairaudit_core::random::prepare();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     bootstrap::register(module)?;
     callable::register(module)?;
@@ -30,6 +30,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     metrics::register(module)?;
     permutation::register(module)?;
     projection::register(module)?;
-    rng::register(module)?;
+    random::register(module)?;
     stats::register(module)
 }

@@ -5,7 +5,7 @@ use fairaudit_core::permutation::{
     Alternative, Conditioning, Groups, RowTest, Studentize, Table, Test, center_of, count_extreme, exact, max_t,
     null_distribution,
 };
-use fairaudit_core::simd::Kernel;
+use fairaudit_core::simd::InstructionSet;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
@@ -265,10 +265,10 @@ impl PyRowTest {
         progress: Option<Py<PyAny>>,
         first: u64,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let kernel = Kernel::current().map_err(|error| to_python(py, &error))?;
+        let instructions = InstructionSet::current().map_err(|error| to_python(py, &error))?;
         let work = self.work(n_resamples);
         let null = run(Run { py, n_threads, progress, work }, |control| {
-            self.test.null_distribution(first..first + n_resamples, seed, series, kernel, control)
+            self.test.null_distribution(first..first + n_resamples, seed, series, instructions, control)
         })?;
         Ok(PyArray1::from_vec(py, null))
     }
@@ -286,10 +286,10 @@ impl PyRowTest {
         progress: Option<Py<PyAny>>,
         first: u64,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let kernel = Kernel::current().map_err(|error| to_python(py, &error))?;
+        let instructions = InstructionSet::current().map_err(|error| to_python(py, &error))?;
         let work = self.work(2 * n_resamples);
         let replicates = run(Run { py, n_threads, progress, work }, |control| {
-            self.test.bootstrap(first..first + n_resamples, seed, series, kernel, control)
+            self.test.bootstrap(first..first + n_resamples, seed, series, instructions, control)
         })?;
         Ok(flat(py, replicates))
     }
@@ -307,10 +307,10 @@ impl PyRowTest {
         n_threads: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Vec<f64>> {
-        let kernel = Kernel::current().map_err(|error| to_python(py, &error))?;
+        let instructions = InstructionSet::current().map_err(|error| to_python(py, &error))?;
         let work = self.work(n_resamples);
         run(Run { py, n_threads, progress, work }, |control| {
-            self.test.max_t(&pairs, n_resamples, seed, series, kernel, control)
+            self.test.max_t(&pairs, n_resamples, seed, series, instructions, control)
         })
     }
 }

@@ -32,7 +32,7 @@ use super::panels::{DEPTH, Lanes, Panels, ROWS};
 use super::{Loss, Schedule, same_length};
 use crate::error::{Error, Result};
 use crate::parallel::{Control, map_blocks};
-use crate::simd::{Kernel, Task};
+use crate::simd::{InstructionSet, Task};
 
 /// Support vectors that are kept, if several classes need the values of their kernels twice.
 const KEPT: usize = 4 * DEPTH;
@@ -136,11 +136,11 @@ pub fn flow(
     schedule: &Schedule,
     control: &Control,
 ) -> Result<Flow> {
-    flow_by(Kernel::current()?, rows, loss, model, metric, schedule, control)
+    flow_by(InstructionSet::current()?, rows, loss, model, metric, schedule, control)
 }
 
 fn flow_by(
-    kernel: Kernel,
+    instructions: InstructionSet,
     rows: Rows<'_>,
     loss: Loss,
     model: Model<'_>,
@@ -150,7 +150,7 @@ fn flow_by(
 ) -> Result<Flow> {
     check(rows, loss, model, metric)?;
     let (expansion, pull) = (Expansion::new(model, rows.units.len()), Pull::new(metric, rows.units.len()));
-    by_tiles(Job { rows, loss, expansion: &expansion, pull: &pull, schedule, control, kernel })
+    by_tiles(Job { rows, loss, expansion: &expansion, pull: &pull, schedule, control, instructions })
 }
 
 /// Nanoseconds that the flow takes on one core, roughly: twenty fused additions each, of which an
@@ -187,13 +187,13 @@ struct Job<'a> {
     pull: &'a Pull,
     schedule: &'a Schedule,
     control: &'a Control,
-    kernel: Kernel,
+    instructions: InstructionSet,
 }
 
 /// The flow in tiles of some rows; the bits of a row do not depend on their number.
 fn by_tiles(job: Job<'_>) -> Result<Flow> {
     let n = job.rows.targets.len();
-    let tiles = map_blocks(n, ROWS, job.control, |range| job.kernel.run(Tile::new(job, range)))?;
+    let tiles = map_blocks(n, ROWS, job.control, |range| job.instructions.run(Tile::new(job, range)))?;
     let n_columns = job.schedule.record.len() * job.expansion.intercepts.len();
     let mut all = Flow { scores: vec![0.0; n * n_columns], moved: Vec::with_capacity(n * job.rows.units.len()) };
     for (i, tile) in tiles.into_iter().enumerate() {
@@ -431,7 +431,7 @@ impl<'a> Tile<'a> {
             } else {
                 self.apply_kernel::<false>(chunk.clone(), &square);
                 expansion.to_scores.add_product(
-                    job.kernel,
+                    job.instructions,
                     chunk.clone(),
                     0..self.slopes.len(),
                     &self.values,
@@ -440,7 +440,7 @@ impl<'a> Tile<'a> {
                 );
             }
             if single && going {
-                expansion.features.add_product(job.kernel, chunk, 0..width, &self.weights, &mut self.speed, true);
+                expansion.features.add_product(job.instructions, chunk, 0..width, &self.weights, &mut self.speed, true);
             }
         }
         if !going {
@@ -456,7 +456,7 @@ impl<'a> Tile<'a> {
                     self.apply_kernel::<false>(chunk.clone(), &square);
                 }
                 expansion.from_scores.add_product(
-                    job.kernel,
+                    job.instructions,
                     0..self.slopes.len(),
                     chunk.clone(),
                     &self.slopes,
@@ -469,7 +469,7 @@ impl<'a> Tile<'a> {
                         sum[lane] += weight.0[lane];
                     }
                 }
-                expansion.features.add_product(job.kernel, chunk, 0..width, &self.weights, &mut self.speed, true);
+                expansion.features.add_product(job.instructions, chunk, 0..width, &self.weights, &mut self.speed, true);
             }
         }
         self.finish_gradient(moved, &sum);
@@ -482,7 +482,7 @@ impl<'a> Tile<'a> {
     fn apply_kernel<const SINGLE: bool>(&mut self, chunk: Range<usize>, square: &[f64; ROWS]) {
         let (job, expansion) = (self.job, self.job.expansion);
         let (weights, width) = (&mut self.weights, self.place.len());
-        expansion.vectors.add_product(job.kernel, 0..width, chunk.clone(), &self.place, weights, false);
+        expansion.vectors.add_product(job.instructions, 0..width, chunk.clone(), &self.place, weights, false);
         let mut own = [0.0; ROWS];
         if let Function::Radial { gamma } = expansion.function {
             for lane in 0..ROWS {
@@ -568,10 +568,10 @@ impl<'a> Tile<'a> {
     /// Gives back to the speed what the metric does not pull along its eigenvectors.
     #[inline(always)]
     fn pull_back(&mut self, moved: &[Lanes]) {
-        let (kernel, pull) = (self.job.kernel, self.job.pull);
+        let (instructions, pull) = (self.job.instructions, self.job.pull);
         let (width, rank) = (moved.len(), self.job.pull.to_coordinates.n_columns);
-        pull.to_coordinates.add_product(kernel, 0..width, 0..rank, moved, &mut self.coordinates, false);
-        pull.from_coordinates.add_product(kernel, 0..rank, 0..width, &self.coordinates, &mut self.speed, true);
+        pull.to_coordinates.add_product(instructions, 0..width, 0..rank, moved, &mut self.coordinates, false);
+        pull.from_coordinates.add_product(instructions, 0..rank, 0..width, &self.coordinates, &mut self.speed, true);
     }
 }
 
@@ -649,7 +649,7 @@ mod tests {
             }
         }
 
-        fn run(&self, kernel: Kernel, schedule: &Schedule, control: &Control) -> Result<Flow> {
+        fn run(&self, instructions: InstructionSet, schedule: &Schedule, control: &Control) -> Result<Flow> {
             let rows = Rows { features: &self.features, targets: &self.targets, units: &self.units };
             let model = Model {
                 support_vectors: &self.support_vectors,
@@ -658,11 +658,11 @@ mod tests {
                 function: self.function,
             };
             let metric = Metric { pulls: &self.pulls, eigenvectors: &self.eigenvectors, rest: 8.0 };
-            flow_by(kernel, rows, self.loss, model, metric, schedule, control)
+            flow_by(instructions, rows, self.loss, model, metric, schedule, control)
         }
 
         fn flow(&self, schedule: &Schedule) -> Flow {
-            self.run(Kernel::current().unwrap(), schedule, &Control::default()).unwrap()
+            self.run(InstructionSet::current().unwrap(), schedule, &Control::default()).unwrap()
         }
 
         /// k(z, x) and its gradient by x.
@@ -843,8 +843,8 @@ mod tests {
         for (function, n_scores) in [(FUNCTIONS[0], 1), (FUNCTIONS[0], 3), (FUNCTIONS[1], 1), (FUNCTIONS[2], 2)] {
             let mut example = Example::new(70, 4, 23, n_scores, function, Loss::Log);
             let one = example.flow(&schedule);
-            for kernel in Kernel::available() {
-                assert_eq!(example.run(kernel, &schedule, &Control::with_threads(3)).unwrap(), one);
+            for instructions in InstructionSet::available() {
+                assert_eq!(example.run(instructions, &schedule, &Control::with_threads(3)).unwrap(), one);
             }
             example.features.drain(..4 * 39);
             example.targets.drain(..39);
@@ -881,7 +881,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(20));
                 control.cancel();
             });
-            let outcome = example.run(Kernel::current().unwrap(), &schedule, &control);
+            let outcome = example.run(InstructionSet::current().unwrap(), &schedule, &control);
             assert_eq!(outcome, Err(Error::Cancelled));
         });
     }
@@ -892,7 +892,7 @@ mod tests {
         let refused = |change: fn(&mut Example), text: &str| {
             let mut example = Example::new(2, 3, 4, 2, FUNCTIONS[0], Loss::Log);
             change(&mut example);
-            let error = example.run(Kernel::Baseline, &schedule, &Control::default()).unwrap_err().to_string();
+            let error = example.run(InstructionSet::Baseline, &schedule, &Control::default()).unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
         };
         refused(|example| example.features.truncate(5), "features is of length 5");

@@ -18,7 +18,7 @@ use super::losses::{Growth, Loss, softmax_slopes, with_growth};
 use super::{Schedule, Solver, same_length};
 use crate::error::{Error, Result};
 use crate::parallel::{Control, map_blocks};
-use crate::simd::{Kernel, Task};
+use crate::simd::{InstructionSet, Task};
 
 /// Rows side by side.
 const LANES: usize = 64;
@@ -97,11 +97,16 @@ impl Problem<'_> {
     where
         for<'b> Tile<'b, S>: Task<Output = Moved>,
     {
-        let (n, n_scores, kernel) = (self.rows.targets.len(), self.rows.intercepts.len(), Kernel::current()?);
+        let (n, n_scores, instructions) =
+            (self.rows.targets.len(), self.rows.intercepts.len(), InstructionSet::current()?);
         let blocks = map_blocks(n, BLOCK, self.control, |range| {
             let mut tiles = Vec::new();
             for first in range.clone().step_by(LANES) {
-                tiles.push(kernel.run(Tile { problem: self, range: first..range.end.min(first + LANES), slopes }));
+                tiles.push(instructions.run(Tile {
+                    problem: self,
+                    range: first..range.end.min(first + LANES),
+                    slopes,
+                }));
                 self.control.check()?;
             }
             Ok(tiles)
@@ -544,7 +549,7 @@ mod tests {
             let schedule = Schedule::new(100, 0.02, 0.3, solver, vec![0, 10, 100]).unwrap();
             let one = run(200, pulls, gains, &schedule, 1);
             assert_eq!(run(200, pulls, gains, &schedule, 3), one);
-            for kernel in Kernel::available() {
+            for instructions in InstructionSet::available() {
                 let problem = Problem {
                     rows,
                     loss: Loss::Log,
@@ -554,7 +559,7 @@ mod tests {
                     schedule: &schedule,
                     control: &control,
                 };
-                let tile = kernel.run(Tile { problem, range: 64..128, slopes: OneScore(Log) });
+                let tile = instructions.run(Tile { problem, range: 64..128, slopes: OneScore(Log) });
                 assert_eq!(tile.scores[2][..], one.scores[400 + 64..400 + 128]);
                 assert_eq!(tile.moved[1][..], one.moved[200 + 64..200 + 128]);
             }

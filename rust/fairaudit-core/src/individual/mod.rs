@@ -18,7 +18,7 @@ use crate::bootstrap::{Replicates, of_rows};
 use crate::error::{Error, Result};
 use crate::parallel::{Control, map_blocks};
 use crate::rows::{Mean, Ratio, RowMetric};
-use crate::simd::{Kernel, Task};
+use crate::simd::{InstructionSet, Task};
 use crate::sums::FixedSum;
 pub use losses::Loss;
 use losses::{Growth, softmax_loss, with_growth};
@@ -95,7 +95,7 @@ pub fn losses(scores: &[f64], targets: &[f64], loss: Loss, control: &Control) ->
     let n_scores = (scores.len() / n.max(1)).max(1);
     same_length("scores", scores.len(), n * n_scores)?;
     loss.check(targets, n_scores)?;
-    let kernel = Kernel::current()?;
+    let instructions = InstructionSet::current()?;
     let blocks = map_blocks(n, BLOCK, control, |range| {
         if n_scores > 1 {
             let of_row = |row: usize| softmax_loss(n_scores, targets[row] as usize, |c| scores[c * n + row]);
@@ -103,7 +103,7 @@ pub fn losses(scores: &[f64], targets: &[f64], loss: Loss, control: &Control) ->
         }
         let mut losses = scores[range.clone()].to_vec();
         let targets = &targets[range];
-        with_growth!(loss, growth => kernel.run(OneScore { losses: &mut losses, targets, loss, growth }));
+        with_growth!(loss, growth => instructions.run(OneScore { losses: &mut losses, targets, loss, growth }));
         Ok(losses)
     })?;
     Ok(blocks.concat())
@@ -165,7 +165,7 @@ pub fn bootstrap(
         RowMetric::Mean(Mean::new(numerator.to_vec()))
     };
     let center = metric.center();
-    let mut replicates = of_rows(&[metric], 0..n_resamples, seed, 0, Kernel::current()?, control)?;
+    let mut replicates = of_rows(&[metric], 0..n_resamples, seed, 0, InstructionSet::current()?, control)?;
     for (value, _) in &mut replicates {
         *value += center;
     }

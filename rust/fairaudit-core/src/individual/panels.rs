@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::simd::{Kernel, Task};
+use crate::simd::{InstructionSet, Task};
 
 /// Rows side by side.
 pub(super) const ROWS: usize = 32;
@@ -50,7 +50,7 @@ impl Panels {
     #[inline(always)]
     pub(super) fn add_product(
         &self,
-        kernel: Kernel,
+        instructions: InstructionSet,
         rows: Range<usize>,
         columns: Range<usize>,
         inputs: &[Lanes],
@@ -65,9 +65,9 @@ impl Panels {
                 let start = panel * self.n_rows;
                 let adding = adding || first > rows.start;
                 let panel = &self.values[start + first..start + last];
-                match kernel {
-                    Kernel::Avx512 => kernel.run(PanelProduct::<ROWS> { panel, inputs, outputs, adding }),
-                    _ => kernel.run(PanelProduct::<8> { panel, inputs, outputs, adding }),
+                match instructions {
+                    InstructionSet::Avx512 => instructions.run(PanelProduct::<ROWS> { panel, inputs, outputs, adding }),
+                    _ => instructions.run(PanelProduct::<8> { panel, inputs, outputs, adding }),
                 }
             }
         }

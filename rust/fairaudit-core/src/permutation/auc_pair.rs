@@ -4,8 +4,8 @@
 //! [`crate::rows::Auc`] on two groups, with the same sums.
 
 use super::stream::Mask;
-use crate::rng::LANES;
 use crate::rows::Lanes;
+use crate::simd::LANES;
 
 /// Sums of the AUC over two groups.
 #[derive(Clone, Copy, Default)]

@@ -10,7 +10,7 @@ use super::{Studentize, difference, omnibus};
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
 use crate::parallel::{Control, each_replicate};
-use crate::rng::{Domain, RowGenerator};
+use crate::random::{Domain, RowGenerator};
 
 /// Rows with groups that are exchanged within strata, by row or by cluster.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@ use super::{StepDown, Test};
 use crate::error::Result;
 use crate::metrics::Evaluation;
 use crate::parallel::{Control, fill_replicates};
-use crate::rng::{Domain, FixedHypergeometric, LANES, LaneSampler, Stream};
-use crate::simd::Kernel;
+use crate::random::{Domain, FixedHypergeometric, LaneSampler, Stream};
+use crate::simd::{InstructionSet, LANES};
 
 /// Replicates of one task of [`max_t`].
 const BLOCK: u64 = 64;
@@ -26,7 +26,7 @@ struct TableSampler {
     strata: Vec<StratumSampler>,
     n_groups: usize,
     n_classes: usize,
-    kernel: Kernel,
+    instructions: InstructionSet,
 }
 
 /// Buffers of one thread, for [`LANES`] replicates side by side.
@@ -53,12 +53,17 @@ impl TableSampler {
                 StratumSampler { class_totals, group_sizes, first }
             })
             .collect();
-        Ok(Self { strata, n_groups: table.n_groups, n_classes: table.n_classes, kernel: Kernel::current()? })
+        Ok(Self {
+            strata,
+            n_groups: table.n_groups,
+            n_classes: table.n_classes,
+            instructions: InstructionSet::current()?,
+        })
     }
 
     fn scratch(&self) -> Scratch {
         Scratch {
-            sampler: LaneSampler::new(self.kernel),
+            sampler: LaneSampler::new(self.instructions),
             left: vec![[0; LANES]; self.n_classes],
             drawn: vec![[0; LANES]; self.n_classes],
             margins: vec![0.0; LANES * self.margin_len()],
@@ -141,7 +146,7 @@ impl StratumSampler {
 /// seed, the series and the replicate's index alone.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`]; see also [`Kernel::current`].
+/// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
 pub fn null_distribution(
     test: &Test,
     replicates: Range<u64>,
@@ -171,7 +176,7 @@ pub fn null_distribution(
 /// Step-down max-T p-values of the pairs of groups; see [`StepDown`].
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`]; see also [`Kernel::current`].
+/// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
 pub fn max_t(
     test: &Test,
     pairs: &[(usize, usize)],

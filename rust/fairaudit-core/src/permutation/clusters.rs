@@ -7,8 +7,8 @@
 use super::stream::ordered_bits;
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
-use crate::rng::LANES;
 use crate::rows::Lanes;
+use crate::simd::LANES;
 
 /// Rows in ascending order of the score, with their clusters.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use super::{Alternative, Studentize, Table, Test};
 use crate::error::Result;
 use crate::metrics::{Evaluation, Metric};
 use crate::parallel::Control;
-use crate::rng::{Hypergeometric, ln_factorial};
+use crate::random::{Hypergeometric, ln_factorial};
 
 /// Widest law of one count that is summed.
 const MAX_SUPPORT: usize = 1 << 22;

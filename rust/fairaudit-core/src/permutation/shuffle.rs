@@ -11,7 +11,7 @@ use super::Studentize;
 use super::stream::ordered_bits;
 use crate::error::{Error, Result};
 use crate::parallel::{Control, each_replicate};
-use crate::rng::{Domain, RowGenerator};
+use crate::random::{Domain, RowGenerator};
 
 /// Correlation of two columns, the second permuted within strata.
 #[derive(Debug, Clone)]

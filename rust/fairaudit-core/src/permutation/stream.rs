@@ -18,9 +18,9 @@ use crate::bootstrap;
 use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric};
 use crate::parallel::{self, Control};
-use crate::rng::{Domain, LANES, LaneGenerator};
+use crate::random::{Domain, LaneGenerator};
 use crate::rows::{Auc, Counts, Lanes, Mean, Ratio, RowFlags, RowMetric, RowSums, WeightedAuc, of_each_metric};
-use crate::simd::{Kernel, Task};
+use crate::simd::{InstructionSet, LANES, Task};
 
 /// Rows between two looks at the control.
 const TILE: usize = 1 << 15;
@@ -400,13 +400,13 @@ impl RowTest {
         replicates: Range<u64>,
         seed: u64,
         series: u64,
-        kernel: Kernel,
+        instructions: InstructionSet,
         control: &Control,
     ) -> Result<Vec<f64>> {
         let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
         let fill = |block: usize, chunk: &mut [f64], (): &mut ()| -> Result<()> {
             let first = replicates.start + (block * LANES) as u64;
-            let groups = self.replicates(seed, series, first, kernel, control)?;
+            let groups = self.replicates(seed, series, first, instructions, control)?;
             for (value, groups) in chunk.iter_mut().zip(groups.chunks(self.n_groups())) {
                 *value = self.statistic(groups);
             }
@@ -427,7 +427,7 @@ impl RowTest {
         n_resamples: u64,
         seed: u64,
         series: u64,
-        kernel: Kernel,
+        instructions: InstructionSet,
         control: &Control,
     ) -> Result<Vec<f64>> {
         let statistic = |groups: &[Evaluation], (i, j): (usize, usize)| {
@@ -435,7 +435,7 @@ impl RowTest {
         };
         let family = StepDown::new(pairs, |pair| statistic(&self.observed, pair));
         family.adjust(n_resamples, LANES as u64, control, |replicates, counts| {
-            let all = self.replicates(seed, series, replicates.start, kernel, control)?;
+            let all = self.replicates(seed, series, replicates.start, instructions, control)?;
             let lanes = (replicates.end - replicates.start) as usize;
             for groups in all.chunks(self.n_groups()).take(lanes) {
                 family.count(|pair| statistic(groups, pair), counts);
@@ -453,7 +453,7 @@ impl RowTest {
         replicates: Range<u64>,
         seed: u64,
         series: u64,
-        kernel: Kernel,
+        instructions: InstructionSet,
         control: &Control,
     ) -> Result<bootstrap::Replicates> {
         let members = |group: usize| -> Vec<u32> {
@@ -463,7 +463,7 @@ impl RowTest {
         let mut results = match &self.units {
             Units::Rows(metric) => {
                 let groups: Vec<RowMetric> = members.iter().map(|rows| metric.select(rows)).collect();
-                bootstrap::of_rows(&groups, replicates, seed, series, kernel, control)?
+                bootstrap::of_rows(&groups, replicates, seed, series, instructions, control)?
             }
             Units::Clusters(auc) => {
                 let n_groups = self.n_groups();
@@ -471,7 +471,7 @@ impl RowTest {
                     let mut member = vec![[0.0; LANES]; self.n_units() * n_groups];
                     for (group, units) in members.iter().enumerate() {
                         let visit = |i: usize, times: Lanes| member[units[i] as usize * n_groups + group] = times;
-                        bootstrap::multiplicities(units.len(), seed, series, first, group as u64, kernel, visit);
+                        bootstrap::multiplicities(units.len(), seed, series, first, group as u64, instructions, visit);
                     }
                     Ok(auc.evaluate(&member, n_groups))
                 })?
@@ -489,7 +489,7 @@ impl RowTest {
         seed: u64,
         series: u64,
         first: u64,
-        kernel: Kernel,
+        instructions: InstructionSet,
         control: &Control,
     ) -> Result<Vec<Evaluation>> {
         let draw = Draw {
@@ -500,9 +500,9 @@ impl RowTest {
         };
         match &self.units {
             Units::Rows(RowMetric::Auc(auc)) if self.n_groups() == 2 && i32::try_from(self.n_units()).is_ok() => {
-                self.auc_pair(auc, draw, kernel, control)
+                self.auc_pair(auc, draw, instructions, control)
             }
-            Units::Rows(metric) => of_each_metric!(metric, metric => self.walk(metric, draw, kernel, control)),
+            Units::Rows(metric) => of_each_metric!(metric, metric => self.walk(metric, draw, instructions, control)),
             Units::Clusters(auc) => {
                 control.check()?;
                 let mut draw = draw;
@@ -534,13 +534,13 @@ impl RowTest {
         &self,
         metric: &M,
         draw: Draw,
-        kernel: Kernel,
+        instructions: InstructionSet,
         control: &Control,
     ) -> Result<Vec<Evaluation>> {
         let n_groups = self.n_groups();
         let (mut draw, mut sums, mut open) = (draw, vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
         self.tiles(control, |rows| {
-            kernel.run(Walk { test: self, metric, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
+            instructions.run(Walk { test: self, metric, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
         })?;
         if M::ADDITIVE {
             // The last group has what the others left.
@@ -554,10 +554,16 @@ impl RowTest {
         Ok(evaluate_lanes(metric, &sums))
     }
 
-    fn auc_pair(&self, auc: &Auc, draw: Draw, kernel: Kernel, control: &Control) -> Result<Vec<Evaluation>> {
+    fn auc_pair(
+        &self,
+        auc: &Auc,
+        draw: Draw,
+        instructions: InstructionSet,
+        control: &Control,
+    ) -> Result<Vec<Evaluation>> {
         let (mut draw, mut sums, mut open) = (draw, PairSums::default(), OpenPair::default());
         self.tiles(control, |rows| {
-            kernel.run(WalkAucPair { test: self, auc, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
+            instructions.run(WalkAucPair { test: self, auc, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
         })?;
         Ok(evaluate_lanes(auc, &sums.of_groups()))
     }
@@ -762,7 +768,7 @@ impl Task for WalkAucPair<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Stream;
+    use crate::random::Stream;
 
     struct Data {
         positive: Vec<bool>,
@@ -797,7 +803,7 @@ mod tests {
 
     /// Sums of the values in every group (fastest) and lane.
     fn group_sums(test: &RowTest, first: u64) -> Vec<f64> {
-        let evaluations = test.replicates(5, 0, first, Kernel::Baseline, &Control::default()).unwrap();
+        let evaluations = test.replicates(5, 0, first, InstructionSet::Baseline, &Control::default()).unwrap();
         let sizes: Vec<f64> =
             (0..test.n_groups()).map(|g| test.sizes.iter().map(|sizes| f64::from(sizes[g])).sum()).collect();
         evaluations.iter().enumerate().map(|(i, e)| (e.value + test.center) * sizes[i % test.n_groups()]).collect()
@@ -914,7 +920,7 @@ mod tests {
                 let sums = group_sums(&test, block * LANES as u64);
                 sums.iter().step_by(groups as usize).for_each(|&sum| counts[sum.round() as usize] += 1);
             }
-            let (first, law) = crate::rng::Hypergeometric::new(60, 15, 25).law(100).unwrap();
+            let (first, law) = crate::random::Hypergeometric::new(60, 15, 25).law(100).unwrap();
             let draws = (blocks * LANES as u64) as f64;
             let (mut statistic, mut cells, mut rest) = (0.0, 0u32, (0.0, 0.0));
             for (i, p) in law.iter().enumerate() {
@@ -937,17 +943,24 @@ mod tests {
         for (levels, groups) in [(7, 2), (1_000_000, 2), (30, 5)] {
             let data = data(70_001, levels, groups);
             let test = auc_test(&data, groups);
-            let baseline = test.null_distribution(0..37, 3, 1, Kernel::Baseline, &control).unwrap();
+            let baseline = test.null_distribution(0..37, 3, 1, InstructionSet::Baseline, &control).unwrap();
             assert!(baseline.iter().all(|value| value.is_finite()));
-            for kernel in Kernel::available() {
-                assert_eq!(test.null_distribution(0..37, 3, 1, kernel, &control).unwrap(), baseline, "{kernel:?}");
+            for instructions in InstructionSet::available() {
+                assert_eq!(
+                    test.null_distribution(0..37, 3, 1, instructions, &control).unwrap(),
+                    baseline,
+                    "{instructions:?}"
+                );
             }
             let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
             assert_eq!(
-                pool.install(|| test.null_distribution(0..37, 3, 1, Kernel::Baseline, &control)).unwrap(),
+                pool.install(|| test.null_distribution(0..37, 3, 1, InstructionSet::Baseline, &control)).unwrap(),
                 baseline
             );
-            assert_eq!(test.null_distribution(3..9, 3, 1, Kernel::Baseline, &control).unwrap()[..], baseline[3..9]);
+            assert_eq!(
+                test.null_distribution(3..9, 3, 1, InstructionSet::Baseline, &control).unwrap()[..],
+                baseline[3..9]
+            );
         }
     }
 }

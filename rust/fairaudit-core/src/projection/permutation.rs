@@ -17,7 +17,7 @@ use super::rates::{Block, Group, Side, groups_with_rows, solve};
 use super::rows::Rows;
 use crate::error::{Error, Result};
 use crate::parallel::{Control, fill_replicates};
-use crate::rng::{Domain, Stream, multivariate_hypergeometric};
+use crate::random::{Domain, Stream, multivariate_hypergeometric};
 
 /// Chance gaps are never larger than this many standard errors.
 const LARGEST_CHANCE: f64 = 40.0;

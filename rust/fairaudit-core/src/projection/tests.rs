@@ -129,7 +129,7 @@ proptest! {
 /// Rows like those of an audit, with many of them.
 fn many(n: usize) -> Data {
     let word = |i: usize, salt: u64| {
-        let mixed = crate::rng::philox([i as u64, salt, 0, 0], [7, 11]);
+        let mixed = crate::random::philox([i as u64, salt, 0, 0], [7, 11]);
         (mixed[0] >> 11) as f64 / (1u64 << 53) as f64
     };
     let distance = (0..n).map(|i| word(i, 1)).collect();
@@ -193,7 +193,7 @@ fn wrong_distances_are_named() {
 #[test]
 fn chance_gaps_cost_what_the_law_says() {
     let n = 20_000;
-    let word = |i: usize, salt: u64| crate::rng::philox([i as u64, salt, 1, 0], [3, 5])[0] as f64 / 2f64.powi(64);
+    let word = |i: usize, salt: u64| crate::random::philox([i as u64, salt, 1, 0], [3, 5])[0] as f64 / 2f64.powi(64);
     let cell: Vec<u16> = (0..n).map(|i| 2 * u16::from(word(i, 2) < 0.3) + u16::from(word(i, 3) < 0.5)).collect();
     let data = ((0..n).map(|i| word(i, 1)).collect(), cell, None);
     with_rows(&data, |rows, control| {

@@ -1,6 +1,6 @@
 //! Random words and draws, for tests against other implementations.
 
-use fairaudit_core::rng::{Binomial, Domain, Hypergeometric, Stream, philox as block};
+use fairaudit_core::random::{Binomial, Domain, Hypergeometric, Stream, philox as block};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 

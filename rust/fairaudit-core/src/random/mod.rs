@@ -10,21 +10,21 @@ mod hypergeometric;
 mod lanes;
 mod rejection;
 
-pub use lanes::{LANES, LaneGenerator, RowGenerator};
+pub use lanes::{LaneGenerator, RowGenerator};
 pub(crate) use rejection::ln_factorial;
 
 pub use binomial::{Binomial, multinomial};
 pub(crate) use hypergeometric::LaneSampler;
 pub use hypergeometric::{FixedHypergeometric, Hypergeometric, multivariate_hypergeometric};
 
-use crate::simd::Kernel;
+use crate::simd::InstructionSet;
 
-/// Builds the tables of the samplers and detects the kernel. Done once at import: a process that
+/// Builds the tables of the samplers and detects the instruction set. Done once at import: a process that
 /// forks while another thread does it would leave the child waiting.
 pub fn prepare() {
     let _ = ln_factorial(0.0);
-    // Whoever needs the kernel gets the error; an import has nobody to tell.
-    let _ = Kernel::current();
+    // Whoever needs it gets the error; an import has nobody to tell.
+    let _ = InstructionSet::current();
 }
 
 /// What a stream is used for. Two uses with one seed must not see the same numbers.
@@ -45,7 +45,7 @@ const WEYL: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xBB67_AE85_84CA_A73B];
 /// Four random words for a 256-bit counter and a 128-bit key: Philox4x64-10.
 ///
 /// ```
-/// let words = fairaudit_core::rng::philox([0; 4], [0; 2]);
+/// let words = fairaudit_core::random::philox([0; 4], [0; 2]);
 /// assert_eq!(words[0], 0x1655_4d9e_ca36_314c);
 /// ```
 #[inline]

@@ -9,9 +9,9 @@ use super::{
     DEGREE, EXACT_PRODUCT, Hypergeometric, LARGE_CENTER, Rejection, SMALL_EXCESS, expansion, ln_one_plus, moments,
     polynomial,
 };
-use crate::rng::rejection::{hat_candidate, hat_width, is_accepted, is_surely_accepted};
-use crate::rng::{LANES, Stream};
-use crate::simd::{Kernel, Task};
+use crate::random::Stream;
+use crate::random::rejection::{hat_candidate, hat_width, is_accepted, is_surely_accepted};
+use crate::simd::{InstructionSet, LANES, Task};
 
 /// A draw of one lane, certain ones included.
 #[inline(never)] // one body for the two loops that call it, with the sampler a part of it
@@ -28,7 +28,7 @@ fn one(population: u64, marked: u64, draws: u64, stream: &mut Stream) -> u64 {
 /// Draws in every lane; between draws only a buffer: a [`Rejection`] per lane, each number in an array of its own.
 #[derive(Debug, PartialEq)]
 pub(crate) struct LaneSampler {
-    kernel: Kernel,
+    instructions: InstructionSet,
     mode: [f64; LANES],
     mean: [f64; LANES],
     variance: [f64; LANES],
@@ -53,9 +53,9 @@ struct Attempt {
 }
 
 impl LaneSampler {
-    pub(crate) fn new(kernel: Kernel) -> Self {
+    pub(crate) fn new(instructions: InstructionSet) -> Self {
         Self {
-            kernel,
+            instructions,
             mode: [0.0; LANES],
             mean: [0.0; LANES],
             variance: [0.0; LANES],
@@ -113,11 +113,11 @@ impl LaneSampler {
     }
 
     fn prepare(&mut self, population: &[u64; LANES], marked: &[u64; LANES], draws: &[u64; LANES]) {
-        self.kernel.run(Prepare { samplers: self, population, marked, draws });
+        self.instructions.run(Prepare { samplers: self, population, marked, draws });
     }
 
     fn attempt(&self, u: &[f64; LANES], v: &[f64; LANES]) -> Attempt {
-        self.kernel.run(Try { samplers: self, u, v })
+        self.instructions.run(Try { samplers: self, u, v })
     }
 
     /// Whether a candidate is accepted that [`attempt`] was not sure of.
@@ -246,16 +246,16 @@ fn attempt(samplers: &LaneSampler, u: &[f64; LANES], v: &[f64; LANES]) -> Attemp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Domain;
+    use crate::random::Domain;
 
     /// Every kind of law, also mixed over the lanes: the lanes draw what each would alone, and
     /// leave their streams at the same word.
     #[test]
     fn lanes_draw_what_they_would_draw_alone() {
-        Kernel::available().into_iter().for_each(lanes_draw_as_if_alone);
+        InstructionSet::available().into_iter().for_each(lanes_draw_as_if_alone);
     }
 
-    fn lanes_draw_as_if_alone(kernel: Kernel) {
+    fn lanes_draw_as_if_alone(instructions: InstructionSet) {
         let laws: [(u64, u64, u64); 12] = [
             (1_000_000, 400_000, 300_000),
             (1_000_000, 400_000, 700_000),
@@ -283,7 +283,7 @@ mod tests {
                     let mut streams: [Stream; LANES] = std::array::from_fn(|lane| stream(lane + round * LANES));
                     let mut alone = streams.clone();
                     let mut drawn = [0; LANES];
-                    LaneSampler::new(kernel).draw(
+                    LaneSampler::new(instructions).draw(
                         &std::array::from_fn(|lane| law(lane).0),
                         &std::array::from_fn(|lane| law(lane).1),
                         &std::array::from_fn(|lane| law(lane).2),
@@ -308,15 +308,19 @@ mod tests {
         let draws = std::array::from_fn(|lane| 800_000 - 50_001 * lane as u64);
         let u = std::array::from_fn(|lane| 0.03 + 0.06 * lane as f64);
         let v = std::array::from_fn(|lane| 0.4 + 0.01 * lane as f64);
-        let mut baseline = LaneSampler::new(Kernel::Baseline);
+        let mut baseline = LaneSampler::new(InstructionSet::Baseline);
         baseline.prepare(&population, &marked, &draws);
         let expected = baseline.attempt(&u, &v);
         assert!(baseline.usable == [true; LANES] && expected.sure.contains(&true));
-        for kernel in Kernel::available() {
-            let mut samplers = LaneSampler::new(kernel);
+        for instructions in InstructionSet::available() {
+            let mut samplers = LaneSampler::new(instructions);
             samplers.prepare(&population, &marked, &draws);
-            assert_eq!(samplers.attempt(&u, &v), expected, "{kernel:?}");
-            assert_eq!(LaneSampler { kernel: Kernel::Baseline, ..samplers }, baseline, "{kernel:?}");
+            assert_eq!(samplers.attempt(&u, &v), expected, "{instructions:?}");
+            assert_eq!(
+                LaneSampler { instructions: InstructionSet::Baseline, ..samplers },
+                baseline,
+                "{instructions:?}"
+            );
         }
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn ratio_of_uniforms(
 
 /// The width of the hat over a law.
 #[inline(always)]
-#[allow(clippy::inline_always)] // a part of kernels that are compiled for several targets
+#[allow(clippy::inline_always)] // a part of loops that are compiled for several targets
 pub(super) fn hat_width(variance: f64) -> f64 {
     HAT_SLOPE * (variance + 0.5).sqrt() + HAT_OFFSET
 }

@@ -17,7 +17,7 @@ const TABLE_WIDTH: usize = 8192;
 /// Correct from tiny populations to 10^12; parameters above 2^53 are not meant.
 ///
 /// ```
-/// use fairaudit_core::rng::{Domain, Hypergeometric, Stream};
+/// use fairaudit_core::random::{Domain, Hypergeometric, Stream};
 /// let mut stream = Stream::new(1, Domain::Simulation, 0, 0, 0);
 /// let x = Hypergeometric::new(20, 7, 12).sample(&mut stream);
 /// assert!(x <= 7);
@@ -139,7 +139,7 @@ impl Hypergeometric {
     /// values remain.
     ///
     /// ```
-    /// use fairaudit_core::rng::Hypergeometric;
+    /// use fairaudit_core::random::Hypergeometric;
     /// let (first, law) = Hypergeometric::new(4, 2, 2).law(100).unwrap();
     /// assert_eq!(first, 0);
     /// assert!((law[1] - 4.0 / 6.0).abs() < 1e-15);
@@ -185,7 +185,7 @@ const SMALL_EXCESS: f64 = 1.0 / 512.0;
 
 /// ln(1 + e) for |e| below [`SMALL_EXCESS`].
 #[inline(always)]
-#[allow(clippy::inline_always)] // a part of kernels that are compiled for several targets
+#[allow(clippy::inline_always)] // a part of loops that are compiled for several targets
 fn ln_one_plus(e: f64) -> f64 {
     e * (1.0 - e * (0.5 - e * (1.0 / 3.0 - e * (0.25 - e * 0.2))))
 }
@@ -394,7 +394,7 @@ pub fn multivariate_hypergeometric(stream: &mut Stream, totals: &[u64], draws: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Domain;
+    use crate::random::Domain;
 
     /// Binomial coefficient as an exact integer.
     fn choose(n: u64, k: u64) -> u128 {

@@ -1,13 +1,11 @@
 //! One fast generator per replicate, sixteen replicates side by side.
 //!
-//! A kernel that needs a number per row seeds xoshiro128++ (Blackman and Vigna) of each of its
+//! A loop that needs a number per row seeds xoshiro128++ (Blackman and Vigna) of each of its
 //! replicates from that replicate's Philox block. Which lane or thread a replicate runs in
 //! changes nothing about its numbers.
 
 use super::{Domain, Stream};
-
-/// Replicates that run side by side.
-pub const LANES: usize = 16;
+use crate::simd::LANES;
 
 /// xoshiro128++ in every lane.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ const INVERSION_MEAN: f64 = 10.0;
 /// A binomial law: the number of successes in `trials` independent trials.
 ///
 /// ```
-/// use fairaudit_core::rng::{Binomial, Domain, Stream};
+/// use fairaudit_core::random::{Binomial, Domain, Stream};
 /// let mut stream = Stream::new(1, Domain::Simulation, 0, 0, 0);
 /// assert!(Binomial::new(10, 0.3).sample(&mut stream) <= 10);
 /// ```
@@ -102,7 +102,7 @@ pub fn multinomial(stream: &mut Stream, trials: u64, weights: &[f64], counts: &m
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Domain;
+    use crate::random::Domain;
 
     /// The law by the recursion of neighbours, from the mode outwards.
     fn law(trials: u64, p: f64) -> Vec<f64> {
