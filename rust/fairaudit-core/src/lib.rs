@@ -3,8 +3,8 @@
 //! A reader who knows the method finds the file by its name: [`permutation`] holds the
 //! permutation tests, [`projection`] the distance to the nearest fair distribution, [`individual`] the flow to unfair
 //! neighbours, [`random`] the counter-based random numbers and the samplers,
-//! [`metrics`] the count metrics, [`cells`] the collapse of rows to counts, [`stats`]
-//! the distributions, [`parallel`] the control of a running call.
+//! [`metrics`] the count metrics, [`cells`] the collapse of rows to counts, [`numerics`]
+//! sums, laws and roots, [`parallel`] the control of a running call.
 // `simd.rs` says why it is the exception.
 #![deny(unsafe_code)]
 
@@ -14,13 +14,12 @@ pub mod error;
 mod few;
 pub mod individual;
 pub mod metrics;
+pub mod numerics;
 pub mod parallel;
 pub mod permutation;
 pub mod projection;
 pub mod random;
 pub mod rows;
 pub mod simd;
-pub mod stats;
-pub mod sums;
 
 pub use error::{Error, Result};

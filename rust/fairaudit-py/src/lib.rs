@@ -11,10 +11,10 @@ mod cells;
 mod correlation;
 mod individual;
 mod metrics;
+mod numerics;
 mod permutation;
 mod projection;
 mod random;
-mod stats;
 
 use pyo3::prelude::*;
 
@@ -31,5 +31,5 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     permutation::register(module)?;
     projection::register(module)?;
     random::register(module)?;
-    stats::register(module)
+    numerics::register(module)
 }

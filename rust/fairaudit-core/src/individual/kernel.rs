@@ -26,11 +26,11 @@
 use std::f64::consts::{LN_2, LOG2_E};
 use std::ops::Range;
 
-use super::elementary::exp2_of_negative;
 use super::losses::{Growth as _, softmax_slopes, with_growth};
 use super::panels::{DEPTH, Lanes, Panels, ROWS};
 use super::{Loss, Schedule, same_length};
 use crate::error::{Error, Result};
+use crate::numerics::exponential::exp2_of_negative;
 use crate::parallel::{Control, map_blocks};
 use crate::simd::{InstructionSet, Task};
 

@@ -6,8 +6,8 @@
 
 use std::str::FromStr;
 
-use super::elementary::{exp_of_negative, sigmoid, softplus};
 use crate::error::{Error, Result};
+use crate::numerics::exponential::{exp_of_negative, sigmoid, softplus};
 
 /// What the attack makes larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,8 @@
 //! A gradient flow moves every row to where the loss of the model is larger, and is held back by
 //! the squared fair distance from where it started; the ratio of the losses after and before is
 //! the row's audit value. [`linear`] has the flow of linear models in closed coordinates,
-//! [`kernel`] that of kernel models in blocked products, `losses` what grows, [`elementary`] the
-//! functions that they are made of.
+//! [`kernel`] that of kernel models in blocked products, `losses` what grows.
 
-pub mod elementary;
 pub mod kernel;
 pub mod linear;
 mod losses;
@@ -16,10 +14,10 @@ use std::str::FromStr;
 
 use crate::bootstrap::{Replicates, of_rows};
 use crate::error::{Error, Result};
+use crate::numerics::sums::FixedSum;
 use crate::parallel::{Control, map_blocks};
 use crate::rows::{Mean, Ratio, RowMetric};
 use crate::simd::{InstructionSet, Task};
-use crate::sums::FixedSum;
 pub use losses::Loss;
 use losses::{Growth, softmax_loss, with_growth};
 

@@ -4,9 +4,9 @@
 //! walk over the rows keeps two sums per cluster. Every other metric of clusters is a ratio or a
 //! formula of sums over clusters, which need no rows at all.
 
-use super::stream::ordered_bits;
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
+use crate::numerics::order::ordered_bits;
 use crate::rows::Lanes;
 use crate::simd::LANES;
 

@@ -8,8 +8,8 @@
 use std::ops::Range;
 
 use super::Studentize;
-use super::stream::ordered_bits;
 use crate::error::{Error, Result};
+use crate::numerics::order::ordered_bits;
 use crate::parallel::{Control, each_replicate};
 use crate::random::{Domain, RowGenerator};
 

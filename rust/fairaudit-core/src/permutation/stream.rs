@@ -17,6 +17,7 @@ use super::{StepDown, Studentize, difference, omnibus};
 use crate::bootstrap;
 use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric};
+use crate::numerics::order::{order, ordered_bits, row_of};
 use crate::parallel::{self, Control};
 use crate::random::{Domain, LaneGenerator};
 use crate::rows::{Auc, Counts, Lanes, Mean, Ratio, RowFlags, RowMetric, RowSums, WeightedAuc, of_each_metric};
@@ -611,35 +612,6 @@ fn totals<const N: usize, M: RowSums<N>>(metric: &M, rows: usize) -> Vec<f64> {
         metric.add(row, &[[1.0; LANES]], &mut sums, &mut open);
     }
     sums[0].iter().map(|lanes| lanes[0]).collect()
-}
-
-/// Bits that are in the order of the values.
-pub(crate) fn ordered_bits(value: f64) -> u64 {
-    let bits = (value + 0.0).to_bits();
-    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
-}
-
-/// The row of an entry of [`order`].
-#[inline(always)]
-fn row_of(key: u64) -> usize {
-    key as u32 as usize
-}
-
-/// Rows in ascending order of the score and then of what else a test looks at, so that the
-/// result does not depend on the order in which they arrive. Each entry has the row in its low
-/// half, the high half of the score above: eight bytes per row, and few comparisons of more.
-fn order<K: Ord>(score: &[f64], rest: impl Fn(usize) -> K + Sync) -> Vec<u64> {
-    let mut keys: Vec<u64> =
-        score.iter().zip(0u64..).map(|(&value, row)| ordered_bits(value) >> 32 << 32 | row).collect();
-    let exact = |key: &u64| (ordered_bits(score[row_of(*key)]), rest(row_of(*key)));
-    let refine = |run: &mut [u64]| {
-        if run.len() > 1 {
-            run.sort_unstable_by_key(exact);
-        }
-    };
-    parallel::sort(&mut keys);
-    parallel::for_each_run(&mut keys, |a, b| a >> 32 == b >> 32, refine);
-    keys
 }
 
 /// Draws the groups of units one after the other, without replacement.

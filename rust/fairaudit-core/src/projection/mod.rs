@@ -18,8 +18,8 @@ mod tests;
 pub mod window;
 
 use crate::error::Result;
+use crate::numerics::sums::FixedSum;
 use crate::parallel::Control;
-use crate::sums::FixedSum;
 use rates::{Block, equalise};
 use rows::{Candidate, Rows, Tally};
 use selection::{Gains, select};

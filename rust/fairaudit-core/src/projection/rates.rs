@@ -10,6 +10,7 @@
 use super::rows::{Candidate, Rows, Tally};
 use super::{NOTHING, Outcome, Plan};
 use crate::error::Result;
+use crate::numerics::roots::first_place;
 use crate::parallel::Control;
 
 /// The nearest rows of one decision, by distance.
@@ -197,25 +198,6 @@ pub fn solve(groups: &[Group]) -> std::result::Result<Rates, (usize, f64)> {
         }
     }
     Ok(rates)
-}
-
-/// The least float between two where a condition holds that holds from some place on; `most` if none.
-fn first_place(least: f64, most: f64, holds: impl Fn(f64) -> bool) -> f64 {
-    if holds(least) {
-        return least;
-    }
-    let (mut below, mut above) = (least, most);
-    loop {
-        let middle = f64::midpoint(below, above);
-        if middle <= below || middle >= above {
-            return above;
-        }
-        if holds(middle) {
-            above = middle;
-        } else {
-            below = middle;
-        }
-    }
 }
 
 /// Slopes of the groups' costs at the best rate, chosen between left and right, as near to 0 as can be, so

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::NO_CELL;
 use crate::error::{Error, Result};
+use crate::numerics::sums::FixedSum;
 use crate::parallel::{Control, map_blocks};
-use crate::sums::FixedSum;
 
 /// Rows that one task looks at.
 const BLOCK: usize = 1 << 16;

@@ -8,8 +8,8 @@
 use super::rows::{Candidate, Rows};
 use super::{NOTHING, Outcome, Plan, cost_of};
 use crate::error::Result;
+use crate::numerics::sums::FixedSum;
 use crate::parallel::Control;
-use crate::sums::FixedSum;
 
 /// How far one unit of a row's mass moves the criterion towards its target; not above 0: not at all.
 #[derive(Debug, Clone, Copy)]

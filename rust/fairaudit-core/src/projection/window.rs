@@ -5,8 +5,8 @@
 
 use super::rows::Rows;
 use crate::error::Result;
+use crate::numerics::sums::FixedSum;
 use crate::parallel::{Control, map_blocks};
-use crate::sums::FixedSum;
 
 /// Rows that one task looks at.
 const BLOCK: usize = 1 << 16;

@@ -8,10 +8,11 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, TAU};
 
-use super::matrix::Axes;
+use super::axes::Axes;
 use super::rays::Rays;
-use super::{crossing, weighted_chi_square_quantile, weighted_chi_square_tail};
+use super::{weighted_chi_square_quantile, weighted_chi_square_tail};
 use crate::error::{Error, Result};
+use crate::numerics::roots::crossing;
 
 /// Two-sided coordinates up to which all vertices are looked at.
 const MOST_TWO_SIDED: usize = 6;
@@ -356,7 +357,7 @@ fn controlled_mean(tails: &[f64], fixed: &[f64], fixed_mean: f64, copies: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{normal_cdf, normal_quantile};
+    use crate::numerics::laws::{normal_cdf, normal_quantile};
     use statrs::distribution::{ChiSquared, ContinuousCDF};
 
     const FREE: f64 = f64::NEG_INFINITY;

@@ -11,8 +11,8 @@
 
 use std::f64::consts::PI;
 
-use super::crossing;
-use crate::stats::normal_quantile;
+use crate::numerics::laws::normal_quantile;
+use crate::numerics::roots::crossing;
 
 /// Step of the trapezoid rule that resolves the branch cut, at distance 1.
 const LONGEST_STEP: f64 = 0.17;

@@ -5,7 +5,7 @@
 //! where `gamma_j` < 0, with t = x - S gamma. A coordinate of t is at a bound, or its gamma is 0; while
 //! none changes its place, the gammas along x = r w are linear in r.
 
-use super::matrix::{backward, cholesky, forward};
+use crate::numerics::matrix::{backward, cholesky, forward};
 
 /// A sign or a bound counts as kept when it is missed by this part of its scale.
 const SLACK: f64 = 1e-11;

@@ -1,5 +1,7 @@
 //! Distributions that the tests report with: normal quantiles, exact binomial intervals.
 
+use super::roots::bisect;
+
 /// Phi(z), the standard normal distribution function.
 pub fn normal_cdf(z: f64) -> f64 {
     0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
@@ -8,7 +10,7 @@ pub fn normal_cdf(z: f64) -> f64 {
 /// The z with Phi(z) = p; infinite at 0 and 1.
 ///
 /// ```
-/// let z = fairaudit_core::stats::normal_quantile(0.975);
+/// let z = fairaudit_core::numerics::laws::normal_quantile(0.975);
 /// assert!((z - 1.959_963_984_540_054).abs() < 1e-12);
 /// ```
 pub fn normal_quantile(p: f64) -> f64 {
@@ -28,7 +30,7 @@ pub fn normal_quantile(p: f64) -> f64 {
 /// probability (1 - level)/2; they are quantiles of beta laws.
 ///
 /// ```
-/// let (low, high) = fairaudit_core::stats::clopper_pearson(0, 10, 0.95);
+/// let (low, high) = fairaudit_core::numerics::laws::clopper_pearson(0, 10, 0.95);
 /// assert_eq!(low, 0.0);
 /// assert!((high - (1.0 - 0.025f64.powf(0.1))).abs() < 1e-12);
 /// ```
@@ -83,22 +85,6 @@ fn beta_cdf(a: f64, b: f64, constant: f64, x: f64) -> f64 {
         m += 1.0;
     }
     libm::exp(ln_front) * fraction / a
-}
-
-/// The point between `low` and `high` where `is_below` turns false, to the last bits.
-fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..1100 {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high || high - low <= 4.0 * f64::EPSILON * middle.abs() {
-            break;
-        }
-        if is_below(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    0.5 * (low + high)
 }
 
 #[cfg(test)]

@@ -1,24 +1,24 @@
 //! Quantiles and intervals.
 
-use fairaudit_core::stats;
+use fairaudit_core::numerics::laws;
 use pyo3::prelude::*;
 
 /// The z with Phi(z) = p.
 #[pyfunction]
 fn normal_quantile(p: f64) -> f64 {
-    stats::normal_quantile(p)
+    laws::normal_quantile(p)
 }
 
 /// The exact interval of a binomial probability.
 #[pyfunction]
 fn clopper_pearson(successes: u64, trials: u64, level: f64) -> (f64, f64) {
-    stats::clopper_pearson(successes.min(trials), trials, level)
+    laws::clopper_pearson(successes.min(trials), trials, level)
 }
 
 /// The p-quantile of the beta law with parameters a, b of at least 1.
 #[pyfunction]
 fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
-    stats::beta_quantile(a.max(1.0), b.max(1.0), p)
+    laws::beta_quantile(a.max(1.0), b.max(1.0), p)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -7,7 +7,7 @@
 /// parts. What lies below both, about 2^-80 of the bound per number, is left out.
 ///
 /// ```
-/// use fairaudit_core::sums::FixedSum;
+/// use fairaudit_core::numerics::sums::FixedSum;
 /// let numbers = [0.1, 1e-9, 0.7, 3.0];
 /// let add = |order: [usize; 4]| FixedSum::new(3.0, 4).with(order.map(|i| numbers[i])).value();
 /// assert_eq!(add([0, 1, 2, 3]), add([3, 1, 0, 2]));

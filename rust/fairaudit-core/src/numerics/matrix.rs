@@ -2,95 +2,10 @@
 
 use crate::error::{Error, Result};
 
-/// A matrix with a pivot below this part of its diagonal entry is not positive definite.
-const SINGULAR: f64 = 1e-13;
 /// Entries of a symmetric matrix differ by at most this part of the roots of their diagonals.
-const ASYMMETRY: f64 = 1e-8;
-/// An eigenvalue of a covariance below this part of the largest one counts as zero.
-const ZERO: f64 = 1e-12;
-/// Larger matrices are made tridiagonal first: sweeps of rotations take ten times as long.
-const MANY: usize = 24;
-
-/// The weights of the chi-squares in 1/2 V' S^-1 V for V ~ N(0, Sigma), the largest first: the
-/// eigenvalues of 1/2 S^(-1/2) Sigma S^(-1/2).
-///
-/// Both matrices are m x m, row by row. A singular Sigma gives zeros.
-///
-/// # Errors
-/// [`Error::Argument`] when the sizes differ, an entry is not finite, S is not positive definite or
-/// Sigma has a negative eigenvalue.
-///
-/// ```
-/// use fairaudit_core::projection::law::quadratic_weights;
-/// let weights = quadratic_weights(&[4.0, 0.0, 0.0, 4.0], &[1.0, 0.0, 0.0, 4.0])?;
-/// assert_eq!(weights, [2.0, 0.5]);
-/// # Ok::<(), fairaudit_core::Error>(())
-/// ```
-pub fn quadratic_weights(covariance: &[f64], curvature: &[f64]) -> Result<Vec<f64>> {
-    let size = covariance.len().isqrt();
-    let (whitened, _) = whitened(covariance, curvature, size)?;
-    let mut weights = if size > MANY { eigenvalues(whitened, size) } else { eigen(whitened, size).0 };
-    forgive_rounding(&mut weights)?;
-    weights.sort_by(|a, b| b.total_cmp(a));
-    Ok(weights.into_iter().map(|weight| 0.5 * weight).collect())
-}
-
-/// S^(-1/2) Sigma S^(-1/2), and the Cholesky factor of S.
-fn whitened(covariance: &[f64], curvature: &[f64], size: usize) -> Result<(Vec<f64>, Vec<f64>)> {
-    check(covariance, "covariance", size)?;
-    check(curvature, "curvature", size)?;
-    let mut factor = curvature.to_vec();
-    if !cholesky(&mut factor, size, SINGULAR) {
-        return Err(Error::argument("curvature", "not positive definite", "a positive definite matrix"));
-    }
-    // Sigma -> C^-1 Sigma -> C^-1 (C^-1 Sigma)' with S = C C'.
-    let mut whitened = covariance.to_vec();
-    for _ in 0..2 {
-        transpose(&mut whitened, size);
-        for row in whitened.chunks_exact_mut(size.max(1)) {
-            forward(&factor, size, row);
-        }
-    }
-    Ok((whitened, factor))
-}
-
-/// Eigenvalues that are zero but for rounding become 0.
-fn forgive_rounding(variances: &mut [f64]) -> Result<()> {
-    let largest = variances.iter().copied().fold(0.0, f64::max);
-    if let Some(negative) = variances.iter().find(|&&variance| variance < -ASYMMETRY * largest) {
-        let value = format!("a matrix with the eigenvalue {negative:.3e} in the metric of the curvature");
-        return Err(Error::argument("covariance", value, "eigenvalues that are not negative"));
-    }
-    variances.iter_mut().filter(|variance| **variance <= ZERO * largest).for_each(|variance| *variance = 0.0);
-    Ok(())
-}
-
-/// The principal axes of N(0, Sigma) in the metric of S^-1.
-pub(super) struct Axes {
-    /// The eigenvalues of S^(-1/2) Sigma S^(-1/2), the largest first; exactly 0 in directions that
-    /// have no variance.
-    pub(super) variances: Vec<f64>,
-    /// One row per axis: a standard normal number times each row, summed, is a draw of V.
-    pub(super) rows: Vec<Vec<f64>>,
-}
-
-impl Axes {
-    pub(super) fn new(covariance: &[f64], curvature: &[f64], size: usize) -> Result<Self> {
-        let (whitened, factor) = whitened(covariance, curvature, size)?;
-        let (mut variances, vectors) = eigen(whitened, size);
-        forgive_rounding(&mut variances)?;
-        let mut order: Vec<usize> = (0..size).collect();
-        order.sort_by(|&i, &j| variances[j].total_cmp(&variances[i]));
-        let axis = |&j: &usize| -> Vec<f64> {
-            // C times the eigenvector times its standard deviation.
-            let entry = |i: usize| (0..=i).map(|k| factor[i * size + k] * vectors[k * size + j]).sum::<f64>();
-            (0..size).map(|i| entry(i) * f64::sqrt(variances[j])).collect()
-        };
-        Ok(Self { rows: order.iter().map(axis).collect(), variances: order.iter().map(|&j| variances[j]).collect() })
-    }
-}
-
-fn check(matrix: &[f64], name: &str, size: usize) -> Result<()> {
+pub(crate) const ASYMMETRY: f64 = 1e-8;
+/// Refuses what is no symmetric matrix of this size; `name` is that of the argument.
+pub(crate) fn check_symmetric(matrix: &[f64], name: &str, size: usize) -> Result<()> {
     if matrix.len() != size * size {
         let accepted = format!("{size} x {size} numbers");
         return Err(Error::argument(name, format!("{} numbers", matrix.len()), &accepted));
@@ -111,7 +26,7 @@ fn check(matrix: &[f64], name: &str, size: usize) -> Result<()> {
 
 /// The eigenvalues of a symmetric matrix: Householder's tridiagonal form, then implicit QL steps
 /// (Golub and Van Loan, section 8.3).
-fn eigenvalues(mut matrix: Vec<f64>, size: usize) -> Vec<f64> {
+pub(crate) fn eigenvalues(mut matrix: Vec<f64>, size: usize) -> Vec<f64> {
     let (mut diagonal, mut beside) = (vec![0.0; size], vec![0.0; size]);
     for i in (1..size).rev() {
         let (above, rest) = matrix.split_at_mut(i * size);
@@ -190,7 +105,7 @@ fn tridiagonal(diagonal: &mut [f64], beside: &mut [f64]) {
     }
 }
 
-fn transpose(matrix: &mut [f64], size: usize) {
+pub(crate) fn transpose(matrix: &mut [f64], size: usize) {
     for i in 0..size {
         for j in 0..i {
             matrix.swap(i * size + j, j * size + i);
@@ -200,7 +115,7 @@ fn transpose(matrix: &mut [f64], size: usize) {
 
 /// Replaces the lower triangle by the C of the matrix = C C'; false when a pivot is at most the part
 /// `least` of its diagonal entry.
-pub(super) fn cholesky(matrix: &mut [f64], size: usize, least: f64) -> bool {
+pub(crate) fn cholesky(matrix: &mut [f64], size: usize, least: f64) -> bool {
     for j in 0..size {
         let diagonal = matrix[j * size + j];
         let pivot = diagonal - (0..j).map(|k| matrix[j * size + k] * matrix[j * size + k]).sum::<f64>();
@@ -218,7 +133,7 @@ pub(super) fn cholesky(matrix: &mut [f64], size: usize, least: f64) -> bool {
 }
 
 /// Solves C x = b in place.
-pub(super) fn forward(factor: &[f64], size: usize, b: &mut [f64]) {
+pub(crate) fn forward(factor: &[f64], size: usize, b: &mut [f64]) {
     for i in 0..size {
         let dot: f64 = (0..i).map(|k| factor[i * size + k] * b[k]).sum();
         b[i] = (b[i] - dot) / factor[i * size + i];
@@ -226,7 +141,7 @@ pub(super) fn forward(factor: &[f64], size: usize, b: &mut [f64]) {
 }
 
 /// Solves C' x = b in place.
-pub(super) fn backward(factor: &[f64], size: usize, b: &mut [f64]) {
+pub(crate) fn backward(factor: &[f64], size: usize, b: &mut [f64]) {
     for i in (0..size).rev() {
         let dot: f64 = (i + 1..size).map(|k| factor[k * size + i] * b[k]).sum();
         b[i] = (b[i] - dot) / factor[i * size + i];
@@ -235,7 +150,7 @@ pub(super) fn backward(factor: &[f64], size: usize, b: &mut [f64]) {
 
 /// The eigenvalues of a symmetric matrix and its eigenvectors, in columns, by cyclic Jacobi
 /// rotations (Golub and Van Loan, Matrix Computations, section 8.5).
-fn eigen(mut a: Vec<f64>, size: usize) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn eigen(mut a: Vec<f64>, size: usize) -> (Vec<f64>, Vec<f64>) {
     let mut vectors: Vec<f64> = (0..size * size).map(|index| f64::from(index.is_multiple_of(size + 1))).collect();
     for _ in 0..60 {
         let mut rotated = false;
@@ -271,42 +186,16 @@ fn eigen(mut a: Vec<f64>, size: usize) -> (Vec<f64>, Vec<f64>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A matrix A'A + `ridge` with entries from sines.
-    fn gram(size: usize, rank: usize, ridge: f64, seed: f64) -> Vec<f64> {
+    pub(crate) fn gram(size: usize, rank: usize, ridge: f64, seed: f64) -> Vec<f64> {
         let entry = |i: usize, k: usize| libm::sin(seed + ((i * rank + k).pow(2) % 1009) as f64);
         let product = |i: usize, j: usize| (0..rank).map(|k| entry(i, k) * entry(j, k)).sum::<f64>();
         let cell =
             |index: usize| product(index / size, index % size) + ridge * f64::from(index.is_multiple_of(size + 1));
         (0..size * size).map(cell).collect()
-    }
-
-    #[test]
-    fn weights_have_the_trace_and_the_rank() {
-        for (size, rank) in [(1, 1), (3, 3), (5, 2), (20, 7), (60, 60)] {
-            let covariance = gram(size, rank, 0.0, 0.3);
-            let curvature = gram(size, size, 0.5, 1.1);
-            let axes = Axes::new(&covariance, &curvature, size).unwrap();
-            assert_eq!(axes.variances.iter().filter(|&&variance| variance > 0.0).count(), rank);
-            assert!(axes.variances.is_sorted_by(|a, b| a >= b));
-            // The axes rebuild Sigma, and are orthogonal in the metric.
-            for i in 0..size {
-                for j in 0..size {
-                    let sum: f64 = axes.rows.iter().map(|row| row[i] * row[j]).sum();
-                    assert!((sum - covariance[i * size + j]).abs() < 1e-10, "{size} {i} {j}");
-                }
-            }
-            let mut factor = curvature.clone();
-            assert!(cholesky(&mut factor, size, SINGULAR));
-            for (row, variance) in axes.rows.iter().zip(&axes.variances) {
-                let mut solved = row.clone();
-                forward(&factor, size, &mut solved);
-                let length: f64 = solved.iter().map(|x| x * x).sum();
-                assert!((length - variance).abs() < 1e-9 * axes.variances[0], "{length} {variance}");
-            }
-        }
     }
 
     #[test]
@@ -326,20 +215,5 @@ mod tests {
         let mut found = eigenvalues(diagonal, 30);
         found.sort_by(f64::total_cmp);
         assert_eq!(found, (0..30).map(|i| f64::from(31 * i)).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn wrong_matrices_are_refused() {
-        let message =
-            |covariance: &[f64], curvature: &[f64]| quadratic_weights(covariance, curvature).unwrap_err().to_string();
-        let one = [1.0, 0.0, 0.0, 1.0];
-        assert!(message(&one, &[1.0]).contains("curvature is 1 numbers; accepted: 2 x 2 numbers"));
-        assert!(message(&one, &[1.0, 2.0, 2.0, 1.0]).contains("not positive definite"));
-        assert!(message(&one, &[1.0, 1.0, 1.0, 1.0]).contains("not positive definite"));
-        assert!(message(&one, &[0.0; 4]).contains("not positive definite"));
-        assert!(message(&[1.0, 2.0, 2.0, 1.0], &one).contains("eigenvalue -1.000e0"));
-        assert!(message(&[1.0, 0.5, 0.0, 1.0], &one).contains("covariance is 0 at (1, 0) and 0.5 at (0, 1)"));
-        assert!(message(&[1.0, f64::NAN, 0.0, 1.0], &one).contains("covariance is"));
-        assert!(message(&[f64::INFINITY, 0.0, 0.0, 1.0], &one).contains("covariance is"));
     }
 }
