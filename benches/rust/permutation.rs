@@ -1,14 +1,14 @@
 //! The kernels of the permutation lens. Sizes are in the names.
 
 use divan::{Bencher, black_box};
-use fairaudit_core::cells::{Column, tabulate};
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
-    Alternative, Conditioning, Groups, RowTest, Studentize, Table, Test, exact, null_distribution,
+    Alternative, Conditioning, Groups, RowTest, Studentize, Test, exact, null_distribution,
 };
 use fairaudit_core::random::{Domain, FixedHypergeometric, Hypergeometric, Stream, philox};
 use fairaudit_core::simd::InstructionSet;
+use fairaudit_core::tabulate::{Column, Table, tabulate};
 
 fn main() {
     divan::main();

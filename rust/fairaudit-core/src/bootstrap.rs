@@ -10,10 +10,10 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::metrics::{Evaluation, Metric, merge_classes};
 use crate::parallel::{Control, fill};
-use crate::permutation::Table;
 use crate::random::{Binomial, Domain, LaneGenerator, Stream, multinomial};
 use crate::rows::{Lanes, RowMetric, RowSums, of_each_metric};
 use crate::simd::{InstructionSet, LANES, Task};
+use crate::tabulate::Table;
 
 /// Replicates of one task on counts.
 const BLOCK: usize = 64;

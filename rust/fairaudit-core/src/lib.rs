@@ -3,15 +3,13 @@
 //! A reader who knows the method finds the file by its name: [`permutation`] holds the
 //! permutation tests, [`projection`] the distance to the nearest fair distribution, [`individual`] the flow to unfair
 //! neighbours, [`random`] the counter-based random numbers and the samplers,
-//! [`metrics`] the count metrics, [`cells`] the collapse of rows to counts, [`numerics`]
+//! [`metrics`] the count metrics, [`tabulate`] the collapse of rows to counts, [`numerics`]
 //! sums, laws and roots, [`parallel`] the control of a running call.
 // `simd.rs` says why it is the exception.
 #![deny(unsafe_code)]
 
 pub mod bootstrap;
-pub mod cells;
 pub mod error;
-mod few;
 pub mod individual;
 pub mod metrics;
 pub mod numerics;
@@ -21,5 +19,6 @@ pub mod projection;
 pub mod random;
 pub mod rows;
 pub mod simd;
+pub mod tabulate;
 
 pub use error::{Error, Result};

@@ -2,8 +2,9 @@
 
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
-use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, Table, Test, exact, null_distribution};
+use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, Test, exact, null_distribution};
 use fairaudit_core::random::{Domain, Hypergeometric, Stream, multivariate_hypergeometric};
+use fairaudit_core::tabulate::Table;
 use proptest::prelude::*;
 
 const FORMULAS: [&str; 4] = [

@@ -8,10 +8,11 @@ use fairaudit_core::individual::{Loss, Schedule, Solver, losses};
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
-    Conditioning, CorrelationTest, FunctionTest, Groups, RowTest, Studentize, Table, Test, max_t, null_distribution,
+    Conditioning, CorrelationTest, FunctionTest, Groups, RowTest, Studentize, Test, max_t, null_distribution,
 };
 use fairaudit_core::random::{Binomial, Domain, FixedHypergeometric, Hypergeometric, Stream, multinomial};
 use fairaudit_core::simd::InstructionSet;
+use fairaudit_core::tabulate::Table;
 
 fn stream() -> Stream {
     Stream::new(2_020, Domain::Simulation, 1, 2, 3)

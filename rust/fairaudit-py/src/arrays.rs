@@ -1,6 +1,6 @@
 //! `NumPy` arrays as slices, without copies.
 
-use fairaudit_core::cells::Column;
+use fairaudit_core::tabulate::Column;
 use numpy::{PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 //! Bootstrap replicates of counts; those of rows belong to `RowTest`.
 
 use fairaudit_core::bootstrap::{Replicates, of_counts};
-use fairaudit_core::permutation::Table;
+use fairaudit_core::tabulate::Table;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 

@@ -7,7 +7,6 @@ mod arrays;
 mod bootstrap;
 mod call;
 mod callable;
-mod cells;
 mod correlation;
 mod individual;
 mod metrics;
@@ -15,6 +14,7 @@ mod numerics;
 mod permutation;
 mod projection;
 mod random;
+mod tabulate;
 
 use pyo3::prelude::*;
 
@@ -24,7 +24,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     bootstrap::register(module)?;
     callable::register(module)?;
-    cells::register(module)?;
+    tabulate::register(module)?;
     correlation::register(module)?;
     individual::register(module)?;
     metrics::register(module)?;

@@ -2,10 +2,11 @@
 
 use fairaudit_core::Error;
 use fairaudit_core::permutation::{
-    Alternative, Conditioning, Groups, RowTest, Studentize, Table, Test, center_of, count_extreme, exact, max_t,
+    Alternative, Conditioning, Groups, RowTest, Studentize, Test, center_of, count_extreme, exact, max_t,
     null_distribution,
 };
 use fairaudit_core::simd::InstructionSet;
+use fairaudit_core::tabulate::Table;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 

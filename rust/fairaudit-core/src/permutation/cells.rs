@@ -55,8 +55,8 @@ impl TableSampler {
             .collect();
         Ok(Self {
             strata,
-            n_groups: table.n_groups,
-            n_classes: table.n_classes,
+            n_groups: table.n_groups(),
+            n_classes: table.n_classes(),
             instructions: InstructionSet::current()?,
         })
     }

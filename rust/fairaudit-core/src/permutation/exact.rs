@@ -1,10 +1,11 @@
 //! The `exact` engine: the whole permutation law is summed.
 
-use super::{Alternative, Studentize, Table, Test};
+use super::{Alternative, Studentize, Test};
 use crate::error::Result;
 use crate::metrics::{Evaluation, Metric};
 use crate::parallel::Control;
 use crate::random::{Hypergeometric, ln_factorial};
+use crate::tabulate::Table;
 
 /// Widest law of one count that is summed.
 const MAX_SUPPORT: usize = 1 << 22;
@@ -55,8 +56,8 @@ impl Test {
 
 /// Whether all tables with the same margins can perhaps be enumerated.
 fn is_small(table: &Table) -> bool {
-    let depth = table.strata().count() * (table.n_groups - 1) * table.n_classes;
-    table.counts.iter().sum::<u64>() <= MAX_ROWS && depth <= MAX_DEPTH && depth > 0
+    let depth = table.strata().count() * (table.n_groups() - 1) * table.n_classes();
+    table.n_rows() <= MAX_ROWS && depth <= MAX_DEPTH && depth > 0
 }
 
 /// The law of the numerator count of the first group when all denominators are fixed.
@@ -78,7 +79,7 @@ impl CountLaw {
             let in_rows = |inside: bool| totals.iter().zip(denominator).any(|(&n, &d)| n > 0 && (d != 0.0) == inside);
             !(in_rows(true) && in_rows(false))
         };
-        test.table.n_groups == 2 && test.metric.is_proportion() && test.table.strata().all(pure)
+        test.table.n_groups() == 2 && test.metric.is_proportion() && test.table.strata().all(pure)
     }
 
     /// The law, or nothing when it is too wide.
@@ -188,7 +189,7 @@ fn enumerate(test: &Test, alternative: Alternative, control: &Control) -> Result
     let strata: Vec<_> =
         table.strata().map(|stratum| (table.class_totals(stratum), table.group_sizes(stratum))).collect();
     let (left, need) = (strata[0].0.clone(), strata[0].1[0]);
-    let margin = vec![0.0; table.n_groups * table.n_classes];
+    let margin = vec![0.0; table.n_groups() * table.n_classes()];
     let mut walk = Enumeration { test, control, strata, margin, leaves: Vec::new(), steps: 0 };
     let complete = walk.visit(0, 0, 0, &left, need, 0.0);
     control.check()?;
@@ -217,7 +218,7 @@ impl Enumeration<'_> {
     /// that no earlier group took, `need` the rows that this group still needs. False when
     /// there are too many tables or steps, or the call was cancelled.
     fn visit(&mut self, stratum: usize, group: usize, class: usize, left: &[u64], need: u64, ln_weight: f64) -> bool {
-        let (n_groups, n_classes) = (self.test.table.n_groups, self.test.table.n_classes);
+        let (n_groups, n_classes) = (self.test.table.n_groups(), self.test.table.n_classes());
         self.steps += 1;
         if self.steps > MAX_STEPS || (self.steps.is_multiple_of(1024) && self.control.check().is_err()) {
             return false;
@@ -248,7 +249,7 @@ impl Enumeration<'_> {
     /// The last group takes what is left; then the next stratum, or a complete table.
     fn close_stratum(&mut self, stratum: usize, left: &[u64], ln_weight: f64) -> bool {
         let table = &self.test.table;
-        let start = (table.n_groups - 1) * table.n_classes;
+        let start = (table.n_groups() - 1) * table.n_classes();
         let ln_weight = left.iter().fold(ln_weight, |sum, &count| sum - ln_factorial(count as f64));
         for (sum, &count) in self.margin[start..].iter_mut().zip(left) {
             *sum += count as f64;
@@ -259,9 +260,9 @@ impl Enumeration<'_> {
         } else {
             let statistic = self.test.statistic_of(&self.margin, &mut self.test.evaluate(&self.margin));
             // Relative to a table of full factorials, so that the exponential cannot underflow.
-            let rows = table.counts.iter().sum::<u64>() as f64;
-            let scale = ln_factorial((rows / (table.n_groups * table.n_classes) as f64).floor());
-            let reference = -scale * (table.n_groups * table.n_classes) as f64;
+            let rows = table.n_rows() as f64;
+            let scale = ln_factorial((rows / (table.n_groups() * table.n_classes()) as f64).floor());
+            let reference = -scale * (table.n_groups() * table.n_classes()) as f64;
             self.leaves.push((statistic, libm::exp(ln_weight - reference)));
             self.leaves.len() <= MAX_TABLES
         };
@@ -274,7 +275,7 @@ impl Enumeration<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Conditioning, Table};
+    use super::super::Conditioning;
     use super::*;
     use crate::metrics::Formula;
 

@@ -168,7 +168,8 @@ mod tests {
     /// Strata by label do not make a quadratic form something to be centred.
     #[test]
     fn a_joint_criterion_has_no_direction() {
-        use super::super::{Alternative, Conditioning, Table, Test, exact};
+        use super::super::{Alternative, Conditioning, Test, exact};
+        use crate::tabulate::Table;
         let odds = Metric::Joint(vec![metric("tp/(tp+fn)"), metric("fp/(fp+tn)")]);
         let table = Table::new(vec![5, 1, 1, 4, 2, 2, 4, 3], 2, 4).unwrap();
         let by_label = Conditioning::Parts(vec![0, 1, 0, 1]);

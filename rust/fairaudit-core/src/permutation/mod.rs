@@ -24,6 +24,7 @@ use max_t::StepDown;
 
 use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric, merge_classes};
+use crate::tabulate::Table;
 
 /// Two statistics closer than this, relative to the observed one, are a tie.
 pub const TIE_TOLERANCE: f64 = 1e-10;
@@ -66,118 +67,6 @@ impl Alternative {
     }
 }
 
-/// Counts by stratum, group and class.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
-    n_groups: usize,
-    n_classes: usize,
-    counts: Vec<u64>,
-}
-
-impl Table {
-    /// A table from counts in the order stratum, group, class (class fastest).
-    ///
-    /// # Errors
-    /// [`Error::Argument`] when the shape does not fit or there are fewer than two groups.
-    pub fn new(counts: Vec<u64>, n_groups: usize, n_classes: usize) -> Result<Self> {
-        if n_groups < 2 || n_classes == 0 || !counts.len().is_multiple_of(n_groups * n_classes) {
-            return Err(Error::argument(
-                "counts",
-                format!("of length {} for {n_groups} groups and {n_classes} classes", counts.len()),
-                "strata x groups x classes with at least 2 groups",
-            ));
-        }
-        let rows: u128 = counts.iter().map(|&count| u128::from(count)).sum();
-        if rows > 1 << 53 {
-            return Err(Error::argument("counts", format!("{rows} rows in all"), "at most 2^53 rows"));
-        }
-        Ok(Self { n_groups, n_classes, counts })
-    }
-
-    /// Number of groups.
-    pub fn n_groups(&self) -> usize {
-        self.n_groups
-    }
-
-    fn strata(&self) -> impl Iterator<Item = &[u64]> {
-        self.counts.chunks(self.n_groups * self.n_classes)
-    }
-
-    fn class_totals(&self, stratum: &[u64]) -> Vec<u64> {
-        (0..self.n_classes).map(|k| stratum.iter().skip(k).step_by(self.n_classes).sum()).collect()
-    }
-
-    fn group_sizes(&self, stratum: &[u64]) -> Vec<u64> {
-        stratum.chunks(self.n_classes).map(|row| row.iter().sum()).collect()
-    }
-
-    /// Splits every stratum into one stratum per part of the classes.
-    fn split(&self, part_of_class: &[u32]) -> Self {
-        let parts = part_of_class.iter().max().map_or(0, |&part| part + 1);
-        let mut counts = Vec::new();
-        for stratum in self.strata() {
-            for part in 0..parts {
-                counts.extend(
-                    stratum.iter().enumerate().map(
-                        |(at, &count)| {
-                            if part_of_class[at % self.n_classes] == part { count } else { 0 }
-                        },
-                    ),
-                );
-            }
-        }
-        Self { counts, ..*self }
-    }
-
-    /// Adds classes that share a new class.
-    pub(crate) fn merge(&self, new_class: &[usize], n_classes: usize) -> Self {
-        let mut counts = Vec::with_capacity(self.counts.len() / self.n_classes * n_classes);
-        for row in self.counts.chunks(self.n_classes) {
-            let start = counts.len();
-            counts.resize(start + n_classes, 0);
-            for (&count, &class) in row.iter().zip(new_class) {
-                counts[start + class] += count;
-            }
-        }
-        Self { n_groups: self.n_groups, n_classes, counts }
-    }
-
-    /// Leaves out strata in which only classes occur that `matters` denies.
-    fn keep_strata(&self, matters: &[bool]) -> Self {
-        let counts = self
-            .strata()
-            .filter(|stratum| stratum.iter().enumerate().any(|(at, &count)| count > 0 && matters[at % self.n_classes]))
-            .flatten()
-            .copied()
-            .collect();
-        Self { counts, ..*self }
-    }
-
-    /// Mean of the margin over all permutations within strata.
-    fn mean_margin(&self) -> Vec<f64> {
-        let mut mean = vec![0.0; self.n_groups * self.n_classes];
-        for stratum in self.strata() {
-            let totals = self.class_totals(stratum);
-            let rows = totals.iter().sum::<u64>().max(1) as f64;
-            for (row, size) in mean.chunks_mut(self.n_classes).zip(self.group_sizes(stratum)) {
-                for (sum, &total) in row.iter_mut().zip(&totals) {
-                    *sum += size as f64 * (total as f64 / rows);
-                }
-            }
-        }
-        mean
-    }
-
-    /// Class counts of every group, summed over strata.
-    pub(crate) fn margin(&self) -> Vec<f64> {
-        let mut margin = vec![0.0; self.n_groups * self.n_classes];
-        for stratum in self.strata() {
-            margin.iter_mut().zip(stratum).for_each(|(sum, &count)| *sum += count as f64);
-        }
-        margin
-    }
-}
-
 /// Which rows exchange their groups, besides the strata that the table has already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Conditioning {
@@ -194,7 +83,8 @@ pub enum Conditioning {
 /// ```
 /// use fairaudit_core::metrics::Formula;
 /// use fairaudit_core::parallel::Control;
-/// use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, Table, Test, exact};
+/// use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, Test, exact};
+/// use fairaudit_core::tabulate::Table;
 /// // tp, fp, fn, tn of two groups
 /// let table = Table::new(vec![8, 0, 2, 0, 3, 0, 7, 0], 2, 4).unwrap();
 /// let metric = Formula::parse("tp / (tp + fn)").unwrap().to_metric();
@@ -222,7 +112,7 @@ impl Test {
     /// [`Error::Argument`] when the metric is for another number of classes, or when a pooled
     /// variance or a conditioning on the denominator is asked for and it is not a proportion.
     pub fn new(table: &Table, metric: &Metric, conditioning: &Conditioning, studentize: Studentize) -> Result<Self> {
-        if metric.n_classes() != table.n_classes {
+        if metric.n_classes() != table.n_classes() {
             return Err(Error::argument(
                 "metric",
                 format!("over {} classes", metric.n_classes()),
@@ -254,7 +144,7 @@ impl Test {
             (Conditioning::Parts(parts), _) => Some(parts.clone()),
             _ => None,
         };
-        if parts.as_ref().is_some_and(|parts: &Vec<u32>| parts.len() != table.n_classes) {
+        if parts.as_ref().is_some_and(|parts: &Vec<u32>| parts.len() != table.n_classes()) {
             return Err(Error::argument("parts", "of another length", "one part per class"));
         }
         let matters: Vec<bool> = match &merged {
@@ -271,7 +161,7 @@ impl Test {
             one => std::slice::from_ref(one),
         };
         let expected = mean_counts
-            .chunks(table.n_classes)
+            .chunks(table.n_classes())
             .flat_map(|counts| components.iter().map(|metric| metric.evaluate(counts).value))
             .map(|value| if value.is_nan() { 0.0 } else { value })
             .collect();
@@ -293,7 +183,7 @@ impl Test {
     /// criterion has no direction.
     pub fn needs_centring(&self) -> bool {
         let nonlinear = !self.metric.is_proportion() && !matches!(self.metric, Metric::Joint(_));
-        self.table.n_groups == 2 && self.table.strata().count() > 1 && nonlinear
+        self.table.n_groups() == 2 && self.table.strata().count() > 1 && nonlinear
     }
 
     /// The observed statistic: the difference of two groups, or the omnibus of more.
@@ -306,7 +196,7 @@ impl Test {
     #[inline]
     fn statistic_of(&self, margin: &[f64], evaluations: &mut [Evaluation]) -> f64 {
         if let Metric::Joint(components) = &self.metric {
-            let groups: Vec<usize> = (0..self.table.n_groups).collect();
+            let groups: Vec<usize> = (0..self.table.n_groups()).collect();
             return joint::statistic(components, margin, &groups, &self.expected, self.studentize);
         }
         self.evaluate_into(margin, evaluations);
@@ -322,13 +212,13 @@ impl Test {
     }
 
     fn evaluate(&self, margin: &[f64]) -> Vec<Evaluation> {
-        margin.chunks(self.table.n_classes).map(|counts| self.metric.evaluate(counts)).collect()
+        margin.chunks(self.table.n_classes()).map(|counts| self.metric.evaluate(counts)).collect()
     }
 
     /// What the statistic needs of every group.
     #[inline]
     fn evaluate_into(&self, margin: &[f64], evaluations: &mut [Evaluation]) {
-        for (evaluation, counts) in evaluations.iter_mut().zip(margin.chunks(self.table.n_classes)) {
+        for (evaluation, counts) in evaluations.iter_mut().zip(margin.chunks(self.table.n_classes())) {
             *evaluation = match self.studentize {
                 Studentize::Unpooled => self.metric.evaluate(counts),
                 Studentize::Pooled | Studentize::None => self.metric.evaluate_value(counts),
@@ -504,7 +394,7 @@ mod tests {
         let table = Table::new(vec![3, 4, 5, 6, 7, 8, 9, 10], 2, 4).unwrap();
         let test = Test::new(&table, &metric("tp/(tp+fn)"), &Conditioning::Denominator, Studentize::Pooled).unwrap();
         assert_eq!(test.table.strata().count(), 1);
-        assert_eq!(test.table.counts.iter().sum::<u64>(), 3 + 5 + 7 + 9);
+        assert_eq!(test.table.n_rows(), 3 + 5 + 7 + 9);
     }
 
     /// One group lies 20 points lower in both strata, but is more often in the better one.

@@ -4,9 +4,26 @@
 //! small codes, puts the codes of a row side by side, and counts. Which values
 //! there are, what they mean and in which order they come is the caller's business, who looks
 //! at a table of a few entries.
+//!
+//! [`Table`] holds such counts by stratum, group and class.
+
+mod bins;
+mod columns;
+mod csv;
+mod dictionary;
+mod few;
+mod table;
+
+pub use self::csv::check_csv;
+pub use bins::{NO_BIN, bin_scores};
+pub use columns::Column;
+pub use table::Table;
+
+use columns::with_key;
+use dictionary::Dictionary;
+use few::{CELL_BITS, FEW, Known, NO_MASKS, TILE, count_tile};
 
 use crate::error::{Error, Result};
-use crate::few::{CELL_BITS, FEW, Known, NO_CELLS, TILE, count_tile};
 use crate::parallel::{Control, reduce_blocks};
 use crate::simd::InstructionSet;
 
@@ -14,179 +31,6 @@ use crate::simd::InstructionSet;
 const BLOCK: usize = 1 << 15;
 /// Scores are summed in units of 2^-30, so that the sum does not depend on the order of rows.
 pub const SCORE_UNIT: f64 = 1.0 / (1u64 << 30) as f64;
-
-/// The values of one column, one per row.
-#[derive(Debug, Clone, Copy)]
-pub enum Column<'a> {
-    /// Booleans.
-    Bool(&'a [bool]),
-    /// Signed integers of 8 bits.
-    I8(&'a [i8]),
-    /// Signed integers of 16 bits.
-    I16(&'a [i16]),
-    /// Signed integers of 32 bits.
-    I32(&'a [i32]),
-    /// Signed integers of 64 bits.
-    I64(&'a [i64]),
-    /// Unsigned integers of 8 bits.
-    U8(&'a [u8]),
-    /// Unsigned integers of 16 bits.
-    U16(&'a [u16]),
-    /// Unsigned integers of 32 bits.
-    U32(&'a [u32]),
-    /// Unsigned integers of 64 bits.
-    U64(&'a [u64]),
-    /// Floats of 32 bits.
-    F32(&'a [f32]),
-    /// Floats of 64 bits.
-    F64(&'a [f64]),
-    /// Strings of a fixed number of bytes, one after the other.
-    Bytes {
-        /// All bytes.
-        data: &'a [u8],
-        /// Bytes per row, at least 1.
-        width: usize,
-    },
-}
-
-/// Calls `$use` with a function from row to 64-bit key; equal keys are equal values.
-macro_rules! with_key {
-    ($column:expr, $use:expr) => {
-        match $column {
-            Column::Bool(values) => $use(values.len(), |i: usize| u64::from(values[i])),
-            Column::I8(values) => $use(values.len(), |i: usize| values[i] as u64),
-            Column::I16(values) => $use(values.len(), |i: usize| values[i] as u64),
-            Column::I32(values) => $use(values.len(), |i: usize| values[i] as u64),
-            Column::I64(values) => $use(values.len(), |i: usize| values[i] as u64),
-            Column::U8(values) => $use(values.len(), |i: usize| u64::from(values[i])),
-            Column::U16(values) => $use(values.len(), |i: usize| u64::from(values[i])),
-            Column::U32(values) => $use(values.len(), |i: usize| u64::from(values[i])),
-            Column::U64(values) => $use(values.len(), |i: usize| values[i]),
-            Column::F32(values) => $use(values.len(), |i: usize| float_key(f64::from(values[i]))),
-            Column::F64(values) => $use(values.len(), |i: usize| float_key(values[i])),
-            Column::Bytes { data, width } => {
-                $use(data.len() / width, |i: usize| hash_bytes(&data[i * width..(i + 1) * width]))
-            }
-        }
-    };
-}
-
-/// Calls `$use` with the values of some rows and the function from value to key. Not for strings,
-/// which have no values of one type.
-macro_rules! with_values {
-    ($column:expr, $rows:expr, $use:expr) => {
-        match $column {
-            Column::Bool(values) => $use(&values[$rows], u64::from),
-            Column::I8(values) => $use(&values[$rows], |value| value as u64),
-            Column::I16(values) => $use(&values[$rows], |value| value as u64),
-            Column::I32(values) => $use(&values[$rows], |value| value as u64),
-            Column::I64(values) => $use(&values[$rows], |value| value as u64),
-            Column::U8(values) => $use(&values[$rows], u64::from),
-            Column::U16(values) => $use(&values[$rows], u64::from),
-            Column::U32(values) => $use(&values[$rows], u64::from),
-            Column::U64(values) => $use(&values[$rows], |value| value),
-            Column::F32(values) => $use(&values[$rows], |value| $crate::cells::float_key(f64::from(value))),
-            Column::F64(values) => $use(&values[$rows], $crate::cells::float_key),
-            Column::Bytes { .. } => false,
-        }
-    };
-}
-pub(crate) use with_values;
-
-impl Column<'_> {
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        with_key!(*self, |rows, _| rows)
-    }
-
-    /// Whether there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether two rows hold the same value; keys of strings are hashes and do not decide it.
-    #[inline]
-    fn same(&self, i: usize, j: usize) -> bool {
-        match *self {
-            Column::Bytes { data, width } => data[i * width..(i + 1) * width] == data[j * width..(j + 1) * width],
-            _ => true,
-        }
-    }
-}
-
-/// The bits of a float with one NaN and one zero.
-#[inline]
-pub(crate) fn float_key(value: f64) -> u64 {
-    if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() }
-}
-
-#[inline]
-fn hash_bytes(bytes: &[u8]) -> u64 {
-    let mut hash = 0xCBF2_9CE4_8422_2325u64;
-    for chunk in bytes.chunks(8) {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-    hash
-}
-
-/// The first slot for a key: the top bits of a product, which depend on all bits of the key.
-#[inline]
-fn place(key: u64, slots: usize) -> usize {
-    let mixed = (key ^ (key >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed >> (64 - slots.trailing_zeros())) as usize
-}
-
-/// Codes of keys in the order of their first row: open addressing on 64-bit keys.
-#[derive(Debug, Clone)]
-struct Dictionary {
-    /// (key, code + 1); 0 marks a free slot.
-    slots: Vec<(u64, u32)>,
-    /// Key and first row of each code.
-    entries: Vec<(u64, usize)>,
-}
-
-impl Dictionary {
-    fn new() -> Self {
-        Self { slots: vec![(0, 0); 16], entries: Vec::new() }
-    }
-
-    #[inline]
-    fn code(&mut self, key: u64, row: usize, same: impl Fn(usize, usize) -> bool) -> u32 {
-        let mask = self.slots.len() - 1;
-        let mut at = place(key, self.slots.len());
-        loop {
-            let (slot_key, code) = self.slots[at];
-            if code == 0 {
-                return self.insert(key, row, at);
-            }
-            if slot_key == key && same(self.entries[code as usize - 1].1, row) {
-                return code - 1;
-            }
-            at = (at + 1) & mask;
-        }
-    }
-
-    #[cold]
-    fn insert(&mut self, key: u64, row: usize, at: usize) -> u32 {
-        self.entries.push((key, row));
-        let code = self.entries.len() as u32;
-        self.slots[at] = (key, code);
-        if self.entries.len() * 2 > self.slots.len() {
-            let mask = self.slots.len() * 4 - 1;
-            self.slots = vec![(0, 0); mask + 1];
-            for (index, &(key, _)) in self.entries.iter().enumerate() {
-                let mut at = place(key, self.slots.len());
-                while self.slots[at].1 != 0 {
-                    at = (at + 1) & mask;
-                }
-                self.slots[at] = (key, index as u32 + 1);
-            }
-        }
-        code - 1
-    }
-}
 
 /// The counts of some of the rows.
 ///
@@ -230,7 +74,7 @@ impl Partial {
         instructions: InstructionSet,
     ) -> Result<()> {
         let mut codes = vec![[0u32; TILE]; columns.len()];
-        let mut masks = NO_CELLS;
+        let mut masks = NO_MASKS;
         // The short way knows nothing of scores.
         let mut few = if score.is_none() { self.few(columns) } else { None };
         let mut from = rows.start;
@@ -265,7 +109,7 @@ impl Partial {
         Ok(())
     }
 
-    /// The known values when they are so few that [`crate::few`] counts.
+    /// The known values when they are so few that [`few`] counts.
     fn few<'a>(&self, columns: &[Column<'a>]) -> Option<Vec<Known<'a>>> {
         let countable = |(column, values): (&Column, &Dictionary)| {
             !matches!(column, Column::Bytes { .. }) && (1..=FEW).contains(&values.entries.len())
@@ -537,28 +381,6 @@ pub fn encode(columns: &[Column], limits: &[usize], control: &Control) -> Result
     Ok((table, cells))
 }
 
-/// What [`bin_scores`] gives for a score outside of the edges, or NaN.
-pub const NO_BIN: u32 = u32::MAX;
-
-/// The bin of every score: bin b is [`edges[b]`, `edges[b + 1]`), the last one is closed.
-///
-/// # Errors
-/// [`Error::Argument`] with fewer than two edges.
-pub fn bin_scores(scores: &[f64], edges: &[f64]) -> Result<Vec<u32>> {
-    if edges.len() < 2 {
-        return Err(Error::argument("edges", format!("of length {}", edges.len()), "at least two edges"));
-    }
-    let last = edges.len() - 2;
-    let bin = |&score: &f64| {
-        if score >= edges[0] && score <= edges[last + 1] {
-            (edges.partition_point(|&edge| edge <= score) - 1).min(last) as u32
-        } else {
-            NO_BIN
-        }
-    };
-    Ok(scores.iter().map(bin).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -660,13 +482,5 @@ mod tests {
         let control = Control::default();
         control.cancel();
         assert_eq!(tabulate(&[Column::I64(&[1])], &[9], None, &control), Err(Error::Cancelled));
-    }
-
-    #[test]
-    fn scores_fall_into_half_open_bins() {
-        let edges = [0.0, 0.5, 0.75, 1.0];
-        assert_eq!(bin_scores(&[0.0, 0.499, 0.5, 0.75, 1.0], &edges).unwrap(), [0, 0, 1, 2, 2]);
-        assert_eq!(bin_scores(&[0.2, 1.5, f64::NAN, -0.1], &edges).unwrap(), [0, NO_BIN, NO_BIN, NO_BIN]);
-        assert!(bin_scores(&[0.5], &[]).is_err());
     }
 }

@@ -4,38 +4,38 @@
 //! cell are the bits that the masks of its values share. No row is looked at by itself, so the
 //! speed is that of reading the columns.
 
-use crate::cells::{Column, with_values};
+use super::columns::{Column, with_values};
 use crate::simd::{InstructionSet, Task};
 
 /// Most distinct values of a column.
-pub(crate) const FEW: usize = 4;
+pub(super) const FEW: usize = 4;
 /// Most bits of a cell, the codes of its columns side by side.
-pub(crate) const CELL_BITS: u32 = 6;
+pub(super) const CELL_BITS: u32 = 6;
 /// Rows of a tile.
-pub(crate) const TILE: usize = 1 << 10;
+pub(super) const TILE: usize = 1 << 10;
 
 const WORD: usize = u64::BITS as usize;
 /// One bit per row.
-pub(crate) type Mask = [u64; TILE / WORD];
+pub(super) type Mask = [u64; TILE / WORD];
 
-/// A buffer: the rows of each cell of the columns so far.
-pub(crate) type Cells = [Mask; 1 << CELL_BITS];
-pub(crate) const NO_CELLS: Cells = [[0; TILE / WORD]; 1 << CELL_BITS];
+/// A buffer: the rows of a tile that lie in each cell of the columns so far, one bit per row.
+pub(super) type CellMasks = [Mask; 1 << CELL_BITS];
+pub(super) const NO_MASKS: CellMasks = [[0; TILE / WORD]; 1 << CELL_BITS];
 
 /// The keys of a column's values, at most [`FEW`], and the bits that their codes take.
-pub(crate) struct Known<'a> {
-    pub(crate) column: Column<'a>,
-    pub(crate) keys: Vec<u64>,
-    pub(crate) bits: u32,
+pub(super) struct Known<'a> {
+    pub(super) column: Column<'a>,
+    pub(super) keys: Vec<u64>,
+    pub(super) bits: u32,
 }
 
 /// Adds the rows `from..from + TILE` to the counters of their cells. False, and nothing is
 /// added, when a row holds another value.
-pub(crate) fn count_tile(
+pub(super) fn count_tile(
     instructions: InstructionSet,
     columns: &[Known],
     from: usize,
-    cells: &mut Cells,
+    cells: &mut CellMasks,
     counts: &mut [u64],
 ) -> bool {
     instructions.run(CountTile { columns, from, cells, counts })
@@ -44,7 +44,7 @@ pub(crate) fn count_tile(
 struct CountTile<'a> {
     columns: &'a [Known<'a>],
     from: usize,
-    cells: &'a mut Cells,
+    cells: &'a mut CellMasks,
     counts: &'a mut [u64],
 }
 
@@ -60,7 +60,7 @@ impl Task for CountTile<'_> {
 
 #[inline(always)]
 #[allow(clippy::inline_always)] // compiled for several targets
-fn count(columns: &[Known], from: usize, cells: &mut Cells, counts: &mut [u64]) -> bool {
+fn count(columns: &[Known], from: usize, cells: &mut CellMasks, counts: &mut [u64]) -> bool {
     cells[0] = [u64::MAX; TILE / WORD];
     let mut n_cells = 1;
     for Known { column, keys, bits } in columns {
@@ -118,7 +118,8 @@ mod tests {
         let scores: Vec<f64> = (0..rows).map(|i| [f64::NAN, -0.0, 1.5][i % 3]).collect();
         let narrow: Vec<f32> = scores.iter().map(|&score| score as f32).collect();
         let bytes: Vec<u8> = groups.iter().map(|&group| group as u8).collect();
-        let keys = |values: &[f64]| values.iter().map(|&value| crate::cells::float_key(value)).collect::<Vec<_>>();
+        let keys =
+            |values: &[f64]| values.iter().map(|&value| crate::tabulate::columns::float_key(value)).collect::<Vec<_>>();
         let known = |column, keys: &[u64], bits| Known { column, keys: keys.to_vec(), bits };
         let group = || known(Column::I64(&groups), &[7, u64::MAX, i64::MAX as u64, 0], 2);
         let group_of = |row: usize| [7, -1, i64::MAX, 0].iter().position(|&value| value == groups[row]).unwrap();
@@ -138,7 +139,7 @@ mod tests {
             (TILE..2 * TILE).for_each(|row| expected[cell(row)] += 1);
             for instructions in InstructionSet::available() {
                 let mut counts = vec![0; 1 << CELL_BITS];
-                assert!(count_tile(instructions, columns, TILE, &mut NO_CELLS.clone(), &mut counts));
+                assert!(count_tile(instructions, columns, TILE, &mut NO_MASKS.clone(), &mut counts));
                 assert_eq!(counts, expected, "{instructions:?}");
             }
         }
@@ -152,9 +153,9 @@ mod tests {
         for instructions in InstructionSet::available() {
             let mut counts = [0];
             let columns = [&known, &other].map(|column| Known { column: Column::I64(column), keys: vec![1], bits: 0 });
-            assert!(!count_tile(instructions, &columns, 0, &mut NO_CELLS.clone(), &mut counts));
+            assert!(!count_tile(instructions, &columns, 0, &mut NO_MASKS.clone(), &mut counts));
             assert_eq!(counts, [0]);
-            assert!(count_tile(instructions, &columns[..1], 0, &mut NO_CELLS.clone(), &mut counts));
+            assert!(count_tile(instructions, &columns[..1], 0, &mut NO_MASKS.clone(), &mut counts));
             assert_eq!(counts, [TILE as u64]);
         }
     }

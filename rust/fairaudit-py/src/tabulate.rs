@@ -1,6 +1,8 @@
-//! `tabulate` and `bin_scores`: rows to cells.
+//! Rows to cells.
 
-use fairaudit_core::{Error, cells};
+use fairaudit_core::tabulate::{
+    SCORE_UNIT, bin_scores as bins_of, check_csv as names_of, encode as encode_rows, tabulate as count_rows,
+};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -25,7 +27,7 @@ fn tabulate<'py>(
     let score = score.as_ref().map(slice).transpose()?;
     let work = 2 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
     let table = run_shared(Run { py, n_threads, progress: None, work }, |control| {
-        cells::tabulate(&slices, &limits, score, control)
+        count_rows(&slices, &limits, score, control)
     })?;
     let rows = table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)).collect();
     let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
@@ -42,7 +44,7 @@ fn encode<'py>(py: Python<'py>, columns: Vec<ArrayColumn<'py>>, limits: Vec<usiz
     let slices = columns.iter().map(ArrayColumn::as_column).collect::<PyResult<Vec<_>>>()?;
     let work = 10 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
     let (table, cells) =
-        run(Run { py, n_threads: Some(1), progress: None, work }, |control| cells::encode(&slices, &limits, control))?;
+        run(Run { py, n_threads: Some(1), progress: None, work }, |control| encode_rows(&slices, &limits, control))?;
     let rows = table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)).collect();
     let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
     let codes = numpy::PyArrayMethods::reshape(&codes, [table.counts.len(), limits.len()])?;
@@ -57,41 +59,18 @@ fn bin_scores<'py>(
     edges: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let (scores, edges) = (slice(&scores)?, slice(&edges)?);
-    let bins = run(Run { py, n_threads: Some(1), progress: None, work: 0 }, |_| cells::bin_scores(scores, edges))?;
+    let bins = run(Run { py, n_threads: Some(1), progress: None, work: 0 }, |_| bins_of(scores, edges))?;
     Ok(PyArray1::from_vec(py, bins))
 }
 
 /// The names in the header of a CSV file, once every row is seen to have as many fields.
 #[pyfunction]
 fn check_csv(py: Python<'_>, path: &str) -> PyResult<Vec<String>> {
-    run(Run { py, n_threads: Some(1), progress: None, work: u64::MAX }, |control| {
-        let unreadable = |error: csv::Error| Error::Argument(error.to_string());
-        let mut reader = csv::ReaderBuilder::new().from_path(path).map_err(unreadable)?;
-        let names = reader.headers().map_err(unreadable)?.iter().map(str::to_owned).collect::<Vec<_>>();
-        let mut record = csv::ByteRecord::new();
-        let mut rows = 0u64;
-        while reader.read_byte_record(&mut record).map_err(|error| ragged(&error, names.len()))? {
-            rows += 1;
-            if rows.is_multiple_of(4096) {
-                control.check()?;
-            }
-        }
-        Ok(names)
-    })
-}
-
-fn ragged(error: &csv::Error, expected: usize) -> Error {
-    match error.kind() {
-        csv::ErrorKind::UnequalLengths { pos, len, .. } => Error::Argument(format!(
-            "line {} has {len} fields; accepted: {expected}, as the header",
-            pos.as_ref().map_or(0, csv::Position::line)
-        )),
-        _ => Error::Argument(error.to_string()),
-    }
+    run(Run { py, n_threads: Some(1), progress: None, work: u64::MAX }, |control| names_of(path, control))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("SCORE_UNIT", cells::SCORE_UNIT)?;
+    module.add("SCORE_UNIT", SCORE_UNIT)?;
     module.add_function(wrap_pyfunction!(tabulate, module)?)?;
     module.add_function(wrap_pyfunction!(encode, module)?)?;
     module.add_function(wrap_pyfunction!(check_csv, module)?)?;
