@@ -8,10 +8,10 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::metrics::{Evaluation, Metric, merge_classes};
+use crate::metrics::row_sums::{Lanes, RowSums};
+use crate::metrics::{Evaluation, Metric, RowMetric, merge_classes, of_each_metric};
 use crate::parallel::{Control, fill};
 use crate::random::{Binomial, Domain, LaneGenerator, Stream, multinomial};
-use crate::rows::{Lanes, RowMetric, RowSums, of_each_metric};
 use crate::simd::{InstructionSet, LANES, Task};
 use crate::tabulate::Table;
 

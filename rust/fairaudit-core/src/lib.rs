@@ -3,7 +3,7 @@
 //! A reader who knows the method finds the file by its name: [`permutation`] holds the
 //! permutation tests, [`projection`] the distance to the nearest fair distribution, [`individual`] the flow to unfair
 //! neighbours, [`random`] the counter-based random numbers and the samplers,
-//! [`metrics`] the count metrics, [`tabulate`] the collapse of rows to counts, [`numerics`]
+//! [`metrics`] the metrics of counts and of rows, [`tabulate`] the collapse of rows to counts, [`numerics`]
 //! sums, laws and roots, [`parallel`] the control of a running call.
 // `simd.rs` says why it is the exception.
 #![deny(unsafe_code)]
@@ -17,7 +17,6 @@ pub mod parallel;
 pub mod permutation;
 pub mod projection;
 pub mod random;
-pub mod rows;
 pub mod simd;
 pub mod tabulate;
 

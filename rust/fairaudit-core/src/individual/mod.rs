@@ -14,9 +14,10 @@ use std::str::FromStr;
 
 use crate::bootstrap::{Replicates, of_rows};
 use crate::error::{Error, Result};
+use crate::metrics::RowMetric;
+use crate::metrics::row_sums::{Mean, Ratio};
 use crate::numerics::sums::FixedSum;
 use crate::parallel::{Control, map_blocks};
-use crate::rows::{Mean, Ratio, RowMetric};
 use crate::simd::{InstructionSet, Task};
 pub use losses::Loss;
 use losses::{Growth, softmax_loss, with_growth};

@@ -4,10 +4,8 @@
 //! exchangeable. A replicate is a table with the same margins: [`cells`] draws it, [`exact`]
 //! sums over all of them. The statistic is recomputed for every replicate from its counts.
 
-mod auc_pair;
 mod callable;
 mod cells;
-mod clusters;
 mod exact;
 mod joint;
 mod max_t;

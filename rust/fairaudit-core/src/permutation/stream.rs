@@ -11,23 +11,19 @@
 
 use std::ops::Range;
 
-use super::auc_pair::{OpenPair, PairSums};
-use super::clusters::ClusteredAuc;
 use super::{StepDown, Studentize, difference, omnibus};
 use crate::bootstrap;
 use crate::error::{Error, Result};
-use crate::metrics::{Evaluation, Metric};
+use crate::metrics::auc::{Auc, ClusteredAuc, OpenPair, PairSums, RowFlags, WeightedAuc};
+use crate::metrics::row_sums::{Counts, LaneMask, Lanes, Mean, Ratio, RowSums};
+use crate::metrics::{Evaluation, Metric, RowMetric, of_each_metric};
 use crate::numerics::order::{order, ordered_bits, row_of};
 use crate::parallel::{self, Control};
 use crate::random::{Domain, LaneGenerator};
-use crate::rows::{Auc, Counts, Lanes, Mean, Ratio, RowFlags, RowMetric, RowSums, WeightedAuc, of_each_metric};
 use crate::simd::{InstructionSet, LANES, Task};
 
 /// Rows between two looks at the control.
 const TILE: usize = 1 << 15;
-
-/// All bits or none, for every replicate.
-pub(super) type Mask = [u32; LANES];
 
 /// A permutation test on rows, or on clusters of rows.
 #[derive(Debug, Clone)]
@@ -627,7 +623,7 @@ struct Draw {
 impl Draw {
     /// All bits where the next unit is one of the first of two groups, in every lane.
     #[inline(always)]
-    fn of_two(&mut self, stratum: usize) -> Mask {
+    fn of_two(&mut self, stratum: usize) -> LaneMask {
         let words = self.generator.next_words();
         let left = self.left[stratum];
         let needed = &mut self.needed[2 * stratum];

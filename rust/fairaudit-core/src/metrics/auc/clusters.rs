@@ -6,13 +6,13 @@
 
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
+use crate::metrics::row_sums::Lanes;
 use crate::numerics::order::ordered_bits;
-use crate::rows::Lanes;
 use crate::simd::LANES;
 
 /// Rows in ascending order of the score, with their clusters.
 #[derive(Debug, Clone)]
-pub(super) struct ClusteredAuc {
+pub(crate) struct ClusteredAuc {
     positive: Vec<bool>,
     weight: Vec<f64>,
     cluster: Vec<u32>,
@@ -22,7 +22,7 @@ pub(super) struct ClusteredAuc {
 }
 
 impl ClusteredAuc {
-    pub(super) fn new(
+    pub(crate) fn new(
         score: &[f64],
         positive: &[bool],
         weight: Option<&[f64]>,
@@ -57,18 +57,18 @@ impl ClusteredAuc {
         })
     }
 
-    pub(super) fn n_clusters(&self) -> usize {
+    pub(crate) fn n_clusters(&self) -> usize {
         self.n_clusters
     }
 
-    pub(super) fn n_rows(&self) -> usize {
+    pub(crate) fn n_rows(&self) -> usize {
         self.positive.len()
     }
 
     /// The AUC of every group (fastest) in every lane, with the variance
     /// `sum_c (sum_{i in c} w_i psi_i)^2`; `member` says by cluster and group (fastest) how often a
     /// cluster is a member of a group.
-    pub(super) fn evaluate(&self, member: &[Lanes], n_groups: usize) -> Vec<Evaluation> {
+    pub(crate) fn evaluate(&self, member: &[Lanes], n_groups: usize) -> Vec<Evaluation> {
         // By group: W-, W+, sum over positives of w b.
         let mut sums = vec![[[0.0; LANES]; 3]; n_groups];
         // By cluster: sum over positives of w b, over negatives of w c.

@@ -1,21 +1,20 @@
 //! Sums of the AUC over two groups: the usual case, so compiled for itself.
 //!
 //! What one group has is what the other has not, and counts are whole numbers: half the work of
-//! [`crate::rows::Auc`] on two groups, with the same sums.
+//! [`Auc`](super::Auc) on two groups, with the same sums.
 
-use super::stream::Mask;
-use crate::rows::Lanes;
+use crate::metrics::row_sums::{LaneMask, Lanes};
 use crate::simd::LANES;
 
 /// Sums of the AUC over two groups.
 #[derive(Clone, Copy, Default)]
-pub(super) struct PairSums {
+pub(crate) struct PairSums {
     /// Negatives and positives so far, in both groups.
     labels: [u32; 2],
     /// The same in the first group.
     first_negatives: [u32; LANES],
     first_positives: [u32; LANES],
-    /// By group, as in [`Auc`].
+    /// By group, as in [`Auc`](super::Auc).
     x: [Lanes; 2],
     x_squares: [Lanes; 2],
     y_squares: [Lanes; 2],
@@ -23,14 +22,14 @@ pub(super) struct PairSums {
 
 /// Rows of the score that is not over yet: negatives and positives, in both groups and the first.
 #[derive(Default)]
-pub(super) struct OpenPair {
+pub(crate) struct OpenPair {
     labels: [u32; 2],
     first: [[u32; LANES]; 2],
 }
 
 /// Rows of the other label below, by group; 0 in the group that a row is not in.
 #[inline(always)]
-fn below(in_first: &[u32; LANES], in_both: u32, first: &Mask) -> [Lanes; 2] {
+fn below(in_first: &[u32; LANES], in_both: u32, first: &LaneMask) -> [Lanes; 2] {
     let mut below = [[0.0; LANES]; 2];
     for lane in 0..LANES {
         // Signed: there are conversions of these to floats in all instruction sets.
@@ -61,7 +60,7 @@ fn add_squares(sums: &mut [Lanes; 2], terms: &[Lanes; 2]) {
 impl PairSums {
     /// Adds a row whose score no other row has.
     #[inline(always)]
-    pub(super) fn add(&mut self, positive: bool, first: &Mask) {
+    pub(crate) fn add(&mut self, positive: bool, first: &LaneMask) {
         if positive {
             let below = below(&self.first_negatives, self.labels[0], first);
             add_to(&mut self.x, &below);
@@ -82,7 +81,7 @@ impl PairSums {
 
     /// Adds all rows of one score.
     #[inline(never)]
-    pub(super) fn add_tied(&mut self, open: &OpenPair) {
+    pub(crate) fn add_tied(&mut self, open: &OpenPair) {
         for lane in 0..LANES {
             let before_first = [self.first_negatives[lane], self.first_positives[lane]];
             let in_first = [open.first[0][lane], open.first[1][lane]];
@@ -104,8 +103,8 @@ impl PairSums {
         self.labels = [self.labels[0] + open.labels[0], self.labels[1] + open.labels[1]];
     }
 
-    /// The sums of [`Auc`] of both groups.
-    pub(super) fn of_groups(&self) -> [[Lanes; 5]; 2] {
+    /// The sums of [`Auc`](super::Auc) of both groups.
+    pub(crate) fn of_groups(&self) -> [[Lanes; 5]; 2] {
         let first = [self.first_negatives, self.first_positives].map(|lanes| lanes.map(f64::from));
         let rest = |label: usize| first[label].map(|count| f64::from(self.labels[label]) - count);
         [
@@ -117,12 +116,12 @@ impl PairSums {
 
 impl OpenPair {
     #[inline(always)]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.labels == [0; 2]
     }
 
     #[inline(always)]
-    pub(super) fn add(&mut self, positive: bool, first: &Mask) {
+    pub(crate) fn add(&mut self, positive: bool, first: &LaneMask) {
         let label = usize::from(positive);
         self.labels[label] += 1;
         for (count, first) in self.first[label].iter_mut().zip(first) {
