@@ -4,7 +4,7 @@ use divan::{Bencher, black_box};
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
-    Alternative, Conditioning, Groups, RowTest, Studentize, Test, exact, null_distribution,
+    Alternative, Conditioning, CountTest, Groups, RowTest, Studentize, exact, null_distribution,
 };
 use fairaudit_core::random::{Domain, FixedHypergeometric, Hypergeometric, Stream, philox};
 use fairaudit_core::simd::InstructionSet;
@@ -14,10 +14,10 @@ fn main() {
     divan::main();
 }
 
-fn test(rows: u64, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> Test {
+fn test(rows: u64, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> CountTest {
     let counts = [12, 6, 8, 24, 11, 7, 9, 23].map(|share| share * rows / 100).to_vec();
     let metric = Formula::parse(formula).unwrap().to_metric();
-    Test::new(&Table::new(counts, 2, 4).unwrap(), &metric, conditioning, studentize).unwrap()
+    CountTest::new(&Table::new(counts, 2, 4).unwrap(), &metric, conditioning, studentize).unwrap()
 }
 
 #[divan::bench]

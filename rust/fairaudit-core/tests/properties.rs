@@ -2,7 +2,7 @@
 
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
-use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, Test, exact, null_distribution};
+use fairaudit_core::permutation::{Alternative, Conditioning, CountTest, Studentize, exact, null_distribution};
 use fairaudit_core::random::{Domain, Hypergeometric, Stream, multivariate_hypergeometric};
 use fairaudit_core::tabulate::Table;
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ proptest! {
         let metric = Formula::parse(FORMULAS[which]).unwrap().to_metric();
         let studentize = if which == 0 { Studentize::Pooled } else { Studentize::Unpooled };
         let table = Table::new(table, 2, 4).unwrap();
-        let test = Test::new(&table, &metric, &Conditioning::None, studentize).unwrap();
+        let test = CountTest::new(&table, &metric, &Conditioning::None, studentize).unwrap();
         prop_assume!(test.evaluations().iter().all(fairaudit_core::metrics::Evaluation::is_defined));
         let Some(law) = exact(&test, Alternative::TwoSided, &Control::default()).unwrap() else { return Ok(()) };
         let total: f64 = law.probabilities.iter().sum();
@@ -78,7 +78,7 @@ proptest! {
     fn replicates_depend_on_their_index_alone(table in prop::collection::vec(1u64..5_000, 12), seed: u64) {
         let metric = Formula::parse(FORMULAS[1]).unwrap().to_metric();
         let table = Table::new(table, 3, 4).unwrap();
-        let test = Test::new(&table, &metric, &Conditioning::None, Studentize::Unpooled).unwrap();
+        let test = CountTest::new(&table, &metric, &Conditioning::None, Studentize::Unpooled).unwrap();
         let control = Control::default();
         let inline = null_distribution(&test, 0..300, seed, 0, &control).unwrap();
         let fewer = null_distribution(&test, 0..17, seed, 0, &control).unwrap();

@@ -8,7 +8,7 @@ use fairaudit_core::individual::{Loss, Schedule, Solver, losses};
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
-    Conditioning, CorrelationTest, FunctionTest, Groups, RowTest, Studentize, Test, max_t, null_distribution,
+    Assignments, Conditioning, CorrelationTest, CountTest, Groups, RowTest, Studentize, max_t, null_distribution,
 };
 use fairaudit_core::random::{Binomial, Domain, FixedHypergeometric, Hypergeometric, Stream, multinomial};
 use fairaudit_core::simd::InstructionSet;
@@ -47,10 +47,10 @@ fn samplers() {
     assert_eq!(counts, FROZEN_MULTINOMIAL);
 }
 
-fn test(groups: usize, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> Test {
+fn test(groups: usize, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> CountTest {
     let counts = [120, 60, 80, 240, 110, 70, 90, 230, 40, 30, 20, 60][..4 * groups].to_vec();
     let metric = Formula::parse(formula).unwrap().to_metric();
-    Test::new(&Table::new(counts, groups, 4).unwrap(), &metric, conditioning, studentize).unwrap()
+    CountTest::new(&Table::new(counts, groups, 4).unwrap(), &metric, conditioning, studentize).unwrap()
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn bootstrap_and_assignments() {
     let drawn = of_counts(&table, &recall, 0..1, 7, 0, &Control::default()).unwrap();
     assert_eq!(drawn, FROZEN_BOOTSTRAP_OF_COUNTS);
     let group = [0, 0, 0, 0, 1, 1, 1, 1];
-    let test = FunctionTest::new(&group, 2, None, None, Studentize::None).unwrap();
+    let test = Assignments::new(&group, 2, None, None, Studentize::None).unwrap();
     assert_eq!(test.assignment(7, 1, Some(3)), FROZEN_ASSIGNMENT);
     assert_eq!(test.samples(&group, 1, 7, 1, 3).next_rows(), FROZEN_SAMPLE);
 }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use fairaudit_core::Error;
-use fairaudit_core::permutation::{FunctionTest, OBSERVED};
+use fairaudit_core::permutation::{Assignments, OBSERVED};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -19,7 +19,7 @@ type RowsAndSizes<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>);
 /// The replicates of a test of any function.
 #[pyclass(name = "FunctionTest", frozen, module = "fairaudit_rs._native")]
 struct PyFunctionTest {
-    test: FunctionTest,
+    test: Assignments,
 }
 
 #[pymethods]
@@ -38,7 +38,7 @@ impl PyFunctionTest {
         let studentize = self::studentize(py, studentize)?;
         let stratum = stratum.as_ref().map(slice).transpose()?;
         let unit = unit.as_ref().map(slice).transpose()?;
-        let test = FunctionTest::new(slice(&group)?, n_groups, stratum, unit, studentize)
+        let test = Assignments::new(slice(&group)?, n_groups, stratum, unit, studentize)
             .map_err(|error| to_python(py, &error))?;
         Ok(Self { test })
     }

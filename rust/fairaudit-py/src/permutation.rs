@@ -2,7 +2,7 @@
 
 use fairaudit_core::Error;
 use fairaudit_core::permutation::{
-    Alternative, Conditioning, Groups, RowTest, Studentize, Test, center_of, count_extreme, exact, max_t,
+    Alternative, Conditioning, CountTest, Groups, RowTest, Studentize, center_of, count_extreme, exact, max_t,
     null_distribution,
 };
 use fairaudit_core::simd::InstructionSet;
@@ -38,7 +38,7 @@ type ExactLaw<'py> = (f64, f64, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f
 /// A permutation test on a table of counts.
 #[pyclass(name = "CountTest", frozen, module = "fairaudit_rs._native")]
 struct PyTest {
-    test: Test,
+    test: CountTest,
     /// Estimated nanoseconds of a replicate.
     replicate_work: u64,
 }
@@ -72,7 +72,7 @@ impl PyTest {
         let replicate_work = 100 + 40 * counts.len() as u64;
         let studentize = self::studentize(py, studentize)?;
         let test = Table::new(counts, n_groups, metric.metric.n_classes())
-            .and_then(|table| Test::new(&table, &metric.metric, &conditioning, studentize))
+            .and_then(|table| CountTest::new(&table, &metric.metric, &conditioning, studentize))
             .map_err(|error| to_python(py, &error))?;
         Ok(Self { test, replicate_work })
     }

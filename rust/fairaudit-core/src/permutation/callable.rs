@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use super::{Studentize, difference, omnibus};
+use super::Studentize;
+use super::statistic::{difference, omnibus};
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
 use crate::parallel::{Control, each_replicate};
@@ -14,7 +15,7 @@ use crate::random::{Domain, RowGenerator};
 
 /// Rows with groups that are exchanged within strata, by row or by cluster.
 #[derive(Debug, Clone)]
-pub struct FunctionTest {
+pub struct Assignments {
     /// Group of each unit, in the order of the strata.
     group: Vec<u32>,
     /// Ends of the strata.
@@ -27,7 +28,7 @@ pub struct FunctionTest {
     studentize: Studentize,
 }
 
-impl FunctionTest {
+impl Assignments {
     /// `group` and `stratum` of each unit; `unit` of each row when units are clusters of rows.
     ///
     /// # Errors
@@ -195,13 +196,13 @@ pub const OBSERVED: u64 = u64::MAX;
 
 /// Bootstrap samples of a group, one after the other.
 pub struct Samples<'a> {
-    test: &'a FunctionTest,
+    assignments: &'a Assignments,
     /// Rows or clusters of the group.
     members: Vec<u32>,
     generator: RowGenerator,
 }
 
-impl FunctionTest {
+impl Assignments {
     /// Bootstrap samples of the rows of `g`, `group` being the group of every row.
     pub fn samples(&self, group: &[u32], g: u32, seed: u64, series: u64, replicate: u64) -> Samples<'_> {
         let members = match &self.clusters {
@@ -215,7 +216,7 @@ impl FunctionTest {
             }
         };
         let generator = RowGenerator::new(seed, Domain::Bootstrap, series, replicate, u64::from(g));
-        Samples { test: self, members, generator }
+        Samples { assignments: self, members, generator }
     }
 }
 
@@ -235,7 +236,7 @@ impl Samples<'_> {
     }
 
     fn rows_of(&self, members: impl Iterator<Item = u32>) -> Vec<u32> {
-        match &self.test.clusters {
+        match &self.assignments.clusters {
             None => members.collect(),
             Some((rows, starts)) => {
                 members.flat_map(|unit| &rows[starts[unit as usize]..starts[unit as usize + 1]]).copied().collect()
@@ -252,7 +253,7 @@ mod tests {
     fn clusters_move_together_within_strata() {
         let (group, stratum) = ([0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 1]);
         let unit = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5];
-        let test = FunctionTest::new(&group, 2, Some(&stratum), Some(&unit), Studentize::None).unwrap();
+        let test = Assignments::new(&group, 2, Some(&stratum), Some(&unit), Studentize::None).unwrap();
         let observed: Vec<u32> = unit.iter().map(|&unit| group[unit as usize]).collect();
         assert_eq!(test.assignment(1, 0, None), observed);
         let mut moved = false;
@@ -269,7 +270,7 @@ mod tests {
     #[test]
     fn samples_are_of_whole_clusters() {
         let unit = [0, 0, 1, 2, 2, 2];
-        let test = FunctionTest::new(&[0, 1, 0], 2, None, Some(&unit), Studentize::None).unwrap();
+        let test = Assignments::new(&[0, 1, 0], 2, None, Some(&unit), Studentize::None).unwrap();
         let group = test.assignment(1, 0, None);
         let mut samples = test.samples(&group, 0, 1, 0, OBSERVED);
         assert_eq!(samples.all_rows(), [0, 1, 3, 4, 5]);
@@ -280,7 +281,7 @@ mod tests {
 
     #[test]
     fn equation_one() {
-        let test = FunctionTest::new(&[0, 1], 2, None, None, Studentize::Unpooled).unwrap();
+        let test = Assignments::new(&[0, 1], 2, None, None, Studentize::Unpooled).unwrap();
         let statistic = test.statistic(&[3.0, 1.0], &[3.5, 1.0, 2.0, 1.0, 3.0, 1.5]);
         let variance = (0.25 + 1.0 + 0.25) / 3.0;
         assert!((statistic - 2.0 / f64::sqrt(variance)).abs() < 1e-14);

@@ -1,6 +1,7 @@
 //! The `exact` engine: the whole permutation law is summed.
 
-use super::{Alternative, Studentize, Test};
+use super::statistic::difference;
+use super::{Alternative, CountTest, Studentize};
 use crate::error::Result;
 use crate::metrics::{Evaluation, Metric};
 use crate::parallel::Control;
@@ -40,14 +41,14 @@ pub struct Exact {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn exact(test: &Test, alternative: Alternative, control: &Control) -> Result<Option<Exact>> {
+pub fn exact(test: &CountTest, alternative: Alternative, control: &Control) -> Result<Option<Exact>> {
     if CountLaw::applies(test) {
         return Ok(CountLaw::new(test).map(|law| law.into_exact(test, alternative)));
     }
     enumerate(test, alternative, control)
 }
 
-impl Test {
+impl CountTest {
     /// Whether [`exact`] is worth a try; if not it would return nothing at once.
     pub fn may_be_summed(&self) -> bool {
         CountLaw::applies(self) || is_small(&self.table)
@@ -72,7 +73,7 @@ struct CountLaw {
 
 impl CountLaw {
     /// Two groups, a proportion, and strata that lie inside its denominator or outside of it.
-    fn applies(test: &Test) -> bool {
+    fn applies(test: &CountTest) -> bool {
         let Metric::Fraction { denominator, .. } = &test.metric else { return false };
         let pure = |stratum: &[u64]| {
             let totals = test.table.class_totals(stratum);
@@ -83,7 +84,7 @@ impl CountLaw {
     }
 
     /// The law, or nothing when it is too wide.
-    fn new(test: &Test) -> Option<Self> {
+    fn new(test: &CountTest) -> Option<Self> {
         let Metric::Fraction { numerator, denominator } = &test.metric else { return None };
         let mut law = Self { first: 0, law: vec![1.0], observed: 0, total: 0, denominators: [0, 0] };
         let mut products = 0usize;
@@ -119,7 +120,7 @@ impl CountLaw {
         i128::from(x) * (first + second) - i128::from(self.total) * first
     }
 
-    fn statistic(&self, test: &Test, x: u64) -> f64 {
+    fn statistic(&self, test: &CountTest, x: u64) -> f64 {
         let evaluation = |hits: u64, rows: u64| {
             let (hits, rows) = (hits as f64, rows as f64);
             let value = hits / rows;
@@ -127,10 +128,10 @@ impl CountLaw {
         };
         let [first, second] = self.denominators;
         let groups = [evaluation(x, first), evaluation(self.total - x, second)];
-        super::difference(&groups[0], &groups[1], test.expected_gap(0, 1), test.studentize)
+        difference(&groups[0], &groups[1], test.expected_gap(0, 1), test.studentize)
     }
 
-    fn into_exact(self, test: &Test, alternative: Alternative) -> Exact {
+    fn into_exact(self, test: &CountTest, alternative: Alternative) -> Exact {
         let observed_gap = self.scaled_gap(self.observed);
         let observed = self.statistic(test, self.observed);
         let mut statistics = Vec::with_capacity(self.law.len());
@@ -173,7 +174,7 @@ fn convolve(first: &[f64], second: &[f64]) -> Vec<f64> {
 
 /// Depth-first walk over all tables with the margins of the test.
 struct Enumeration<'a> {
-    test: &'a Test,
+    test: &'a CountTest,
     control: &'a Control,
     steps: usize,
     strata: Vec<(Vec<u64>, Vec<u64>)>,
@@ -181,7 +182,7 @@ struct Enumeration<'a> {
     leaves: Vec<(f64, f64)>,
 }
 
-fn enumerate(test: &Test, alternative: Alternative, control: &Control) -> Result<Option<Exact>> {
+fn enumerate(test: &CountTest, alternative: Alternative, control: &Control) -> Result<Option<Exact>> {
     let table = &test.table;
     if !is_small(table) {
         return Ok(None);
@@ -282,7 +283,7 @@ mod tests {
     fn law(counts: Vec<u64>, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> Option<Exact> {
         let table = Table::new(counts, 2, 4).unwrap();
         let metric = Formula::parse(formula).unwrap().to_metric();
-        let test = Test::new(&table, &metric, conditioning, studentize).unwrap();
+        let test = CountTest::new(&table, &metric, conditioning, studentize).unwrap();
         exact(&test, Alternative::TwoSided, &Control::default()).unwrap()
     }
 
@@ -293,7 +294,7 @@ mod tests {
         let metric = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
         for studentize in [Studentize::None, Studentize::Unpooled, Studentize::Pooled] {
             for alternative in [Alternative::TwoSided, Alternative::Greater, Alternative::Less] {
-                let test = Test::new(&table, &metric, &Conditioning::Denominator, studentize).unwrap();
+                let test = CountTest::new(&table, &metric, &Conditioning::Denominator, studentize).unwrap();
                 let one_count = exact(&test, alternative, &Control::default()).unwrap().unwrap();
                 let tables = enumerate(&test, alternative, &Control::default()).unwrap().unwrap();
                 assert!((one_count.pvalue - tables.pvalue).abs() < 1e-12);
@@ -317,7 +318,7 @@ mod tests {
         let counts = vec![5, 0, 3, 0, 1, 0, 6, 0, 4, 0, 1, 0, 2, 0, 2, 0];
         let metric = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
         let table = Table::new(counts, 2, 4).unwrap();
-        let test = Test::new(&table, &metric, &Conditioning::Denominator, Studentize::Pooled).unwrap();
+        let test = CountTest::new(&table, &metric, &Conditioning::Denominator, Studentize::Pooled).unwrap();
         let one_count = exact(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap();
         let tables = enumerate(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap();
         assert!((one_count.pvalue - tables.pvalue).abs() < 1e-12);
@@ -340,7 +341,7 @@ mod tests {
         let metric = crate::metrics::Metric::Calibration(crate::metrics::Calibration::new(bins, score, label).unwrap());
         let counts = (0..10 * 20 * 200).map(|i| u64::from(i % 200 == i / 200 % 200)).collect();
         let table = Table::new(counts, 20, 200).unwrap();
-        let test = Test::new(&table, &metric, &Conditioning::None, Studentize::Unpooled).unwrap();
+        let test = CountTest::new(&table, &metric, &Conditioning::None, Studentize::Unpooled).unwrap();
         assert_eq!(exact(&test, Alternative::TwoSided, &Control::default()), Ok(None));
     }
 

@@ -4,7 +4,8 @@
 //! `V_g[i][j] = sum_k psi_ik psi_jk c_k`. More groups: the same form of the differences from the last
 //! group, which is `sum_g (theta_g - m)' V_g^-1 (theta_g - m)` with the best common m.
 
-use super::{Studentize, difference, omnibus};
+use super::Studentize;
+use super::statistic::{difference, omnibus};
 use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric};
 
@@ -168,12 +169,12 @@ mod tests {
     /// Strata by label do not make a quadratic form something to be centred.
     #[test]
     fn a_joint_criterion_has_no_direction() {
-        use super::super::{Alternative, Conditioning, Test, exact};
+        use super::super::{Alternative, Conditioning, CountTest, exact};
         use crate::tabulate::Table;
         let odds = Metric::Joint(vec![metric("tp/(tp+fn)"), metric("fp/(fp+tn)")]);
         let table = Table::new(vec![5, 1, 1, 4, 2, 2, 4, 3], 2, 4).unwrap();
         let by_label = Conditioning::Parts(vec![0, 1, 0, 1]);
-        let test = Test::new(&table, &odds, &by_label, Studentize::Pooled).unwrap();
+        let test = CountTest::new(&table, &odds, &by_label, Studentize::Pooled).unwrap();
         assert!(!test.needs_centring());
         let law = exact(&test, Alternative::TwoSided, &crate::parallel::Control::default()).unwrap().unwrap();
         let above = law.statistics.iter().zip(&law.probabilities);

@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use super::{StepDown, Test};
+use super::CountTest;
+use super::max_t::StepDown;
 use crate::error::Result;
 use crate::metrics::Evaluation;
 use crate::parallel::{Control, fill_replicates};
@@ -41,7 +42,7 @@ struct Scratch {
 }
 
 impl TableSampler {
-    fn new(test: &Test) -> Result<Self> {
+    fn new(test: &CountTest) -> Result<Self> {
         let table = &test.table;
         let strata = table
             .strata()
@@ -148,7 +149,7 @@ impl StratumSampler {
 /// # Errors
 /// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
 pub fn null_distribution(
-    test: &Test,
+    test: &CountTest,
     replicates: Range<u64>,
     seed: u64,
     series: u64,
@@ -178,7 +179,7 @@ pub fn null_distribution(
 /// # Errors
 /// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
 pub fn max_t(
-    test: &Test,
+    test: &CountTest,
     pairs: &[(usize, usize)],
     n_resamples: u64,
     seed: u64,

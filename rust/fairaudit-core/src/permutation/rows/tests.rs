@@ -1,0 +1,191 @@
+use super::*;
+use crate::random::{Domain, Stream};
+
+struct Data {
+    positive: Vec<bool>,
+    score: Vec<u32>,
+    group: Vec<u16>,
+}
+
+/// Rows in ascending order of a score with `levels` values.
+fn data(rows: usize, levels: u64, groups: u64) -> Data {
+    let mut stream = Stream::new(9, Domain::Simulation, rows as u64, levels, groups);
+    let mut all: Vec<(u32, bool, u16)> =
+        (0..rows).map(|_| (stream.below(levels) as u32, stream.below(3) == 0, stream.below(groups) as u16)).collect();
+    all.sort_by_key(|row| row.0);
+    Data {
+        positive: all.iter().map(|row| row.1).collect(),
+        score: all.iter().map(|row| row.0).collect(),
+        group: all.iter().map(|row| row.2).collect(),
+    }
+}
+
+fn auc_test(data: &Data, n_groups: u64) -> RowTest {
+    let score: Vec<f64> = data.score.iter().map(|&score| f64::from(score)).collect();
+    let groups = Groups { group: &data.group, n_groups: n_groups as usize, stratum: None };
+    RowTest::auc(&score, &data.positive, None, groups, false, Studentize::Unpooled).unwrap()
+}
+
+fn mean_test(values: &[f64], group: &[u16], stratum: Option<&[u32]>) -> RowTest {
+    let n_groups = group.iter().max().map_or(0, |&g| usize::from(g) + 1);
+    RowTest::ratio(values, None, Groups { group, n_groups, stratum }, Studentize::Unpooled).unwrap()
+}
+
+/// Sums of the values in every group (fastest) and lane.
+fn group_sums(test: &RowTest, first: u64) -> Vec<f64> {
+    let evaluations = test.replicates(5, 0, first, InstructionSet::Baseline, &Control::default()).unwrap();
+    let sizes: Vec<f64> =
+        (0..test.n_groups()).map(|g| test.sizes.iter().map(|sizes| f64::from(sizes[g])).sum()).collect();
+    evaluations.iter().enumerate().map(|(i, e)| (e.value + test.center) * sizes[i % test.n_groups()]).collect()
+}
+
+/// AUC and `DeLong` variance by the definition: all pairs.
+fn auc_by_pairs(data: &Data, group: &[u16], which: u16) -> (f64, f64) {
+    let rows = |label: bool| -> Vec<f64> {
+        let inside = |&i: &usize| group[i] == which && data.positive[i] == label;
+        (0..group.len()).filter(inside).map(|i| f64::from(data.score[i])).collect()
+    };
+    let (up, down) = (rows(true), rows(false));
+    let kernel = |p: f64, n: f64| {
+        if p > n {
+            1.0
+        } else if p == n {
+            0.5
+        } else {
+            0.0
+        }
+    };
+    let v10: Vec<f64> =
+        up.iter().map(|&p| down.iter().map(|&n| kernel(p, n)).sum::<f64>() / down.len() as f64).collect();
+    let v01: Vec<f64> = down.iter().map(|&n| up.iter().map(|&p| kernel(p, n)).sum::<f64>() / up.len() as f64).collect();
+    let variance = |values: &[f64]| {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0) / n
+    };
+    (v10.iter().sum::<f64>() / v10.len() as f64, variance(&v10) + variance(&v01))
+}
+
+#[test]
+fn auc_and_its_variance_equal_all_pairs() {
+    for (levels, groups) in [(5, 2), (1_000_000, 2), (40, 3)] {
+        let data = data(300, levels, groups);
+        let test = auc_test(&data, groups);
+        for (group, evaluation) in test.evaluations().iter().enumerate() {
+            let (value, variance) = auc_by_pairs(&data, &data.group, group as u16);
+            assert!((evaluation.value - value).abs() < 1e-13);
+            assert!((evaluation.variance / variance - 1.0).abs() < 1e-10, "{levels} {groups}");
+        }
+    }
+}
+
+#[test]
+fn ratios_and_their_variance() {
+    let values = [3.0, -1.0, 4.0, 1.5, 9.0, 2.0];
+    let below = [1.0, 2.0, 1.0, 0.5, 3.0, 1.0];
+    let groups = Groups { group: &[0, 0, 0, 1, 1, 1], n_groups: 2, stratum: None };
+    let test = RowTest::ratio(&values, Some(&below), groups, Studentize::Unpooled).unwrap();
+    let evaluation = test.evaluations()[0];
+    assert!((evaluation.value - 1.5).abs() < 1e-15);
+    let squares: f64 = (0..3).map(|i: usize| (values[i] - 1.5 * below[i]).powi(2)).sum();
+    assert!((evaluation.variance - squares / 16.0).abs() < 1e-15);
+    // All rows with one ratio: no variance at all, and not a little by rounding.
+    let test = mean_test(&[0.1; 6], &[0, 0, 0, 1, 1, 1], None);
+    assert_eq!(test.evaluations()[1].variance, 0.0);
+    assert_eq!(test.observed(), 0.0);
+}
+
+/// Rows of a group that prefers the stratum with high values: the strata explain its mean,
+/// and in one stratum of three groups nothing else is left of it.
+#[test]
+fn strata_explain_what_they_do() {
+    let stratum: Vec<u32> = (0..600).map(|i| u32::from(i % 3 == 0)).collect();
+    let group: Vec<u16> = (0..600).map(|i| u16::from(i % 5 < if i % 3 == 0 { 4 } else { 1 })).collect();
+    let value: Vec<f64> = stratum.iter().map(|&s| 10.0 * f64::from(s)).collect();
+    let test = mean_test(&value, &group, Some(&stratum));
+    let groups = test.evaluations();
+    assert!(groups[1].value - groups[0].value > 3.0);
+    assert!((test.expected()[1] - test.expected()[0] - (groups[1].value - groups[0].value)).abs() < 1e-9);
+    assert!(test.observed().abs() < 1e-6);
+}
+
+/// Values far from 0 keep the digits of their variance.
+#[test]
+fn ratios_are_centred() {
+    let noise: Vec<f64> = (0..1000).map(|i| f64::from(i * 37 % 101) / 101.0).collect();
+    let group: Vec<u16> = (0..1000).map(|i| i % 2).collect();
+    let test = |offset: f64| {
+        let values: Vec<f64> = noise.iter().map(|value| value + offset).collect();
+        mean_test(&values, &group, None)
+    };
+    let (near, far) = (test(0.0), test(1e9));
+    assert!((far.evaluations()[0].variance / near.evaluations()[0].variance - 1.0).abs() < 1e-6);
+    assert!((far.evaluations()[0].value - 1e9 - near.evaluations()[0].value).abs() < 1e-6);
+}
+
+/// Every replicate gives each group its rows: the sums of a constant 1 tell.
+#[test]
+fn groups_keep_their_sizes_in_every_stratum() {
+    let data = data(5_000, 50, 4);
+    let stratum: Vec<u32> = data.score.iter().map(|score| score % 3).collect();
+    let marked: Vec<f64> = stratum.iter().map(|&s| f64::from(s == 1)).collect();
+    let test = mean_test(&marked, &data.group, Some(&stratum));
+    // Within the stratum of the marked rows each group has as many of them as it has rows.
+    for (i, sum) in group_sums(&test, 0).iter().enumerate() {
+        assert!((sum - f64::from(test.sizes[1][i % 4])).abs() < 1e-6, "{sum}");
+    }
+}
+
+/// The number of marked rows in the first group is hypergeometric (chi-square, tail 1e-6).
+#[test]
+fn draws_follow_the_hypergeometric_law() {
+    for groups in [2, 3] {
+        let marked: Vec<f64> = (0..60).map(|i| f64::from(i % 4 == 0)).collect();
+        let group: Vec<u16> = (0..60).map(|i| if i < 25 { 0 } else { 1 + i % (groups - 1) }).collect();
+        let test = mean_test(&marked, &group, None);
+        let mut counts = [0u32; 16];
+        let blocks = 6_000;
+        for block in 0..blocks {
+            let sums = group_sums(&test, block * LANES as u64);
+            sums.iter().step_by(groups as usize).for_each(|&sum| counts[sum.round() as usize] += 1);
+        }
+        let (first, law) = crate::random::Hypergeometric::new(60, 15, 25).law(100).unwrap();
+        let draws = (blocks * LANES as u64) as f64;
+        let (mut statistic, mut cells, mut rest) = (0.0, 0u32, (0.0, 0.0));
+        for (i, p) in law.iter().enumerate() {
+            let (expected, count) = (p * draws, f64::from(counts[first as usize + i]));
+            if expected > 10.0 {
+                statistic += (count - expected).powi(2) / expected;
+                cells += 1;
+            } else {
+                rest = (rest.0 + expected, rest.1 + count);
+            }
+        }
+        statistic += (rest.1 - rest.0).powi(2) / rest.0.max(1.0);
+        assert!(statistic < 65.0, "{groups} groups: {statistic} on {cells}");
+    }
+}
+
+#[test]
+fn kernels_and_pools_give_the_same_bits() {
+    let control = Control::default();
+    for (levels, groups) in [(7, 2), (1_000_000, 2), (30, 5)] {
+        let data = data(70_001, levels, groups);
+        let test = auc_test(&data, groups);
+        let baseline = test.null_distribution(0..37, 3, 1, InstructionSet::Baseline, &control).unwrap();
+        assert!(baseline.iter().all(|value| value.is_finite()));
+        for instructions in InstructionSet::available() {
+            assert_eq!(
+                test.null_distribution(0..37, 3, 1, instructions, &control).unwrap(),
+                baseline,
+                "{instructions:?}"
+            );
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        assert_eq!(
+            pool.install(|| test.null_distribution(0..37, 3, 1, InstructionSet::Baseline, &control)).unwrap(),
+            baseline
+        );
+        assert_eq!(test.null_distribution(3..9, 3, 1, InstructionSet::Baseline, &control).unwrap()[..], baseline[3..9]);
+    }
+}
