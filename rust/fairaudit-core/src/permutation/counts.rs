@@ -1,6 +1,6 @@
 //! Tests on tables of counts: what is exchangeable, and the statistic of a table.
 
-use super::statistic::{difference, omnibus};
+use super::statistic::Comparison;
 use super::{Studentize, joint};
 use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric, merge_classes};
@@ -35,12 +35,11 @@ pub enum Conditioning {
 pub struct CountTest {
     pub(super) table: Table,
     pub(super) metric: Metric,
-    pub(super) studentize: Studentize,
-    /// The metric of each group at the mean of its counts over all permutations. With one
+    /// Expected is the metric of each group at the mean of its counts over all permutations. With one
     /// stratum it is the same for all groups; strata of different composition make it differ,
     /// and what differs by them alone is no evidence. Of a joint criterion that of every
     /// component (fastest).
-    pub(super) expected: Vec<f64>,
+    pub(super) comparison: Comparison,
 }
 
 impl CountTest {
@@ -104,7 +103,7 @@ impl CountTest {
             .flat_map(|counts| components.iter().map(|metric| metric.evaluate(counts).value))
             .map(|value| if value.is_nan() { 0.0 } else { value })
             .collect();
-        Ok(Self { table, metric: merged, studentize, expected })
+        Ok(Self { table, metric: merged, comparison: Comparison { expected, studentize } })
     }
 
     /// The metric in every group of the observed table.
@@ -114,7 +113,7 @@ impl CountTest {
 
     /// The metric of each group that its strata alone explain.
     pub fn expected(&self) -> &[f64] {
-        &self.expected
+        &self.comparison.expected
     }
 
     /// Whether the null distribution of a difference must be centred at its own mean: a
@@ -136,18 +135,18 @@ impl CountTest {
     pub(super) fn statistic_of(&self, margin: &[f64], evaluations: &mut [Evaluation]) -> f64 {
         if let Metric::Joint(components) = &self.metric {
             let groups: Vec<usize> = (0..self.table.n_groups()).collect();
-            return joint::statistic(components, margin, &groups, &self.expected, self.studentize);
+            return joint::statistic(components, margin, &groups, &self.comparison);
         }
         self.evaluate_into(margin, evaluations);
-        self.statistic(evaluations)
+        self.comparison.of_all(evaluations)
     }
 
     /// The statistic of two groups.
     pub(super) fn pair_statistic(&self, margin: &[f64], groups: &[Evaluation], (i, j): (usize, usize)) -> f64 {
         if let Metric::Joint(components) = &self.metric {
-            return joint::statistic(components, margin, &[i, j], &self.expected, self.studentize);
+            return joint::statistic(components, margin, &[i, j], &self.comparison);
         }
-        difference(&groups[i], &groups[j], self.expected_gap(i, j), self.studentize)
+        self.comparison.of_pair(groups, (i, j))
     }
 
     /// Value and variance of the metric in every group.
@@ -155,32 +154,15 @@ impl CountTest {
         margin.chunks(self.table.n_classes()).map(|counts| self.metric.evaluate(counts)).collect()
     }
 
-    /// The value of the metric in every group, and its variance where the statistic is not pooled, into a buffer.
+    /// The value of the metric in every group, and its variance if the statistic is divided by it, into a buffer.
     #[inline]
     pub(super) fn evaluate_into(&self, margin: &[f64], evaluations: &mut [Evaluation]) {
         for (evaluation, counts) in evaluations.iter_mut().zip(margin.chunks(self.table.n_classes())) {
-            *evaluation = match self.studentize {
+            *evaluation = match self.comparison.studentize {
                 Studentize::Unpooled => self.metric.evaluate(counts),
                 Studentize::Pooled | Studentize::None => self.metric.evaluate_value(counts),
             };
         }
-    }
-
-    /// The statistic of the values in every group.
-    #[inline]
-    pub(super) fn statistic(&self, evaluations: &[Evaluation]) -> f64 {
-        match evaluations {
-            [first, second] => difference(first, second, self.expected_gap(0, 1), self.studentize),
-            groups => omnibus(groups, &self.expected, self.studentize),
-        }
-    }
-
-    /// The gap of two groups that their strata alone explain.
-    #[inline]
-    pub(super) fn expected_gap(&self, first: usize, second: usize) -> f64 {
-        let gap = self.expected[first] - self.expected[second];
-        // Equal but for rounding: one stratum.
-        if gap.abs() <= 1e-12 { 0.0 } else { gap }
     }
 }
 

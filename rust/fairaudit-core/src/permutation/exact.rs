@@ -1,6 +1,5 @@
 //! The `exact` engine: the whole permutation law is summed.
 
-use super::statistic::difference;
 use super::{Alternative, CountTest, Studentize};
 use crate::error::Result;
 use crate::metrics::{Evaluation, Metric};
@@ -128,10 +127,11 @@ impl CountLaw {
         };
         let [first, second] = self.denominators;
         let groups = [evaluation(x, first), evaluation(self.total - x, second)];
-        difference(&groups[0], &groups[1], test.expected_gap(0, 1), test.studentize)
+        test.comparison.of_pair(&groups, (0, 1))
     }
 
     fn into_exact(self, test: &CountTest, alternative: Alternative) -> Exact {
+        let comparison = &test.comparison;
         let observed_gap = self.scaled_gap(self.observed);
         let observed = self.statistic(test, self.observed);
         let mut statistics = Vec::with_capacity(self.law.len());
@@ -140,7 +140,7 @@ impl CountLaw {
             let x = self.first + offset as u64;
             let statistic = self.statistic(test, x);
             // The scale is the same for all x unless the variance is not pooled.
-            let extreme = if test.studentize == Studentize::Unpooled || test.expected_gap(0, 1) != 0.0 {
+            let extreme = if comparison.studentize == Studentize::Unpooled || comparison.expected_gap(0, 1) != 0.0 {
                 alternative.is_extreme(statistic, observed)
             } else {
                 let gap = self.scaled_gap(x);

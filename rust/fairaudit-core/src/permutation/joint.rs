@@ -5,7 +5,7 @@
 //! group, which is `sum_g (theta_g - m)' V_g^-1 (theta_g - m)` with the best common m.
 
 use super::Studentize;
-use super::statistic::{difference, omnibus};
+use super::statistic::Comparison;
 use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric};
 
@@ -40,29 +40,18 @@ pub(super) fn is_separate(components: &[Metric]) -> bool {
     })
 }
 
-/// The statistic of some groups; `expected` is by group and component (fastest).
-pub(super) fn statistic(
-    components: &[Metric],
-    margin: &[f64],
-    groups: &[usize],
-    expected: &[f64],
-    studentize: Studentize,
-) -> f64 {
-    if studentize == Studentize::Unpooled && !is_separate(components) {
+/// The statistic of some groups; what is expected comes by group and component (fastest).
+pub(super) fn statistic(components: &[Metric], margin: &[f64], groups: &[usize], comparison: &Comparison) -> f64 {
+    let Comparison { expected, studentize } = comparison;
+    if *studentize == Studentize::Unpooled && !is_separate(components) {
         return quadratic_form(components, margin, groups, expected);
     }
     let size = components.len();
     let each = components.iter().enumerate().map(|(i, metric)| {
         let evaluations: Vec<Evaluation> = groups.iter().map(|&g| metric.evaluate(counts_of(margin, g))).collect();
         let expected: Vec<f64> = groups.iter().map(|&g| expected[g * size + i]).collect();
-        match &evaluations[..] {
-            [first, second] => {
-                let gap = expected[0] - expected[1];
-                let gap = if gap.abs() <= 1e-12 { 0.0 } else { gap };
-                difference(first, second, gap, studentize).powi(2)
-            }
-            groups => omnibus(groups, &expected, studentize),
-        }
+        let statistic = Comparison { expected, studentize: *studentize }.of_all(&evaluations);
+        if groups.len() == 2 { statistic.powi(2) } else { statistic }
     });
     each.sum()
 }
@@ -160,7 +149,8 @@ mod tests {
         let margin = [30.0, 9.0, 12.0, 40.0, 22.0, 15.0, 20.0, 33.0, 25.0, 11.0, 9.0, 28.0];
         let expected = [0.0; 6];
         for groups in [vec![0, 1], vec![0, 2], vec![0, 1, 2]] {
-            let sum = statistic(&odds, &margin, &groups, &expected, Studentize::Unpooled);
+            let comparison = Comparison { expected: expected.to_vec(), studentize: Studentize::Unpooled };
+            let sum = statistic(&odds, &margin, &groups, &comparison);
             let form = quadratic_form(&odds, &margin, &groups, &expected);
             assert!((sum / form - 1.0).abs() < 1e-10, "{sum} {form}");
         }
@@ -188,8 +178,9 @@ mod tests {
         let twice = [metric("tp/(tp+fp)"), metric("fp/(tp+fp)")];
         assert!(!is_separate(&twice));
         let margin = [30.0, 9.0, 12.0, 40.0, 22.0, 15.0, 20.0, 33.0];
-        let once = statistic(&twice[..1], &margin, &[0, 1], &[0.0; 2], Studentize::Unpooled);
-        let both = statistic(&twice, &margin, &[0, 1], &[0.0; 4], Studentize::Unpooled);
+        let unpooled = |n: usize| Comparison { expected: vec![0.0; n], studentize: Studentize::Unpooled };
+        let once = statistic(&twice[..1], &margin, &[0, 1], &unpooled(2));
+        let both = statistic(&twice, &margin, &[0, 1], &unpooled(4));
         assert!((once / both - 1.0).abs() < 1e-10, "{once} {both}");
     }
 }

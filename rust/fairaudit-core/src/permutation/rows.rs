@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::Studentize;
 use super::max_t::StepDown;
-use super::statistic::{difference, omnibus};
+use super::statistic::Comparison;
 use crate::bootstrap;
 use crate::error::{Error, Result};
 use crate::metrics::auc::{Auc, ClusteredAuc, RowFlags, WeightedAuc};
@@ -27,14 +27,13 @@ pub struct RowTest {
     pub(super) strata: Strata,
     /// Units by stratum and group.
     pub(super) sizes: Vec<Vec<u32>>,
-    studentize: Studentize,
     /// Sums over all units, of metrics whose sums are the same in every replicate.
     pub(super) totals: Vec<f64>,
     /// The metric of each group (centred) as observed.
     observed: Vec<Evaluation>,
-    /// The metric of each group (centred) when every unit belongs to it by the share of its
+    /// Expected is the metric of each group (centred) when every unit belongs to it by the share of its
     /// stratum that does: what the strata alone explain. 0 without strata.
-    expected: Vec<f64>,
+    comparison: Comparison,
 }
 
 /// Which units exchange their groups.
@@ -170,9 +169,9 @@ impl RowTest {
             Units::Rows(metric) => (metric.center(), of_each_metric!(metric, metric => totals(metric, group.len()))),
             Units::Clusters(_) => (0.0, Vec::new()),
         };
-        let expected = vec![0.0; n_groups];
+        let comparison = Comparison { expected: vec![0.0; n_groups], studentize };
         let (sizes, observed) = (Vec::new(), Vec::new());
-        let mut test = Self { units, center, group, strata, sizes, studentize, totals, observed, expected };
+        let mut test = Self { units, center, group, strata, sizes, totals, observed, comparison };
         let n_strata = match &test.strata {
             Strata::One => 1,
             Strata::Several(stratum) => stratum.iter().max().map_or(0, |&s| s as usize + 1),
@@ -198,7 +197,8 @@ impl RowTest {
                     *member = [f64::from(size) / rows; LANES];
                 }
             });
-            test.expected = groups.iter().map(|group| if group.is_defined() { group.value } else { 0.0 }).collect();
+            test.comparison.expected =
+                groups.iter().map(|group| if group.is_defined() { group.value } else { 0.0 }).collect();
         }
         Ok(test)
     }
@@ -358,25 +358,12 @@ impl RowTest {
 
     /// The metric of each group that its strata alone explain, less that of all rows.
     pub fn expected(&self) -> &[f64] {
-        &self.expected
-    }
-
-    fn expected_gap(&self, first: usize, second: usize) -> f64 {
-        let gap = self.expected[first] - self.expected[second];
-        // Equal but for rounding: strata of equal composition.
-        if gap.abs() <= 1e-12 { 0.0 } else { gap }
+        &self.comparison.expected
     }
 
     /// The observed statistic.
     pub fn observed(&self) -> f64 {
-        self.statistic(&self.observed)
-    }
-
-    fn statistic(&self, groups: &[Evaluation]) -> f64 {
-        match groups {
-            [first, second] => difference(first, second, self.expected_gap(0, 1), self.studentize),
-            groups => omnibus(groups, &self.expected, self.studentize),
-        }
+        self.comparison.of_all(&self.observed)
     }
 
     /// The statistic of some permutations, in the order of the replicates.
@@ -396,7 +383,7 @@ impl RowTest {
             let first = replicates.start + (block * LANES) as u64;
             let groups = self.replicates(seed, series, first, instructions, control)?;
             for (value, groups) in chunk.iter_mut().zip(groups.chunks(self.n_groups())) {
-                *value = self.statistic(groups);
+                *value = self.comparison.of_all(groups);
             }
             control.advance(chunk.len() as u64);
             Ok(())
@@ -418,15 +405,12 @@ impl RowTest {
         instructions: InstructionSet,
         control: &Control,
     ) -> Result<Vec<f64>> {
-        let statistic = |groups: &[Evaluation], (i, j): (usize, usize)| {
-            difference(&groups[i], &groups[j], self.expected_gap(i, j), self.studentize)
-        };
-        let family = StepDown::new(pairs, |pair| statistic(&self.observed, pair));
+        let family = StepDown::new(pairs, |pair| self.comparison.of_pair(&self.observed, pair));
         family.adjust(n_resamples, LANES as u64, control, |replicates, counts| {
             let all = self.replicates(seed, series, replicates.start, instructions, control)?;
             let lanes = (replicates.end - replicates.start) as usize;
             for groups in all.chunks(self.n_groups()).take(lanes) {
-                family.count(|pair| statistic(groups, pair), counts);
+                family.count(|pair| self.comparison.of_pair(groups, pair), counts);
             }
             Ok(())
         })

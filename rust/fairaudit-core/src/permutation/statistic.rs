@@ -3,6 +3,40 @@
 use super::Studentize;
 use crate::metrics::Evaluation;
 
+/// How groups are compared.
+#[derive(Debug, Clone)]
+pub(super) struct Comparison {
+    /// The metric of each group that its strata alone explain.
+    pub(super) expected: Vec<f64>,
+    /// How a gap is scaled.
+    pub(super) studentize: Studentize,
+}
+
+impl Comparison {
+    /// The statistic of all groups: the difference of two, the omnibus of more.
+    #[inline]
+    pub(super) fn of_all(&self, groups: &[Evaluation]) -> f64 {
+        match groups {
+            [first, second] => difference(first, second, self.expected_gap(0, 1), self.studentize),
+            groups => omnibus(groups, &self.expected, self.studentize),
+        }
+    }
+
+    /// The difference of two of the groups.
+    #[inline]
+    pub(super) fn of_pair(&self, groups: &[Evaluation], (i, j): (usize, usize)) -> f64 {
+        difference(&groups[i], &groups[j], self.expected_gap(i, j), self.studentize)
+    }
+
+    /// The gap of two groups that their strata alone explain.
+    #[inline]
+    pub(super) fn expected_gap(&self, first: usize, second: usize) -> f64 {
+        let gap = self.expected[first] - self.expected[second];
+        // Equal but for rounding: one stratum, or strata of equal composition.
+        if gap.abs() <= 1e-12 { 0.0 } else { gap }
+    }
+}
+
 /// S = (`theta_1` - `theta_2` - `expected`) / sqrt(v), NaN when a metric is undefined.
 ///
 /// No gap gives 0 whatever the variance; a gap without variance gives an infinite statistic.
