@@ -9,6 +9,7 @@ mod call;
 mod callable;
 mod correlation;
 mod individual;
+mod law;
 mod metrics;
 mod numerics;
 mod permutation;
@@ -24,12 +25,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     bootstrap::register(module)?;
     callable::register(module)?;
-    tabulate::register(module)?;
     correlation::register(module)?;
     individual::register(module)?;
+    law::register(module)?;
     metrics::register(module)?;
+    numerics::register(module)?;
     permutation::register(module)?;
     projection::register(module)?;
     random::register(module)?;
-    numerics::register(module)
+    tabulate::register(module)
 }

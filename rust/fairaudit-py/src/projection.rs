@@ -1,12 +1,12 @@
-//! The projection lens: plans, windows, laws, permutations.
+//! The projection lens: plans, windows, permutations.
 
 use fairaudit_core::parallel::Control;
 use fairaudit_core::projection::curves::Curves;
-use fairaudit_core::projection::permutation::ProjectionTest;
+use fairaudit_core::projection::margins::Margins;
 use fairaudit_core::projection::rates::Block;
-use fairaudit_core::projection::rows::Rows;
+use fairaudit_core::projection::replicates::ProjectionTest;
 use fairaudit_core::projection::selection::{Gains, affordable, select};
-use fairaudit_core::projection::{Outcome, Plan, law, project, window};
+use fairaudit_core::projection::{Outcome, Plan, project, window};
 use fairaudit_core::{Error, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -41,13 +41,13 @@ impl Columns<'_> {
         py: Python<'_>,
         n_threads: Option<usize>,
         nanoseconds: u64,
-        compute: impl FnOnce(&Rows<'_>, &Control) -> Result<T> + Send,
+        compute: impl FnOnce(&Margins<'_>, &Control) -> Result<T> + Send,
     ) -> PyResult<T> {
         let (distance, cell) = (slice(&self.distance)?, slice(&self.cell)?);
         let weight = self.weight.as_ref().map(slice).transpose()?;
         let work = nanoseconds * distance.len() as u64;
         run_shared(Run { py, n_threads, progress: None, work }, move |control| {
-            compute(&Rows::new(distance, cell, weight, control)?, control)
+            compute(&Margins::new(distance, cell, weight, control)?, control)
         })
     }
 }
@@ -210,7 +210,8 @@ fn margin_histogram<'py>(
     bins: usize,
     n_threads: Option<usize>,
 ) -> PyResult<Floats<'py>> {
-    let histogram = |rows: &Rows<'_>, control: &Control| window::histogram(rows, n_units, limit, bins.max(1), control);
+    let histogram =
+        |rows: &Margins<'_>, control: &Control| window::histogram(rows, n_units, limit, bins.max(1), control);
     Ok(PyArray1::from_vec(py, columns.run(py, n_threads, 4, histogram)?))
 }
 
@@ -309,59 +310,6 @@ impl PyProjectionTest {
     }
 }
 
-/// P(sum of weights times chi-squares with one degree of freedom >= q).
-#[pyfunction]
-fn weighted_chi_square_tail(weights: Vec<f64>, q: f64) -> f64 {
-    law::weighted_chi_square_tail(&weights, q)
-}
-
-/// The q that a weighted sum of chi-squares exceeds with probability `tail`.
-#[pyfunction]
-fn weighted_chi_square_quantile(weights: Vec<f64>, tail: f64) -> f64 {
-    law::weighted_chi_square_quantile(&weights, tail)
-}
-
-/// Half the eigenvalues of covariance against curvature, matrices row by row.
-#[pyfunction]
-fn quadratic_weights(
-    py: Python<'_>,
-    covariance: PyReadonlyArray1<'_, f64>,
-    curvature: PyReadonlyArray1<'_, f64>,
-) -> PyResult<Vec<f64>> {
-    law::quadratic_weights(slice(&covariance)?, slice(&curvature)?).map_err(|error| to_python(py, &error))
-}
-
-/// The p-value of a composite null hypothesis, the largest over the vertices of the box; and whether it
-/// is a bound.
-#[pyfunction]
-fn box_tail(
-    py: Python<'_>,
-    q: f64,
-    covariance: PyReadonlyArray1<'_, f64>,
-    curvature: PyReadonlyArray1<'_, f64>,
-    low: PyReadonlyArray1<'_, f64>,
-    high: PyReadonlyArray1<'_, f64>,
-) -> PyResult<(f64, bool)> {
-    let (covariance, curvature, low, high) = (slice(&covariance)?, slice(&curvature)?, slice(&low)?, slice(&high)?);
-    let tail = py.detach(|| law::box_tail(q, covariance, curvature, low, high));
-    tail.map(|tail| (tail.tail, tail.is_bound)).map_err(|error| to_python(py, &error))
-}
-
-/// The least q with a `box_tail` of at most `tail`.
-#[pyfunction]
-fn box_quantile(
-    py: Python<'_>,
-    tail: f64,
-    covariance: PyReadonlyArray1<'_, f64>,
-    curvature: PyReadonlyArray1<'_, f64>,
-    low: PyReadonlyArray1<'_, f64>,
-    high: PyReadonlyArray1<'_, f64>,
-) -> PyResult<f64> {
-    let (covariance, curvature, low, high) = (slice(&covariance)?, slice(&curvature)?, slice(&low)?, slice(&high)?);
-    let found = py.detach(|| law::box_quantile(tail, covariance, curvature, low, high));
-    found.map(|found| found.q).map_err(|error| to_python(py, &error))
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCellCurves>()?;
     module.add_class::<PyProjectionTest>()?;
@@ -372,10 +320,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(distinct_margins, module)?)?;
     module.add_function(wrap_pyfunction!(margin_spread, module)?)?;
     module.add_function(wrap_pyfunction!(margin_windows, module)?)?;
-    module.add_function(wrap_pyfunction!(margin_histogram, module)?)?;
-    module.add_function(wrap_pyfunction!(weighted_chi_square_tail, module)?)?;
-    module.add_function(wrap_pyfunction!(weighted_chi_square_quantile, module)?)?;
-    module.add_function(wrap_pyfunction!(quadratic_weights, module)?)?;
-    module.add_function(wrap_pyfunction!(box_tail, module)?)?;
-    module.add_function(wrap_pyfunction!(box_quantile, module)?)
+    module.add_function(wrap_pyfunction!(margin_histogram, module)?)
 }

@@ -4,7 +4,7 @@
 //! matters. Sorted by distance, `cost(mass)` is convex and piecewise linear; a linear program over
 //! a few of its breakpoints, refined around its solution, finds the exact one.
 
-use super::rows::{Candidate, Rows};
+use super::margins::{Candidate, Margins};
 use super::{NOTHING, Plan};
 use crate::error::Result;
 use crate::parallel::Control;
@@ -48,7 +48,7 @@ impl Curves {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
-    pub fn new(rows: &Rows<'_>, used: &[bool], control: &Control) -> Result<Self> {
+    pub fn new(rows: &Margins<'_>, used: &[bool], control: &Control) -> Result<Self> {
         let cut: Vec<f64> = used.iter().map(|&used| if used { f64::MAX } else { -1.0 }).collect();
         let mut cells: Vec<Vec<Candidate>> = vec![Vec::new(); used.len()];
         for candidate in rows.within(&cut, control)? {

@@ -2,16 +2,16 @@
 //!
 //! A classifier is fair when every criterion `E[C(X) phi_j]` is 0 (or within a tolerance). The
 //! projection moves mass of rows across the decision boundary, at their distance to it, until that
-//! holds: the linear program (7) of the paper. [`rows`] holds the data and the passes over them,
+//! holds: the linear program (7) of the paper. [`margins`] holds the data and the passes over them,
 //! [`selection`] solves one criterion, [`rates`] groups whose rates must become equal, [`curves`]
 //! gives what any other criteria need, [`window`] the density near the boundary, [`law`] the
-//! limit laws, [`permutation`] the replicates of a permuted statistic.
+//! limit laws, [`replicates`] the replicates of a permuted statistic.
 
 pub mod curves;
 pub mod law;
-pub mod permutation;
+pub mod margins;
 pub mod rates;
-pub mod rows;
+pub mod replicates;
 pub mod selection;
 #[cfg(test)]
 mod tests;
@@ -20,8 +20,8 @@ pub mod window;
 use crate::error::Result;
 use crate::numerics::sums::FixedSum;
 use crate::parallel::Control;
+use margins::{Candidate, Margins, Tally};
 use rates::{Block, equalise};
-use rows::{Candidate, Rows, Tally};
 use selection::{Gains, select};
 
 /// Cells from this one on are of rows that take no part.
@@ -68,7 +68,7 @@ pub enum Outcome {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn project(rows: &Rows<'_>, tallies: &[Tally], blocks: &[Block], control: &Control) -> Result<Outcome> {
+pub fn project(rows: &Margins<'_>, tallies: &[Tally], blocks: &[Block], control: &Control) -> Result<Outcome> {
     let mut all = Plan::default();
     for (i, block) in blocks.iter().enumerate() {
         let outcome = match block.units[..] {
@@ -87,7 +87,7 @@ pub fn project(rows: &Rows<'_>, tallies: &[Tally], blocks: &[Block], control: &C
 }
 
 fn two_groups(
-    rows: &Rows<'_>,
+    rows: &Margins<'_>,
     tallies: &[Tally],
     block: &Block,
     reference: usize,

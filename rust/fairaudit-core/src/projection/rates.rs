@@ -7,7 +7,7 @@
 //! found where its slope changes sign. The slope is a step function whose steps lie at known
 //! places, so the search ends at the exact one.
 
-use super::rows::{Candidate, Rows, Tally};
+use super::margins::{Candidate, Margins, Tally};
 use super::{NOTHING, Outcome, Plan};
 use crate::error::Result;
 use crate::numerics::roots::first_place;
@@ -229,7 +229,7 @@ pub struct Block {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn equalise(rows: &Rows<'_>, tallies: &[Tally], block: &Block, control: &Control) -> Result<Outcome> {
+pub fn equalise(rows: &Margins<'_>, tallies: &[Tally], block: &Block, control: &Control) -> Result<Outcome> {
     let empty: Vec<Group> = (0..block.units.len()).map(|i| group(tallies, block, i)).collect();
     let needs = match domain(&empty) {
         Ok(domain) => needs(&empty, domain),
@@ -255,7 +255,7 @@ pub fn equalise(rows: &Rows<'_>, tallies: &[Tally], block: &Block, control: &Con
 /// The groups of a block with their nearest rows, at least the mass (up, down) that is needed of each or
 /// all that can move; and these rows by cell.
 pub(super) fn groups_with_rows(
-    rows: &Rows<'_>,
+    rows: &Margins<'_>,
     tallies: &[Tally],
     block: &Block,
     needs: &[(f64, f64)],
@@ -324,7 +324,7 @@ fn take(plan: &mut Plan, side: &Side, nearest: &[Candidate], mass: f64, slack: f
 }
 
 /// The nearest rows of each cell by distance: at least the mass that is needed, or all that can move.
-fn nearest(rows: &Rows<'_>, tallies: &[Tally], need: &[f64], control: &Control) -> Result<Vec<Vec<Candidate>>> {
+fn nearest(rows: &Margins<'_>, tallies: &[Tally], need: &[f64], control: &Control) -> Result<Vec<Vec<Candidate>>> {
     let mut cut = likely_cuts(rows, need);
     loop {
         let mut found: Vec<Vec<Candidate>> = vec![Vec::new(); need.len()];
@@ -352,7 +352,7 @@ fn nearest(rows: &Rows<'_>, tallies: &[Tally], need: &[f64], control: &Control) 
 }
 
 /// Distances within which each cell surely has what is needed, as far as a sample can tell.
-fn likely_cuts(rows: &Rows<'_>, need: &[f64]) -> Vec<f64> {
+fn likely_cuts(rows: &Margins<'_>, need: &[f64]) -> Vec<f64> {
     let step = rows.sample_step();
     let mut sample: Vec<Vec<(f64, f64)>> = vec![Vec::new(); need.len()];
     if step > 1 {

@@ -5,7 +5,7 @@
 //! selection finds the last ratio. Rows tied there move by the same fraction, so that the plan
 //! depends neither on the order of the rows nor on threads.
 
-use super::rows::{Candidate, Rows};
+use super::margins::{Candidate, Margins};
 use super::{NOTHING, Outcome, Plan, cost_of};
 use crate::error::Result;
 use crate::numerics::sums::FixedSum;
@@ -47,7 +47,7 @@ struct Ranked {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn select(rows: &Rows<'_>, gains: Gains<'_>, target: f64, control: &Control) -> Result<Outcome> {
+pub fn select(rows: &Margins<'_>, gains: Gains<'_>, target: f64, control: &Control) -> Result<Outcome> {
     if target <= 0.0 {
         return Ok(Outcome::Reached(Plan { prices: vec![0.0], ..Plan::default() }));
     }
@@ -83,7 +83,7 @@ pub fn select(rows: &Rows<'_>, gains: Gains<'_>, target: f64, control: &Control)
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn affordable(rows: &Rows<'_>, gains: Gains<'_>, budget: f64, control: &Control) -> Result<f64> {
+pub fn affordable(rows: &Margins<'_>, gains: Gains<'_>, budget: f64, control: &Control) -> Result<f64> {
     let mut limit = likely_limit(rows, gains, budget, |ratio, mass| ratio * mass);
     loop {
         let mut items = below(rows, gains, limit, control)?;
@@ -105,7 +105,7 @@ pub fn affordable(rows: &Rows<'_>, gains: Gains<'_>, budget: f64, control: &Cont
 
 /// A ratio below which enough rows surely lie, as far as a sample can tell: rows whose `value(ratio,
 /// mass)` adds up to the target.
-fn likely_limit(rows: &Rows<'_>, gains: Gains<'_>, target: f64, value: impl Fn(f64, f64) -> f64) -> f64 {
+fn likely_limit(rows: &Margins<'_>, gains: Gains<'_>, target: f64, value: impl Fn(f64, f64) -> f64) -> f64 {
     let step = rows.sample_step();
     if step == 1 {
         return f64::MAX;
@@ -130,7 +130,7 @@ fn likely_limit(rows: &Rows<'_>, gains: Gains<'_>, target: f64, value: impl Fn(f
 }
 
 /// The rows that help at a ratio of at most `limit`.
-fn below(rows: &Rows<'_>, gains: Gains<'_>, limit: f64, control: &Control) -> Result<Vec<Ranked>> {
+fn below(rows: &Margins<'_>, gains: Gains<'_>, limit: f64, control: &Control) -> Result<Vec<Ranked>> {
     let found = match gains {
         Gains::Cells(gains) => {
             let cut: Vec<f64> = gains.iter().map(|&gain| if gain > 0.0 { limit * gain } else { -1.0 }).collect();

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::permutation::ProjectionTest;
+use super::margins::Margins;
 use super::rates::{Block, equalise};
-use super::rows::Rows;
+use super::replicates::ProjectionTest;
 use super::selection::{Gains, affordable, select};
 use super::{Outcome, Plan, project};
 use crate::parallel::Control;
@@ -29,9 +29,9 @@ fn data(n_units: usize) -> impl Strategy<Value = Data> {
     })
 }
 
-fn with_rows<T>(data: &Data, run: impl FnOnce(&Rows<'_>, &Control) -> T) -> T {
+fn with_rows<T>(data: &Data, run: impl FnOnce(&Margins<'_>, &Control) -> T) -> T {
     let control = Control::with_threads(2);
-    run(&Rows::new(&data.0, &data.1, data.2.as_deref(), &control).unwrap(), &control)
+    run(&Margins::new(&data.0, &data.1, data.2.as_deref(), &control).unwrap(), &control)
 }
 
 fn block(n: usize, low: f64, high: f64) -> Block {

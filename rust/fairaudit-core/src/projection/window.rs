@@ -3,7 +3,7 @@
 //! The margin `(2C - 1) d` is positive for rows decided positively; its density at 0 says how much
 //! a change of the decisions costs. Kernel sums at three bandwidths come from one exponential.
 
-use super::rows::Rows;
+use super::margins::Margins;
 use crate::error::Result;
 use crate::numerics::sums::FixedSum;
 use crate::parallel::{Control, map_blocks};
@@ -44,7 +44,7 @@ pub struct Window {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn spread(rows: &Rows<'_>, n_cells: usize, control: &Control) -> Result<Spread> {
+pub fn spread(rows: &Margins<'_>, n_cells: usize, control: &Control) -> Result<Spread> {
     let takes_part = |row: usize| usize::from(rows.cell[row]) < n_cells && rows.distance[row] < f64::INFINITY;
     let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
         Ok(range
@@ -74,7 +74,7 @@ pub fn spread(rows: &Rows<'_>, n_cells: usize, control: &Control) -> Result<Spre
 }
 
 #[inline(always)]
-fn signed(rows: &Rows<'_>, row: usize) -> f64 {
+fn signed(rows: &Margins<'_>, row: usize) -> f64 {
     let distance = rows.distance[row];
     if rows.cell[row] & 1 == 1 { distance } else { -distance }
 }
@@ -84,7 +84,7 @@ fn signed(rows: &Rows<'_>, row: usize) -> f64 {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn windows(rows: &Rows<'_>, used: &[bool], bandwidth: f64, control: &Control) -> Result<Vec<Window>> {
+pub fn windows(rows: &Margins<'_>, used: &[bool], bandwidth: f64, control: &Control) -> Result<Vec<Window>> {
     let bounds = [rows.heaviest, rows.heaviest, rows.heaviest, rows.heaviest * rows.heaviest];
     let empty = bounds.map(|bound| FixedSum::new(bound, rows.len()));
     let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
@@ -125,7 +125,7 @@ pub fn windows(rows: &Rows<'_>, used: &[bool], bandwidth: f64, control: &Control
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn histogram(rows: &Rows<'_>, n_units: usize, limit: f64, bins: usize, control: &Control) -> Result<Vec<f64>> {
+pub fn histogram(rows: &Margins<'_>, n_units: usize, limit: f64, bins: usize, control: &Control) -> Result<Vec<f64>> {
     let empty = FixedSum::new(rows.heaviest, rows.len());
     let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
         let mut sums = vec![empty; n_units * bins];

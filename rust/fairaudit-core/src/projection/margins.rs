@@ -15,7 +15,7 @@ const BLOCK: usize = 1 << 16;
 /// The cell says which unit (group and label) the row belongs to and which decision it got:
 /// `2 * unit + decision`; rows from [`NO_CELL`] on take no part. Rows that weigh the same have no weights.
 #[derive(Debug, Clone, Copy)]
-pub struct Rows<'a> {
+pub struct Margins<'a> {
     pub(super) distance: &'a [f64],
     pub(super) cell: &'a [u16],
     pub(super) weight: Option<&'a [f64]>,
@@ -23,7 +23,7 @@ pub struct Rows<'a> {
     pub(super) heaviest: f64,
 }
 
-/// What one cell holds.
+/// Numbers and weights of the rows of one cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Tally {
     /// Number of rows.
@@ -51,7 +51,7 @@ pub struct Candidate {
     pub cell: u16,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> Margins<'a> {
     /// Columns of one length.
     ///
     /// # Errors

@@ -13,8 +13,8 @@
 //!
 //! A replicate costs a few draws and one search over the common rate, whatever the number of rows.
 
+use super::margins::Margins;
 use super::rates::{Block, Group, Side, groups_with_rows, solve};
-use super::rows::Rows;
 use crate::error::{Error, Result};
 use crate::parallel::{Control, fill_replicates};
 use crate::random::{Domain, Stream, multivariate_hypergeometric};
@@ -44,7 +44,7 @@ impl ProjectionTest {
     ///
     /// # Errors
     /// [`Error::Argument`] when rows have weights; [`Error::Cancelled`].
-    pub fn new(rows: &Rows<'_>, blocks: &[Block], n_cells: usize, control: &Control) -> Result<Self> {
+    pub fn new(rows: &Margins<'_>, blocks: &[Block], n_cells: usize, control: &Control) -> Result<Self> {
         if rows.weight.is_some() {
             return Err(Error::argument("sample_weight", "given", "None when decisions are permuted"));
         }
