@@ -2,9 +2,9 @@
 //! published: mark it *Value-breaking* in the changelog.
 
 use fairaudit_core::bootstrap::of_counts;
-use fairaudit_core::individual::kernel::{self, Function, Metric, Model};
+use fairaudit_core::individual::kernel::{self, Function, Model, Penalty};
 use fairaudit_core::individual::linear::{self, flow};
-use fairaudit_core::individual::{Loss, Schedule, Solver, losses};
+use fairaudit_core::individual::{Loss, Rows, Schedule, Solver, losses};
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
@@ -107,14 +107,16 @@ const COEF: [f64; 6] = [0.8, -0.5, 0.1, 1.1, -0.6, 0.2];
 #[test]
 fn flows() {
     let schedule = Schedule::new(50, 0.02, 0.5, Solver::Euler, vec![50]).unwrap();
-    let rows = linear::Rows { features: &FEATURES, targets: &[1.0, 0.0, 1.0], coef: &COEF[..2], intercepts: &[0.2] };
+    let rows = Rows { features: &FEATURES, targets: &[1.0, 0.0, 1.0] };
+    let model = linear::Model { coef: &COEF[..2], intercepts: &[0.2] };
     let (pulls, gains, control) = ([0.0, 8.0], [0.64, 0.25], Control::default());
-    let found = flow(rows, Loss::Log, &pulls, &gains, &schedule, &control).unwrap();
+    let found = flow(rows, Loss::Log, model, &pulls, &gains, &schedule, &control).unwrap();
     assert_eq!(found.scores, FROZEN_SCORES);
     assert_eq!(losses(&found.scores, rows.targets, Loss::Log, &control).unwrap(), FROZEN_LOSSES);
-    let classes = linear::Rows { targets: &[1.0, 0.0, 2.0], coef: &COEF, intercepts: &[0.2, 0.0, -0.1], ..rows };
+    let classes = Rows { targets: &[1.0, 0.0, 2.0], ..rows };
+    let model = linear::Model { coef: &COEF, intercepts: &[0.2, 0.0, -0.1] };
     let gains: Vec<f64> = (0..18).map(|i| COEF[2 * (i / 3 % 3) + i / 9] * COEF[2 * (i % 3) + i / 9]).collect();
-    let found = flow(classes, Loss::Log, &pulls, &gains, &schedule, &control).unwrap();
+    let found = flow(classes, Loss::Log, model, &pulls, &gains, &schedule, &control).unwrap();
     assert_eq!(found.scores[..3], FROZEN_CLASS);
     assert_eq!(losses(&found.scores, classes.targets, Loss::Log, &control).unwrap(), FROZEN_CLASS_LOSSES);
     let model = Model {
@@ -123,9 +125,8 @@ fn flows() {
         intercepts: &[0.1],
         function: Function::new("rbf", 0.6, 3, 0.0).unwrap(),
     };
-    let metric = Metric { pulls: &[0.0], eigenvectors: &[0.6, 0.8], rest: 8.0 };
-    let points = kernel::Rows { features: &FEATURES, targets: &[1.0, 0.0, 1.0], units: &[1.0, 2.0] };
-    let found = kernel::flow(points, Loss::Log, model, metric, &schedule, &control).unwrap();
+    let penalty = Penalty { units: &[1.0, 2.0], pulls: &[0.0], eigenvectors: &[0.6, 0.8], rest: 8.0 };
+    let found = kernel::flow(rows, Loss::Log, model, penalty, &schedule, &control).unwrap();
     assert_eq!(found.scores, FROZEN_KERNEL);
 }
 

@@ -9,7 +9,7 @@ use crate::arrays::slice;
 use crate::call::{Run, run_shared, to_python};
 use crate::metrics::PyMetric;
 
-/// (value, variance) by replicate and group, as one array with the variances at odd places.
+/// Value, variance, value, variance, ... of the metric, by replicate and group (fastest).
 pub(crate) fn flat(py: Python<'_>, replicates: Replicates) -> Bound<'_, PyArray1<f64>> {
     PyArray1::from_vec(py, replicates.into_iter().flat_map(|(value, variance)| [value, variance]).collect())
 }

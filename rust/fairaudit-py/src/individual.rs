@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use fairaudit_core::Error;
-use fairaudit_core::individual::kernel::{self, Function, Metric, Model};
-use fairaudit_core::individual::linear::{Rows, flow};
-use fairaudit_core::individual::{Schedule, bootstrap, losses as losses_of, moments as moments_of};
+use fairaudit_core::individual::kernel::{self, Function, Model, Penalty};
+use fairaudit_core::individual::linear::{self, flow};
+use fairaudit_core::individual::{Rows, Schedule, bootstrap, losses as losses_of, moments as moments_of};
 use fairaudit_core::parallel::Control;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -64,11 +64,11 @@ fn linear_flow<'py>(
     let (pulls, gains) = eigenvalues;
     let loss = parsed(py, loss)?;
     let (number, schedule) = (steps.number as u64, steps.schedule(py)?);
-    let rows =
-        Rows { features: slice(&features)?, targets: slice(&targets)?, coef: slice(&model.0)?, intercepts: &model.1 };
+    let rows = Rows { features: slice(&features)?, targets: slice(&targets)? };
+    let model = linear::Model { coef: slice(&model.0)?, intercepts: &model.1 };
     let numbers = (rows.targets.len() as u64).saturating_mul(2 + gains.len() as u64 / 2);
     let work = numbers.saturating_mul(number) / 2;
-    let run_it = |control: &Control| flow(rows, loss, &pulls, &gains, &schedule, control);
+    let run_it = |control: &Control| flow(rows, loss, model, &pulls, &gains, &schedule, control);
     let done = run(Run { py, n_threads, progress, work }, run_it)?;
     Ok((PyArray1::from_vec(py, done.scores), PyArray1::from_vec(py, done.moved)))
 }
@@ -122,10 +122,10 @@ fn kernel_flow<'py>(
         function,
     };
     let (pulls, eigenvectors, rest) = (&metric.0, slice(&metric.1)?, metric.2);
-    let metric = Metric { pulls, eigenvectors, rest };
-    let rows = kernel::Rows { features: slice(&features)?, targets: slice(&targets)?, units: slice(&units)? };
+    let penalty = Penalty { units: slice(&units)?, pulls, eigenvectors, rest };
+    let rows = Rows { features: slice(&features)?, targets: slice(&targets)? };
     let work = kernel::work(rows, expansion, &schedule);
-    let run_it = |control: &Control| kernel::flow(rows, loss, expansion, metric, &schedule, control);
+    let run_it = |control: &Control| kernel::flow(rows, loss, expansion, penalty, &schedule, control);
     let done = run(Run { py, n_threads, progress, work }, run_it)?;
     Ok((PyArray1::from_vec(py, done.scores), PyArray1::from_vec(py, done.moved)))
 }

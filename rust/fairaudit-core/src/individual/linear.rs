@@ -15,46 +15,34 @@
 //! the scores, c has one number for each eigenvalue and class, and `gains[k]` is W `P_k` W'.
 
 use super::losses::{Growth, Loss, softmax_slopes, with_growth};
-use super::{Schedule, Solver, same_length};
+use super::{Flow, Rows, Schedule, Solver, same_length};
 use crate::error::{Error, Result};
 use crate::parallel::{Control, map_blocks};
 use crate::simd::{InstructionSet, Task};
 
-/// Rows side by side.
-const LANES: usize = 64;
+/// Rows of a tile, side by side.
+const ROWS: usize = 64;
 /// Rows between two looks at the control, unless they take many steps.
-const BLOCK: usize = 4 * LANES;
+const BLOCK: usize = 4 * ROWS;
 /// Steps between two looks at the control.
 const STEPS: usize = 4096;
 /// Sums of a dot product.
 const PARTIAL: usize = 8;
 
-type Lanes = [f64; LANES];
+/// A number of each row of a tile.
+type TileColumn = [f64; ROWS];
 
-/// Rows, their targets, a linear model.
+/// Scores `coef x + intercepts`: one for two classes and for numbers.
 #[derive(Debug, Clone, Copy)]
-pub struct Rows<'a> {
-    /// Row by row.
-    pub features: &'a [f64],
-    /// Labels 0 and 1, numbers of classes, or numbers for the squared loss.
-    pub targets: &'a [f64],
+pub struct Model<'a> {
     /// Coefficients, score by score.
     pub coef: &'a [f64],
     /// One for each score.
     pub intercepts: &'a [f64],
 }
 
-/// What the flow came to.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Flow {
-    /// Of all rows, for each recorded step and score.
-    pub scores: Vec<f64>,
-    /// Of all rows after the last step, for each eigenvalue k and score c: x - `x_0` =
-    /// `sum_kc moved[k][c] P_k w_c`.
-    pub moved: Vec<f64>,
-}
-
-/// Moves every row along the flow. `pulls` is one number for each eigenvalue of the metric, `gains`
+/// Moves every row along the flow; [`Flow::moved`] has `moved[k][c]` of all rows for each eigenvalue k and score c, with
+/// x - `x_0` = `sum_kc moved[k][c] P_k w_c` after the last step. `pulls` is one number for each eigenvalue of the metric, `gains`
 /// one for each, or a matrix for several scores.
 ///
 /// # Errors
@@ -62,29 +50,31 @@ pub struct Flow {
 pub fn flow(
     rows: Rows<'_>,
     loss: Loss,
+    model: Model<'_>,
     pulls: &[f64],
     gains: &[f64],
     schedule: &Schedule,
     control: &Control,
 ) -> Result<Flow> {
-    let (n, n_scores) = (rows.targets.len(), rows.intercepts.len());
+    let (n, n_scores) = (rows.targets.len(), model.intercepts.len());
     if n_scores == 0 {
         return Err(Error::argument("intercepts", "[]", "one for each score"));
     }
-    let width = rows.coef.len() / n_scores;
-    same_length("coef", rows.coef.len(), n_scores * width)?;
+    let width = model.coef.len() / n_scores;
+    same_length("coef", model.coef.len(), n_scores * width)?;
     same_length("features", rows.features.len(), n * width)?;
     same_length("gains", gains.len(), pulls.len() * n_scores * n_scores)?;
     loss.check(rows.targets, n_scores)?;
-    let problem = Problem { rows, loss, width, pulls, gains, schedule, control };
+    let problem = Problem { rows, loss, model, width, pulls, gains, schedule, control };
     if n_scores == 1 { with_growth!(loss, growth => problem.run(OneScore(growth))) } else { problem.run(Softmax) }
 }
 
-/// All that a tile of rows needs to know.
+/// Rows, model, metric and schedule of one call; read by every tile.
 #[derive(Clone, Copy)]
 struct Problem<'a> {
     rows: Rows<'a>,
     loss: Loss,
+    model: Model<'a>,
     width: usize,
     pulls: &'a [f64],
     gains: &'a [f64],
@@ -98,15 +88,11 @@ impl Problem<'_> {
         for<'b> Tile<'b, S>: Task<Output = Moved>,
     {
         let (n, n_scores, instructions) =
-            (self.rows.targets.len(), self.rows.intercepts.len(), InstructionSet::current()?);
+            (self.rows.targets.len(), self.model.intercepts.len(), InstructionSet::current()?);
         let blocks = map_blocks(n, BLOCK, self.control, |range| {
             let mut tiles = Vec::new();
-            for first in range.clone().step_by(LANES) {
-                tiles.push(instructions.run(Tile {
-                    problem: self,
-                    range: first..range.end.min(first + LANES),
-                    slopes,
-                }));
+            for first in range.clone().step_by(ROWS) {
+                tiles.push(instructions.run(Tile { problem: self, range: first..range.end.min(first + ROWS), slopes }));
                 self.control.check()?;
             }
             Ok(tiles)
@@ -116,8 +102,8 @@ impl Problem<'_> {
             moved: vec![0.0; n * n_scores * self.pulls.len()],
         };
         for (i, tile) in blocks.iter().flatten().enumerate() {
-            let first = i * LANES;
-            let size = LANES.min(n - first);
+            let first = i * ROWS;
+            let size = ROWS.min(n - first);
             for (whole, part) in [(&mut all.scores, &tile.scores), (&mut all.moved, &tile.moved)] {
                 for (column, lanes) in whole.chunks_exact_mut(n).zip(part) {
                     column[first..first + size].copy_from_slice(&lanes[..size]);
@@ -130,7 +116,7 @@ impl Problem<'_> {
 
 /// Slopes of the losses of some rows, in place of their n.
 trait Slopes: Copy + Sync {
-    fn slopes(self, n: &mut [Lanes], targets: &Lanes);
+    fn slopes(self, n: &mut [TileColumn], targets: &TileColumn);
 }
 
 /// A loss of one score.
@@ -139,7 +125,7 @@ struct OneScore<G>(G);
 
 impl<G: Growth> Slopes for OneScore<G> {
     #[inline(always)]
-    fn slopes(self, n: &mut [Lanes], _targets: &Lanes) {
+    fn slopes(self, n: &mut [TileColumn], _targets: &TileColumn) {
         for n in n.iter_mut().flatten() {
             *n = self.0.slope(*n);
         }
@@ -152,7 +138,7 @@ struct Softmax;
 
 impl Slopes for Softmax {
     #[inline(always)]
-    fn slopes(self, n: &mut [Lanes], targets: &Lanes) {
+    fn slopes(self, n: &mut [TileColumn], targets: &TileColumn) {
         softmax_slopes(n, targets);
     }
 }
@@ -164,10 +150,10 @@ struct Tile<'a, S> {
     slopes: S,
 }
 
-/// Scores by recorded step, and how far the rows moved.
+/// Scores of the rows of a tile by recorded step, and how far they moved; see [`Flow`].
 struct Moved {
-    scores: Vec<Lanes>,
-    moved: Vec<Lanes>,
+    scores: Vec<TileColumn>,
+    moved: Vec<TileColumn>,
 }
 
 impl<G: Growth> Task for Tile<'_, OneScore<G>> {
@@ -196,21 +182,21 @@ impl Task for Tile<'_, Softmax> {
 
 /// Where rows stand at first.
 struct Start {
-    side: Lanes,
-    shift: Lanes,
-    targets: Lanes,
+    side: TileColumn,
+    shift: TileColumn,
+    targets: TileColumn,
     /// By score.
-    n: Vec<Lanes>,
+    n: Vec<TileColumn>,
 }
 
 impl<S: Slopes> Tile<'_, S> {
     /// What lies beyond the last row stands still.
     #[inline(always)]
     fn start(&self) -> Start {
-        let Problem { rows, loss, width, .. } = self.problem;
-        let n_scores = rows.intercepts.len();
+        let Problem { rows, loss, model, width, .. } = self.problem;
+        let n_scores = model.intercepts.len();
         let mut start =
-            Start { side: [1.0; LANES], shift: [0.0; LANES], targets: [0.0; LANES], n: vec![[0.0; LANES]; n_scores] };
+            Start { side: [1.0; ROWS], shift: [0.0; ROWS], targets: [0.0; ROWS], n: vec![[0.0; ROWS]; n_scores] };
         for (lane, row) in self.range.clone().enumerate() {
             let target = rows.targets[row];
             start.targets[lane] = target;
@@ -219,7 +205,7 @@ impl<S: Slopes> Tile<'_, S> {
             }
             let features = &rows.features[row * width..(row + 1) * width];
             for (c, n) in start.n.iter_mut().enumerate() {
-                let score = dot(features, &rows.coef[c * width..(c + 1) * width]) + rows.intercepts[c];
+                let score = dot(features, &model.coef[c * width..(c + 1) * width]) + model.intercepts[c];
                 n[lane] = start.side[lane] * score - start.shift[lane];
             }
         }
@@ -232,7 +218,7 @@ impl<S: Slopes> Tile<'_, S> {
         let Problem { pulls, gains, schedule, control, .. } = self.problem;
         let (places, shares) = schedule.solver.stages();
         let n_scores = start.n.len();
-        let mut moved = vec![[0.0; LANES]; pulls.len() * n_scores];
+        let mut moved = vec![[0.0; ROWS]; pulls.len() * n_scores];
         let (mut stage, mut velocity, mut push) = (moved.clone(), moved.clone(), start.n.clone());
         let mut scores = Vec::with_capacity(schedule.record.len() * n_scores);
         let mut record = schedule.record.iter().peekable();
@@ -252,7 +238,7 @@ impl<S: Slopes> Tile<'_, S> {
                         moved.iter().zip(stage.iter_mut().zip(&mut velocity)).enumerate()
                     {
                         let (pull, push) = (pulls[k / n_scores], &push[k % n_scores]);
-                        for lane in 0..LANES {
+                        for lane in 0..ROWS {
                             let speed = push[lane] - pull * stage[lane];
                             velocity[lane] = carried * velocity[lane] + share * speed;
                             stage[lane] = moved[lane] + next * speed;
@@ -260,7 +246,7 @@ impl<S: Slopes> Tile<'_, S> {
                     }
                 }
                 for (moved, velocity) in moved.iter_mut().zip(&velocity) {
-                    for lane in 0..LANES {
+                    for lane in 0..ROWS {
                         moved[lane] += length * velocity[lane];
                     }
                 }
@@ -280,7 +266,7 @@ impl<G: Growth> Tile<'_, OneScore<G>> {
     fn euler<const K: usize>(&self, start: &Start, pulls: [f64; K], gains: [f64; K]) -> Moved {
         let Problem { schedule, control, .. } = self.problem;
         let (first, growth) = (start.n[0], self.slopes.0);
-        let mut moved = [[0.0; LANES]; K];
+        let mut moved = [[0.0; ROWS]; K];
         let mut scores = Vec::with_capacity(schedule.record.len());
         let mut done = 0;
         for &until in schedule.record.iter().chain([&schedule.lengths.len()]) {
@@ -290,7 +276,7 @@ impl<G: Growth> Tile<'_, OneScore<G>> {
                 }
                 for &length in lengths {
                     let kept = pulls.map(|pull| 1.0 - length * pull);
-                    for lane in 0..LANES {
+                    for lane in 0..ROWS {
                         let mut n = first[lane];
                         for k in 0..K {
                             n += gains[k] * moved[k][lane];
@@ -317,7 +303,7 @@ impl<G: Growth> Tile<'_, OneScore<G>> {
     fn euler_of_many(&self, start: &Start) -> Moved {
         let Problem { pulls, gains, schedule, control, .. } = self.problem;
         let growth = self.slopes.0;
-        let mut moved = vec![[0.0; LANES]; pulls.len()];
+        let mut moved = vec![[0.0; ROWS]; pulls.len()];
         let mut scores = Vec::with_capacity(schedule.record.len());
         let mut record = schedule.record.iter().peekable();
         let mut n = start.n[0];
@@ -331,7 +317,7 @@ impl<G: Growth> Tile<'_, OneScore<G>> {
                 n = start.n[0];
                 for ((&pull, gain), moved) in pulls.iter().zip(gains).zip(&mut moved) {
                     let kept = 1.0 - length * pull;
-                    for lane in 0..LANES {
+                    for lane in 0..ROWS {
                         moved[lane] = kept * moved[lane] + push[lane];
                         n[lane] += gain * moved[lane];
                     }
@@ -347,13 +333,13 @@ impl<G: Growth> Tile<'_, OneScore<G>> {
 
 /// `n = n_0 + sum_k gains[k] c_k`.
 #[inline(always)]
-fn reach(start: &Start, gains: &[f64], moved: &[Lanes], n: &mut [Lanes]) {
+fn reach(start: &Start, gains: &[f64], moved: &[TileColumn], n: &mut [TileColumn]) {
     n.copy_from_slice(&start.n);
     let n_scores = n.len();
     for (moved, gains) in moved.chunks_exact(n_scores).zip(gains.chunks_exact(n_scores * n_scores)) {
         for (n, gains) in n.iter_mut().zip(gains.chunks_exact(n_scores)) {
             for (moved, gain) in moved.iter().zip(gains) {
-                for lane in 0..LANES {
+                for lane in 0..ROWS {
                     n[lane] += gain * moved[lane];
                 }
             }
@@ -362,15 +348,15 @@ fn reach(start: &Start, gains: &[f64], moved: &[Lanes], n: &mut [Lanes]) {
 }
 
 #[inline(always)]
-fn score(start: &Start, n: &Lanes) -> Lanes {
+fn score(start: &Start, n: &TileColumn) -> TileColumn {
     std::array::from_fn(|lane| start.side[lane] * (n[lane] + start.shift[lane]))
 }
 
 /// Along the coefficients, where c goes along the side of the row.
 #[inline(always)]
-fn signed(start: &Start, mut moved: Vec<Lanes>) -> Vec<Lanes> {
+fn signed(start: &Start, mut moved: Vec<TileColumn>) -> Vec<TileColumn> {
     for moved in &mut moved {
-        for lane in 0..LANES {
+        for lane in 0..ROWS {
             moved[lane] *= start.side[lane];
         }
     }
@@ -409,8 +395,9 @@ mod tests {
 
     fn run(n: usize, pulls: &[f64], gains: &[f64], schedule: &Schedule, threads: usize) -> Flow {
         let (features, targets, coef) = example(n);
-        let rows = Rows { features: &features, targets: &targets, coef: &coef, intercepts: &[0.2] };
-        flow(rows, Loss::Log, pulls, gains, schedule, &Control::with_threads(threads)).unwrap()
+        let (rows, model) =
+            (Rows { features: &features, targets: &targets }, Model { coef: &coef, intercepts: &[0.2] });
+        flow(rows, Loss::Log, model, pulls, gains, schedule, &Control::with_threads(threads)).unwrap()
     }
 
     /// The slope of a loss in its score, by the platform's functions.
@@ -461,8 +448,9 @@ mod tests {
                 let n_steps = if loss == Loss::Squared { 30 } else { 300 };
                 let (pulls, gains) = (mu.map(|mu| 2.0 * 5.0 * mu), coef.map(|w| w * w));
                 let schedule = Schedule::new(n_steps, 0.01, 0.0, Solver::Euler, vec![0, n_steps]).unwrap();
-                let rows = Rows { features: &features, targets: &targets, coef: &coef, intercepts: &[0.2] };
-                let found = flow(rows, loss, &pulls, &gains, &schedule, &Control::default()).unwrap();
+                let (rows, model) =
+                    (Rows { features: &features, targets: &targets }, Model { coef: &coef, intercepts: &[0.2] });
+                let found = flow(rows, loss, model, &pulls, &gains, &schedule, &Control::default()).unwrap();
                 for row in 0..n {
                     let x_0 = &features[row * WIDTH..][..WIDTH];
                     let slopes = |f: &[f64]| vec![slope(loss, f[0], targets[row])];
@@ -484,12 +472,13 @@ mod tests {
         let coef = [0.8, -1.5, 0.3, -0.2, 0.9, 1.1, 0.5, 0.4, -0.6];
         let (features, _, _) = example(n);
         let targets: Vec<f64> = (0..n).map(|i| (i % 3) as f64).collect();
-        let rows = Rows { features: &features, targets: &targets, coef: &coef, intercepts: &intercepts };
+        let rows = Rows { features: &features, targets: &targets };
+        let model = Model { coef: &coef, intercepts: &intercepts };
         let pulls = mu.map(|mu| 2.0 * 5.0 * mu);
         let gain = |j: usize, c: usize, d: usize| coef[c * WIDTH + j] * coef[d * WIDTH + j];
         let gains: Vec<f64> = (0..27).map(|i| gain(i / 9, i / 3 % 3, i % 3)).collect();
         let schedule = Schedule::new(300, 0.01, 0.0, Solver::Euler, vec![0, 300]).unwrap();
-        let found = flow(rows, Loss::Log, &pulls, &gains, &schedule, &Control::default()).unwrap();
+        let found = flow(rows, Loss::Log, model, &pulls, &gains, &schedule, &Control::default()).unwrap();
         for row in 0..n {
             let x_0 = &features[row * WIDTH..][..WIDTH];
             let slopes = |f: &[f64]| {
@@ -539,7 +528,8 @@ mod tests {
     #[test]
     fn neither_threads_nor_instruction_sets_change_a_bit() {
         let (features, targets, coef) = example(200);
-        let rows = Rows { features: &features, targets: &targets, coef: &coef, intercepts: &[0.2] };
+        let (rows, model) =
+            (Rows { features: &features, targets: &targets }, Model { coef: &coef, intercepts: &[0.2] });
         let control = Control::default();
         for (pulls, gains, solver) in [
             (&[0.0, 10.0][..], &[0.64, 2.34][..], Solver::Euler),
@@ -553,6 +543,7 @@ mod tests {
                 let problem = Problem {
                     rows,
                     loss: Loss::Log,
+                    model,
                     width: WIDTH,
                     pulls,
                     gains,
@@ -569,10 +560,13 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let schedule = Schedule::new(1, 0.1, 0.0, Solver::Euler, vec![]).unwrap();
-        let rows = Rows { features: &[1.0], targets: &[1.0], coef: &[1.0, 2.0], intercepts: &[0.0] };
-        let refused = |rows| flow(rows, Loss::Log, &[], &[], &schedule, &Control::default()).unwrap_err().to_string();
-        assert!(refused(rows).contains("features is of length 1"));
-        assert!(refused(Rows { coef: &[1.0], targets: &[0.5], ..rows }).contains("targets"));
-        assert!(refused(Rows { intercepts: &[], ..rows }).contains("intercepts"));
+        let rows = Rows { features: &[1.0], targets: &[1.0] };
+        let model = Model { coef: &[1.0, 2.0], intercepts: &[0.0] };
+        let refused = |rows, model| {
+            flow(rows, Loss::Log, model, &[], &[], &schedule, &Control::default()).unwrap_err().to_string()
+        };
+        assert!(refused(rows, model).contains("features is of length 1"));
+        assert!(refused(Rows { targets: &[0.5], ..rows }, Model { coef: &[1.0], ..model }).contains("targets"));
+        assert!(refused(rows, Model { intercepts: &[], ..model }).contains("intercepts"));
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::numerics::exponential::{exp_of_negative, sigmoid, softplus};
 
-/// What the attack makes larger.
+/// The loss that the flow makes larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// The negative log-likelihood of a label, the score being its log-odds: softplus(n).

@@ -84,6 +84,24 @@ impl Schedule {
     }
 }
 
+/// Rows and what the loss compares their scores with.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// Row by row.
+    pub features: &'a [f64],
+    /// Labels 0 and 1, numbers of classes, or numbers for the squared loss.
+    pub targets: &'a [f64],
+}
+
+/// Scores of all rows after each recorded step, and how far each row has moved after the last one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Flow {
+    /// For each recorded step and score, of all rows.
+    pub scores: Vec<f64>,
+    /// In the coordinates of [`linear::flow`] or of [`kernel::flow`], which are not the same.
+    pub moved: Vec<f64>,
+}
+
 /// The loss of every row; `scores` come score by score, one for each class with the multinomial log
 /// loss. To full relative precision, however small.
 ///

@@ -19,9 +19,9 @@ pub(super) const DEPTH: usize = 500;
 /// A number of each row of a tile.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct Lanes(pub(super) [f64; ROWS]);
+pub(super) struct TileColumn(pub(super) [f64; ROWS]);
 
-impl Lanes {
+impl TileColumn {
     pub(super) const ZERO: Self = Self([0.0; ROWS]);
 }
 
@@ -53,8 +53,8 @@ impl Panels {
         instructions: InstructionSet,
         rows: Range<usize>,
         columns: Range<usize>,
-        inputs: &[Lanes],
-        outputs: &mut [Lanes],
+        inputs: &[TileColumn],
+        outputs: &mut [TileColumn],
         adding: bool,
     ) {
         for first in rows.clone().step_by(DEPTH) {
@@ -79,8 +79,8 @@ impl Panels {
 /// registers where loops over them are short and functions small.
 struct PanelProduct<'a, const PART: usize> {
     panel: &'a [[f64; COLUMNS]],
-    inputs: &'a [Lanes],
-    outputs: &'a mut [Lanes; COLUMNS],
+    inputs: &'a [TileColumn],
+    outputs: &'a mut [TileColumn; COLUMNS],
     adding: bool,
 }
 

@@ -392,7 +392,7 @@ impl RowTest {
         Ok(null)
     }
 
-    /// Step-down max-T p-values of pairs of groups; see [`StepDown`].
+    /// Step-down max-T p-values of pairs of groups; see `StepDown`.
     ///
     /// # Errors
     /// [`Error::Cancelled`].

@@ -174,7 +174,7 @@ pub fn null_distribution(
     Ok(null)
 }
 
-/// Step-down max-T p-values of the pairs of groups; see [`StepDown`].
+/// Step-down max-T p-values of the pairs of groups; see `StepDown`.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
