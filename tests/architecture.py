@@ -33,12 +33,6 @@ CORE_LAYERS = [
     {"bootstrap"},
     LENSES,
 ]
-#: The rooms of modules of the core that have not moved yet.
-CORE_UNMOVED = {
-    **dict.fromkeys(("cells", "few"), "tabulate"),
-    **dict.fromkeys(("sums", "stats"), "numerics"),
-    "rng": "random", "rows": "metrics",
-}  # fmt: skip
 #: What only asks others for numbers.
 WITHOUT_NATIVE = {"lens", "question", "result", "chart"}
 MOST_FIELDS = 4
@@ -303,18 +297,18 @@ def core_crossings(found):
     return [
         f"{file} -> {target}"
         for source, target, file in found
-        if goes_up(CORE_UNMOVED.get(source, source), CORE_UNMOVED.get(target, target), CORE_LAYERS)
+        if goes_up(source, target, CORE_LAYERS)
     ]
 
 
 def core_cycles(found):
-    rooms = [[CORE_UNMOVED.get(one, one) for one in edge] for *edge, _ in found]
-    return cycles(map(tuple, rooms))
+    return cycles((source, target) for source, target, _ in found)
 
 
 def rayon_outside_of_parallel(root=CORE):
     return [
         str(path.relative_to(root))
         for path in sorted(root.rglob("*.rs"))
-        if path.name != "parallel.rs" and "rayon" in _without_tests(path.read_text("utf-8"))
+        if path.name not in ("parallel.rs", "tests.rs")
+        if "rayon" in _without_tests(path.read_text("utf-8"))
     ]
