@@ -293,7 +293,7 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
 
 
 def _notes(question: Question, rates: Sequence[Rate]) -> list[str]:
-    notes = list(question.problem.notes)
+    notes = [*question.problem.notes, *question.doubts]
     unmeasured = max(rate.n_not_measurable for rate in rates)
     if unmeasured:
         notes.append(

@@ -24,6 +24,7 @@ from ..inference.intervals import (
 )
 from ..inference.proportions import newcombe, wilson
 from .correlation import CorrelationProblem
+from .doubts import ratio_doubts
 from .joint import JointProblem
 from .problem import Problem
 from .question import Question
@@ -239,6 +240,9 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
             f"{' or '.join(question.features)} and belong to no group"
         )
     yield from problem.notes
+    yield from question.doubts
+    if bootstrap is not None:
+        yield from ratio_doubts(problem)
     if isinstance(question.data, Cells) and question.data.strata_names:
         yield (
             f"the strata of the cells ({', '.join(question.data.strata_names)}) play no part: gaps "

@@ -339,7 +339,7 @@ def _warnings(
             f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
             f"{' or '.join(question.features)} and {part}"
         )
-    warnings += problem.notes
+    warnings += [*problem.notes, *question.doubts]
     if problem.scaling in ("none", "shared"):
         warnings.append(
             "the statistic is not studentized in every replicate: the test can reject far too "

@@ -17,6 +17,7 @@ from ..metrics.metric import Metric
 from .callable import FunctionProblem
 from .correlation import CorrelationProblem
 from .counts import CountProblem
+from .doubts import doubts_of
 from .joint import JointProblem
 from .problem import Problem
 from .rows import RowProblem
@@ -42,6 +43,8 @@ class Question:
     exchanged: str
     #: The data as given.
     data: Any = None
+    #: What is known to go wrong with such data.
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +132,7 @@ class Design:
             pairs=pairs_of(keys, self.reference),
             exchanged=exchanged(chosen, own, names, rows_word),
             data=self.data,
+            doubts=doubts_of(problem),
         )
 
     def _correlation(self, metric: Metric, scaling: str, own_strata: Any) -> Question:
@@ -156,6 +160,7 @@ class Design:
             strata_names=names,
             pairs=[],
             exchanged=exchanged(metric, None, names, "rows"),
+            doubts=doubts_of(problem),
         )
 
     def _score_levels(

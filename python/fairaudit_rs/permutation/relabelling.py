@@ -248,7 +248,7 @@ class _ShuffledRows(Shuffled):
         self.problem, self.generator, self.seed = problem, generator, seed
         every = range(len(problem.keys))
         codes, self.keep = group_codes(problem.rows, problem.position, every)
-        own = problem._own_strata() if isinstance(problem, RowProblem) else None
+        own = problem.own_strata_codes() if isinstance(problem, RowProblem) else None
         self.units = make_units(problem.rows, problem.keys, codes, self.keep, every, own)
         self.shuffle = _native.FunctionTest(
             self.units.group.astype(np.uint32),
@@ -303,7 +303,7 @@ def _in_order(problem: RowProblem) -> RowProblem:
 class _TiltedRows(_ShuffledRows, Tilted):
     def _values(self) -> dict[str, NDArray[Any]]:
         assert isinstance(self.problem, RowProblem)
-        return {name: value[self.keep] for name, value in self.problem._values.items()}
+        return {name: value[self.keep] for name, value in self.problem.row_values.items()}
 
     def influence(self) -> NDArray[np.float64]:
         values = self._values()

@@ -35,14 +35,14 @@ class RowProblem(Problem):
     position: NDArray[np.int64]
     #: What exchanges groups within strata by itself: "label", "decision", "denominator".
     conditioning: str | None
-    _values: dict[str, NDArray[Any]] = field(init=False, repr=False)
+    row_values: dict[str, NDArray[Any]] = field(init=False, repr=False)
     #: The native test made last: that of all groups is often asked for twice.
     _made: tuple[tuple[int, ...], _native.RowTest] | None = field(
         init=False, repr=False, default=None
     )
 
     def __post_init__(self) -> None:
-        self._values = _row_values(self.metric, self.rows)
+        self.row_values = _row_values(self.metric, self.rows)
         self.evaluations = [
             Evaluation(*entry) for entry in self.native(range(len(self.keys))).evaluations()
         ]
@@ -115,11 +115,11 @@ class RowProblem(Problem):
     def _make(self, positions: Sequence[int]) -> _native.RowTest:
         codes, keep = group_codes(self.rows, self.position, positions)
         # Labels alone need no column of strata.
-        within_labels = self.conditioning == "label" and "score" in self._values
+        within_labels = self.conditioning == "label" and "score" in self.row_values
         within_labels = within_labels and self.rows.stratum is None
-        own = None if within_labels else self._own_strata()
+        own = None if within_labels else self.own_strata_codes()
         units = make_units(self.rows, self.keys, codes, keep, positions, own)
-        values = {name: value[keep] for name, value in self._values.items()}
+        values = {name: value[keep] for name, value in self.row_values.items()}
         n_groups = len(positions)
         common = (units.group, n_groups, self.scaling, units.stratum)
         if "score" in values:
@@ -153,7 +153,7 @@ class RowProblem(Problem):
         negative, positive = counts.reshape(-1, 2)[1:].T.tolist()
         return positive, negative
 
-    def _own_strata(self) -> NDArray[np.uint32] | None:
+    def own_strata_codes(self) -> NDArray[np.uint32] | None:
         """Return the strata that the metric conditions on."""
         if self.conditioning is None:
             return None
