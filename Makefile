@@ -33,6 +33,7 @@ calibration: $(VENV)/.extras $(VENV)/.wheel
 
 bench: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	cargo bench --locked -p fairaudit-benches
+	$(BIN)/python benches/python/imports.py
 	$(BIN)/python benches/python/permutation.py
 	$(BIN)/python benches/python/projection.py
 	$(BIN)/python benches/python/individual.py
