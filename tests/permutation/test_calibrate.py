@@ -299,13 +299,13 @@ class TestKnownValues:
         assert any("some group had no value of selection_rate" in note for note in report.notes)
 
     def test_holds(self):
-        rate = type(report_of(make(), "f1").false_alarms)
         report = report_of(make(), "f1")
 
         def with_interval(low, high):
             from dataclasses import replace
 
-            return replace(report, false_alarms=rate(0.0, 0.1, (low, high), 40, 0))
+            rate = replace(report.false_alarms, confidence_interval=(low, high))
+            return replace(report, false_alarms=rate)
 
         assert with_interval(0.01, 0.2).holds
         assert with_interval(0.0, 0.03).holds  # a conservative test keeps its level

@@ -337,7 +337,7 @@ class TestKnownValues:
         """Three pairs: Newcombe at 1 - .05 / 3 each; the largest gap from these."""
         result = selection((80, 100), (50, 100), (45, 100))
         z = stats.norm.isf(0.05 / 6)
-        pairs = [proportions.newcombe((p, 0, 0, 100), (q, 0, 0, 100), z)
+        pairs = [proportions.newcombe(proportions.Share(p, 100), proportions.Share(q, 100), z)
                  for p, q in ((0.8, 0.5), (0.8, 0.45), (0.5, 0.45))]  # fmt: skip
         found = [entry.confidence_interval for entry in result.simultaneous]
         assert np.ravel(found) == pytest.approx(np.ravel(pairs), rel=1e-12)
