@@ -25,7 +25,7 @@ LAYERS = [
 ]
 CORE_LAYERS = [
     {"error"},
-    {"parallel", "simd"},
+    {"draws", "parallel", "simd"},
     {"numerics"},
     {"random"},
     {"tabulate"},

@@ -1,6 +1,7 @@
 //! The kernels of the permutation lens. Sizes are in the names.
 
 use divan::{Bencher, black_box};
+use fairaudit_core::Draws;
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
@@ -18,6 +19,10 @@ fn test(rows: u64, formula: &str, conditioning: &Conditioning, studentize: Stude
     let counts = [12, 6, 8, 24, 11, 7, 9, 23].map(|share| share * rows / 100).to_vec();
     let metric = Formula::parse(formula).unwrap().to_metric();
     CountTest::new(&Table::new(counts, 2, 4).unwrap(), &metric, conditioning, studentize).unwrap()
+}
+
+fn draws(n: u64) -> Draws {
+    Draws { replicates: 0..n, seed: 1, series: 0 }
 }
 
 #[divan::bench]
@@ -42,13 +47,13 @@ fn fixed_hypergeometric_draw(bencher: Bencher, rows: u64) {
 #[divan::bench(args = [1_000, 1_000_000, 100_000_000])]
 fn thousand_replicates_of_a_rate(rows: u64) -> Vec<f64> {
     let test = test(rows, "tp / (tp + fn)", &Conditioning::None, Studentize::Pooled);
-    null_distribution(&test, 0..1_000, 1, 0, &Control::default()).unwrap()
+    null_distribution(&test, &draws(1_000), &Control::default()).unwrap()
 }
 
 #[divan::bench(args = [1_000_000])]
 fn thousand_replicates_of_f1(rows: u64) -> Vec<f64> {
     let test = test(rows, "2*tp / (2*tp + fp + fn)", &Conditioning::None, Studentize::Unpooled);
-    null_distribution(&test, 0..1_000, 1, 0, &Control::default()).unwrap()
+    null_distribution(&test, &draws(1_000), &Control::default()).unwrap()
 }
 
 #[divan::bench(args = [1_000, 1_000_000, 100_000_000])]
@@ -79,7 +84,7 @@ fn codes(n_groups: u32) -> Vec<u16> {
 
 fn sixteen_replicates(bencher: Bencher, instructions: InstructionSet, test: &RowTest) {
     if InstructionSet::available().contains(&instructions) {
-        bencher.bench_local(|| test.null_distribution(0..16, 1, 0, instructions, &Control::default()).unwrap());
+        bencher.bench_local(|| test.null_distribution(&draws(16), instructions, &Control::default()).unwrap());
     }
 }
 
@@ -87,7 +92,16 @@ fn auc(n_groups: u32) -> RowTest {
     let positive: Vec<bool> = (0..ROWS).map(|i| i * 104_729 % 101 < 40).collect();
     let score: Vec<f64> = (0..ROWS).map(|i| i as f64).collect();
     let group = codes(n_groups);
-    RowTest::auc(&score, &positive, None, groups_of(n_groups as usize, &group), false, Studentize::Unpooled).unwrap()
+    RowTest::auc(
+        &score,
+        &positive,
+        None,
+        groups_of(n_groups as usize, &group),
+        false,
+        Studentize::Unpooled,
+        &Control::default(),
+    )
+    .unwrap()
 }
 
 #[divan::bench(args = INSTRUCTION_SETS)]
@@ -104,6 +118,6 @@ fn sixteen_replicates_of_auc_of_three_groups(bencher: Bencher, instructions: Ins
 fn sixteen_replicates_of_a_mean_of_a_million_rows(bencher: Bencher, instructions: InstructionSet) {
     let value: Vec<f64> = (0..ROWS).map(|i| (i * 7 % 1001) as f64).collect();
     let group = codes(2);
-    let test = RowTest::ratio(&value, None, groups_of(2, &group), Studentize::Unpooled).unwrap();
+    let test = RowTest::ratio(&value, None, groups_of(2, &group), Studentize::Unpooled, &Control::default()).unwrap();
     sixteen_replicates(bencher, instructions, &test);
 }

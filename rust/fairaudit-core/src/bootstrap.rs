@@ -5,8 +5,7 @@
 //! how many draws fall into a block, then where. There are no arrays of indices; the rows are
 //! read once per sixteen replicates, in the order that the metric needs.
 
-use std::ops::Range;
-
+use crate::draws::Draws;
 use crate::error::Result;
 use crate::metrics::row_sums::{Lanes, RowSums};
 use crate::metrics::{Evaluation, Metric, RowMetric, merge_classes, of_each_metric};
@@ -25,14 +24,7 @@ pub type Replicates = Vec<(f64, f64)>;
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn of_counts(
-    table: &Table,
-    metric: &Metric,
-    replicates: Range<u64>,
-    seed: u64,
-    series: u64,
-    control: &Control,
-) -> Result<Replicates> {
+pub fn of_counts(table: &Table, metric: &Metric, draws: &Draws, control: &Control) -> Result<Replicates> {
     let (new_class, merged) = merge_classes(metric);
     let n_classes = merged.n_classes();
     let table = table.merge(&new_class, n_classes);
@@ -42,9 +34,9 @@ pub fn of_counts(
         control.check()?;
         let (mut drawn, mut counts) = (vec![0u64; n_classes], vec![0.0; n_classes]);
         for (offset, groups) in chunk.chunks_mut(sizes.len()).enumerate() {
-            let replicate = replicates.start + (block * BLOCK + offset) as u64;
+            let replicate = draws.replicates.start + (block * BLOCK + offset) as u64;
             for (g, (result, weights)) in groups.iter_mut().zip(margin.chunks(n_classes)).enumerate() {
-                let mut stream = Stream::new(seed, Domain::Bootstrap, series, replicate, g as u64);
+                let mut stream = Stream::new(draws.seed, Domain::Bootstrap, draws.series, replicate, g as u64);
                 multinomial(&mut stream, sizes[g], weights, &mut drawn);
                 counts.iter_mut().zip(&drawn).for_each(|(count, &drawn)| *count = drawn as f64);
                 let evaluation = merged.evaluate(&counts);
@@ -54,18 +46,18 @@ pub fn of_counts(
         control.advance((chunk.len() / sizes.len()) as u64);
         Ok(())
     };
-    fill_blocks((replicates.end - replicates.start) as usize, sizes.len(), BLOCK, control, fill_block)
+    fill_blocks(draws, sizes.len(), BLOCK, control, fill_block)
 }
 
 /// Replicates that `fill_block` makes `block` at a time; it has the number of the block.
 fn fill_blocks(
-    replicates: usize,
+    draws: &Draws,
     n_groups: usize,
     block: usize,
     control: &Control,
     fill_block: impl Fn(usize, &mut [(f64, f64)]) -> Result<()> + Sync,
 ) -> Result<Replicates> {
-    let mut results = vec![(0.0, 0.0); replicates * n_groups];
+    let mut results = vec![(0.0, 0.0); draws.n() as usize * n_groups];
     fill(&mut results, block * n_groups, control, || (), |i, chunk, ()| fill_block(i, chunk))?;
     Ok(results)
 }
@@ -76,17 +68,15 @@ fn fill_blocks(
 /// [`crate::Error::Cancelled`].
 pub(crate) fn of_rows(
     groups: &[RowMetric],
-    replicates: Range<u64>,
-    seed: u64,
-    series: u64,
+    draws: &Draws,
     instructions: InstructionSet,
     control: &Control,
 ) -> Result<Replicates> {
-    of_lanes(replicates, groups.len(), control, |first| {
+    of_lanes(draws, groups.len(), control, |first| {
         let mut lanes = vec![Evaluation::UNDEFINED; LANES * groups.len()];
         for (g, metric) in groups.iter().enumerate() {
-            let mut draws = Multiplicities::new(metric.n_rows(), seed, series, first, g as u64);
-            let drawn = of_each_metric!(metric, metric => resample(metric, &mut draws, instructions, control))?;
+            let mut rows = Multiplicities::new(metric.n_rows(), draws, first, g as u64);
+            let drawn = of_each_metric!(metric, metric => resample(metric, &mut rows, instructions, control))?;
             for (lane, evaluation) in drawn.into_iter().enumerate() {
                 lanes[lane * groups.len() + g] = evaluation;
             }
@@ -97,21 +87,21 @@ pub(crate) fn of_rows(
 
 /// Replicates that `resample` makes sixteen at a time: by replicate and group (fastest).
 pub(crate) fn of_lanes(
-    replicates: Range<u64>,
+    draws: &Draws,
     n_groups: usize,
     control: &Control,
     resample: impl Fn(u64) -> Result<Vec<Evaluation>> + Sync,
 ) -> Result<Replicates> {
     let fill_block = |block: usize, chunk: &mut [(f64, f64)]| -> Result<()> {
         control.check()?;
-        let evaluations = resample(replicates.start + (block * LANES) as u64)?;
+        let evaluations = resample(draws.replicates.start + (block * LANES) as u64)?;
         for (result, evaluation) in chunk.iter_mut().zip(evaluations) {
             *result = (evaluation.value, evaluation.variance);
         }
         control.advance((chunk.len() / n_groups) as u64);
         Ok(())
     };
-    fill_blocks((replicates.end - replicates.start) as usize, n_groups, LANES, control, fill_block)
+    fill_blocks(draws, n_groups, LANES, control, fill_block)
 }
 
 fn resample<const N: usize, M: RowSums<N>>(
@@ -131,18 +121,17 @@ fn resample<const N: usize, M: RowSums<N>>(
 /// How often every unit of a group is drawn, in all lanes: for what cannot be read in one pass.
 pub(crate) fn multiplicities(
     units: usize,
-    seed: u64,
-    series: u64,
+    draws: &Draws,
     first: u64,
     group: u64,
     instructions: InstructionSet,
     mut visit: impl FnMut(usize, Lanes),
 ) {
-    let mut draws = Multiplicities::new(units, seed, series, first, group);
+    let mut rows = Multiplicities::new(units, draws, first, group);
     let mut at = 0;
-    while draws.rows_left > 0 {
-        instructions.run(NextBlock(&mut draws));
-        for counts in &draws.counts[..draws.block_rows] {
+    while rows.rows_left > 0 {
+        instructions.run(NextBlock(&mut rows));
+        for counts in &rows.counts[..rows.block_rows] {
             visit(at, counts.map(f64::from));
             at += 1;
         }
@@ -173,8 +162,8 @@ struct Multiplicities {
 }
 
 impl Multiplicities {
-    fn new(rows: usize, seed: u64, series: u64, first: u64, group: u64) -> Self {
-        let lanes = first..first + LANES as u64;
+    fn new(rows: usize, draws: &Draws, first: u64, group: u64) -> Self {
+        let (lanes, &Draws { seed, series, .. }) = (first..first + LANES as u64, draws);
         Self {
             generator: LaneGenerator::new(seed, Domain::Bootstrap, series, first, u64::MAX - group),
             streams: lanes.map(|replicate| Stream::new(seed, Domain::Bootstrap, series, replicate, group)).collect(),
@@ -277,6 +266,10 @@ mod tests {
     use super::*;
     use crate::metrics::Formula;
 
+    fn draws(replicates: std::ops::Range<u64>, seed: u64) -> Draws {
+        Draws { replicates, seed, series: 0 }
+    }
+
     fn moments(values: &[f64]) -> (f64, f64) {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
@@ -291,15 +284,22 @@ mod tests {
             let (mut first, mut last) = (Vec::new(), Vec::new());
             for block in 0..200 {
                 let mut sums = [0.0; LANES];
-                multiplicities(units, 3, 0, block * LANES as u64, 1, InstructionSet::Baseline, |unit, counts| {
-                    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-                    if unit == 0 {
-                        first.extend(counts);
-                    }
-                    if unit + 1 == units {
-                        last.extend(counts);
-                    }
-                });
+                multiplicities(
+                    units,
+                    &draws(0..3_200, 3),
+                    block * LANES as u64,
+                    1,
+                    InstructionSet::Baseline,
+                    |unit, counts| {
+                        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+                        if unit == 0 {
+                            first.extend(counts);
+                        }
+                        if unit + 1 == units {
+                            last.extend(counts);
+                        }
+                    },
+                );
                 assert_eq!(sums, [units as f64; LANES]);
                 total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
             }
@@ -317,7 +317,7 @@ mod tests {
     fn counts_and_their_variance() {
         let table = Table::new(vec![300, 50, 120, 400, 90, 40, 30, 160], 2, 4).unwrap();
         let metric = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
-        let results = of_counts(&table, &metric, 0..8_000, 5, 0, &Control::default()).unwrap();
+        let results = of_counts(&table, &metric, &draws(0..8_000, 5), &Control::default()).unwrap();
         for (group, counts) in [(0, [300.0, 50.0, 120.0, 400.0]), (1, [90.0, 40.0, 30.0, 160.0])] {
             let evaluation = metric.evaluate(&counts);
             let values: Vec<f64> = results.iter().skip(group).step_by(2).map(|result| result.0).collect();
@@ -325,7 +325,7 @@ mod tests {
             assert!((mean - evaluation.value).abs() < 4.9 * (evaluation.variance / 8_000.0).sqrt() + 1e-3);
             assert!((variance / evaluation.variance - 1.0).abs() < 0.1, "{variance} {}", evaluation.variance);
         }
-        let part = of_counts(&table, &metric, 70..75, 5, 0, &Control::default()).unwrap();
+        let part = of_counts(&table, &metric, &draws(70..75, 5), &Control::default()).unwrap();
         assert_eq!(part[..], results[140..150]);
     }
 }

@@ -1,5 +1,6 @@
 //! What must hold whatever the numbers are.
 
+use fairaudit_core::Draws;
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{Alternative, Conditioning, CountTest, Studentize, exact, null_distribution};
@@ -80,12 +81,13 @@ proptest! {
         let table = Table::new(table, 3, 4).unwrap();
         let test = CountTest::new(&table, &metric, &Conditioning::None, Studentize::Unpooled).unwrap();
         let control = Control::default();
-        let inline = null_distribution(&test, 0..300, seed, 0, &control).unwrap();
-        let fewer = null_distribution(&test, 0..17, seed, 0, &control).unwrap();
+        let draws = |n| Draws { replicates: 0..n, seed, series: 0 };
+        let inline = null_distribution(&test, &draws(300), &control).unwrap();
+        let fewer = null_distribution(&test, &draws(17), &control).unwrap();
         prop_assert_eq!(&inline[..17], &fewer[..]);
         for threads in [2, 7] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let parallel = pool.install(|| null_distribution(&test, 0..300, seed, 0, &control)).unwrap();
+            let parallel = pool.install(|| null_distribution(&test, &draws(300), &control)).unwrap();
             prop_assert_eq!(&inline, &parallel);
         }
     }

@@ -1,6 +1,9 @@
 //! Frozen numbers of every seeded function. A change here changes numbers that users may have
 //! published: mark it *Value-breaking* in the changelog.
 
+use std::ops::Range;
+
+use fairaudit_core::Draws;
 use fairaudit_core::bootstrap::of_counts;
 use fairaudit_core::individual::kernel::{self, Function, Model, Penalty};
 use fairaudit_core::individual::linear::{self, flow};
@@ -47,6 +50,10 @@ fn samplers() {
     assert_eq!(counts, FROZEN_MULTINOMIAL);
 }
 
+fn draws(replicates: Range<u64>, series: u64) -> Draws {
+    Draws { replicates, seed: 7, series }
+}
+
 fn test(groups: usize, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> CountTest {
     let counts = [120, 60, 80, 240, 110, 70, 90, 230, 40, 30, 20, 60][..4 * groups].to_vec();
     let metric = Formula::parse(formula).unwrap().to_metric();
@@ -57,10 +64,10 @@ fn test(groups: usize, formula: &str, conditioning: &Conditioning, studentize: S
 fn null_distributions() {
     let control = Control::default();
     let f1 = test(2, "2*tp/(2*tp+fp+fn)", &Conditioning::None, Studentize::Unpooled);
-    assert_eq!(null_distribution(&f1, 0..3, 7, 0, &control).unwrap(), FROZEN_F1);
+    assert_eq!(null_distribution(&f1, &draws(0..3, 0), &control).unwrap(), FROZEN_F1);
     let recall = test(3, "tp/(tp+fn)", &Conditioning::Denominator, Studentize::Pooled);
-    assert_eq!(null_distribution(&recall, 0..3, 7, 4, &control).unwrap(), FROZEN_RECALL);
-    let adjusted = max_t(&recall, &[(0, 1), (0, 2), (1, 2)], 200, 7, 0, &control).unwrap();
+    assert_eq!(null_distribution(&recall, &draws(0..3, 4), &control).unwrap(), FROZEN_RECALL);
+    let adjusted = max_t(&recall, &[(0, 1), (0, 2), (1, 2)], &draws(0..200, 0), &control).unwrap();
     assert_eq!(adjusted, FROZEN_MAX_T);
 }
 
@@ -78,26 +85,27 @@ fn row_metrics() {
     let groups = Groups { group: &group, n_groups: 2, stratum: None };
     let control = Control::default();
     let instructions = InstructionSet::current().unwrap();
-    let auc = RowTest::auc(&score, &positive, None, groups, true, Studentize::Unpooled).unwrap();
-    assert_eq!(auc.null_distribution(0..3, 7, 1, instructions, &control).unwrap(), FROZEN_AUC);
-    let mean = RowTest::ratio(&value, None, groups, Studentize::Unpooled).unwrap();
-    assert_eq!(mean.null_distribution(0..3, 7, 1, instructions, &control).unwrap(), FROZEN_MEAN);
-    let drawn = auc.bootstrap(0..1, 7, 1, instructions, &control).unwrap();
+    let auc = RowTest::auc(&score, &positive, None, groups, true, Studentize::Unpooled, &Control::default()).unwrap();
+    assert_eq!(auc.null_distribution(&draws(0..3, 1), instructions, &control).unwrap(), FROZEN_AUC);
+    let mean = RowTest::ratio(&value, None, groups, Studentize::Unpooled, &Control::default()).unwrap();
+    assert_eq!(mean.null_distribution(&draws(0..3, 1), instructions, &control).unwrap(), FROZEN_MEAN);
+    let drawn = auc.bootstrap(&draws(0..1, 1), instructions, &control).unwrap();
     assert_eq!(drawn, FROZEN_BOOTSTRAP_OF_ROWS);
-    let correlation = CorrelationTest::new(&score, &value, None, Studentize::Unpooled).unwrap();
-    assert_eq!(correlation.null_distribution(0..3, 7, 1, &control).unwrap(), FROZEN_CORRELATION);
+    let correlation = CorrelationTest::new(&score, &value, None, Studentize::Unpooled, &Control::default()).unwrap();
+    assert_eq!(correlation.null_distribution(&draws(0..3, 1), &control).unwrap(), FROZEN_CORRELATION);
 }
 
 #[test]
 fn bootstrap_and_assignments() {
     let table = Table::new(vec![120, 60, 80, 240, 110, 70, 90, 230], 2, 4).unwrap();
     let recall = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
-    let drawn = of_counts(&table, &recall, 0..1, 7, 0, &Control::default()).unwrap();
+    let drawn = of_counts(&table, &recall, &draws(0..1, 0), &Control::default()).unwrap();
     assert_eq!(drawn, FROZEN_BOOTSTRAP_OF_COUNTS);
     let group = [0, 0, 0, 0, 1, 1, 1, 1];
     let test = Assignments::new(&group, 2, None, None, Studentize::None).unwrap();
-    assert_eq!(test.assignment(7, 1, Some(3)), FROZEN_ASSIGNMENT);
-    assert_eq!(test.samples(&group, 1, 7, 1, 3).next_rows(), FROZEN_SAMPLE);
+    let draws = draws(0..4, 1);
+    assert_eq!(test.assignment(&draws, Some(3)), FROZEN_ASSIGNMENT);
+    assert_eq!(test.samples(&group, 1, &draws, 3).next_rows(), FROZEN_SAMPLE);
 }
 
 /// Features and coefficients of three classes, or of one score.

@@ -6,7 +6,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::slice;
-use crate::call::{Run, run_shared, to_python};
+use crate::call::{Run, draws, run_shared, to_python};
 use crate::metrics::PyMetric;
 
 /// Value, variance, value, variance, ... of the metric, by replicate and group (fastest).
@@ -34,7 +34,7 @@ fn bootstrap_counts<'py>(
         .map_err(|error| to_python(py, &error))?;
     let work = (100 * (n_groups * metric.metric.n_classes()) as u64).saturating_mul(n_resamples);
     let replicates = run_shared(Run { py, n_threads, progress, work }, |control| {
-        of_counts(&table, &metric.metric, first..first + n_resamples, seed, series, control)
+        of_counts(&table, &metric.metric, &draws(first, n_resamples, seed, series), control)
     })?;
     Ok(flat(py, replicates))
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use fairaudit_core::parallel::Control;
-use fairaudit_core::{Error, Result};
+use fairaudit_core::{Draws, Error, Result};
 use pyo3::prelude::*;
 
 /// How often a waiting call looks for signals and reports progress.
@@ -24,6 +24,11 @@ pub(crate) struct Run<'py> {
     pub(crate) progress: Option<Py<PyAny>>,
     /// Estimated nanoseconds on one core.
     pub(crate) work: u64,
+}
+
+/// `n` replicates from the index `first` on.
+pub(crate) fn draws(first: u64, n: u64, seed: u64, series: u64) -> Draws {
+    Draws { replicates: first..first + n, seed, series }
 }
 
 /// Work that is worth a thread.

@@ -8,7 +8,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::slice;
-use crate::call::{Run, run, to_python};
+use crate::call::{Run, draws, run, to_python};
 use crate::permutation::studentize;
 
 /// `double f(const double *y_true, const double *value, const double *weight, int64_t n)`.
@@ -52,7 +52,7 @@ impl PyFunctionTest {
         seed: u64,
         series: u64,
     ) -> Bound<'py, PyArray1<u32>> {
-        let group = py.detach(|| self.test.assignment(seed, series, replicate));
+        let group = py.detach(|| self.test.assignment(&draws(0, 0, seed, series), replicate));
         PyArray1::from_vec(py, group)
     }
 
@@ -72,7 +72,8 @@ impl PyFunctionTest {
     ) -> PyResult<RowsAndSizes<'py>> {
         let assignment = slice(&assignment)?;
         let (rows, sizes) = py.detach(|| {
-            let mut samples = self.test.samples(assignment, group, seed, series, replicate.unwrap_or(OBSERVED));
+            let draws = draws(0, 0, seed, series);
+            let mut samples = self.test.samples(assignment, group, &draws, replicate.unwrap_or(OBSERVED));
             let (mut rows, mut sizes) = (Vec::new(), Vec::new());
             for _ in 0..n_samples {
                 let drawn = samples.next_rows();
@@ -113,8 +114,8 @@ impl PyFunctionTest {
         self.check(py, &columns)?;
         let work = (20 * self.test.n_rows() as u64 * (1 + n_samples as u64)).saturating_mul(n_resamples);
         let null = run(Run { py, n_threads, progress, work }, |control| {
-            let replicates = first..first + n_resamples;
-            self.test.null_distribution(function, &columns, n_samples, replicates, seed, series, control)
+            let draws = draws(first, n_resamples, seed, series);
+            self.test.null_distribution(function, &columns, n_samples, &draws, control)
         })?;
         Ok(PyArray1::from_vec(py, null))
     }

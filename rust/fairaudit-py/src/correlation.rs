@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::slice;
-use crate::call::{Run, run};
+use crate::call::{Run, draws, run};
 use crate::permutation::studentize;
 
 /// A permutation test of the correlation of two columns.
@@ -28,8 +28,8 @@ impl PyCorrelationTest {
         let studentize = self::studentize(py, studentize)?;
         let (x, y, stratum) = (slice(&x)?, slice(&y)?, stratum.as_ref().map(slice).transpose()?);
         let work = 100 * x.len() as u64;
-        let test = run(Run { py, n_threads: Some(1), progress: None, work }, |_| {
-            CorrelationTest::new(x, y, stratum, studentize)
+        let test = run(Run { py, n_threads: Some(1), progress: None, work }, |control| {
+            CorrelationTest::new(x, y, stratum, studentize, control)
         })?;
         Ok(Self { test })
     }
@@ -64,7 +64,7 @@ impl PyCorrelationTest {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let work = (4 * self.test.n_rows() as u64).saturating_mul(n_resamples);
         let null = run(Run { py, n_threads, progress, work }, |control| {
-            self.test.null_distribution(first..first + n_resamples, seed, series, control)
+            self.test.null_distribution(&draws(first, n_resamples, seed, series), control)
         })?;
         Ok(PyArray1::from_vec(py, null))
     }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::slice;
 use crate::bootstrap::flat;
-use crate::call::{Run, run, run_shared, to_python};
+use crate::call::{Run, draws, run, run_shared, to_python};
 
 type Floats<'py> = Bound<'py, PyArray1<f64>>;
 
@@ -151,7 +151,7 @@ fn losses<'py>(
 #[pyfunction]
 fn moments(py: Python<'_>, values: PyReadonlyArray1<'_, f64>) -> PyResult<(f64, f64)> {
     let values = slice(&values)?;
-    Ok(py.detach(|| moments_of(values)))
+    py.detach(|| moments_of(values, &Control::default())).map_err(|error| to_python(py, &error))
 }
 
 /// Replicates of a mean, or of a ratio of sums: (value, variance) one after the other.
@@ -169,7 +169,7 @@ fn bootstrap_ratio<'py>(
     let denominator = denominator.as_ref().map(slice).transpose()?;
     let work = (numerator.len() as u64).saturating_mul(n_resamples);
     let replicates = run(Run { py, n_threads, progress: None, work }, |control| {
-        bootstrap(numerator, denominator, n_resamples, seed, control)
+        bootstrap(numerator, denominator, &draws(0, n_resamples, seed, 0), control)
     })?;
     Ok(flat(py, replicates))
 }

@@ -1,5 +1,6 @@
 //! The limit laws of the projection statistic.
 
+use fairaudit_core::parallel::Control;
 use fairaudit_core::projection::law;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
@@ -41,7 +42,7 @@ fn box_tail(
     high: PyReadonlyArray1<'_, f64>,
 ) -> PyResult<(f64, bool)> {
     let (covariance, curvature, low, high) = (slice(&covariance)?, slice(&curvature)?, slice(&low)?, slice(&high)?);
-    let tail = py.detach(|| law::box_tail(q, covariance, curvature, low, high));
+    let tail = py.detach(|| law::box_tail(q, covariance, curvature, low, high, &Control::default()));
     tail.map(|tail| (tail.tail, tail.is_bound)).map_err(|error| to_python(py, &error))
 }
 
@@ -56,7 +57,7 @@ fn box_quantile(
     high: PyReadonlyArray1<'_, f64>,
 ) -> PyResult<f64> {
     let (covariance, curvature, low, high) = (slice(&covariance)?, slice(&curvature)?, slice(&low)?, slice(&high)?);
-    let found = py.detach(|| law::box_quantile(tail, covariance, curvature, low, high));
+    let found = py.detach(|| law::box_quantile(tail, covariance, curvature, low, high, &Control::default()));
     found.map(|found| found.q).map_err(|error| to_python(py, &error))
 }
 

@@ -1,6 +1,7 @@
 //! The permutation lens: one object per comparison.
 
 use fairaudit_core::Error;
+use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
     Alternative, Conditioning, CountTest, Groups, RowTest, Studentize, center_of, count_extreme, exact, max_t,
     null_distribution,
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::{not_contiguous, slice};
 use crate::bootstrap::flat;
-use crate::call::{Run, run, run_shared, to_python};
+use crate::call::{Run, draws, run, run_shared, to_python};
 use crate::metrics::PyMetric;
 
 pub(crate) fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
@@ -96,7 +97,7 @@ impl PyTest {
     /// large to be summed.
     fn exact<'py>(&self, py: Python<'py>, alternative: &str) -> PyResult<Option<ExactLaw<'py>>> {
         let alternative = self::alternative(py, alternative)?;
-        if !self.test.may_be_summed() {
+        if self.test.exact_work().is_none() {
             return Ok(None);
         }
         // Enumeration takes a million steps at most; only that is worth a thread to wait on.
@@ -129,7 +130,7 @@ impl PyTest {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let work = self.replicate_work.saturating_mul(n_resamples);
         let null = run_shared(Run { py, n_threads, progress, work }, |control| {
-            null_distribution(&self.test, first..first + n_resamples, seed, series, control)
+            null_distribution(&self.test, &draws(first, n_resamples, seed, series), control)
         })?;
         Ok(PyArray1::from_vec(py, null))
     }
@@ -149,7 +150,7 @@ impl PyTest {
     ) -> PyResult<Vec<f64>> {
         let work = (self.replicate_work + 10 * pairs.len() as u64).saturating_mul(n_resamples);
         run(Run { py, n_threads, progress, work }, |control| {
-            max_t(&self.test, &pairs, n_resamples, seed, series, control)
+            max_t(&self.test, &pairs, &draws(0, n_resamples, seed, series), control)
         })
     }
 }
@@ -185,9 +186,9 @@ impl PyRowTest {
         let (stratum, weight) = (stratum.as_ref().map(slice).transpose()?, weight.as_ref().map(slice).transpose()?);
         let cluster = cluster.as_ref().map(slice).transpose()?;
         let groups = Groups { group, n_groups, stratum };
-        Self::make(py, score.len(), || match cluster {
-            None => RowTest::auc(score, positive, weight, groups, within_labels, studentize),
-            Some(cluster) => RowTest::clustered_auc(score, positive, weight, cluster, groups, studentize),
+        Self::make(py, score.len(), |control| match cluster {
+            None => RowTest::auc(score, positive, weight, groups, within_labels, studentize, control),
+            Some(cluster) => RowTest::clustered_auc(score, positive, weight, cluster, groups, studentize, control),
         })
     }
 
@@ -208,7 +209,7 @@ impl PyRowTest {
         let (numerator, group) = (slice(&numerator)?, slice(&group)?);
         let denominator = denominator.as_ref().map(slice).transpose()?;
         let groups = Groups { group, n_groups, stratum: stratum.as_ref().map(slice).transpose()? };
-        Self::make(py, numerator.len(), || RowTest::ratio(numerator, denominator, groups, studentize))
+        Self::make(py, numerator.len(), |control| RowTest::ratio(numerator, denominator, groups, studentize, control))
     }
 
     /// A formula over confusion counts: of each row or cluster its weighted tp, fp, fn, tn.
@@ -229,7 +230,7 @@ impl PyRowTest {
             return Err(to_python(py, &Error::argument("counts", "of another shape", "four columns")));
         }
         let groups = Groups { group: slice(&group)?, n_groups, stratum: stratum.as_ref().map(slice).transpose()? };
-        Self::make(py, units.len(), || RowTest::counts(units, &metric.metric, groups, studentize))
+        Self::make(py, units.len(), |control| RowTest::counts(units, &metric.metric, groups, studentize, control))
     }
 
     /// (value, variance, numerator, denominator) of every group.
@@ -269,7 +270,7 @@ impl PyRowTest {
         let instructions = InstructionSet::current().map_err(|error| to_python(py, &error))?;
         let work = self.work(n_resamples);
         let null = run(Run { py, n_threads, progress, work }, |control| {
-            self.test.null_distribution(first..first + n_resamples, seed, series, instructions, control)
+            self.test.null_distribution(&draws(first, n_resamples, seed, series), instructions, control)
         })?;
         Ok(PyArray1::from_vec(py, null))
     }
@@ -290,7 +291,7 @@ impl PyRowTest {
         let instructions = InstructionSet::current().map_err(|error| to_python(py, &error))?;
         let work = self.work(2 * n_resamples);
         let replicates = run(Run { py, n_threads, progress, work }, |control| {
-            self.test.bootstrap(first..first + n_resamples, seed, series, instructions, control)
+            self.test.bootstrap(&draws(first, n_resamples, seed, series), instructions, control)
         })?;
         Ok(flat(py, replicates))
     }
@@ -311,7 +312,7 @@ impl PyRowTest {
         let instructions = InstructionSet::current().map_err(|error| to_python(py, &error))?;
         let work = self.work(n_resamples);
         run(Run { py, n_threads, progress, work }, |control| {
-            self.test.max_t(&pairs, n_resamples, seed, series, instructions, control)
+            self.test.max_t(&pairs, &draws(0, n_resamples, seed, series), instructions, control)
         })
     }
 }
@@ -320,10 +321,10 @@ impl PyRowTest {
     fn make(
         py: Python<'_>,
         rows: usize,
-        build: impl FnOnce() -> fairaudit_core::Result<RowTest> + Send,
+        build: impl FnOnce(&Control) -> fairaudit_core::Result<RowTest> + Send,
     ) -> PyResult<Self> {
         let work = 100 * rows as u64;
-        let test = run(Run { py, n_threads: None, progress: None, work }, |_| build())?;
+        let test = run(Run { py, n_threads: None, progress: None, work }, build)?;
         Ok(Self { test })
     }
 

@@ -12,7 +12,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::slice;
-use crate::call::{Run, run, run_shared, to_python};
+use crate::call::{Run, draws, run, run_shared, to_python};
 
 type Floats<'py> = Bound<'py, PyArray1<f64>>;
 type Counts<'py> = Bound<'py, PyArray1<u64>>;
@@ -301,11 +301,8 @@ impl PyProjectionTest {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Floats<'py>> {
         let run_of = Run { py, n_threads, progress, work: 20_000 * n_resamples as u64 };
-        let values = run(run_of, |control| {
-            let mut values = vec![0.0; n_resamples];
-            self.test.null_distribution(&mut values, seed, 0, control)?;
-            Ok(values)
-        })?;
+        let values =
+            run(run_of, |control| self.test.null_distribution(&draws(0, n_resamples as u64, seed, 0), control))?;
         Ok(PyArray1::from_vec(py, values))
     }
 }

@@ -59,7 +59,7 @@ fn bin_scores<'py>(
     edges: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let (scores, edges) = (slice(&scores)?, slice(&edges)?);
-    let bins = run(Run { py, n_threads: Some(1), progress: None, work: 0 }, |_| bins_of(scores, edges))?;
+    let bins = run(Run { py, n_threads: Some(1), progress: None, work: 0 }, |control| bins_of(scores, edges, control))?;
     Ok(PyArray1::from_vec(py, bins))
 }
 

@@ -4,10 +4,9 @@
 //! sample of a group has. Who evaluates the function is the caller's choice; the numbers of a
 //! replicate depend on its index alone.
 
-use std::ops::Range;
-
 use super::Studentize;
 use super::statistic::{difference, omnibus};
+use crate::draws::Draws;
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
 use crate::parallel::{Control, each_replicate};
@@ -94,11 +93,11 @@ impl Assignments {
         self.n_groups
     }
 
-    /// The group of every row in a replicate; none: as observed.
-    pub fn assignment(&self, seed: u64, series: u64, replicate: Option<u64>) -> Vec<u32> {
+    /// The group of every row in a replicate of `draws`, by its index; none: as observed.
+    pub fn assignment(&self, draws: &Draws, replicate: Option<u64>) -> Vec<u32> {
         let mut group = self.group.clone();
         if let Some(replicate) = replicate {
-            let mut generator = RowGenerator::new(seed, Domain::Permutation, series, replicate, 0);
+            let mut generator = RowGenerator::new(draws.seed, Domain::Permutation, draws.series, replicate, 0);
             let mut start = 0;
             for &end in &self.ends {
                 generator.shuffle(&mut group[start..end]);
@@ -136,43 +135,37 @@ impl Assignments {
     ///
     /// # Errors
     /// [`Error::Cancelled`].
-    #[allow(clippy::too_many_arguments)]
     pub fn null_distribution(
         &self,
         function: impl Fn(&[Vec<f64>]) -> f64 + Sync,
         columns: &[&[f64]],
         n_samples: usize,
-        replicates: Range<u64>,
-        seed: u64,
-        series: u64,
+        draws: &Draws,
         control: &Control,
     ) -> Result<Vec<f64>> {
-        let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
+        let mut null = draws.zeros();
         each_replicate(&mut null, control, Vec::new, |offset, drawn: &mut Vec<Vec<f64>>| {
-            let replicate = replicates.start + offset;
-            let group = self.assignment(seed, series, Some(replicate));
-            self.evaluate(&function, columns, &group, n_samples, seed, series, replicate, drawn)
+            let replicate = draws.replicates.start + offset;
+            self.evaluate(&function, columns, n_samples, draws, replicate, drawn)
         })?;
         Ok(null)
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn evaluate(
         &self,
         function: &impl Fn(&[Vec<f64>]) -> f64,
         columns: &[&[f64]],
-        group: &[u32],
         n_samples: usize,
-        seed: u64,
-        series: u64,
+        draws: &Draws,
         replicate: u64,
         drawn: &mut Vec<Vec<f64>>,
     ) -> f64 {
+        let group = self.assignment(draws, Some(replicate));
         let mut values = vec![0.0; self.n_groups];
         let mut samples = vec![0.0; n_samples * self.n_groups];
         drawn.resize(columns.len(), Vec::new());
         for g in 0..self.n_groups {
-            let mut bootstrap = self.samples(group, g as u32, seed, series, replicate);
+            let mut bootstrap = self.samples(&group, g as u32, draws, replicate);
             take(columns, &bootstrap.all_rows(), drawn);
             values[g] = function(drawn);
             for sample in 0..n_samples {
@@ -203,8 +196,8 @@ pub struct Samples<'a> {
 }
 
 impl Assignments {
-    /// Bootstrap samples of the rows of `g`, `group` being the group of every row.
-    pub fn samples(&self, group: &[u32], g: u32, seed: u64, series: u64, replicate: u64) -> Samples<'_> {
+    /// Bootstrap samples of the rows of `g` in a replicate of `draws`, `group` being the group of every row.
+    pub fn samples(&self, group: &[u32], g: u32, draws: &Draws, replicate: u64) -> Samples<'_> {
         let members = match &self.clusters {
             None => (0..group.len() as u32).filter(|&row| group[row as usize] == g).collect(),
             Some((rows, starts)) => {
@@ -215,7 +208,7 @@ impl Assignments {
                 (0..self.group.len() as u32).filter(is_member).collect()
             }
         };
-        let generator = RowGenerator::new(seed, Domain::Bootstrap, series, replicate, u64::from(g));
+        let generator = RowGenerator::new(draws.seed, Domain::Bootstrap, draws.series, replicate, u64::from(g));
         Samples { assignments: self, members, generator }
     }
 }
@@ -249,16 +242,18 @@ impl Samples<'_> {
 mod tests {
     use super::*;
 
+    const DRAWS: Draws = Draws { replicates: 0..50, seed: 1, series: 0 };
+
     #[test]
     fn clusters_move_together_within_strata() {
         let (group, stratum) = ([0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 1]);
         let unit = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5];
         let test = Assignments::new(&group, 2, Some(&stratum), Some(&unit), Studentize::None).unwrap();
         let observed: Vec<u32> = unit.iter().map(|&unit| group[unit as usize]).collect();
-        assert_eq!(test.assignment(1, 0, None), observed);
+        assert_eq!(test.assignment(&DRAWS, None), observed);
         let mut moved = false;
         for replicate in 0..50 {
-            let drawn = test.assignment(1, 0, Some(replicate));
+            let drawn = test.assignment(&DRAWS, Some(replicate));
             assert!(drawn[0] == drawn[1] && drawn[3] == drawn[4] && drawn[8] == drawn[9]);
             assert_eq!(drawn[0] + drawn[2] + drawn[3], 1);
             assert_eq!(drawn[6] + drawn[7] + drawn[8], 2);
@@ -271,8 +266,8 @@ mod tests {
     fn samples_are_of_whole_clusters() {
         let unit = [0, 0, 1, 2, 2, 2];
         let test = Assignments::new(&[0, 1, 0], 2, None, Some(&unit), Studentize::None).unwrap();
-        let group = test.assignment(1, 0, None);
-        let mut samples = test.samples(&group, 0, 1, 0, OBSERVED);
+        let group = test.assignment(&DRAWS, None);
+        let mut samples = test.samples(&group, 0, &DRAWS, OBSERVED);
         assert_eq!(samples.all_rows(), [0, 1, 3, 4, 5]);
         let sizes: Vec<usize> = (0..40).map(|_| samples.next_rows().len()).collect();
         assert!(sizes.contains(&4) && sizes.contains(&5) && sizes.contains(&6));

@@ -8,8 +8,9 @@
 use std::ops::Range;
 
 use super::Studentize;
+use crate::draws::Draws;
 use crate::error::{Error, Result};
-use crate::numerics::order::ordered_bits;
+use crate::numerics::order::{order, ordered_bits, row_of};
 use crate::parallel::{Control, each_replicate};
 use crate::random::{Domain, RowGenerator};
 
@@ -24,6 +25,16 @@ pub struct CorrelationTest {
     studentize: Studentize,
     /// sqrt(sum x^2 sum y^2).
     scale: f64,
+    /// Of the rows as they are.
+    observed: Observed,
+}
+
+/// What is asked of the observed rows.
+#[derive(Debug, Clone, Copy, Default)]
+struct Observed {
+    correlation: f64,
+    variance: f64,
+    statistic: f64,
 }
 
 impl CorrelationTest {
@@ -31,8 +42,14 @@ impl CorrelationTest {
     /// of the stratum: the strata explain no part of what is tested.
     ///
     /// # Errors
-    /// [`Error::Argument`] when lengths do not fit or a value is not finite.
-    pub fn new(x: &[f64], y: &[f64], stratum: Option<&[u32]>, studentize: Studentize) -> Result<Self> {
+    /// [`Error::Argument`] when lengths do not fit or a value is not finite; [`Error::Cancelled`].
+    pub fn new(
+        x: &[f64],
+        y: &[f64],
+        stratum: Option<&[u32]>,
+        studentize: Studentize,
+        control: &Control,
+    ) -> Result<Self> {
         let rows = x.len();
         if y.len() != rows || stratum.is_some_and(|stratum| stratum.len() != rows) || u32::try_from(rows).is_err() {
             return Err(Error::argument("rows", format!("{rows} and {}", y.len()), "columns of one length"));
@@ -43,15 +60,19 @@ impl CorrelationTest {
         if let Some(bad) = x.iter().chain(y).find(|value| !value.is_finite()) {
             return Err(Error::argument("value", bad, "finite numbers"));
         }
-        let stratum_of = |row: u32| stratum.map_or(0, |stratum| stratum[row as usize]);
-        let mut order: Vec<u32> = (0..rows as u32).collect();
-        order.sort_unstable_by_key(|&row| {
-            (stratum_of(row), ordered_bits(x[row as usize]), ordered_bits(y[row as usize]))
-        });
+        let stratum_of = |key: u64| stratum.map_or(0, |stratum| stratum[row_of(key)]);
+        // By stratum, x and y: rows that agree in all of them are the same.
+        let mut order = order(x, |row| ordered_bits(y[row]));
+        control.check()?;
+        if stratum.is_some() {
+            order.sort_by_key(|&key| stratum_of(key));
+        }
+        control.check()?;
         let mut ends: Vec<usize> = (1..rows).filter(|&i| stratum_of(order[i - 1]) != stratum_of(order[i])).collect();
         ends.push(rows);
-        let pick = |values: &[f64]| -> Vec<f64> { order.iter().map(|&row| values[row as usize]).collect() };
-        let mut test = Self { x: pick(x), y: pick(y), ends, studentize, scale: 0.0 };
+        let pick = |values: &[f64]| -> Vec<f64> { order.iter().map(|&key| values[row_of(key)]).collect() };
+        let (x, y, observed) = (pick(x), pick(y), Observed::default());
+        let mut test = Self { x, y, ends, studentize, scale: 0.0, observed };
         for segment in test.segments() {
             center(&mut test.x[segment.clone()]);
             center(&mut test.y[segment]);
@@ -60,6 +81,7 @@ impl CorrelationTest {
         scale_by_power(&mut test.y);
         let squares = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>();
         test.scale = (squares(&test.x) * squares(&test.y)).sqrt();
+        test.observed = test.observe();
         Ok(test)
     }
 
@@ -75,30 +97,34 @@ impl CorrelationTest {
 
     /// r, NaN when a column does not vary.
     pub fn correlation(&self) -> f64 {
-        let products: f64 = self.x.iter().zip(&self.y).map(|(x, y)| x * y).sum();
-        let r = if self.scale > 0.0 { products / self.scale } else { f64::NAN };
-        if r.abs() <= 1e-14 { 0.0 } else { r }
+        self.observed.correlation
     }
 
     /// `sum_i psi_i^2 / n^2` with `psi = z_x z_y - r (z_x^2 + z_y^2) / 2`: the variance of r, also where
     /// r is not 0.
     pub fn variance(&self) -> f64 {
-        let n = self.n_rows() as f64;
-        let square = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>() / n;
-        let (xx, yy) = (square(&self.x), square(&self.y));
-        let r = self.correlation();
-        let psi = |x: f64, y: f64| x * y / (xx * yy).sqrt() - 0.5 * r * (x * x / xx + y * y / yy);
-        self.x.iter().zip(&self.y).map(|(&x, &y)| psi(x, y).powi(2)).sum::<f64>() / (n * n)
+        self.observed.variance
     }
 
     /// The observed statistic.
     pub fn observed(&self) -> f64 {
+        self.observed.statistic
+    }
+
+    fn observe(&self) -> Observed {
+        let n = self.n_rows() as f64;
         let (mut products, mut squares) = (0.0, 0.0);
         for (x, y) in self.x.iter().zip(&self.y) {
             products += x * y;
             squares += (x * y) * (x * y);
         }
-        self.statistic(products, squares)
+        let r = if self.scale > 0.0 { products / self.scale } else { f64::NAN };
+        let r = if r.abs() <= 1e-14 { 0.0 } else { r };
+        let square = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>() / n;
+        let (xx, yy) = (square(&self.x), square(&self.y));
+        let psi = |x: f64, y: f64| x * y / (xx * yy).sqrt() - 0.5 * r * (x * x / xx + y * y / yy);
+        let variance = self.x.iter().zip(&self.y).map(|(&x, &y)| psi(x, y).powi(2)).sum::<f64>() / (n * n);
+        Observed { correlation: r, variance, statistic: self.statistic(products, squares) }
     }
 
     fn statistic(&self, products: f64, squares: f64) -> f64 {
@@ -118,18 +144,13 @@ impl CorrelationTest {
     ///
     /// # Errors
     /// [`Error::Cancelled`].
-    pub fn null_distribution(
-        &self,
-        replicates: Range<u64>,
-        seed: u64,
-        series: u64,
-        control: &Control,
-    ) -> Result<Vec<f64>> {
+    pub fn null_distribution(&self, draws: &Draws, control: &Control) -> Result<Vec<f64>> {
         let segments = self.segments();
-        let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
+        let mut null = draws.zeros();
         each_replicate(&mut null, control, Vec::new, |offset, values: &mut Vec<f64>| {
             values.clone_from(&self.y);
-            let mut generator = RowGenerator::new(seed, Domain::Permutation, series, replicates.start + offset, 0);
+            let replicate = draws.replicates.start + offset;
+            let mut generator = RowGenerator::new(draws.seed, Domain::Permutation, draws.series, replicate, 0);
             let (mut products, mut squares) = (0.0, 0.0);
             for segment in &segments {
                 let (x, y) = (&self.x[segment.clone()], &mut values[segment.clone()]);
@@ -184,14 +205,15 @@ mod tests {
         let back = |values: &[f64]| values.iter().rev().copied().collect::<Vec<_>>();
         let stratum_back: Vec<u32> = stratum.iter().rev().copied().collect();
         let control = Control::default();
+        let draws = |replicates| Draws { replicates, seed: 3, series: 1 };
         let run = |x: &[f64], y: &[f64], stratum: Option<&[u32]>| {
-            let test = CorrelationTest::new(x, y, stratum, Studentize::Unpooled).unwrap();
-            (test.observed(), test.null_distribution(0..50, 3, 1, &control).unwrap())
+            let test = CorrelationTest::new(x, y, stratum, Studentize::Unpooled, &Control::default()).unwrap();
+            (test.observed(), test.null_distribution(&draws(0..50), &control).unwrap())
         };
         assert_eq!(run(&x, &y, None), run(&back(&x), &back(&y), None));
         assert_eq!(run(&x, &y, Some(&stratum)), run(&back(&x), &back(&y), Some(&stratum_back)));
-        let test = CorrelationTest::new(&x, &y, None, Studentize::Unpooled).unwrap();
-        let part = test.null_distribution(20..30, 3, 1, &control).unwrap();
+        let test = CorrelationTest::new(&x, &y, None, Studentize::Unpooled, &Control::default()).unwrap();
+        let part = test.null_distribution(&draws(20..30), &control).unwrap();
         assert_eq!(part[..], run(&x, &y, None).1[20..30]);
     }
 
@@ -201,8 +223,8 @@ mod tests {
         let x: Vec<f64> = (0..300).map(|i| f64::from(i % 3) * 10.0 + f64::from(i * 7 % 11)).collect();
         let y: Vec<f64> = (0..300).map(|i| f64::from(i % 3) * 10.0 + f64::from(i * 5 % 13)).collect();
         let stratum: Vec<u32> = (0..300).map(|i| i % 3).collect();
-        let plain = CorrelationTest::new(&x, &y, None, Studentize::Unpooled).unwrap();
-        let within = CorrelationTest::new(&x, &y, Some(&stratum), Studentize::Unpooled).unwrap();
+        let plain = CorrelationTest::new(&x, &y, None, Studentize::Unpooled, &Control::default()).unwrap();
+        let within = CorrelationTest::new(&x, &y, Some(&stratum), Studentize::Unpooled, &Control::default()).unwrap();
         assert!(plain.correlation() > 0.7 && within.correlation().abs() < 0.1);
     }
 }

@@ -16,6 +16,9 @@ const MAX_ROWS: u64 = 200;
 const MAX_TABLES: usize = 100_000;
 const MAX_STEPS: usize = 1_000_000;
 const MAX_DEPTH: usize = 200;
+/// Nanoseconds of a count of a law, and of a step of an enumeration.
+const COUNT_WORK: u64 = 50;
+const STEP_WORK: u64 = 200;
 
 /// A permutation law that was summed completely.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,9 +51,14 @@ pub fn exact(test: &CountTest, alternative: Alternative, control: &Control) -> R
 }
 
 impl CountTest {
-    /// Whether [`exact`] is worth a try; if not it would return nothing at once.
-    pub fn may_be_summed(&self) -> bool {
-        CountLaw::applies(self) || is_small(&self.table)
+    /// Nanoseconds that [`exact`] takes at most, by estimate; none if it would return nothing at once.
+    pub fn exact_work(&self) -> Option<u64> {
+        if CountLaw::applies(self) {
+            let rows = self.table.n_rows();
+            let products = if self.table.strata().count() > 1 { rows.saturating_mul(rows) } else { 0 };
+            return Some(rows.saturating_mul(COUNT_WORK).saturating_add(products.min(MAX_PRODUCTS as u64)));
+        }
+        is_small(&self.table).then(|| STEP_WORK * most_steps(&self.table).min(MAX_STEPS as u64))
     }
 }
 
@@ -58,6 +66,16 @@ impl CountTest {
 fn is_small(table: &Table) -> bool {
     let depth = table.strata().count() * (table.n_groups() - 1) * table.n_classes();
     table.n_rows() <= MAX_ROWS && depth <= MAX_DEPTH && depth > 0
+}
+
+/// Steps of an enumeration if every count could be chosen freely.
+fn most_steps(table: &Table) -> u64 {
+    let choices = table.strata().flat_map(|stratum| {
+        let (totals, sizes) = (table.class_totals(stratum), table.group_sizes(stratum));
+        let others = sizes[..table.n_groups() - 1].to_vec();
+        others.into_iter().flat_map(move |size| totals.clone().into_iter().map(move |total| size.min(total) + 1))
+    });
+    choices.fold(1, |steps: u64, choices| steps.saturating_mul(choices).saturating_add(1))
 }
 
 /// The law of the numerator count of the first group when all denominators are fixed.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Alternative;
+use crate::draws::Draws;
 use crate::error::Result;
 use crate::parallel::{Control, reduce_blocks};
 
@@ -39,7 +40,7 @@ impl<'a> StepDown<'a> {
     /// Runs `count_block` over all replicates in blocks of `block` and adjusts.
     pub(super) fn adjust(
         &self,
-        n_resamples: u64,
+        draws: &Draws,
         block: u64,
         control: &Control,
         count_block: impl Fn(Range<u64>, &mut [u64]) -> Result<()> + Sync,
@@ -47,7 +48,8 @@ impl<'a> StepDown<'a> {
         let zero = || vec![0u64; self.pairs.len()];
         let run = |counts: &mut Vec<u64>, at: usize| -> Result<()> {
             control.check()?;
-            let replicates = at as u64 * block..((at as u64 + 1) * block).min(n_resamples);
+            let first = draws.replicates.start + at as u64 * block;
+            let replicates = first..(first + block).min(draws.replicates.end);
             let done = replicates.end - replicates.start;
             count_block(replicates, counts)?;
             control.advance(done);
@@ -57,11 +59,11 @@ impl<'a> StepDown<'a> {
             sum.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
             Ok(sum)
         };
-        let counts = reduce_blocks(n_resamples.div_ceil(block) as usize, control, zero, run, add)?;
+        let counts = reduce_blocks(draws.n().div_ceil(block) as usize, control, zero, run, add)?;
         let mut adjusted = vec![0.0; self.pairs.len()];
         let mut floor = 0.0f64;
         for &pair in self.ascending.iter().rev() {
-            floor = floor.max((counts[pair] + 1) as f64 / (n_resamples + 1) as f64);
+            floor = floor.max((counts[pair] + 1) as f64 / (draws.n() + 1) as f64);
             adjusted[pair] = floor;
         }
         Ok(adjusted)

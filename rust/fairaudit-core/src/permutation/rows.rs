@@ -2,12 +2,11 @@
 //!
 //! `stream` draws the replicates.
 
-use std::ops::Range;
-
 use super::Studentize;
 use super::max_t::StepDown;
 use super::statistic::Comparison;
 use crate::bootstrap;
+use crate::draws::Draws;
 use crate::error::{Error, Result};
 use crate::metrics::auc::{Auc, ClusteredAuc, RowFlags, WeightedAuc};
 use crate::metrics::row_sums::{Counts, Lanes, Mean, Ratio, RowSums};
@@ -117,7 +116,8 @@ impl Groups<'_> {
         &self,
         value: impl Fn(usize) -> T,
         key: impl Fn(&T) -> [u64; 4] + Sync,
-    ) -> (Vec<T>, Vec<u16>, Strata) {
+        control: &Control,
+    ) -> Result<(Vec<T>, Vec<u16>, Strata)> {
         let units = self.group.len();
         let n_strata = self.stratum.map_or(1, |stratum| stratum.iter().max().map_or(0, |&s| s as usize + 1));
         let segment_of = |unit: usize| self.stratum_of(unit) as usize * self.n_groups + usize::from(self.group[unit]);
@@ -125,6 +125,7 @@ impl Groups<'_> {
         for unit in 0..units {
             segments[segment_of(unit)].add(key(&value(unit)));
         }
+        control.check()?;
         let mut order: Vec<usize> = (0..segments.len()).collect();
         order.sort_by_key(|&segment| (segment / self.n_groups, segments[segment]));
         let mut next = vec![0; segments.len()];
@@ -146,6 +147,7 @@ impl Groups<'_> {
             parts.push(part);
             rest = others;
         }
+        control.check()?;
         parallel::for_each(parts, |part| parallel::sort_by_key(part, &key));
         let (mut group, mut stratum) = (Vec::with_capacity(units), Vec::new());
         for &segment in &order {
@@ -155,16 +157,24 @@ impl Groups<'_> {
             }
         }
         let strata = if self.stratum.is_some() { Strata::Several(stratum) } else { Strata::One };
-        (values, group, strata)
+        Ok((values, group, strata))
     }
 }
 
 impl RowTest {
     /// Prepares a test of units that are in order.
-    fn new(mut units: Units, group: Vec<u16>, n_groups: usize, strata: Strata, studentize: Studentize) -> Result<Self> {
+    fn new(
+        mut units: Units,
+        group: Vec<u16>,
+        n_groups: usize,
+        strata: Strata,
+        studentize: Studentize,
+        control: &Control,
+    ) -> Result<Self> {
         if studentize == Studentize::Pooled {
             return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
         }
+        control.check()?;
         let (center, totals) = match &mut units {
             Units::Rows(metric) => (metric.center(), of_each_metric!(metric, metric => totals(metric, group.len()))),
             Units::Clusters(_) => (0.0, Vec::new()),
@@ -182,6 +192,7 @@ impl RowTest {
             let stratum = test.stratum_of(unit);
             test.sizes[stratum][usize::from(test.group[unit])] += 1;
         }
+        control.check()?;
         test.observed = match &test.units {
             Units::Rows(RowMetric::Auc(auc)) => auc.observed(&test.group, n_groups),
             _ => test.evaluate_members(|row, member| {
@@ -190,6 +201,7 @@ impl RowTest {
             }),
         };
         if !matches!(test.strata, Strata::One) {
+            control.check()?;
             let groups = test.evaluate_members(|row, member| {
                 let sizes = &test.sizes[test.stratum_of(row)];
                 let rows = f64::from(sizes.iter().sum::<u32>());
@@ -208,7 +220,7 @@ impl RowTest {
     /// together with strata.
     ///
     /// # Errors
-    /// [`Error::Argument`] when lengths or codes do not fit, or there are more than 2^32 - 1 rows.
+    /// [`Error::Argument`] when lengths or codes do not fit, or there are more than 2^32 - 1 rows; [`Error::Cancelled`].
     pub fn auc(
         score: &[f64],
         positive: &[bool],
@@ -216,6 +228,7 @@ impl RowTest {
         groups: Groups<'_>,
         within_labels: bool,
         studentize: Studentize,
+        control: &Control,
     ) -> Result<Self> {
         let rows = score.len();
         groups.check(rows)?;
@@ -229,6 +242,7 @@ impl RowTest {
             let weight = weight.map_or(0, |weight| ordered_bits(weight[row]));
             (positive[row], weight, groups.stratum_of(row), groups.group[row])
         });
+        control.check()?;
         let at = |i: usize| row_of(order[i]);
         let tied = |i: usize| i + 1 < rows && score[at(i)] == score[at(i + 1)];
         let flags: Vec<RowFlags> = (0..rows).map(|i| RowFlags::new(positive[at(i)], tied(i))).collect();
@@ -246,7 +260,7 @@ impl RowTest {
             }
         };
         drop(order);
-        Self::new(Units::Rows(metric), group, groups.n_groups, strata, studentize)
+        Self::new(Units::Rows(metric), group, groups.n_groups, strata, studentize, control)
     }
 
     /// A test of the AUC where rows of one cluster move together; `groups` are of the clusters,
@@ -261,11 +275,12 @@ impl RowTest {
         cluster: &[u32],
         groups: Groups<'_>,
         studentize: Studentize,
+        control: &Control,
     ) -> Result<Self> {
         let auc = ClusteredAuc::new(score, positive, weight, cluster, groups.group.len())?;
         groups.check(auc.n_clusters())?;
         let strata = groups.stratum.map_or(Strata::One, |stratum| Strata::Several(stratum.to_vec()));
-        Self::new(Units::Clusters(auc), groups.group.to_vec(), groups.n_groups, strata, studentize)
+        Self::new(Units::Clusters(auc), groups.group.to_vec(), groups.n_groups, strata, studentize, control)
     }
 
     /// A test of sum a / sum d, of rows in any order; d is 1 when it is left out.
@@ -277,17 +292,18 @@ impl RowTest {
         denominator: Option<&[f64]>,
         groups: Groups<'_>,
         studentize: Studentize,
+        control: &Control,
     ) -> Result<Self> {
         groups.check(numerator.len())?;
         let (metric, group, strata) = match denominator {
             None => {
                 let (values, group, strata) =
-                    groups.sort(|row| numerator[row], |&value| [ordered_bits(value), 0, 0, 0]);
+                    groups.sort(|row| numerator[row], |&value| [ordered_bits(value), 0, 0, 0], control)?;
                 (RowMetric::Mean(Mean::new(values)), group, strata)
             }
             Some(denominator) if denominator.len() == numerator.len() => {
                 let key = |[a, d]: &[f64; 2]| [ordered_bits(*a), ordered_bits(*d), 0, 0];
-                let (terms, group, strata) = groups.sort(|row| [numerator[row], denominator[row]], key);
+                let (terms, group, strata) = groups.sort(|row| [numerator[row], denominator[row]], key, control)?;
                 (RowMetric::Ratio(Ratio::new(terms)), group, strata)
             }
             Some(denominator) => {
@@ -295,7 +311,7 @@ impl RowTest {
                 return Err(Error::argument("rows", lengths, "columns of one length"));
             }
         };
-        Self::new(Units::Rows(metric), group, groups.n_groups, strata, studentize)
+        Self::new(Units::Rows(metric), group, groups.n_groups, strata, studentize, control)
     }
 
     /// A test of a formula over confusion counts, of units that each bring weighted counts: rows
@@ -303,11 +319,17 @@ impl RowTest {
     ///
     /// # Errors
     /// As [`RowTest::auc`], and when the metric is not one over tp, fp, fn, tn.
-    pub fn counts(counts: &[[f64; 4]], metric: &Metric, groups: Groups<'_>, studentize: Studentize) -> Result<Self> {
+    pub fn counts(
+        counts: &[[f64; 4]],
+        metric: &Metric,
+        groups: Groups<'_>,
+        studentize: Studentize,
+        control: &Control,
+    ) -> Result<Self> {
         groups.check(counts.len())?;
-        let (units, group, strata) = groups.sort(|unit| counts[unit], |counts| counts.map(ordered_bits));
+        let (units, group, strata) = groups.sort(|unit| counts[unit], |counts| counts.map(ordered_bits), control)?;
         let metric = RowMetric::Counts(Counts::new(units, metric.clone())?);
-        Self::new(Units::Rows(metric), group, groups.n_groups, strata, studentize)
+        Self::new(Units::Rows(metric), group, groups.n_groups, strata, studentize, control)
     }
 
     /// Number of units: rows or clusters.
@@ -372,16 +394,14 @@ impl RowTest {
     /// [`Error::Cancelled`].
     pub fn null_distribution(
         &self,
-        replicates: Range<u64>,
-        seed: u64,
-        series: u64,
+        draws: &Draws,
         instructions: InstructionSet,
         control: &Control,
     ) -> Result<Vec<f64>> {
-        let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
+        let mut null = draws.zeros();
         let fill = |block: usize, chunk: &mut [f64], (): &mut ()| -> Result<()> {
-            let first = replicates.start + (block * LANES) as u64;
-            let groups = self.replicates(seed, series, first, instructions, control)?;
+            let first = draws.replicates.start + (block * LANES) as u64;
+            let groups = self.replicates(draws, first, instructions, control)?;
             for (value, groups) in chunk.iter_mut().zip(groups.chunks(self.n_groups())) {
                 *value = self.comparison.of_all(groups);
             }
@@ -399,15 +419,13 @@ impl RowTest {
     pub fn max_t(
         &self,
         pairs: &[(usize, usize)],
-        n_resamples: u64,
-        seed: u64,
-        series: u64,
+        draws: &Draws,
         instructions: InstructionSet,
         control: &Control,
     ) -> Result<Vec<f64>> {
         let family = StepDown::new(pairs, |pair| self.comparison.of_pair(&self.observed, pair));
-        family.adjust(n_resamples, LANES as u64, control, |replicates, counts| {
-            let all = self.replicates(seed, series, replicates.start, instructions, control)?;
+        family.adjust(draws, LANES as u64, control, |replicates, counts| {
+            let all = self.replicates(draws, replicates.start, instructions, control)?;
             let lanes = (replicates.end - replicates.start) as usize;
             for groups in all.chunks(self.n_groups()).take(lanes) {
                 family.count(|pair| self.comparison.of_pair(groups, pair), counts);
@@ -422,9 +440,7 @@ impl RowTest {
     /// [`Error::Cancelled`].
     pub fn bootstrap(
         &self,
-        replicates: Range<u64>,
-        seed: u64,
-        series: u64,
+        draws: &Draws,
         instructions: InstructionSet,
         control: &Control,
     ) -> Result<bootstrap::Replicates> {
@@ -435,15 +451,15 @@ impl RowTest {
         let mut results = match &self.units {
             Units::Rows(metric) => {
                 let groups: Vec<RowMetric> = members.iter().map(|rows| metric.select(rows)).collect();
-                bootstrap::of_rows(&groups, replicates, seed, series, instructions, control)?
+                bootstrap::of_rows(&groups, draws, instructions, control)?
             }
             Units::Clusters(auc) => {
                 let n_groups = self.n_groups();
-                bootstrap::of_lanes(replicates, n_groups, control, |first| {
+                bootstrap::of_lanes(draws, n_groups, control, |first| {
                     let mut member = vec![[0.0; LANES]; self.n_units() * n_groups];
                     for (group, units) in members.iter().enumerate() {
                         let visit = |i: usize, times: Lanes| member[units[i] as usize * n_groups + group] = times;
-                        bootstrap::multiplicities(units.len(), seed, series, first, group as u64, instructions, visit);
+                        bootstrap::multiplicities(units.len(), draws, first, group as u64, instructions, visit);
                     }
                     Ok(auc.evaluate(&member, n_groups))
                 })?

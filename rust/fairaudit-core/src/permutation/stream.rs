@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use super::rows::{RowTest, Units};
+use crate::draws::Draws;
 use crate::error::Result;
 use crate::metrics::auc::{Auc, OpenPair, PairSums};
 use crate::metrics::row_sums::{LaneMask, Lanes, RowSums};
@@ -27,14 +28,13 @@ impl RowTest {
     /// The metric of every group (fastest) in the replicates `first..first + LANES`.
     pub(super) fn replicates(
         &self,
-        seed: u64,
-        series: u64,
+        draws: &Draws,
         first: u64,
         instructions: InstructionSet,
         control: &Control,
     ) -> Result<Vec<Evaluation>> {
         let draw = Draw {
-            generator: LaneGenerator::new(seed, Domain::Permutation, series, first, u64::MAX),
+            generator: LaneGenerator::new(draws.seed, Domain::Permutation, draws.series, first, u64::MAX),
             needed: self.sizes.iter().flatten().map(|&size| [size; LANES]).collect(),
             left: self.sizes.iter().map(|sizes| sizes.iter().sum()).collect(),
             n_groups: self.n_groups(),

@@ -1,10 +1,9 @@
 //! The `cells` engine: a label permutation of counts is a multivariate hypergeometric draw
 //! within each stratum, so a replicate costs O(cells) whatever the number of rows.
 
-use std::ops::Range;
-
 use super::CountTest;
 use super::max_t::StepDown;
+use crate::draws::Draws;
 use crate::error::Result;
 use crate::metrics::Evaluation;
 use crate::parallel::{Control, fill_replicates};
@@ -81,12 +80,12 @@ impl TableSampler {
 
     /// Class counts of every group, summed over strata, in the replicates from `first` on; one
     /// margin per replicate, into `scratch.margins`.
-    fn draw(&self, seed: u64, series: u64, first: u64, scratch: &mut Scratch) {
+    fn draw(&self, draws: &Draws, first: u64, scratch: &mut Scratch) {
         let Scratch { sampler, left, drawn, margins, .. } = scratch;
         margins.fill(0.0);
         for (cell, stratum) in self.strata.iter().enumerate() {
             let mut streams: [Stream; LANES] = std::array::from_fn(|lane| {
-                Stream::new(seed, Domain::Permutation, series, first + lane as u64, cell as u64)
+                Stream::new(draws.seed, Domain::Permutation, draws.series, first + lane as u64, cell as u64)
             });
             // Words of all lanes in one go, where one lane need not wait for the other.
             streams.iter_mut().for_each(Stream::fill);
@@ -143,28 +142,21 @@ impl StratumSampler {
 
 /// The statistic of some permutations, in the order of the replicates.
 ///
-/// `series` separates the comparisons that share a seed. The result depends on the test, the
-/// seed, the series and the replicate's index alone.
+/// A statistic depends on the test, the seed, the series and the replicate's index alone.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
-pub fn null_distribution(
-    test: &CountTest,
-    replicates: Range<u64>,
-    seed: u64,
-    series: u64,
-    control: &Control,
-) -> Result<Vec<f64>> {
+pub fn null_distribution(test: &CountTest, draws: &Draws, control: &Control) -> Result<Vec<f64>> {
     let sampler = TableSampler::new(test)?;
-    let mut null = vec![0.0; (replicates.end - replicates.start) as usize];
+    let mut null = draws.zeros();
     fill_replicates(
         &mut null,
         control,
         || sampler.scratch(),
         |offset, values, scratch| {
-            let first = replicates.start + offset;
+            let first = draws.replicates.start + offset;
             for (values, first) in values.chunks_mut(LANES).zip((first..).step_by(LANES)) {
-                sampler.draw(seed, series, first, scratch);
+                sampler.draw(draws, first, scratch);
                 for (value, margin) in values.iter_mut().zip(scratch.margins.chunks(sampler.margin_len())) {
                     *value = test.statistic_of(margin, &mut scratch.evaluations);
                 }
@@ -178,21 +170,14 @@ pub fn null_distribution(
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
-pub fn max_t(
-    test: &CountTest,
-    pairs: &[(usize, usize)],
-    n_resamples: u64,
-    seed: u64,
-    series: u64,
-    control: &Control,
-) -> Result<Vec<f64>> {
+pub fn max_t(test: &CountTest, pairs: &[(usize, usize)], draws: &Draws, control: &Control) -> Result<Vec<f64>> {
     let observed = test.evaluations();
     let family = StepDown::new(pairs, |pair| test.pair_statistic(&test.table.margin(), &observed, pair));
     let sampler = TableSampler::new(test)?;
-    family.adjust(n_resamples, BLOCK, control, |replicates, counts| {
+    family.adjust(draws, BLOCK, control, |replicates, counts| {
         let mut scratch = sampler.scratch();
         for first in replicates.clone().step_by(LANES) {
-            sampler.draw(seed, series, first, &mut scratch);
+            sampler.draw(draws, first, &mut scratch);
             for (_, margin) in (first..replicates.end).zip(scratch.margins.chunks(sampler.margin_len())) {
                 test.evaluate_into(margin, &mut scratch.evaluations);
                 family.count(|pair| test.pair_statistic(margin, &scratch.evaluations, pair), counts);

@@ -56,7 +56,8 @@ impl Curves {
                 cells[usize::from(candidate.cell)].push(candidate);
             }
         }
-        Ok(Self { cells: cells.into_iter().map(Curve::new).collect() })
+        let sorted = |rows| control.check().map(|()| Curve::new(rows));
+        Ok(Self { cells: cells.into_iter().map(sorted).collect::<Result<_>>()? })
     }
 
     /// Number of rows of a cell that can move.

@@ -15,8 +15,9 @@
 
 use super::margins::Margins;
 use super::rates::{Block, Group, Side, groups_with_rows, solve};
+use crate::draws::Draws;
 use crate::error::{Error, Result};
-use crate::parallel::{Control, fill_replicates};
+use crate::parallel::{Control, each_replicate};
 use crate::random::{Domain, Stream, multivariate_hypergeometric};
 
 /// Chance gaps are never larger than this many standard errors.
@@ -71,34 +72,23 @@ impl ProjectionTest {
         self.blocks.iter().map(Exchange::cost).sum()
     }
 
-    /// What it costs to remove the gaps of the replicates `first..first + values.len()`; infinite where it
-    /// cannot be done.
+    /// What it costs to remove the gaps of some replicates, in their order; infinite where it cannot be done. Each
+    /// block has a series of its own, from that of the draws on.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
-    pub fn null_distribution(&self, values: &mut [f64], seed: u64, first: u64, control: &Control) -> Result<()> {
-        fill_replicates(
-            values,
-            control,
-            || (self.blocks.clone(), Vec::new()),
-            |start, values, (blocks, drawn)| {
-                for (value, replicate) in values.iter_mut().zip(first + start..) {
-                    // What is left undone when the call is stopped is thrown away.
-                    if control.check().is_ok() {
-                        *value = blocks
-                            .iter_mut()
-                            .enumerate()
-                            .map(|(series, block)| {
-                                let stream = Stream::new(seed, Domain::Permutation, series as u64, replicate, 0);
-                                block.draw(stream, drawn);
-                                block.cost()
-                            })
-                            .sum();
-                    }
-                }
-            },
-        )?;
-        control.check()
+    pub fn null_distribution(&self, draws: &Draws, control: &Control) -> Result<Vec<f64>> {
+        let mut null = draws.zeros();
+        let scratch = || (self.blocks.clone(), Vec::new());
+        each_replicate(&mut null, control, scratch, |offset, (blocks, drawn)| {
+            let replicate = draws.replicates.start + offset;
+            let cost_of = |(block, series): (&mut Exchange, u64)| {
+                block.draw(Stream::new(draws.seed, Domain::Permutation, series, replicate, 0), drawn);
+                block.cost()
+            };
+            blocks.iter_mut().zip(draws.series..).map(cost_of).sum()
+        })?;
+        Ok(null)
     }
 }
 

@@ -17,6 +17,9 @@ pub use binomial::{Binomial, multinomial};
 pub(crate) use hypergeometric::LaneSampler;
 pub use hypergeometric::{FixedHypergeometric, Hypergeometric, multivariate_hypergeometric};
 
+use crate::draws::Draws;
+use crate::error::Result;
+use crate::parallel::Control;
 use crate::simd::InstructionSet;
 
 /// Builds the tables of the samplers and detects the instruction set. Done once at import: a process that
@@ -37,6 +40,26 @@ pub enum Domain {
     Bootstrap = 2,
     /// Synthetic data (demo, simulations).
     Simulation = 3,
+}
+
+/// Values that `sample` draws one after the other from the simulation stream of a seed and series, less those before
+/// the first.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn simulate(draws: &Draws, mut sample: impl FnMut(&mut Stream) -> u64, control: &Control) -> Result<Vec<u64>> {
+    let mut stream = Stream::new(draws.seed, Domain::Simulation, draws.series, 0, 0);
+    let mut values = Vec::with_capacity(draws.n() as usize);
+    for index in 0..draws.replicates.end {
+        if index.is_multiple_of(1024) {
+            control.check()?;
+        }
+        let value = sample(&mut stream);
+        if index >= draws.replicates.start {
+            values.push(value);
+        }
+    }
+    Ok(values)
 }
 
 const MULTIPLIERS: [u64; 2] = [0xD2E7_470E_E14C_6C93, 0xCA5A_8263_9512_1157];

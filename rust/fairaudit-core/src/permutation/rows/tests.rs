@@ -23,17 +23,19 @@ fn data(rows: usize, levels: u64, groups: u64) -> Data {
 fn auc_test(data: &Data, n_groups: u64) -> RowTest {
     let score: Vec<f64> = data.score.iter().map(|&score| f64::from(score)).collect();
     let groups = Groups { group: &data.group, n_groups: n_groups as usize, stratum: None };
-    RowTest::auc(&score, &data.positive, None, groups, false, Studentize::Unpooled).unwrap()
+    RowTest::auc(&score, &data.positive, None, groups, false, Studentize::Unpooled, &Control::default()).unwrap()
 }
 
 fn mean_test(values: &[f64], group: &[u16], stratum: Option<&[u32]>) -> RowTest {
     let n_groups = group.iter().max().map_or(0, |&g| usize::from(g) + 1);
-    RowTest::ratio(values, None, Groups { group, n_groups, stratum }, Studentize::Unpooled).unwrap()
+    RowTest::ratio(values, None, Groups { group, n_groups, stratum }, Studentize::Unpooled, &Control::default())
+        .unwrap()
 }
 
 /// Sums of the values in every group (fastest) and lane.
 fn group_sums(test: &RowTest, first: u64) -> Vec<f64> {
-    let evaluations = test.replicates(5, 0, first, InstructionSet::Baseline, &Control::default()).unwrap();
+    let draws = Draws { replicates: 0..1, seed: 5, series: 0 };
+    let evaluations = test.replicates(&draws, first, InstructionSet::Baseline, &Control::default()).unwrap();
     let sizes: Vec<f64> =
         (0..test.n_groups()).map(|g| test.sizes.iter().map(|sizes| f64::from(sizes[g])).sum()).collect();
     evaluations.iter().enumerate().map(|(i, e)| (e.value + test.center) * sizes[i % test.n_groups()]).collect()
@@ -84,7 +86,7 @@ fn ratios_and_their_variance() {
     let values = [3.0, -1.0, 4.0, 1.5, 9.0, 2.0];
     let below = [1.0, 2.0, 1.0, 0.5, 3.0, 1.0];
     let groups = Groups { group: &[0, 0, 0, 1, 1, 1], n_groups: 2, stratum: None };
-    let test = RowTest::ratio(&values, Some(&below), groups, Studentize::Unpooled).unwrap();
+    let test = RowTest::ratio(&values, Some(&below), groups, Studentize::Unpooled, &Control::default()).unwrap();
     let evaluation = test.evaluations()[0];
     assert!((evaluation.value - 1.5).abs() < 1e-15);
     let squares: f64 = (0..3).map(|i: usize| (values[i] - 1.5 * below[i]).powi(2)).sum();
@@ -169,23 +171,27 @@ fn draws_follow_the_hypergeometric_law() {
 #[test]
 fn kernels_and_pools_give_the_same_bits() {
     let control = Control::default();
+    let draws = |replicates| Draws { replicates, seed: 3, series: 1 };
     for (levels, groups) in [(7, 2), (1_000_000, 2), (30, 5)] {
         let data = data(70_001, levels, groups);
         let test = auc_test(&data, groups);
-        let baseline = test.null_distribution(0..37, 3, 1, InstructionSet::Baseline, &control).unwrap();
+        let baseline = test.null_distribution(&draws(0..37), InstructionSet::Baseline, &control).unwrap();
         assert!(baseline.iter().all(|value| value.is_finite()));
         for instructions in InstructionSet::available() {
             assert_eq!(
-                test.null_distribution(0..37, 3, 1, instructions, &control).unwrap(),
+                test.null_distribution(&draws(0..37), instructions, &control).unwrap(),
                 baseline,
                 "{instructions:?}"
             );
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         assert_eq!(
-            pool.install(|| test.null_distribution(0..37, 3, 1, InstructionSet::Baseline, &control)).unwrap(),
+            pool.install(|| test.null_distribution(&draws(0..37), InstructionSet::Baseline, &control)).unwrap(),
             baseline
         );
-        assert_eq!(test.null_distribution(3..9, 3, 1, InstructionSet::Baseline, &control).unwrap()[..], baseline[3..9]);
+        assert_eq!(
+            test.null_distribution(&draws(3..9), InstructionSet::Baseline, &control).unwrap()[..],
+            baseline[3..9]
+        );
     }
 }

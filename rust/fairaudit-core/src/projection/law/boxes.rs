@@ -13,6 +13,7 @@ use super::rays::Rays;
 use super::{weighted_chi_square_quantile, weighted_chi_square_tail};
 use crate::error::{Error, Result};
 use crate::numerics::roots::crossing;
+use crate::parallel::Control;
 
 /// Two-sided coordinates up to which all vertices are looked at.
 const MOST_TWO_SIDED: usize = 6;
@@ -26,7 +27,7 @@ const VERTEX_RAYS: (usize, usize) = (1 << 13, 1 << 17);
 const COPIES: usize = 8;
 /// Standard errors of the mean of the copies that are reported as error.
 const STANDARD_ERRORS: f64 = 3.0;
-/// Rays for a first look at each vertex.
+/// Rays for a first look at each vertex, and between two looks at the control.
 const GLANCE: usize = 1 << 10;
 /// A vertex whose first few rays give less than this part of the largest tail is left out.
 const CONTENDER: f64 = 0.75;
@@ -59,17 +60,26 @@ pub struct BoxTail {
 ///
 /// # Errors
 /// [`Error::Argument`] for bounds that are no box and for matrices as in
-/// [`quadratic_weights`](super::quadratic_weights).
+/// [`quadratic_weights`](super::quadratic_weights); [`Error::Cancelled`].
 ///
 /// ```
+/// use fairaudit_core::parallel::Control;
 /// use fairaudit_core::projection::law::box_tail;
 /// // mean <= 0 with S = Sigma = 1: T = max(x, 0)^2 / 2.
-/// let tail = box_tail(1.959_963_984_540_054_f64.powi(2) / 2.0, &[1.0], &[1.0], &[f64::NEG_INFINITY], &[0.0])?;
+/// let q = 1.959_963_984_540_054_f64.powi(2) / 2.0;
+/// let tail = box_tail(q, &[1.0], &[1.0], &[f64::NEG_INFINITY], &[0.0], &Control::default())?;
 /// assert!((tail.tail - 0.025).abs() < 1e-12);
 /// # Ok::<(), fairaudit_core::Error>(())
 /// ```
-pub fn box_tail(q: f64, covariance: &[f64], curvature: &[f64], low: &[f64], high: &[f64]) -> Result<BoxTail> {
-    Ok(Law::new(covariance, curvature, low, high)?.tail(q))
+pub fn box_tail(
+    q: f64,
+    covariance: &[f64],
+    curvature: &[f64],
+    low: &[f64],
+    high: &[f64],
+    control: &Control,
+) -> Result<BoxTail> {
+    Law::new(covariance, curvature, low, high)?.tail(q, control)
 }
 
 /// The critical value: the least q with a [`box_tail`] of at most `tail`, and the tail there.
@@ -81,12 +91,20 @@ pub fn box_tail(q: f64, covariance: &[f64], curvature: &[f64], low: &[f64], high
 /// As [`box_tail`]; also for a tail beyond 0 and 1.
 ///
 /// ```
+/// use fairaudit_core::parallel::Control;
 /// use fairaudit_core::projection::law::box_quantile;
-/// let critical = box_quantile(0.025, &[1.0], &[1.0], &[f64::NEG_INFINITY], &[0.0])?;
+/// let critical = box_quantile(0.025, &[1.0], &[1.0], &[f64::NEG_INFINITY], &[0.0], &Control::default())?;
 /// assert!((critical.q / (1.959_963_984_540_054_f64.powi(2) / 2.0) - 1.0).abs() < 1e-7);
 /// # Ok::<(), fairaudit_core::Error>(())
 /// ```
-pub fn box_quantile(tail: f64, covariance: &[f64], curvature: &[f64], low: &[f64], high: &[f64]) -> Result<BoxTail> {
+pub fn box_quantile(
+    tail: f64,
+    covariance: &[f64],
+    curvature: &[f64],
+    low: &[f64],
+    high: &[f64],
+    control: &Control,
+) -> Result<BoxTail> {
     if !(0.0..=1.0).contains(&tail) {
         return Err(Error::argument("tail", tail, "a probability"));
     }
@@ -94,19 +112,20 @@ pub fn box_quantile(tail: f64, covariance: &[f64], curvature: &[f64], low: &[f64
     // The law of a fixed mean has the larger tail everywhere.
     let most = weighted_chi_square_quantile(&law.weights(), tail);
     if law.vertices.is_empty() || most == 0.0 || most == f64::INFINITY {
-        return Ok(law.tail(most));
+        return law.tail(most, control);
     }
-    let excess = |ln_q: f64| libm::log(law.tail(libm::exp(ln_q)).tail / tail);
+    // A call that is stopped finds its way out as if it had crossed; what it found is thrown away.
+    let excess = |ln_q: f64| law.tail(libm::exp(ln_q), control).map_or(0.0, |found| libm::log(found.tail / tail));
     let (mut low, mut high) = (libm::log(most), libm::log(most));
     // T is 0 with a probability of more than 1 - tail.
     if excess(low - DEEP) < 0.0 {
-        return Ok(BoxTail { q: 0.0, ..law.tail(libm::exp(low - DEEP)) });
+        return Ok(BoxTail { q: 0.0, ..law.tail(libm::exp(low - DEEP), control)? });
     }
     while excess(low) < 0.0 {
         high = low;
         low -= 1.0;
     }
-    Ok(law.tail(libm::exp(crossing(low, high, QUANTILE_WIDTH, excess))))
+    law.tail(libm::exp(crossing(low, high, QUANTILE_WIDTH, excess)), control)
 }
 
 /// A q this far below the critical value of a fixed mean, in logarithms, stands for 0.
@@ -167,13 +186,14 @@ impl<'a> Law<'a> {
         self.axes.variances.iter().map(|variance| 0.5 * variance).collect()
     }
 
-    fn tail(&self, q: f64) -> BoxTail {
+    fn tail(&self, q: f64, control: &Control) -> Result<BoxTail> {
+        control.check()?;
         let law = |tail, error| BoxTail { q, tail, error, is_bound: self.is_bound };
         if q <= 0.0 {
-            return law(1.0, 0.0);
+            return Ok(law(1.0, 0.0));
         }
         if self.vertices.is_empty() || self.rank == 0 || !q.is_finite() {
-            return law(weighted_chi_square_tail(&self.weights(), q), 0.0);
+            return Ok(law(weighted_chi_square_tail(&self.weights(), q), 0.0));
         }
         let mut contenders: Vec<(f64, &[Bounds])> = vec![(1.0, &self.vertices[0])];
         if self.vertices.len() > 1 {
@@ -182,8 +202,10 @@ impl<'a> Law<'a> {
                 2 => self.directions((0..CIRCLE).step_by(16), CIRCLE),
                 _ => self.directions(0..GLANCE, GLANCE),
             };
-            let rough = |vertex: &[Bounds]| self.tails(vertex, &glance, q).sum::<f64>();
-            contenders = self.vertices.iter().map(|vertex| (rough(vertex), vertex.as_slice())).collect();
+            let rough =
+                |vertex: &Vec<Bounds>| -> Result<f64> { Ok(self.tails(vertex, &glance, q, control)?.iter().sum()) };
+            contenders =
+                self.vertices.iter().map(|vertex| Ok((rough(vertex)?, vertex.as_slice()))).collect::<Result<_>>()?;
             let largest = contenders.iter().map(|&(tail, _)| tail).fold(0.0, f64::max);
             contenders.retain(|&(tail, _)| tail >= CONTENDER * largest);
         }
@@ -199,22 +221,28 @@ impl<'a> Law<'a> {
         let fixed_mean = weighted_chi_square_tail(&self.weights(), q);
         let mut worst = law(0.0, 0.0);
         for (_, vertex) in contenders {
-            let tails: Vec<f64> = copies.iter().flat_map(|copy| self.tails(vertex, copy, q)).collect();
+            let tails =
+                copies.iter().map(|copy| self.tails(vertex, copy, q, control)).collect::<Result<Vec<_>>>()?.concat();
             let (tail, error) = controlled_mean(&tails, &fixed, fixed_mean, copies.len());
             if tail > worst.tail {
                 worst = law(tail, error);
             }
         }
-        worst
+        Ok(worst)
     }
 
     /// P(`chi2_k` >= r^2) for each direction.
-    fn tails(&self, vertex: &[Bounds], directions: &[f64], q: f64) -> impl Iterator<Item = f64> {
+    fn tails(&self, vertex: &[Bounds], directions: &[f64], q: f64, control: &Control) -> Result<Vec<f64>> {
         let (low, high) = vertex.iter().copied().unzip();
         let mut rays = Rays::new(self.curvature, low, high);
-        directions
-            .chunks_exact(vertex.len() + 1)
-            .map(move |direction| chi_square_tail(self.rank, rays.reach(&direction[1..], q)))
+        let length = vertex.len() + 1;
+        let mut tails = Vec::with_capacity(directions.len() / length);
+        for some in directions.chunks(GLANCE * length) {
+            control.check()?;
+            let tail = |direction: &[f64]| chi_square_tail(self.rank, rays.reach(&direction[1..], q));
+            tails.extend(some.chunks_exact(length).map(tail));
+        }
+        Ok(tails)
     }
 
     /// The same for a fixed mean, where T(r w) = 1/2 r^2 w' S^-1 w.
@@ -366,8 +394,12 @@ mod tests {
         (0..size * size).map(|index| f64::from(index.is_multiple_of(size + 1))).collect()
     }
 
+    fn box_quantile(tail: f64, covariance: &[f64], curvature: &[f64], low: &[f64], high: &[f64]) -> Result<BoxTail> {
+        super::box_quantile(tail, covariance, curvature, low, high, &Control::default())
+    }
+
     fn tail(q: f64, covariance: &[f64], curvature: &[f64], low: &[f64], high: &[f64]) -> BoxTail {
-        box_tail(q, covariance, curvature, low, high).unwrap()
+        box_tail(q, covariance, curvature, low, high, &Control::default()).unwrap()
     }
 
     #[test]
@@ -559,7 +591,9 @@ mod tests {
 
     #[test]
     fn what_is_no_box_is_refused() {
-        let message = |low: &[f64], high: &[f64]| box_tail(1.0, &[1.0], &[1.0], low, high).unwrap_err().to_string();
+        let control = Control::default();
+        let message =
+            |low: &[f64], high: &[f64]| box_tail(1.0, &[1.0], &[1.0], low, high, &control).unwrap_err().to_string();
         assert_eq!(message(&[1.0], &[0.0]), "a box side is [1, 0]; accepted: low <= high, one of them finite");
         assert!(message(&[FREE], &[f64::INFINITY]).contains("[-inf, inf]"));
         assert!(message(&[f64::NAN], &[0.0]).contains("[NaN, 0]"));
