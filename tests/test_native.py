@@ -18,12 +18,15 @@ from fairaudit_rs import _native, errors
 
 from .reference import permutation as reference
 
+DRAWS = _native.Draws(200_000, seed=3)
+
 
 def long_test(n_resamples=100_000_000, **options):
     """A test that would run for minutes."""
+    draws, call = _native.Draws(n_resamples, seed=1), _native.Call(**options)
     counts = np.array([9_000, 3_000, 4_000, 9_500, 8_000, 3_500, 4_200, 9_900], dtype=np.uint64)
     test = _native.CountTest(counts, 2, fa.metrics.get("f1").native, "unpooled")
-    return test.null_distribution(n_resamples, 1, **options)
+    return test.null_distribution(draws, call)
 
 
 def run_python(code, **options):
@@ -57,7 +60,7 @@ class TestArguments:
         with pytest.raises(errors.ArgumentError, match="conditioning is x"):
             _native.CountTest(counts, 2, native, "none", "x")
         with pytest.raises(errors.ArgumentError, match="alternative is x"):
-            _native.CountTest(counts, 2, native, "none").exact("x")
+            _native.CountTest(counts, 2, native, "none").exact("x", _native.Call())
 
     def test_no_threads(self):
         with pytest.raises(errors.ArgumentError, match="n_threads is 0"):
@@ -67,7 +70,7 @@ class TestArguments:
         counts = np.ones(8, np.uint64)
         test = _native.CountTest(counts, 2, fa.metrics.get("tpr").native, "none")
         with pytest.raises(errors.InternalError, match=r"index out of bounds.*please report it"):
-            test.max_t([(0, 9)], 10, 1)
+            test.max_t([(0, 9)], _native.Draws(10, seed=1), _native.Call())
 
 
 class TestKnownValues:
@@ -108,13 +111,13 @@ class TestReference:
 
     @pytest.mark.parametrize("parameters", [(9, 4, 5), (30, 14, 15), (40, 33, 21), (60, 29, 30)])
     def test_hypergeometric(self, parameters):
-        draws = _native.hypergeometric(*parameters, 200_000, 3)
+        draws = _native.hypergeometric(*parameters, DRAWS, _native.Call())
         self.check(draws, reference.hypergeometric_law(*parameters), 200_000)
 
     @pytest.mark.parametrize("parameters", [(6, Fraction(1, 3)), (70, Fraction(4, 10))])
     def test_binomial(self, parameters):
         trials, p = parameters
-        draws = _native.binomial(trials, float(p), 200_000, 3)
+        draws = _native.binomial(trials, float(p), DRAWS, _native.Call())
         self.check(draws, reference.binomial_law(trials, p), 200_000)
 
     @pytest.mark.parametrize(
@@ -123,7 +126,8 @@ class TestReference:
     )
     def test_large_hypergeometric_moments(self, parameters):
         population, marked, n_drawn = parameters
-        draws = _native.hypergeometric(*parameters, 400_000, 4).astype(float)
+        draws = _native.Draws(400_000, seed=4)
+        draws = _native.hypergeometric(*parameters, draws, _native.Call()).astype(float)
         share = marked / population
         mean = n_drawn * share
         variance = mean * (1 - share) * (population - n_drawn) / (population - 1)

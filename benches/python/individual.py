@@ -83,9 +83,8 @@ def linear():
     def ours(n_threads=None, n_steps=STEPS):
         steps = (n_steps, STEP, 0.0, "euler", [n_steps])
         model = (coef, [0.0])
-        return _native.linear_flow(flat, labels, "log_loss", model, eigenvalues, steps, n_threads)[
-            0
-        ]
+        call = _native.Call(n_threads)
+        return _native.linear_flow(flat, labels, "log_loss", model, eigenvalues, steps, call)[0]
 
     assert np.abs(ours() - by_numpy(X, y, coef, basis)).max() < 1e-12
     few = by_torch(X, y, coef, basis, FEW_STEPS)
@@ -164,7 +163,8 @@ def kernel():
 
     def ours(n_steps=KERNEL_STEPS):
         steps = (n_steps, STEP, 0.0, "euler", [n_steps])
-        return _native.kernel_flow(X.ravel(), labels, "log_loss", model, metric, units, steps)[1]
+        call, rows = _native.Call(), X.ravel()
+        return _native.kernel_flow(rows, labels, "log_loss", model, metric, units, steps, call)[1]
 
     moved = X + ours().reshape(X.shape)
     work = f"gradient flow, RBF kernel model, {N:,} x {P}, {VECTORS} support vectors, {STEPS} steps"

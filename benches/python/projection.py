@@ -109,7 +109,8 @@ def one_gap(shift, note):
     blocks = [([3, 1], [0.0, 0.0], [0.0, 0.0])]
 
     def ours(n_threads=None):
-        return _native.project_rates((distance, cell, None), 8, blocks, n_threads)[0][2]
+        call = _native.Call(n_threads)
+        return _native.project_rates((distance, cell, None), 8, blocks, call)[0][2]
 
     expected = filter_and_partition(distance, decision, phi)
     assert abs(ours() - expected) < 1e-9 * expected
@@ -140,7 +141,7 @@ def equalized_odds():
     columns = (distance, cell, None)
 
     def ours():
-        return _native.project_rates(columns, 8, blocks, None)[0][2]
+        return _native.project_rates(columns, 8, blocks, _native.Call())[0][2]
 
     found = []
     highs = timed(lambda: found.append(highs_equalized_odds(distance, decision, phi)))

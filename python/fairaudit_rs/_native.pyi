@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 __all__ = [
     "SCORE_UNIT",
+    "Call",
     "CellCurves",
     "CorrelationTest",
     "CountMetric",
     "CountTest",
+    "Draws",
     "FunctionTest",
     "ProjectionTest",
     "RowTest",
@@ -51,19 +53,53 @@ __all__ = [
 __version__: str
 SCORE_UNIT: float
 
+@final
+class Draws:
+    """Which replicates, of which seed and series: `n` of them from the index `first` on."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def series(self) -> int: ...
+    @property
+    def first(self) -> int: ...
+    def __new__(cls, n: int, *, seed: int, series: int = 0, first: int = 0) -> Draws: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, int]]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+
+@final
+class Call:
+    """How a call is run: on how many threads, and who is told how far it is."""
+
+    @property
+    def n_threads(self) -> int | None: ...
+    @property
+    def progress(self) -> Callable[[int], object] | None: ...
+    def __new__(
+        cls, n_threads: int | None = None, progress: Callable[[int], object] | None = None
+    ) -> Call: ...
+    @staticmethod
+    def planted_panic() -> Call: ...
+    def __getnewargs__(self) -> tuple[int | None, Callable[[int], object] | None]: ...
+
 def tabulate(
     columns: Sequence[NDArray[np.generic]],
     limits: Sequence[int],
+    call: Call,
     score: NDArray[np.float64] | None = None,
-    n_threads: int | None = None,
 ) -> tuple[list[NDArray[np.uint64]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64]]: ...
 def encode(
-    columns: Sequence[NDArray[np.generic]], limits: Sequence[int]
+    columns: Sequence[NDArray[np.generic]], limits: Sequence[int], call: Call
 ) -> tuple[
     list[NDArray[np.uint64]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]
 ]: ...
-def check_csv(path: str) -> list[str]: ...
-def bin_scores(scores: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.uint32]: ...
+def check_csv(path: str, call: Call) -> list[str]: ...
+def bin_scores(
+    scores: NDArray[np.float64], edges: NDArray[np.float64], call: Call
+) -> NDArray[np.uint32]: ...
 
 @final
 class CountMetric:
@@ -71,7 +107,10 @@ class CountMetric:
     def formula(text: str) -> CountMetric: ...
     @staticmethod
     def calibration(
-        bins: Sequence[int], score: Sequence[float], label: Sequence[float]
+        bins: Sequence[int],
+        score: Sequence[float],
+        label: Sequence[float],
+        call: Call | None = None,
     ) -> CountMetric: ...
     @staticmethod
     def ranks(levels: int) -> CountMetric: ...
@@ -81,7 +120,9 @@ class CountMetric:
     def fraction(self) -> tuple[list[float], list[float]] | None: ...
     @property
     def is_proportion(self) -> bool: ...
-    def evaluate(self, counts: Sequence[float]) -> tuple[float, float]: ...
+    def evaluate(
+        self, counts: Sequence[float], call: Call | None = None
+    ) -> tuple[float, float]: ...
     def gradient(self, counts: Sequence[float]) -> list[float] | None: ...
 
 @final
@@ -93,33 +134,18 @@ class CountTest:
         metric: CountMetric,
         studentize: str,
         conditioning: str | Sequence[int] | None = None,
+        call: Call | None = None,
     ) -> CountTest: ...
-    def evaluations(self) -> list[tuple[float, float, float, float]]: ...
+    def evaluations(self, call: Call | None = None) -> list[tuple[float, float, float, float]]: ...
     def expected(self) -> list[float]: ...
-    def observed(self) -> float: ...
+    def observed(self, call: Call | None = None) -> float: ...
     @property
     def needs_centring(self) -> bool: ...
     def exact(
-        self, alternative: str
+        self, alternative: str, call: Call
     ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]] | None: ...
-    def null_distribution(
-        self,
-        n_resamples: int,
-        seed: int,
-        series: int = 0,
-        n_threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        first: int = 0,
-    ) -> NDArray[np.float64]: ...
-    def max_t(
-        self,
-        pairs: Sequence[tuple[int, int]],
-        n_resamples: int,
-        seed: int,
-        series: int = 0,
-        n_threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
-    ) -> list[float]: ...
+    def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
+    def max_t(self, pairs: Sequence[tuple[int, int]], draws: Draws, call: Call) -> list[float]: ...
 
 @final
 class RowTest:
@@ -130,6 +156,7 @@ class RowTest:
         group: NDArray[np.uint16],
         n_groups: int,
         studentize: str,
+        call: Call,
         stratum: NDArray[np.uint32] | None = None,
         weight: NDArray[np.float64] | None = None,
         cluster: NDArray[np.uint32] | None = None,
@@ -142,6 +169,7 @@ class RowTest:
         group: NDArray[np.uint16],
         n_groups: int,
         studentize: str,
+        call: Call,
         stratum: NDArray[np.uint32] | None = None,
     ) -> RowTest: ...
     @staticmethod
@@ -151,6 +179,7 @@ class RowTest:
         group: NDArray[np.uint16],
         n_groups: int,
         studentize: str,
+        call: Call,
         stratum: NDArray[np.uint32] | None = None,
     ) -> RowTest: ...
     def evaluations(self) -> list[tuple[float, float, float, float]]: ...
@@ -158,33 +187,9 @@ class RowTest:
     def observed(self) -> float: ...
     @property
     def needs_centring(self) -> bool: ...
-    def null_distribution(
-        self,
-        n_resamples: int,
-        seed: int,
-        series: int = 0,
-        n_threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        first: int = 0,
-    ) -> NDArray[np.float64]: ...
-    def bootstrap(
-        self,
-        n_resamples: int,
-        seed: int,
-        series: int = 0,
-        n_threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        first: int = 0,
-    ) -> NDArray[np.float64]: ...
-    def max_t(
-        self,
-        pairs: Sequence[tuple[int, int]],
-        n_resamples: int,
-        seed: int,
-        series: int = 0,
-        n_threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
-    ) -> list[float]: ...
+    def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
+    def bootstrap(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
+    def max_t(self, pairs: Sequence[tuple[int, int]], draws: Draws, call: Call) -> list[float]: ...
 
 @final
 class CorrelationTest:
@@ -193,20 +198,13 @@ class CorrelationTest:
         x: NDArray[np.float64],
         y: NDArray[np.float64],
         studentize: str,
+        call: Call,
         stratum: NDArray[np.uint32] | None = None,
     ) -> CorrelationTest: ...
     def correlation(self) -> float: ...
     def variance(self) -> float: ...
     def observed(self) -> float: ...
-    def null_distribution(
-        self,
-        n_resamples: int,
-        seed: int,
-        series: int = 0,
-        n_threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        first: int = 0,
-    ) -> NDArray[np.float64]: ...
+    def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
 
 @final
 class FunctionTest:
@@ -215,55 +213,48 @@ class FunctionTest:
         group: NDArray[np.uint32],
         n_groups: int,
         studentize: str,
+        call: Call,
         stratum: NDArray[np.uint32] | None = None,
         unit: NDArray[np.uint32] | None = None,
     ) -> FunctionTest: ...
-    def assignment(
-        self, replicate: int | None, seed: int, series: int = 0
-    ) -> NDArray[np.uint32]: ...
+    def assignment(self, replicate: int | None, draws: Draws, call: Call) -> NDArray[np.uint32]: ...
     def samples(
         self,
         assignment: NDArray[np.uint32],
         group: int,
         n_samples: int,
         replicate: int | None,
-        seed: int,
-        series: int = 0,
+        draws: Draws,
+        call: Call,
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]: ...
-    def statistic(self, values: Sequence[float], samples: NDArray[np.float64]) -> float: ...
+    def statistic(
+        self, values: Sequence[float], samples: NDArray[np.float64], call: Call | None = None
+    ) -> float: ...
     def null_distribution_compiled(
         self,
         address: int,
         columns: Sequence[NDArray[np.float64]],
         n_samples: int,
-        n_resamples: int,
-        seed: int,
-        series: int = 0,
-        n_threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        first: int = 0,
+        draws: Draws,
+        call: Call,
     ) -> NDArray[np.float64]: ...
 
 def bootstrap_counts(
     counts: NDArray[np.uint64],
     n_groups: int,
     metric: CountMetric,
-    n_resamples: int,
-    seed: int,
-    series: int = 0,
-    n_threads: int | None = None,
-    progress: Callable[[int], object] | None = None,
-    first: int = 0,
+    draws: Draws,
+    call: Call,
 ) -> NDArray[np.float64]: ...
 def beta_quantile(a: float, b: float, p: float) -> float: ...
 def count_extreme(
-    null: NDArray[np.float64], observed: float, alternative: str, centred: bool
+    null: NDArray[np.float64], observed: float, alternative: str, centred: bool, call: Call
 ) -> tuple[int, int]: ...
 def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]: ...
 def hypergeometric(
-    population: int, marked: int, draws: int, n: int, seed: int
+    population: int, marked: int, drawn: int, draws: Draws, call: Call
 ) -> NDArray[np.uint64]: ...
-def binomial(trials: int, probability: float, n: int, seed: int) -> NDArray[np.uint64]: ...
+def binomial(trials: int, probability: float, draws: Draws, call: Call) -> NDArray[np.uint64]: ...
 def normal_quantile(p: float) -> float: ...
 def clopper_pearson(successes: int, trials: int, level: float) -> tuple[float, float]: ...
 
@@ -276,15 +267,15 @@ _Block = tuple[Sequence[int], Sequence[float], Sequence[float]]
 
 @final
 class CellCurves:
-    def __new__(
-        cls, columns: _Margins, used: Sequence[bool], n_threads: int | None = None
-    ) -> CellCurves: ...
-    def rows(self, cell: int) -> int: ...
-    def points(self, cell: int, ranks: Sequence[int]) -> tuple[list[float], list[float]]: ...
-    def ranks(self, cell: int, price: float) -> tuple[int, int]: ...
-    def conjugate(self, prices: Sequence[float]) -> float: ...
-    def cost(self, masses: Sequence[float]) -> float: ...
-    def take(self, masses: Sequence[float]) -> _Plan: ...
+    def __new__(cls, columns: _Margins, used: Sequence[bool], call: Call) -> CellCurves: ...
+    def rows(self, cell: int, call: Call | None = None) -> int: ...
+    def points(
+        self, cell: int, ranks: Sequence[int], call: Call | None = None
+    ) -> tuple[list[float], list[float]]: ...
+    def ranks(self, cell: int, price: float, call: Call | None = None) -> tuple[int, int]: ...
+    def conjugate(self, prices: Sequence[float], call: Call | None = None) -> float: ...
+    def cost(self, masses: Sequence[float], call: Call | None = None) -> float: ...
+    def take(self, masses: Sequence[float], call: Call) -> _Plan: ...
 
 @final
 class ProjectionTest:
@@ -293,19 +284,13 @@ class ProjectionTest:
         columns: _Margins,
         n_cells: int,
         blocks: Sequence[_Block],
-        n_threads: int | None = None,
+        call: Call,
     ) -> ProjectionTest: ...
-    def observed(self) -> float: ...
-    def null_distribution(
-        self,
-        n_resamples: int,
-        seed: int,
-        n_threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
-    ) -> NDArray[np.float64]: ...
+    def observed(self, call: Call | None = None) -> float: ...
+    def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
 
 def projection_tally(
-    columns: _Margins, n_cells: int, n_threads: int | None = None
+    columns: _Margins, n_cells: int, call: Call
 ) -> tuple[
     NDArray[np.uint64],
     NDArray[np.uint64],
@@ -314,34 +299,38 @@ def projection_tally(
     NDArray[np.float64],
 ]: ...
 def project_rates(
-    columns: _Margins, n_cells: int, blocks: Sequence[_Block], n_threads: int | None = None
+    columns: _Margins, n_cells: int, blocks: Sequence[_Block], call: Call
 ) -> tuple[_Plan | None, tuple[int, int, float] | None]: ...
 def project_gains(
-    columns: _Margins, gains: NDArray[np.float64], target: float, n_threads: int | None = None
+    columns: _Margins, gains: NDArray[np.float64], target: float, call: Call
 ) -> tuple[_Plan | None, tuple[int, int, float] | None]: ...
 def affordable_change(
     columns: _Margins,
     gains: NDArray[np.float64],
     budget: float,
+    call: Call,
     by_row: bool = False,
-    n_threads: int | None = None,
 ) -> float: ...
 def distinct_margins(
-    columns: _Margins, cut: NDArray[np.float64], enough: int, n_threads: int | None = None
+    columns: _Margins, cut: NDArray[np.float64], enough: int, call: Call
 ) -> tuple[int, int]: ...
-def margin_spread(
-    columns: _Margins, n_cells: int, n_threads: int | None = None
-) -> tuple[int, float, float]: ...
+def margin_spread(columns: _Margins, n_cells: int, call: Call) -> tuple[int, float, float]: ...
 def margin_windows(
-    columns: _Margins, used: Sequence[bool], bandwidth: float, n_threads: int | None = None
+    columns: _Margins, used: Sequence[bool], bandwidth: float, call: Call
 ) -> list[list[float]]: ...
 def margin_histogram(
-    columns: _Margins, n_units: int, limit: float, bins: int, n_threads: int | None = None
+    columns: _Margins, n_units: int, limit: float, bins: int, call: Call
 ) -> NDArray[np.float64]: ...
-def weighted_chi_square_tail(weights: Sequence[float], q: float) -> float: ...
-def weighted_chi_square_quantile(weights: Sequence[float], tail: float) -> float: ...
+def weighted_chi_square_tail(
+    weights: Sequence[float], q: float, call: Call | None = None
+) -> float: ...
+def weighted_chi_square_quantile(
+    weights: Sequence[float], tail: float, call: Call | None = None
+) -> float: ...
 def quadratic_weights(
-    covariance: NDArray[np.float64], curvature: NDArray[np.float64]
+    covariance: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+    call: Call | None = None,
 ) -> list[float]: ...
 def box_tail(
     q: float,
@@ -349,6 +338,7 @@ def box_tail(
     curvature: NDArray[np.float64],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
+    call: Call,
 ) -> tuple[float, bool]: ...
 def box_quantile(
     tail: float,
@@ -356,6 +346,7 @@ def box_quantile(
     curvature: NDArray[np.float64],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
+    call: Call,
 ) -> float: ...
 def linear_flow(
     features: NDArray[np.float64],
@@ -364,8 +355,7 @@ def linear_flow(
     model: tuple[NDArray[np.float64], Sequence[float]],
     eigenvalues: tuple[Sequence[float], Sequence[float]],
     steps: tuple[int, float, float, str, Sequence[int]],
-    n_threads: int | None = None,
-    progress: Callable[[int], object] | None = None,
+    call: Call,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 def kernel_flow(
     features: NDArray[np.float64],
@@ -375,20 +365,18 @@ def kernel_flow(
     metric: tuple[Sequence[float], NDArray[np.float64], float],
     units: NDArray[np.float64],
     steps: tuple[int, float, float, str, Sequence[int]],
-    n_threads: int | None = None,
-    progress: Callable[[int], object] | None = None,
+    call: Call,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 def losses(
     scores: NDArray[np.float64],
     targets: NDArray[np.float64],
     loss: str,
-    n_threads: int | None = None,
+    call: Call,
 ) -> NDArray[np.float64]: ...
-def moments(values: NDArray[np.float64]) -> tuple[float, float]: ...
+def moments(values: NDArray[np.float64], call: Call) -> tuple[float, float]: ...
 def bootstrap_ratio(
     numerator: NDArray[np.float64],
     denominator: NDArray[np.float64] | None,
-    n_resamples: int,
-    seed: int,
-    n_threads: int | None = None,
+    draws: Draws,
+    call: Call,
 ) -> NDArray[np.float64]: ...

@@ -45,12 +45,12 @@ class ArraySource:
         """Count the distinct combinations of the keys' values, and of the bins of the score."""
         columns = [self.columns[key] for key in keys]
         native = [_native_column(column) for column in columns]
-        limits = list(limits)
+        limits, call = list(limits), _native.Call(n_threads)
         scores = None
         if score is not None:
             assert edges is not None
             scores = _floats("y_score", self.columns[score])
-            bins = _native.bin_scores(scores, edges)
+            bins = _native.bin_scores(scores, edges, call)
             outside = bins == NO_BIN
             if outside.any():
                 refuse_scores(
@@ -58,7 +58,7 @@ class ArraySource:
                 )
             native.append(bins)
             limits.append(len(edges))
-        rows, codes, counts, sums = _native.tabulate(native, limits, scores, n_threads)
+        rows, codes, counts, sums = _native.tabulate(native, limits, call, scores)
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=False)]
         return Counts(
             values=values,
@@ -78,7 +78,7 @@ class ArraySource:
         """Count the distinct combinations of the keys' values, and name that of every row."""
         columns = [self.columns[key] for key in keys]
         rows, codes, counts, cells = _native.encode(
-            [_native_column(column) for column in columns], limits
+            [_native_column(column) for column in columns], limits, _native.Call()
         )
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=True)]
         return Counts(

@@ -136,7 +136,7 @@ def _bins(edges: NDArray[np.float64] | None) -> pl.Expr:
     assert edges is not None
     return pl.col("score").map_batches(
         lambda scores: pl.Series(
-            _native.bin_scores(np.ascontiguousarray(scores.to_numpy()), edges)
+            _native.bin_scores(np.ascontiguousarray(scores.to_numpy()), edges, _native.Call())
         ),
         return_dtype=pl.UInt32,
         is_elementwise=True,
@@ -306,7 +306,7 @@ def _check_csv(file: str) -> None:
     columns.
     """
     try:
-        names = _native.check_csv(file)
+        names = _native.check_csv(file, _native.Call())
     except ArgumentError as error:
         raise DataError(f"data from {file} cannot be read: {error}") from None
     twice = [name for name in names if names.count(name) > 1]

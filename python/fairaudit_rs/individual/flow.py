@@ -181,8 +181,7 @@ class Flow:
             model,
             factors,
             self.schedule.native,
-            self.n_threads,
-            self._tick(part.start, len(targets)),
+            _native.Call(self.n_threads, self._tick(part.start, len(targets))),
         )
         return flat.reshape(len(self.schedule.record), self.scores.n_scores, -1), moved
 
@@ -202,8 +201,7 @@ class Flow:
                 metric,
                 self.metric.units,
                 self.schedule.native,
-                self.n_threads,
-                tick,
+                _native.Call(self.n_threads, tick),
             )
             scores = flat.reshape(len(self.schedule.record), self.scores.n_scores, -1)
             attacked = rows + self.metric.units * moved.reshape(rows.shape)

@@ -100,7 +100,7 @@ class LossesAlong:
             ratios = ratios_of(start, self.targets.losses(now, part), self.floor)
             if self.paper:
                 ratios = ratios[np.isfinite(ratios)]
-            moments.append((len(ratios), *_native.moments(ratios)))
+            moments.append((len(ratios), *_native.moments(ratios, self.targets.call)))
         return moments
 
     def values(self, interval: str, last: AuditValue) -> list[AuditValue]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,11 @@ class Targets:
     boundary: float | None
     n_threads: int | None
 
+    @cached_property
+    def call(self) -> _native.Call:
+        """How the native module is called."""
+        return _native.Call(self.n_threads)
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -37,7 +43,7 @@ class Targets:
     def losses(self, scores: Floats, part: slice = slice(None)) -> Floats:
         """Return the losses of some rows; NaN where a score is not finite."""
         losses = _native.losses(
-            np.ascontiguousarray(scores).ravel(), self.values[part], self.loss, self.n_threads
+            np.ascontiguousarray(scores).ravel(), self.values[part], self.loss, self.call
         )
         # A flow that grew without bound may end where the loss is 0: that is no loss either.
         losses[~np.isfinite(scores).all(axis=0)] = np.nan

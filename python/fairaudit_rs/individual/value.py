@@ -24,7 +24,7 @@ def mean_ratio(ratios: Floats, ddof: int = 1) -> tuple[float, float]:
     n = len(ratios)
     if n <= ddof:
         return math.nan, math.nan
-    mean, squares = _native.moments(ratios)
+    mean, squares = _native.moments(ratios, _native.Call())
     return mean, squares / (n - ddof) / n
 
 
@@ -164,7 +164,9 @@ class AuditValue:
         if self.of_rates:
             estimate, (values, variances) = math.log(estimate), self._log_replicates
         null = studentize(values.copy(), estimate, variances)
-        extreme, undefined = _native.count_extreme(np.ascontiguousarray(null), t, "greater", False)
+        extreme, undefined = _native.count_extreme(
+            np.ascontiguousarray(null), t, "greater", False, _native.Call()
+        )
         return monte_carlo_pvalue(extreme, len(null)), undefined
 
 
@@ -186,7 +188,8 @@ def bootstrapped(
     else:
         order = np.lexsort((numerator, denominator))
         numerator, denominator = numerator[order], denominator[order]
-    flat = _native.bootstrap_ratio(numerator, denominator, n_resamples, seed, n_threads)
+    draws, call = _native.Draws(n_resamples, seed=seed), _native.Call(n_threads)
+    flat = _native.bootstrap_ratio(numerator, denominator, draws, call)
     return flat[::2].copy(), flat[1::2] * (n / (n - ddof))
 
 
@@ -203,7 +206,7 @@ class Skew:
     @classmethod
     def of_mean(cls, ratios: Floats) -> Skew:
         """Return that of the mean of finite ratios."""
-        mean = _native.moments(ratios)[0]
+        mean = _native.moments(ratios, _native.Call())[0]
         return cls(ratios - mean, 0.0, mean)
 
     @classmethod
@@ -221,11 +224,11 @@ class Skew:
         phi(z) / sqrt(n) (skewness (2 z^2 + 1) / 6 - z^2 (bend / sd + [log] sd / (2 S))).
         """
         n = len(self.influence)
-        squares = _native.moments(self.influence**2)[0]
+        squares = _native.moments(self.influence**2, _native.Call())[0]
         if not squares > 0:
             return 0.0
         deviation = math.sqrt(squares)
-        skewness = _native.moments((self.influence / deviation) ** 3)[0]
+        skewness = _native.moments((self.influence / deviation) ** 3, _native.Call())[0]
         z = _native.normal_quantile(level)
         density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
         bend = self.bend / deviation
@@ -237,7 +240,7 @@ class Skew:
     def largest_share(self) -> float:
         """How much of the variance is that of one row."""
         squares = self.influence**2
-        total = len(squares) * _native.moments(squares)[0]
+        total = len(squares) * _native.moments(squares, _native.Call())[0]
         return float(squares.max()) / total if total > 0 else 0.0
 
 

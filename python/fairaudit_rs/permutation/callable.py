@@ -50,18 +50,20 @@ class FunctionRun:
     needs_centring = False
 
     def __post_init__(self) -> None:
-        self._test = self._native()
+        self._test = self._make()
 
-    def _native(self) -> _native.FunctionTest:
+    def _make(self) -> _native.FunctionTest:
         scaling = "unpooled" if self.scaling == "bootstrap" else "none"
-        return _native.FunctionTest(self.group, self.n_groups, scaling, self.stratum, self.of_row)
+        return _native.FunctionTest(
+            self.group, self.n_groups, scaling, _native.Call(), self.stratum, self.of_row
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_test"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._test = self._native()
+        self._test = self._make()
 
     @property
     def address(self) -> int | None:
@@ -108,19 +110,19 @@ class FunctionRun:
 
     def values(
         self,
-        seed: int,
-        series: int,
+        draws: _native.Draws,
         replicate: int | None,
         progress: Callable[[int], object] | None = None,
     ) -> tuple[list[float], NDArray[np.float64]]:
         """Return the value of every group, and those of its bootstrap samples."""
-        group = self._test.assignment(replicate, seed, series)
+        call = _native.Call()
+        group = self._test.assignment(replicate, draws, call)
         values = []
         samples = np.empty((self.n_samples, self.n_groups))
         for g in range(self.n_groups):
             rows = np.flatnonzero(group == g)
             values.append(self.call(rows))
-            drawn, sizes = self._test.samples(group, g, self.n_samples, replicate, seed, series)
+            drawn, sizes = self._test.samples(group, g, self.n_samples, replicate, draws, call)
             for b, sample in enumerate(np.split(drawn, np.cumsum(sizes)[:-1])[: self.n_samples]):
                 samples[b, g] = self.call(sample)
                 if progress is not None:
@@ -128,14 +130,14 @@ class FunctionRun:
                     progress((g * self.n_samples + b + 1) // self.n_groups)
         return values, samples
 
-    def statistic(self, seed: int, series: int, replicate: int | None) -> float:
+    def statistic(self, draws: _native.Draws, replicate: int | None) -> float:
         """Return the statistic of a replicate; None: as observed."""
-        values, samples = self.values(seed, series, replicate)
+        values, samples = self.values(draws, replicate)
         return self._test.statistic(values, samples.ravel())
 
     def observed(self) -> float:
         """Return the observed statistic."""
-        statistic = self.statistic(self.seed, 0, None)
+        statistic = self.statistic(_native.Draws(1, seed=self.seed), None)
         if math.isnan(statistic):
             raise NotMeasurableError(
                 f"some of the {self.n_samples} bootstrap samples that studentize {self.name!r} "
@@ -144,43 +146,24 @@ class FunctionRun:
             )
         return statistic
 
-    def null_distribution(
-        self,
-        n_resamples: int,
-        seed: int,
-        series: int = 0,
-        n_threads: int | None = None,
-        progress: Callable[[int], object] | None = None,
-        first: int = 0,
-    ) -> NDArray[np.float64]:
+    def null_distribution(self, draws: _native.Draws, call: _native.Call) -> NDArray[np.float64]:
         """Return the statistic of some permutations."""
         if self.address is not None:
             return self._test.null_distribution_compiled(
-                self.address,
-                self._compiled_columns(),
-                self.n_samples,
-                n_resamples,
-                seed,
-                series,
-                n_threads,
-                progress,
-                first,
+                self.address, self._compiled_columns(), self.n_samples, draws, call
             )
-        replicates = range(first, first + n_resamples)
-        if n_threads is not None and n_threads > 1:
-            return self._in_processes(replicates, seed, series, n_threads, progress)
-        null = np.empty(n_resamples)
-        for i, replicate in enumerate(replicates):
-            null[i] = self.statistic(seed, series, replicate)
-            if progress is not None:
-                progress(i + 1)
+        if call.n_threads is not None and call.n_threads > 1:
+            return self._in_processes(draws, call.n_threads, call.progress)
+        null = np.empty(draws.n)
+        for i, replicate in enumerate(_replicates(draws)):
+            null[i] = self.statistic(draws, replicate)
+            if call.progress is not None:
+                call.progress(i + 1)
         return null
 
     def _in_processes(
         self,
-        replicates: range,
-        seed: int,
-        series: int,
+        draws: _native.Draws,
         n_processes: int,
         progress: Callable[[int], object] | None,
     ) -> NDArray[np.float64]:
@@ -195,17 +178,30 @@ class FunctionRun:
                 f"sent to other processes ({error}); accepted: a function defined in a module, or "
                 "n_threads=1"
             ) from None
-        chunks = [replicates[i : i + _CHUNK] for i in range(0, len(replicates), _CHUNK)]
         pool = ProcessPoolExecutor(n_processes, get_context("spawn"), _start_worker, (state,))
         try:
             parts = []
-            for part in pool.map(_run_chunk, [(chunk, seed, series) for chunk in chunks]):
+            for part in pool.map(_run_chunk, _chunks(draws)):
                 parts.append(part)
                 if progress is not None:
                     progress(sum(map(len, parts)))
             return np.concatenate(parts)
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _replicates(draws: _native.Draws) -> range:
+    return range(draws.first, draws.first + draws.n)
+
+
+def _chunks(draws: _native.Draws) -> list[_native.Draws]:
+    """Return the draws in parts, each for a process."""
+    replicates = _replicates(draws)
+    chunks = (replicates[i : i + _CHUNK] for i in range(0, draws.n, _CHUNK))
+    return [
+        _native.Draws(len(chunk), seed=draws.seed, series=draws.series, first=chunk.start)
+        for chunk in chunks
+    ]
 
 
 _worker: FunctionRun | None = None
@@ -216,10 +212,9 @@ def _start_worker(state: bytes) -> None:
     _worker = pickle.loads(state)
 
 
-def _run_chunk(work: tuple[range, int, int]) -> NDArray[np.float64]:
-    replicates, seed, series = work
+def _run_chunk(draws: _native.Draws) -> NDArray[np.float64]:
     assert _worker is not None
-    return np.array([_worker.statistic(seed, series, replicate) for replicate in replicates])
+    return np.array([_worker.statistic(draws, replicate) for replicate in _replicates(draws)])
 
 
 @dataclass(kw_only=True)
@@ -234,7 +229,7 @@ class FunctionProblem(Problem):
     def __post_init__(self) -> None:
         run = self.native(range(len(self.keys)))
         run.n_samples = self.metric.n_samples
-        values, samples = run.values(self.seed, 0, None)
+        values, samples = run.values(_native.Draws(1, seed=self.seed), None)
         spread = ((samples - np.array(values)) ** 2).mean(axis=0)
         self.evaluations = [
             Evaluation(value, float(variance), math.nan, math.nan)
@@ -375,5 +370,5 @@ class FunctionProblem(Problem):
         del n_threads
         run = self.native(range(len(self.keys)))
         run.n_samples = n_resamples
-        samples = run.values(seed, 0, None, progress)[1]
+        samples = run.values(_native.Draws(1, seed=seed), None, progress)[1]
         return Bootstrap(samples, np.full(samples.shape, math.nan))

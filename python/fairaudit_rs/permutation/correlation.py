@@ -40,7 +40,7 @@ class CorrelationProblem(Problem):
         x, y = (midranks(attribute), midranks(value)) if self.metric.by_rank else (attribute, value)
         stratum = self.rows.stratum
         self._correlation = _native.CorrelationTest(
-            np.ascontiguousarray(x), np.ascontiguousarray(y), self.scaling, stratum
+            np.ascontiguousarray(x), np.ascontiguousarray(y), self.scaling, _native.Call(), stratum
         )
         if math.isnan(self._correlation.correlation()):
             raise NotMeasurableError(
@@ -107,8 +107,8 @@ class _Centred:
     def observed(self) -> float:
         return self.test.observed()
 
-    def null_distribution(self, *args: object, **kwargs: object) -> NDArray[np.float64]:
-        return self.test.null_distribution(*args, **kwargs)  # type: ignore[arg-type]
+    def null_distribution(self, draws: _native.Draws, call: _native.Call) -> NDArray[np.float64]:
+        return self.test.null_distribution(draws, call)
 
 
 def midranks(values: NDArray[np.float64]) -> NDArray[np.float64]:

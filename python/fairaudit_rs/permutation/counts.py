@@ -138,15 +138,14 @@ class CountProblem(Problem):
     ) -> Bootstrap:
         """Resample the rows of every group: one multinomial draw of its classes."""
         table = np.ascontiguousarray(self.counts.sum(axis=0)).ravel()
-        flat = _native.bootstrap_counts(
-            table, len(self.keys), self.count_metric, n_resamples, seed, 0, n_threads, progress
-        )
+        draws, call = _native.Draws(n_resamples, seed=seed), _native.Call(n_threads, progress)
+        flat = _native.bootstrap_counts(table, len(self.keys), self.count_metric, draws, call)
         both = flat.reshape(n_resamples, len(self.keys), 2)
         return Bootstrap(both[:, :, 0], both[:, :, 1])
 
     def exact(self, native: Any, alternative: str) -> Any:
         """Return the exact law of a test, or None."""
-        return native.exact(alternative)
+        return native.exact(alternative, _native.Call())
 
     def gap(self, pair: tuple[int, int]) -> Gap:
         """Return the difference of two groups, within strata if there are any.

@@ -57,6 +57,10 @@ class Procedure:
     #: How gaps get their intervals: "auto", "delta", or a bootstrap.
     interval: str = "auto"
 
+    def call(self) -> _native.Call:
+        """Return how the next test is run."""
+        return _native.Call(self.n_threads, self.progress.tick())
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
@@ -172,16 +176,15 @@ class Problem(ABC):
             )
         if plan.adaptive and not native.needs_centring:
             return self._adaptive(native, positions, alternative, plan, series)
-        null = native.null_distribution(
-            plan.n_resamples, plan.seed, series, plan.n_threads, plan.progress.tick()
-        )
+        draws = _native.Draws(plan.n_resamples, seed=plan.seed, series=series)
+        null = native.null_distribution(draws, plan.call())
         plan.progress.finish(drawn=True)
         if plan.adaptive:
             adaptive = "a null distribution that is centred at its own mean is drawn as a whole"
             self.notes.append(f"{adaptive}: the test did not stop early")
         statistic, null = self.rescale(statistic, null)
         extreme, undefined = _native.count_extreme(
-            null, statistic, alternative, native.needs_centring
+            null, statistic, alternative, native.needs_centring, _native.Call(plan.n_threads)
         )
         return Outcome(
             statistic=statistic,
@@ -211,13 +214,13 @@ class Problem(ABC):
         pvalue, interval = 1.0, (0.0, 1.0)
         # All intervals together have 99 % confidence, so that of the last one has it.
         level = 1 - 0.01 / len(boundaries)
+        call = _native.Call(plan.n_threads)
         for end in boundaries:
-            part = native.null_distribution(
-                end - len(null), plan.seed, series, plan.n_threads, None, first=len(null)
-            )
-            null = np.concatenate([null, part])
+            first = len(null)
+            draws = _native.Draws(end - first, seed=plan.seed, series=series, first=first)
+            null = np.concatenate([null, native.null_distribution(draws, call)])
             plan.progress.show(len(null))
-            extreme, undefined = _native.count_extreme(null, statistic, alternative, False)
+            extreme, undefined = _native.count_extreme(null, statistic, alternative, False, call)
             pvalue = min(pvalue, anytime_pvalue(extreme, end))
             interval = _native.clopper_pearson(extreme, end, level)
             surely_above = _native.clopper_pearson(extreme, end, _FUTILE)[0] > alpha
@@ -310,11 +313,8 @@ class Problem(ABC):
         native = self.native(range(len(self.keys)))
         adjusted: list[float] = native.max_t(
             pairs,
-            plan.n_resamples,
-            plan.seed,
-            OMNIBUS_SERIES,
-            plan.n_threads,
-            plan.progress.tick(),
+            _native.Draws(plan.n_resamples, seed=plan.seed, series=OMNIBUS_SERIES),
+            plan.call(),
         )
         plan.progress.finish(drawn=True)
         return adjusted

@@ -179,10 +179,10 @@ class _ShuffledCounts(Shuffled):
             return drawn
         # NumPy stops here; our own sampler does not.
         drawn = np.zeros_like(left)
-        population, needed = int(left.sum()), size
+        population, needed, call = int(left.sum()), size, _native.Call()
         for k, marked in enumerate(left.tolist()):
-            seed = int(self.generator.integers(2**63))
-            drawn[k] = _native.hypergeometric(population, marked, needed, 1, seed)[0]
+            draws = _native.Draws(1, seed=int(self.generator.integers(2**63)))
+            drawn[k] = _native.hypergeometric(population, marked, needed, draws, call)[0]
             population, needed = population - marked, needed - int(drawn[k])
         return drawn
 
@@ -245,7 +245,7 @@ class _ShuffledRows(Shuffled):
     ) -> None:
         if isinstance(problem, RowProblem):
             problem = _in_order(problem)
-        self.problem, self.generator, self.seed = problem, generator, seed
+        self.problem, self.generator = problem, generator
         every = range(len(problem.keys))
         codes, self.keep = group_codes(problem.rows, problem.position, every)
         own = problem.own_strata_codes() if isinstance(problem, RowProblem) else None
@@ -254,9 +254,11 @@ class _ShuffledRows(Shuffled):
             self.units.group.astype(np.uint32),
             len(problem.keys),
             "none",
+            _native.Call(),
             self.units.stratum,
             self.units.of_row,
         )
+        self.draws = _native.Draws(1, seed=seed, series=_SHUFFLE_SERIES)
         place = {key: i for i, key in enumerate(problem.rows.cells.groups)}
         self.group_of_code = np.array([place[key] for key in problem.keys], dtype=np.uint16)
 
@@ -272,7 +274,7 @@ class _ShuffledRows(Shuffled):
         return made
 
     def shuffled(self, audit: int) -> Problem:
-        return self.make(self.shuffle.assignment(audit, self.seed, _SHUFFLE_SERIES))
+        return self.make(self.shuffle.assignment(audit, self.draws, _native.Call()))
 
 
 def _in_order(problem: RowProblem) -> RowProblem:
@@ -337,7 +339,9 @@ class _TiltedRows(_ShuffledRows, Tilted):
             both = [np.concatenate([values[name]] * 2) for name in ("score", "label")]
             group = np.repeat(np.array([0, 1], dtype=np.uint16), len(share))
             weights = np.concatenate([weight * share, weight * (1 - share)])
-            test = _native.RowTest.auc(both[0], both[1], group, 2, "unpooled", None, weights)
+            test = _native.RowTest.auc(
+                both[0], both[1], group, 2, "unpooled", _native.Call(), weight=weights
+            )
             first, second = (value for value, *_ in test.evaluations())
             return float(first - second)
         parts = []

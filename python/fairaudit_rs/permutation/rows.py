@@ -121,7 +121,7 @@ class RowProblem(Problem):
         units = make_units(self.rows, self.keys, codes, keep, positions, own)
         values = {name: value[keep] for name, value in self.row_values.items()}
         n_groups = len(positions)
-        common = (units.group, n_groups, self.scaling, units.stratum)
+        common = (units.group, n_groups, self.scaling, _native.Call(), units.stratum)
         if "score" in values:
             return _native.RowTest.auc(
                 values["score"],
@@ -173,7 +173,8 @@ class RowProblem(Problem):
     ) -> Bootstrap:
         """Resample the rows, or the clusters, of every group."""
         k = len(self.keys)
-        flat = self.native(range(k)).bootstrap(n_resamples, seed, 0, n_threads, progress)
+        draws, call = _native.Draws(n_resamples, seed=seed), _native.Call(n_threads, progress)
+        flat = self.native(range(k)).bootstrap(draws, call)
         both = flat.reshape(n_resamples, k, 2)
         return Bootstrap(both[:, :, 0], both[:, :, 1])
 

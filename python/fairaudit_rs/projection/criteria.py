@@ -31,10 +31,10 @@ class Tally:
     square: Array
 
     @classmethod
-    def of(cls, columns: MarginRows, n_cells: int, n_threads: int | None) -> Tally:
+    def of(cls, columns: MarginRows, n_cells: int, call: _native.Call) -> Tally:
         """Count; distances and weights that are none are refused."""
         rows, finite, weight, finite_weight, square = _native.projection_tally(
-            columns.native, n_cells, n_threads
+            columns.native, n_cells, call
         )
         return cls(
             rows=rows.astype(np.int64),

@@ -127,7 +127,7 @@ class _Law:
         return _native.quadratic_weights(self.covariance.ravel(), self.matrix.ravel())
 
     def _arguments(self) -> tuple[Any, ...]:
-        return self.covariance.ravel(), self.matrix.ravel(), self.low, self.high
+        return self.covariance.ravel(), self.matrix.ravel(), self.low, self.high, _native.Call()
 
     def tail(self, statistic: float) -> float:
         """Return the p-value."""

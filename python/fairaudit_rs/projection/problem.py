@@ -42,7 +42,12 @@ class Criteria(ABC):
     tally: Tally = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tally = Tally.of(self.columns, 2 * self.n_units, self.n_threads)
+        self.tally = Tally.of(self.columns, 2 * self.n_units, self.call)
+
+    @cached_property
+    def call(self) -> _native.Call:
+        """How the native module is called."""
+        return _native.Call(self.n_threads)
 
     @abstractmethod
     def describe(self, j: int) -> Description:
@@ -117,7 +122,7 @@ class Criteria(ABC):
     def distinct_margins(self, bandwidth: float, enough: int) -> tuple[int, int]:
         """Return the distinct margins within a bandwidth, and the rows that they belong to."""
         cut = np.where(self.helps(), bandwidth, -1.0)
-        return _native.distinct_margins(self.columns.native, cut, enough, self.n_threads)
+        return _native.distinct_margins(self.columns.native, cut, enough, self.call)
 
     def predicted_size(self, curvature: Curvature, j: int, level: float) -> float:
         """Return the size of the test of one criterion if these rows were the population.
@@ -138,7 +143,7 @@ class Criteria(ABC):
 
     def bandwidth(self) -> float:
         """1.06 sd N^(-1/5) of the signed margins; NaN when they do not vary."""
-        n, _, spread = _native.margin_spread(self.columns.native, 2 * self.n_units, self.n_threads)
+        n, _, spread = _native.margin_spread(self.columns.native, 2 * self.n_units, self.call)
         width = 1.06 * spread * n ** (-0.2) if n > 1 else math.nan
         return width if width > 0 else math.nan
 
@@ -225,7 +230,7 @@ class UnitCriteria(Criteria):
     def curvature(self, bandwidth: float) -> Curvature:
         """S, from the kernel sums of the units."""
         used: list[bool] = list(map(bool, (self.phi != 0).any(axis=1)))
-        sums = _native.margin_windows(self.columns.native, used, bandwidth, self.n_threads)
+        sums = _native.margin_windows(self.columns.native, used, bandwidth, self.call)
         windows: Array = np.array(sums, dtype=np.float64).reshape(self.n_units, 5)
         # Weights have the mean 1 in the law, so their sum is the number of rows.
         density = windows[:, :3] / self.weight
@@ -246,7 +251,7 @@ class UnitCriteria(Criteria):
     def _curves(self) -> CellCosts:
         gains = np.repeat(self.phi / self.weight, 2, axis=0)
         gains[1::2] *= -1
-        return CellCosts.of(self.columns, gains, self.n_threads)
+        return CellCosts.of(self.columns, gains, self.call)
 
     def native_blocks(
         self, tolerance: Tolerance
@@ -260,7 +265,7 @@ class UnitCriteria(Criteria):
 
     def _project_blocks(self, tolerance: Tolerance) -> Any:
         return _native.project_rates(
-            self.columns.native, 2 * self.n_units, self.native_blocks(tolerance), self.n_threads
+            self.columns.native, 2 * self.n_units, self.native_blocks(tolerance), self.call
         )
 
     def both_sides(self) -> Self:
@@ -292,7 +297,7 @@ class UnitCriteria(Criteria):
         gains = np.repeat(sign * self.phi[:, j] / self.weight, 2)
         gains[1::2] *= -1
         return _native.affordable_change(
-            self.columns.native, gains, cost * self.weight / self.n_rows, False, self.n_threads
+            self.columns.native, gains, cost * self.weight / self.n_rows, self.call
         )
 
     def helps(self) -> NDArray[np.bool_]:
@@ -392,14 +397,14 @@ class RowCriteria(Criteria):
         columns = MarginRows(
             self.columns.distance, cell.ravel().astype(np.uint16), self.columns.weight
         )
-        return CellCosts.of(columns, distinct, self.n_threads)
+        return CellCosts.of(columns, distinct, self.call)
 
     def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan | None:
         """By cells when few values of phi occur, row by row otherwise."""
         low, high = self._change(tolerance, gap)
         if self._curves is not None:
             return self._curves.cheapest(low, high)
-        return transport.by_rows(self.columns, self._gains, low, high, self.n_threads)
+        return transport.by_rows(self.columns, self._gains, low, high, self.call)
 
     def both_sides(self) -> Self:
         """Every row helps in both directions."""
@@ -424,8 +429,8 @@ class RowCriteria(Criteria):
             self.columns.native,
             side * self.values.phi[:, j] / self.weight,
             cost * self.weight / self.n_rows,
-            True,
-            self.n_threads,
+            self.call,
+            by_row=True,
         )
 
     def helps(self) -> NDArray[np.bool_]:

@@ -59,10 +59,11 @@ def permuted(
     if isinstance(criteria, UnitCriteria) and criteria.blocks is not None:
         blocks = criteria.native_blocks(tolerance)
         test = _native.ProjectionTest(
-            criteria.columns.native, 2 * criteria.n_units, blocks, n_threads
+            criteria.columns.native, 2 * criteria.n_units, blocks, criteria.call
         )
         observed = test.observed()
-        null = test.null_distribution(n_resamples, seed, n_threads, progress.tick())
+        call = _native.Call(n_threads, progress.tick())
+        null = test.null_distribution(_native.Draws(n_resamples, seed=seed), call)
     else:
         gaps = _unit_gaps if isinstance(criteria, UnitCriteria) else _row_gaps
         draw = gaps(criteria)  # type: ignore[arg-type]
@@ -90,11 +91,13 @@ def _unit_gaps(criteria: UnitCriteria) -> Callable[[int, int], Array]:
         [np.repeat([0, 1], tally.rows[2 * u : 2 * u + 2]) for u in range(criteria.n_units)]
     )
     stratum = (criteria.unit_label[unit] + 1).astype(np.uint32)
-    test = _native.FunctionTest(decided.astype(np.uint32), 2, "none", stratum)
+    call = criteria.call
+    test = _native.FunctionTest(decided.astype(np.uint32), 2, "none", call, stratum)
     sizes, phi = len(unit), criteria.phi
 
     def draw(replicate: int, seed: int) -> Array:
-        positive = test.assignment(replicate, seed, _SERIES)
+        draws = _native.Draws(1, seed=seed, series=_SERIES, first=replicate)
+        positive = test.assignment(replicate, draws, call)
         return np.asarray(np.bincount(unit, positive, criteria.n_units) @ phi / sizes)
 
     return draw
@@ -114,11 +117,13 @@ def _row_gaps(criteria: RowCriteria) -> Callable[[int, int], Array]:
         if len(column) != len(decisions):
             raise DataError(f"strata has {len(column):,} rows; the data have {len(decisions):,}")
         stratum = ArraySource({"strata": column}).units(["strata"], ["strata"])
-    test = _native.FunctionTest(decisions, 2, "none", stratum)
+    call = criteria.call
+    test = _native.FunctionTest(decisions, 2, "none", call, stratum)
     root = _root(criteria.covariance)
 
     def draw(replicate: int, seed: int) -> Array:
-        positive = test.assignment(replicate, seed, _SERIES)
+        draws = _native.Draws(1, seed=seed, series=_SERIES, first=replicate)
+        positive = test.assignment(replicate, draws, call)
         drawn = replace(criteria, values=notion.evaluate(positive, None))
         if stratum is not None:
             return drawn.gap

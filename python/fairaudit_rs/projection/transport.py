@@ -74,14 +74,15 @@ class CellCosts:
     gains: Array
     curves: Any
     cells: list[int]
+    call: _native.Call
 
     @classmethod
-    def of(cls, columns: MarginRows, gains: Array, n_threads: int | None) -> CellCosts:
+    def of(cls, columns: MarginRows, gains: Array, call: _native.Call) -> CellCosts:
         """Sort the rows of the cells that help; a cell without gains stays."""
         used = (gains != 0).any(axis=1)
-        curves = _native.CellCurves(columns.native, used.tolist(), n_threads)
+        curves = _native.CellCurves(columns.native, used.tolist(), call)
         cells = [int(cell) for cell in np.flatnonzero(used) if curves.rows(int(cell))]
-        return cls(gains, curves, cells)
+        return cls(gains, curves, cells, call)
 
     def cheapest(self, low: Array, high: Array) -> Plan | None:
         """Return the cheapest plan with ``low <= sum of gains * mass moved <= high``.
@@ -119,7 +120,7 @@ class CellCosts:
             if all(len(finer[cell]) == len(ranks[cell]) for cell in self.cells):
                 break
             ranks = finer
-        rows, fraction, primal, *_ = self.curves.take(best[1].tolist())
+        rows, fraction, primal, *_ = self.curves.take(best[1].tolist(), self.call)
         reached = self.gains.T @ best[1]
         residual = float(np.maximum(np.maximum(low - reached, reached - high), 0.0).max())
         return Plan(
@@ -183,12 +184,12 @@ def _dual_value(duals: Array, low: Array, high: Array) -> float:
 
 
 def by_rows(
-    columns: MarginRows, gains: Array, low: Array, high: Array, n_threads: int | None
+    columns: MarginRows, gains: Array, low: Array, high: Array, call: _native.Call
 ) -> Plan | None:
     """Return the cheapest plan of rows that each have their own gains; None when there is none."""
     weight = np.ones(len(gains)) if columns.weight is None else columns.weight
     if gains.shape[1] == 1:
-        return _one_criterion(columns, gains[:, 0], float(low[0]), float(high[0]), n_threads)
+        return _one_criterion(columns, gains[:, 0], float(low[0]), float(high[0]), call)
     free = (gains != 0).any(axis=1) & np.isfinite(columns.distance) & (weight > 0)
     rows = np.flatnonzero(free)
     cost, matrix = columns.distance[rows], np.ascontiguousarray(gains[rows].T)
@@ -210,8 +211,8 @@ def by_rows(
 
 
 def _one_criterion(
-    columns: MarginRows, gains: Array, low: float, high: float, n_threads: int | None
+    columns: MarginRows, gains: Array, low: float, high: float, call: _native.Call
 ) -> Plan | None:
     target, sign = (low, 1.0) if low > 0 else (-high, -1.0) if high < 0 else (0.0, 1.0)
-    plan, _ = _native.project_gains(columns.native, sign * gains, target, n_threads)
+    plan, _ = _native.project_gains(columns.native, sign * gains, target, call)
     return None if plan is None else Plan.of_native(plan)

@@ -76,6 +76,6 @@ def histogram_of(
         limit = 1.0
     criteria = question.criteria
     counts = _native.margin_histogram(
-        criteria.columns.native, criteria.n_units, limit, _BINS, criteria.n_threads
+        criteria.columns.native, criteria.n_units, limit, _BINS, criteria.call
     ).reshape(criteria.n_units, _BINS)
     return limit, question.by_group(counts)

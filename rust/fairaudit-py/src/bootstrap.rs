@@ -6,8 +6,9 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::slice;
-use crate::call::{Run, draws, run_shared, to_python};
+use crate::call::to_python;
 use crate::metrics::PyMetric;
+use crate::options::{Call, Draws};
 
 /// Value, variance, value, variance, ... of the metric, by replicate and group (fastest).
 pub(crate) fn flat(py: Python<'_>, replicates: Replicates) -> Bound<'_, PyArray1<f64>> {
@@ -16,26 +17,18 @@ pub(crate) fn flat(py: Python<'_>, replicates: Replicates) -> Bound<'_, PyArray1
 
 /// Resamples the rows of every group; `counts` in the order stratum, group, class.
 #[pyfunction]
-#[pyo3(signature = (counts, n_groups, metric, n_resamples, seed, series=0, n_threads=None, progress=None, first=0))]
-#[allow(clippy::too_many_arguments)] // the arguments of a Python function
 fn bootstrap_counts<'py>(
     py: Python<'py>,
     counts: PyReadonlyArray1<'_, u64>,
     n_groups: usize,
     metric: &PyMetric,
-    n_resamples: u64,
-    seed: u64,
-    series: u64,
-    n_threads: Option<usize>,
-    progress: Option<Py<PyAny>>,
-    first: u64,
+    draws: &Draws,
+    call: &Call,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let table = Table::new(slice(&counts)?.to_vec(), n_groups, metric.metric.n_classes())
         .map_err(|error| to_python(py, &error))?;
-    let work = (100 * (n_groups * metric.metric.n_classes()) as u64).saturating_mul(n_resamples);
-    let replicates = run_shared(Run { py, n_threads, progress, work }, |control| {
-        of_counts(&table, &metric.metric, &draws(first, n_resamples, seed, series), control)
-    })?;
+    let work = (100 * (n_groups * metric.metric.n_classes()) as u64).saturating_mul(draws.n);
+    let replicates = call.run(py, work, |control| of_counts(&table, &metric.metric, &draws.core(), control))?;
     Ok(flat(py, replicates))
 }
 

@@ -7,102 +7,91 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use fairaudit_core::parallel::Control;
-use fairaudit_core::{Draws, Error, Result};
+use fairaudit_core::{Error, Result};
 use pyo3::prelude::*;
+
+use crate::options::Call;
 
 /// How often a waiting call looks for signals and reports progress.
 const TICK: Duration = Duration::from_millis(50);
-/// Work (in units of roughly a nanosecond) below which a call stays on its own thread.
-const INLINE_WORK: u64 = 300_000;
-
-/// How a call wants to be run: a part of every native function's arguments.
-pub(crate) struct Run<'py> {
-    pub(crate) py: Python<'py>,
-    /// `None`: all cores that the process may use.
-    pub(crate) n_threads: Option<usize>,
-    /// Called with the units of work done, at most once per tick and once at the end.
-    pub(crate) progress: Option<Py<PyAny>>,
-    /// Estimated nanoseconds on one core.
-    pub(crate) work: u64,
-}
-
-/// `n` replicates from the index `first` on.
-pub(crate) fn draws(first: u64, n: u64, seed: u64, series: u64) -> Draws {
-    Draws { replicates: first..first + n, seed, series }
-}
-
+/// Work (in units of roughly a nanosecond on one core) that is over before a tick would come.
+const SHORT_WORK: u64 = 25_000_000;
+/// Work below which one thread does it all.
+const SHARED_WORK: u64 = 300_000;
 /// Work that is worth a thread.
 const THREAD_WORK: u64 = 100_000;
-/// Work that is over before a tick would come.
-const SHORT_WORK: u64 = 25_000_000;
 
-/// As [`run`], for what the core shares between threads without a pool ([`Control::with_threads`]):
-/// short work begins on the calling thread at once, which is free of the GIL but deaf meanwhile.
-pub(crate) fn run_shared<T: Send>(run: Run<'_>, compute: impl FnOnce(&Control) -> Result<T> + Send) -> PyResult<T> {
-    if run.work >= SHORT_WORK || run.n_threads == Some(0) {
-        return self::run(run, compute);
-    }
-    let control = Control::with_threads(if run.work < INLINE_WORK { 1 } else { threads(&run) });
-    let outcome = run.py.detach(|| catch_unwind(AssertUnwindSafe(|| compute(&control))));
-    finish(run.py, run.progress, &control, outcome)
-}
-
-/// No more threads than there is work for: starting one costs some 20 microseconds.
-fn threads(run: &Run<'_>) -> usize {
-    let wanted = run.n_threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    wanted.min(usize::try_from(run.work / THREAD_WORK).unwrap_or(usize::MAX).max(2))
-}
-
-/// Runs `compute` without the GIL.
-///
-/// Small work runs on the calling thread. Larger work runs in a pool of its own, which is gone
-/// when the call returns (a pool that outlives a call would hang in a forked child), while the
-/// calling thread waits, checks for signals and ticks progress.
-pub(crate) fn run<T: Send>(run: Run<'_>, compute: impl FnOnce(&Control) -> Result<T> + Send) -> PyResult<T> {
-    let threads = threads(&run);
-    let Run { py, n_threads, progress, work } = run;
-    if n_threads == Some(0) {
-        return Err(to_python(py, &Error::argument("n_threads", 0, "None or a whole number of at least 1")));
-    }
-    let control = Control::default();
-    let guarded = || catch_unwind(AssertUnwindSafe(|| compute(&control)));
-    let (outcome, interruption) = if work < INLINE_WORK {
-        (Ok(py.detach(guarded)), None)
-    } else {
-        // A scoped pool joins its threads: none is left when the call returns.
-        let pooled = || {
-            let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            builder.build_scoped(rayon::ThreadBuilder::run, |pool| pool.install(guarded))
+impl Call {
+    /// Runs `compute` without the GIL; `work` are the nanoseconds that it takes one core, by estimate.
+    ///
+    /// Short work begins on the calling thread at once, which is deaf meanwhile, and may start a few helpers. Longer
+    /// work has threads of its own, gone when the call returns (a pool that outlives a call would hang in a forked
+    /// child), while the calling thread waits, checks for signals and ticks progress.
+    pub(crate) fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: u64,
+        compute: impl FnOnce(&Control) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let (threads, panics) = (self.threads(work), self.panics);
+        let control = if work < SHORT_WORK { Control::with_threads(threads) } else { Control::default() };
+        let guarded = || {
+            catch_unwind(AssertUnwindSafe(|| {
+                assert!(!panics, "planted by a test");
+                compute(&control)
+            }))
         };
-        py.detach(|| wait(&control, progress.as_ref(), pooled))
-    };
-    if let Some(interruption) = interruption {
-        return Err(interruption);
+        if work < SHORT_WORK {
+            let outcome = py.detach(guarded);
+            return self.finish(py, &control, outcome);
+        }
+        let progress = self.progress.as_ref();
+        let (outcome, interruption) = py.detach(|| wait(&control, progress, || on_threads(threads, guarded)));
+        if let Some(interruption) = interruption {
+            return Err(interruption);
+        }
+        let outcome = outcome.map_err(|error| {
+            let accepted = format!("a number of threads that can be started ({error})");
+            to_python(py, &Error::argument("n_threads", threads, &accepted))
+        })?;
+        self.finish(py, &control, outcome)
     }
-    let outcome = outcome.map_err(|error| {
-        let accepted = format!("a number of threads that can be started ({error})");
-        to_python(py, &Error::argument("n_threads", threads, &accepted))
-    })?;
-    finish(py, progress, &control, outcome)
+
+    /// No more threads than there is work for: starting one costs some 20 microseconds.
+    fn threads(&self, work: u64) -> usize {
+        if work < SHARED_WORK {
+            return 1;
+        }
+        let wanted = self.n_threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        wanted.min(usize::try_from(work / THREAD_WORK).unwrap_or(usize::MAX).max(2))
+    }
+
+    /// What a computation came to, told to Python.
+    fn finish<T>(&self, py: Python<'_>, control: &Control, outcome: std::thread::Result<Result<T>>) -> PyResult<T> {
+        match outcome {
+            Ok(Ok(value)) => {
+                if let Some(progress) = &self.progress {
+                    progress.call1(py, (control.done(),))?;
+                }
+                Ok(value)
+            }
+            Ok(Err(error)) => Err(to_python(py, &error)),
+            Err(panic) => Err(from_panic(py, panic.as_ref())),
+        }
+    }
 }
 
-/// What a computation came to, told to Python.
-fn finish<T>(
-    py: Python<'_>,
-    progress: Option<Py<PyAny>>,
-    control: &Control,
-    outcome: std::thread::Result<Result<T>>,
-) -> PyResult<T> {
-    match outcome {
-        Ok(Ok(value)) => {
-            if let Some(progress) = progress {
-                progress.call1(py, (control.done(),))?;
-            }
-            Ok(value)
-        }
-        Ok(Err(error)) => Err(to_python(py, &error)),
-        Err(panic) => Err(from_panic(py, panic.as_ref())),
+/// Runs `compute` in a pool, or here when it has one thread.
+fn on_threads<T: Send>(
+    threads: usize,
+    compute: impl FnOnce() -> T + Send,
+) -> std::result::Result<T, rayon::ThreadPoolBuildError> {
+    if threads == 1 {
+        return Ok(compute());
     }
+    // A scoped pool joins its threads: none is left when the call returns.
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    builder.build_scoped(rayon::ThreadBuilder::run, |pool| pool.install(compute))
 }
 
 /// Runs `compute` on another thread; here signals are heard and progress is told.

@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::slice;
-use crate::call::{Run, draws, run};
+use crate::options::{Call, Draws};
 use crate::permutation::studentize;
 
 /// A permutation test of the correlation of two columns.
@@ -17,20 +17,19 @@ struct PyCorrelationTest {
 #[pymethods]
 impl PyCorrelationTest {
     #[new]
-    #[pyo3(signature = (x, y, studentize, stratum=None))]
+    #[pyo3(signature = (x, y, studentize, call, stratum=None))]
     fn new(
         py: Python<'_>,
         x: PyReadonlyArray1<'_, f64>,
         y: PyReadonlyArray1<'_, f64>,
         studentize: &str,
+        call: &Call,
         stratum: Option<PyReadonlyArray1<'_, u32>>,
     ) -> PyResult<Self> {
         let studentize = self::studentize(py, studentize)?;
         let (x, y, stratum) = (slice(&x)?, slice(&y)?, stratum.as_ref().map(slice).transpose()?);
         let work = 100 * x.len() as u64;
-        let test = run(Run { py, n_threads: Some(1), progress: None, work }, |control| {
-            CorrelationTest::new(x, y, stratum, studentize, control)
-        })?;
+        let test = call.run(py, work, |control| CorrelationTest::new(x, y, stratum, studentize, control))?;
         Ok(Self { test })
     }
 
@@ -49,23 +48,15 @@ impl PyCorrelationTest {
         self.test.observed()
     }
 
-    /// The statistic of `n_resamples` permutations from the replicate `first` on.
-    #[pyo3(signature = (n_resamples, seed, series=0, n_threads=None, progress=None, first=0))]
-    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
+    /// The statistic of some permutations.
     fn null_distribution<'py>(
         &self,
         py: Python<'py>,
-        n_resamples: u64,
-        seed: u64,
-        series: u64,
-        n_threads: Option<usize>,
-        progress: Option<Py<PyAny>>,
-        first: u64,
+        draws: &Draws,
+        call: &Call,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let work = (4 * self.test.n_rows() as u64).saturating_mul(n_resamples);
-        let null = run(Run { py, n_threads, progress, work }, |control| {
-            self.test.null_distribution(&draws(first, n_resamples, seed, series), control)
-        })?;
+        let work = (4 * self.test.n_rows() as u64).saturating_mul(draws.n);
+        let null = call.run(py, work, |control| self.test.null_distribution(&draws.core(), control))?;
         Ok(PyArray1::from_vec(py, null))
     }
 }

@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 
 use crate::arrays::slice;
 use crate::bootstrap::flat;
-use crate::call::{Run, draws, run, run_shared, to_python};
+use crate::call::to_python;
+use crate::options::{Call, Draws};
 
 type Floats<'py> = Bound<'py, PyArray1<f64>>;
 
@@ -48,7 +49,6 @@ fn parsed<T: FromStr<Err = Error>>(py: Python<'_>, name: &str) -> PyResult<T> {
 /// solver, recorded steps), `model` (coefficients, intercepts) score by score, `eigenvalues` (2
 /// penalty times it, W P W' of the coefficients W and the projection P that belongs to it).
 #[pyfunction]
-#[pyo3(signature = (features, targets, loss, model, eigenvalues, steps, n_threads=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of a Python function
 fn linear_flow<'py>(
     py: Python<'py>,
@@ -58,8 +58,7 @@ fn linear_flow<'py>(
     model: (PyReadonlyArray1<'_, f64>, Vec<f64>),
     eigenvalues: (Vec<f64>, Vec<f64>),
     steps: Steps,
-    n_threads: Option<usize>,
-    progress: Option<Py<PyAny>>,
+    call: &Call,
 ) -> PyResult<(Floats<'py>, Floats<'py>)> {
     let (pulls, gains) = eigenvalues;
     let loss = parsed(py, loss)?;
@@ -69,7 +68,7 @@ fn linear_flow<'py>(
     let numbers = (rows.targets.len() as u64).saturating_mul(2 + gains.len() as u64 / 2);
     let work = numbers.saturating_mul(number) / 2;
     let run_it = |control: &Control| flow(rows, loss, model, &pulls, &gains, &schedule, control);
-    let done = run(Run { py, n_threads, progress, work }, run_it)?;
+    let done = call.run(py, work, run_it)?;
     Ok((PyArray1::from_vec(py, done.scores), PyArray1::from_vec(py, done.moved)))
 }
 
@@ -97,7 +96,6 @@ struct KernelModel<'py> {
 /// coefficients score by score, intercepts, kernel, gamma, degree, coef0), `metric` (2 penalty times
 /// the eigenvalues, eigenvectors one after the other, 2 penalty times the eigenvalue of the rest).
 #[pyfunction]
-#[pyo3(signature = (features, targets, loss, model, metric, units, steps, n_threads=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of a Python function
 fn kernel_flow<'py>(
     py: Python<'py>,
@@ -108,8 +106,7 @@ fn kernel_flow<'py>(
     metric: (Vec<f64>, PyReadonlyArray1<'_, f64>, f64),
     units: PyReadonlyArray1<'_, f64>,
     steps: Steps,
-    n_threads: Option<usize>,
-    progress: Option<Py<PyAny>>,
+    call: &Call,
 ) -> PyResult<(Floats<'py>, Floats<'py>)> {
     let loss = parsed(py, loss)?;
     let schedule = steps.schedule(py)?;
@@ -126,51 +123,46 @@ fn kernel_flow<'py>(
     let rows = Rows { features: slice(&features)?, targets: slice(&targets)? };
     let work = kernel::work(rows, expansion, &schedule);
     let run_it = |control: &Control| kernel::flow(rows, loss, expansion, penalty, &schedule, control);
-    let done = run(Run { py, n_threads, progress, work }, run_it)?;
+    let done = call.run(py, work, run_it)?;
     Ok((PyArray1::from_vec(py, done.scores), PyArray1::from_vec(py, done.moved)))
 }
 
 /// The loss of every row; scores come score by score.
 #[pyfunction]
-#[pyo3(signature = (scores, targets, loss, n_threads=None))]
 fn losses<'py>(
     py: Python<'py>,
     scores: PyReadonlyArray1<'_, f64>,
     targets: PyReadonlyArray1<'_, f64>,
     loss: &str,
-    n_threads: Option<usize>,
+    call: &Call,
 ) -> PyResult<Floats<'py>> {
     let (scores, targets, loss) = (slice(&scores)?, slice(&targets)?, parsed(py, loss)?);
     let work = 3 * scores.len() as u64;
-    let losses =
-        run_shared(Run { py, n_threads, progress: None, work }, |control| losses_of(scores, targets, loss, control))?;
+    let losses = call.run(py, work, |control| losses_of(scores, targets, loss, control))?;
     Ok(PyArray1::from_vec(py, losses))
 }
 
 /// Mean, and sum of the squared deviations from it; their bits do not depend on the order.
 #[pyfunction]
-fn moments(py: Python<'_>, values: PyReadonlyArray1<'_, f64>) -> PyResult<(f64, f64)> {
+fn moments(py: Python<'_>, values: PyReadonlyArray1<'_, f64>, call: &Call) -> PyResult<(f64, f64)> {
     let values = slice(&values)?;
-    py.detach(|| moments_of(values, &Control::default())).map_err(|error| to_python(py, &error))
+    let work = 10 * values.len() as u64;
+    call.on_one_thread(py).run(py, work, |control| moments_of(values, control))
 }
 
 /// Replicates of a mean, or of a ratio of sums: (value, variance) one after the other.
 #[pyfunction]
-#[pyo3(signature = (numerator, denominator, n_resamples, seed, n_threads=None))]
 fn bootstrap_ratio<'py>(
     py: Python<'py>,
     numerator: PyReadonlyArray1<'_, f64>,
     denominator: Option<PyReadonlyArray1<'_, f64>>,
-    n_resamples: u64,
-    seed: u64,
-    n_threads: Option<usize>,
+    draws: &Draws,
+    call: &Call,
 ) -> PyResult<Floats<'py>> {
     let numerator = slice(&numerator)?;
     let denominator = denominator.as_ref().map(slice).transpose()?;
-    let work = (numerator.len() as u64).saturating_mul(n_resamples);
-    let replicates = run(Run { py, n_threads, progress: None, work }, |control| {
-        bootstrap(numerator, denominator, &draws(0, n_resamples, seed, 0), control)
-    })?;
+    let work = (numerator.len() as u64).saturating_mul(draws.n);
+    let replicates = call.run(py, work, |control| bootstrap(numerator, denominator, &draws.core(), control))?;
     Ok(flat(py, replicates))
 }
 

@@ -1,5 +1,5 @@
 //! The seam: builds `fairaudit_rs._native`. One short file per method; every long call goes
-//! through [`call::run`].
+//! through [`options::Call::run`].
 // Arguments that arrive from Python are owned.
 #![allow(clippy::needless_pass_by_value)]
 
@@ -12,6 +12,7 @@ mod individual;
 mod law;
 mod metrics;
 mod numerics;
+mod options;
 mod permutation;
 mod projection;
 mod random;
@@ -30,6 +31,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     law::register(module)?;
     metrics::register(module)?;
     numerics::register(module)?;
+    options::register(module)?;
     permutation::register(module)?;
     projection::register(module)?;
     random::register(module)?;

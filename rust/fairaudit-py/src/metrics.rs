@@ -4,6 +4,10 @@ use fairaudit_core::metrics::{Calibration, Formula, Metric};
 use pyo3::prelude::*;
 
 use crate::call::to_python;
+use crate::options::Call;
+
+/// Nanoseconds of looking at a class.
+pub(crate) const CLASS_WORK: u64 = 10;
 
 /// A metric that the native tests can evaluate.
 #[pyclass(name = "CountMetric", frozen, module = "fairaudit_rs._native")]
@@ -23,8 +27,16 @@ impl PyMetric {
 
     /// Expected calibration error over classes that each have a bin, a score and a label.
     #[staticmethod]
-    fn calibration(py: Python<'_>, bins: Vec<u32>, score: Vec<f64>, label: Vec<f64>) -> PyResult<Self> {
-        let calibration = Calibration::new(bins, score, label).map_err(|error| to_python(py, &error))?;
+    #[pyo3(signature = (bins, score, label, call=None))]
+    fn calibration(
+        py: Python<'_>,
+        bins: Vec<u32>,
+        score: Vec<f64>,
+        label: Vec<f64>,
+        call: Option<&Call>,
+    ) -> PyResult<Self> {
+        let work = CLASS_WORK * bins.len() as u64;
+        let calibration = Call::or_ordinary(call).run(py, work, |_| Calibration::new(bins, score, label))?;
         Ok(Self { metric: Metric::Calibration(calibration), formula: None })
     }
 
@@ -57,9 +69,11 @@ impl PyMetric {
     }
 
     /// (value, linearised variance) for the counts of one group.
-    fn evaluate(&self, py: Python<'_>, counts: Vec<f64>) -> PyResult<(f64, f64)> {
+    #[pyo3(signature = (counts, call=None))]
+    fn evaluate(&self, py: Python<'_>, counts: Vec<f64>, call: Option<&Call>) -> PyResult<(f64, f64)> {
         self.check(py, &counts)?;
-        let evaluation = self.metric.evaluate(&counts);
+        let work = CLASS_WORK * counts.len() as u64;
+        let evaluation = Call::or_ordinary(call).run(py, work, |_| Ok(self.metric.evaluate(&counts)))?;
         Ok((evaluation.value, evaluation.variance))
     }
 

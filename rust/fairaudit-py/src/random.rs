@@ -1,8 +1,12 @@
 //! Random words and draws, for tests against other implementations.
 
-use fairaudit_core::random::{Binomial, Domain, Hypergeometric, Stream, philox as block};
+use fairaudit_core::random::{Binomial, Hypergeometric, Stream, philox as block, simulate};
 use numpy::PyArray1;
 use pyo3::prelude::*;
+
+use crate::options::{Call, Draws};
+
+type Counts<'py> = Bound<'py, PyArray1<u64>>;
 
 /// Four words of Philox4x64-10.
 #[pyfunction]
@@ -10,27 +14,38 @@ fn philox(counter: [u64; 4], key: [u64; 2]) -> [u64; 4] {
     block(counter, key)
 }
 
-/// `n` hypergeometric draws from the simulation stream of a seed.
+/// Numbers of marked ones among `drawn` of a population; see [`simulate`].
 #[pyfunction]
-fn hypergeometric(
-    py: Python<'_>,
+fn hypergeometric<'py>(
+    py: Python<'py>,
     population: u64,
     marked: u64,
-    draws: u64,
-    n: usize,
-    seed: u64,
-) -> Bound<'_, PyArray1<u64>> {
-    let law = Hypergeometric::new(population, marked.min(population), draws.min(population));
-    let mut stream = Stream::new(seed, Domain::Simulation, 0, 0, 0);
-    PyArray1::from_iter(py, (0..n).map(|_| law.sample(&mut stream)))
+    drawn: u64,
+    draws: &Draws,
+    call: &Call,
+) -> PyResult<Counts<'py>> {
+    let law = Hypergeometric::new(population, marked.min(population), drawn.min(population));
+    sampled(py, draws, call, |stream| law.sample(stream))
 }
 
-/// `n` binomial draws from the simulation stream of a seed.
+/// Numbers of successes; see [`simulate`].
 #[pyfunction]
-fn binomial(py: Python<'_>, trials: u64, probability: f64, n: usize, seed: u64) -> Bound<'_, PyArray1<u64>> {
+fn binomial<'py>(py: Python<'py>, trials: u64, probability: f64, draws: &Draws, call: &Call) -> PyResult<Counts<'py>> {
     let law = Binomial::new(trials, probability.clamp(0.0, 1.0));
-    let mut stream = Stream::new(seed, Domain::Simulation, 0, 0, 0);
-    PyArray1::from_iter(py, (0..n).map(|_| law.sample(&mut stream)))
+    sampled(py, draws, call, |stream| law.sample(stream))
+}
+
+/// See [`simulate`].
+fn sampled<'py>(
+    py: Python<'py>,
+    draws: &Draws,
+    call: &Call,
+    sample: impl FnMut(&mut Stream) -> u64 + Send,
+) -> PyResult<Counts<'py>> {
+    let draws = draws.core();
+    let work = 100u64.saturating_mul(draws.replicates.end);
+    let values = call.on_one_thread(py).run(py, work, |control| simulate(&draws, sample, control))?;
+    Ok(PyArray1::from_vec(py, values))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

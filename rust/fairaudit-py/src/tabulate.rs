@@ -7,7 +7,7 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{ArrayColumn, slice};
-use crate::call::{Run, run, run_shared};
+use crate::options::Call;
 
 type Tabulation<'py> =
     (Vec<Bound<'py, PyArray1<usize>>>, Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
@@ -15,20 +15,18 @@ type Tabulation<'py> =
 /// Distinct combinations of the columns' values: rows that hold each value, codes of each
 /// cell, counts, score sums in units of 2^-30.
 #[pyfunction]
-#[pyo3(signature = (columns, limits, score=None, n_threads=None))]
+#[pyo3(signature = (columns, limits, call, score=None))]
 fn tabulate<'py>(
     py: Python<'py>,
     columns: Vec<ArrayColumn<'py>>,
     limits: Vec<usize>,
+    call: &Call,
     score: Option<PyReadonlyArray1<'py, f64>>,
-    n_threads: Option<usize>,
 ) -> PyResult<Tabulation<'py>> {
     let slices = columns.iter().map(ArrayColumn::as_column).collect::<PyResult<Vec<_>>>()?;
     let score = score.as_ref().map(slice).transpose()?;
     let work = 2 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
-    let table = run_shared(Run { py, n_threads, progress: None, work }, |control| {
-        count_rows(&slices, &limits, score, control)
-    })?;
+    let table = call.run(py, work, |control| count_rows(&slices, &limits, score, control))?;
     let rows = table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)).collect();
     let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
     let codes = numpy::PyArrayMethods::reshape(&codes, [table.counts.len(), limits.len()])?;
@@ -40,11 +38,15 @@ type Encoding<'py> =
 
 /// As `tabulate`, and the cell of every row.
 #[pyfunction]
-fn encode<'py>(py: Python<'py>, columns: Vec<ArrayColumn<'py>>, limits: Vec<usize>) -> PyResult<Encoding<'py>> {
+fn encode<'py>(
+    py: Python<'py>,
+    columns: Vec<ArrayColumn<'py>>,
+    limits: Vec<usize>,
+    call: &Call,
+) -> PyResult<Encoding<'py>> {
     let slices = columns.iter().map(ArrayColumn::as_column).collect::<PyResult<Vec<_>>>()?;
     let work = 10 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
-    let (table, cells) =
-        run(Run { py, n_threads: Some(1), progress: None, work }, |control| encode_rows(&slices, &limits, control))?;
+    let (table, cells) = call.on_one_thread(py).run(py, work, |control| encode_rows(&slices, &limits, control))?;
     let rows = table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)).collect();
     let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
     let codes = numpy::PyArrayMethods::reshape(&codes, [table.counts.len(), limits.len()])?;
@@ -57,16 +59,18 @@ fn bin_scores<'py>(
     py: Python<'py>,
     scores: PyReadonlyArray1<'py, f64>,
     edges: PyReadonlyArray1<'py, f64>,
+    call: &Call,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let (scores, edges) = (slice(&scores)?, slice(&edges)?);
-    let bins = run(Run { py, n_threads: Some(1), progress: None, work: 0 }, |control| bins_of(scores, edges, control))?;
+    let bins = call.run(py, 10 * scores.len() as u64, |control| bins_of(scores, edges, control))?;
     Ok(PyArray1::from_vec(py, bins))
 }
 
 /// The names in the header of a CSV file, once every row is seen to have as many fields.
 #[pyfunction]
-fn check_csv(py: Python<'_>, path: &str) -> PyResult<Vec<String>> {
-    run(Run { py, n_threads: Some(1), progress: None, work: u64::MAX }, |control| names_of(path, control))
+fn check_csv(py: Python<'_>, path: &str, call: &Call) -> PyResult<Vec<String>> {
+    // Nobody knows how long the file is.
+    call.on_one_thread(py).run(py, u64::MAX, |control| names_of(path, control))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
