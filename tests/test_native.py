@@ -1,6 +1,8 @@
 """The seam: random numbers against NumPy, signals, threads, forks, panics, imports."""
 
 import os
+import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from scipy import stats
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
 
+from . import native_calls
 from .reference import permutation as reference
 
 DRAWS = _native.Draws(200_000, seed=3)
@@ -66,11 +69,66 @@ class TestArguments:
         with pytest.raises(errors.ArgumentError, match="n_threads is 0"):
             long_test(10, n_threads=0)
 
+    def test_replicates_beyond_the_last_index(self):
+        with pytest.raises(errors.ArgumentError, match=r"n is 9; accepted: at most 5 replicates"):
+            _native.Draws(9, seed=1, first=2**64 - 6)
+        with pytest.raises(TypeError, match="positional"):
+            _native.Draws(9, 1)
+
     def test_no_panic_crosses_the_seam(self):
         counts = np.ones(8, np.uint64)
         test = _native.CountTest(counts, 2, fa.metrics.get("tpr").native, "none")
         with pytest.raises(errors.InternalError, match=r"index out of bounds.*please report it"):
             test.max_t([(0, 9)], _native.Draws(10, seed=1), _native.Call())
+
+
+class TestPanics:
+    def test_every_call_is_guarded(self, tmp_path):
+        csv_file = tmp_path / "rows.csv"
+        csv_file.write_text("group,label\na,1\nb,0\n")
+        calls = native_calls.small_calls(str(csv_file))
+        assert set(calls) == native_calls.takers_of_calls()
+        for name, run in calls.items():
+            run(_native.Call())
+            try:
+                run(_native.Call.planted_panic())
+            except errors.InternalError as error:
+                message = str(error)
+            else:
+                message = "no panic"
+            assert re.search("planted.*please report it", message), name
+            run(_native.Call())
+
+    @pytest.mark.parametrize("n_resamples", [10, 30_000, 10**12])
+    def test_on_any_number_of_threads(self, n_resamples):
+        counts = np.ones(8, np.uint64)
+        test = _native.CountTest(counts, 2, fa.metrics.get("tpr").native, "none")
+        draws = _native.Draws(n_resamples, seed=1)
+        with pytest.raises(errors.InternalError, match=r"planted.*please report it"):
+            test.null_distribution(draws, _native.Call.planted_panic())
+
+
+class TestOptions:
+    def test_draws_are_values(self):
+        draws = _native.Draws(9, seed=2**64 - 1, first=3)
+        assert repr(draws) == f"Draws(9, seed={2**64 - 1}, series=0, first=3)"
+        assert (draws.n, draws.seed, draws.series, draws.first) == (9, 2**64 - 1, 0, 3)
+        again = pickle.loads(pickle.dumps(draws))
+        assert again == draws
+        assert hash(again) == hash(draws)
+        assert draws != _native.Draws(9, seed=2**64 - 1)
+
+    def test_a_call_says_what_it_was_given(self):
+        call = pickle.loads(pickle.dumps(_native.Call(3, print)))
+        assert (call.n_threads, call.progress) == (3, print)
+        assert (_native.Call().n_threads, _native.Call().progress) == (None, None)
+
+    def test_parts_of_the_draws_are_those_of_the_whole(self):
+        for name, run in native_calls.draws_of_every_kind().items():
+            whole = run(_native.Draws(40, seed=7, series=2))
+            part = run(_native.Draws(9, seed=7, series=2, first=20))
+            assert np.array_equal(whole[20:29], part), name
+            assert not np.array_equal(whole, run(_native.Draws(40, seed=7, series=3))), name
 
 
 class TestKnownValues:

@@ -1,0 +1,221 @@
+"""What takes a `Call` in the native module, found in its stub; and small calls of all of it."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+
+import fairaudit_rs as fa
+from fairaudit_rs import _native
+
+
+def takers_of_calls():
+    """Names of the native functions, methods and classes that have an argument `call`."""
+    stub = Path(fa.__file__).with_name("_native.pyi").read_text(encoding="utf-8")
+    found = set()
+    for node in ast.parse(stub).body:
+        if isinstance(node, ast.FunctionDef) and _takes_call(node):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
+            found |= {
+                node.name if one.name == "__new__" else f"{node.name}.{one.name}"
+                for one in methods
+                if _takes_call(one)
+            }
+    return found
+
+
+def _takes_call(function):
+    return "call" in {one.arg for one in [*function.args.args, *function.args.kwonlyargs]}
+
+
+def small_calls(csv_file):
+    """By name, functions of a call: valid arguments, little work."""
+    call, draws = _native.Call(), _native.Draws(20, seed=1)
+    return {
+        **_data(csv_file),
+        **_metrics(),
+        **_counts(draws),
+        **_rows(draws, call),
+        **_functions(draws, call),
+        **_projections(draws, call),
+        **_laws(),
+        **_flows(draws),
+        "hypergeometric": lambda call: _native.hypergeometric(50, 20, 9, draws, call),
+        "binomial": lambda call: _native.binomial(50, 0.3, draws, call),
+    }
+
+
+def draws_of_every_kind():
+    """By name, functions of draws that give as many numbers as there are replicates."""
+    rng, call = np.random.default_rng(0), _native.Call()
+    metric = fa.metrics.get("f1").native
+    counts = np.array([9, 3, 4, 9, 8, 3, 4, 9], dtype=np.uint64)
+    x, group = rng.random(60), np.arange(60, dtype=np.uint16) % 2
+    count_test = _native.CountTest(counts, 2, metric, "unpooled")
+    row_test = _native.RowTest.ratio(x, None, group, 2, "unpooled", call)
+    correlation = _native.CorrelationTest(x, rng.random(60), "unpooled", call)
+    columns, blocks = (x, 2 * group + (x > 0.5), None), [([0, 1], [0.0, 0.0], [0.0, 0.0])]
+    projection = _native.ProjectionTest(columns, 4, blocks, call)
+    return {
+        "hypergeometric": lambda draws: _native.hypergeometric(500, 200, 90, draws, call),
+        "binomial": lambda draws: _native.binomial(500, 0.3, draws, call),
+        "CountTest": lambda draws: count_test.null_distribution(draws, call),
+        "RowTest": lambda draws: row_test.null_distribution(draws, call),
+        "CorrelationTest": lambda draws: correlation.null_distribution(draws, call),
+        "ProjectionTest": lambda draws: projection.null_distribution(draws, call),
+        "RowTest.bootstrap": lambda draws: row_test.bootstrap(draws, call).reshape(draws.n, -1),
+        "bootstrap_counts": lambda draws: _native.bootstrap_counts(
+            counts, 2, metric, draws, call
+        ).reshape(draws.n, -1),
+        "bootstrap_ratio": lambda draws: _native.bootstrap_ratio(x, None, draws, call).reshape(
+            draws.n, -1
+        ),
+    }
+
+
+def _data(csv_file):
+    columns, limits = [np.arange(12) % 2, np.arange(12) % 3], [9, 9]
+    edges = np.array([0.0, 0.5, 1.0])
+    return {
+        "tabulate": lambda call: _native.tabulate(columns, limits, call),
+        "encode": lambda call: _native.encode(columns, limits, call),
+        "check_csv": lambda call: _native.check_csv(csv_file, call),
+        "bin_scores": lambda call: _native.bin_scores(np.linspace(0, 1, 12), edges, call),
+    }
+
+
+def _metrics():
+    f1 = fa.metrics.get("f1").native
+    classes = [0, 0, 1, 1], [0.2, 0.2, 0.7, 0.7], [0.0, 1.0, 0.0, 1.0]
+    return {
+        "CountMetric.calibration": lambda call: _native.CountMetric.calibration(*classes, call),
+        "CountMetric.evaluate": lambda call: f1.evaluate([9, 3, 4, 9], call),
+    }
+
+
+def _counts(draws):
+    metric = fa.metrics.get("f1").native
+    counts = np.array([9, 3, 4, 9, 8, 3, 4, 9], dtype=np.uint64)
+    test = _native.CountTest(counts, 2, metric, "unpooled")
+    return {
+        "CountTest": lambda call: _native.CountTest(counts, 2, metric, "none", None, call),
+        "CountTest.evaluations": test.evaluations,
+        "CountTest.observed": test.observed,
+        "CountTest.exact": lambda call: test.exact("two-sided", call),
+        "CountTest.null_distribution": lambda call: test.null_distribution(draws, call),
+        "CountTest.max_t": lambda call: test.max_t([(0, 1)], draws, call),
+        "bootstrap_counts": lambda call: _native.bootstrap_counts(counts, 2, metric, draws, call),
+    }
+
+
+def _rows(draws, call):
+    metric = fa.metrics.get("f1").native
+    x, y = np.linspace(0, 1, 12), np.arange(12) * 5 % 7 / 7
+    group, positive = np.arange(12, dtype=np.uint16) % 2, np.arange(12) % 3 > 0
+    counts = np.eye(4)[np.arange(12) % 4]
+    made = _native.RowTest
+    test, pair = made.ratio(x, None, group, 2, "none", call), (x, y, "none")
+    correlation = _native.CorrelationTest(*pair, call)
+    return {
+        "RowTest.auc": lambda call: made.auc(x, positive, group, 2, "none", call),
+        "RowTest.ratio": lambda call: made.ratio(x, y + 1, group, 2, "none", call),
+        "RowTest.counts": lambda call: made.counts(counts, metric, group, 2, "none", call),
+        "RowTest.null_distribution": lambda call: test.null_distribution(draws, call),
+        "RowTest.bootstrap": lambda call: test.bootstrap(draws, call),
+        "RowTest.max_t": lambda call: test.max_t([(0, 1)], draws, call),
+        "CorrelationTest": lambda call: _native.CorrelationTest(*pair, call),
+        "CorrelationTest.null_distribution": lambda call: correlation.null_distribution(
+            draws, call
+        ),
+        "count_extreme": lambda call: _native.count_extreme(x, 0.5, "greater", True, call),
+    }
+
+
+def _functions(draws, call):
+    group = np.arange(12, dtype=np.uint32) % 2
+    test = _native.FunctionTest(group, 2, "none", call)
+    columns, values = [np.zeros(12)] * 3, np.linspace(0, 1, 6)
+    return {
+        "FunctionTest": lambda call: _native.FunctionTest(group, 2, "none", call),
+        "FunctionTest.assignment": lambda call: test.assignment(3, draws, call),
+        "FunctionTest.samples": lambda call: test.samples(group, 0, 2, 3, draws, call),
+        "FunctionTest.statistic": lambda call: test.statistic([0.1, 0.2], values, call),
+        "FunctionTest.null_distribution_compiled": lambda call: test.null_distribution_compiled(
+            _address(), columns, 0, draws, call
+        ),
+    }
+
+
+def _address():
+    """The address of a compiled function."""
+    import ctypes
+
+    pointer = ctypes.POINTER(ctypes.c_double)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_double, pointer, pointer, pointer, ctypes.c_int64)
+    _address.alive = prototype(lambda y_true, value, weight, n: float(n))
+    return ctypes.cast(_address.alive, ctypes.c_void_p).value
+
+
+def _projections(draws, call):
+    distance, cell = np.linspace(0.1, 1, 12), np.arange(12, dtype=np.uint16) % 4
+    columns, blocks = (distance, cell, None), [([0, 1], [0.0, 0.0], [0.0, 0.0])]
+    used, gains = [True] * 4, np.linspace(0.5, 1, 12)
+    curves = _native.CellCurves(columns, used, call)
+    test = _native.ProjectionTest(columns, 4, blocks, call)
+    native = _native
+    return {
+        "CellCurves": lambda call: native.CellCurves(columns, used, call),
+        "CellCurves.rows": lambda call: curves.rows(0, call),
+        "CellCurves.points": lambda call: curves.points(0, [0, 1], call),
+        "CellCurves.ranks": lambda call: curves.ranks(0, 0.5, call),
+        "CellCurves.conjugate": lambda call: curves.conjugate([0.5] * 4, call),
+        "CellCurves.cost": lambda call: curves.cost([0.5] * 4, call),
+        "CellCurves.take": lambda call: curves.take([0.5] * 4, call),
+        "ProjectionTest": lambda call: native.ProjectionTest(columns, 4, blocks, call),
+        "ProjectionTest.observed": test.observed,
+        "ProjectionTest.null_distribution": lambda call: test.null_distribution(draws, call),
+        "projection_tally": lambda call: native.projection_tally(columns, 4, call),
+        "project_rates": lambda call: native.project_rates(columns, 4, blocks, call),
+        "project_gains": lambda call: native.project_gains(columns, gains, 1.0, call),
+        "affordable_change": lambda call: native.affordable_change(
+            columns, gains, 1.0, call, by_row=True
+        ),
+        "distinct_margins": lambda call: native.distinct_margins(columns, gains[:4], 9, call),
+        "margin_spread": lambda call: native.margin_spread(columns, 4, call),
+        "margin_windows": lambda call: native.margin_windows(columns, [True] * 2, 0.3, call),
+        "margin_histogram": lambda call: native.margin_histogram(columns, 2, 1.0, 4, call),
+    }
+
+
+def _laws():
+    one, box = np.eye(2).ravel(), (np.eye(2).ravel(), np.eye(2).ravel(), -np.ones(2), np.ones(2))
+    native = _native
+    return {
+        "weighted_chi_square_tail": lambda call: native.weighted_chi_square_tail([1, 2], 3, call),
+        "weighted_chi_square_quantile": lambda call: native.weighted_chi_square_quantile(
+            [1, 2], 0.05, call
+        ),
+        "quadratic_weights": lambda call: native.quadratic_weights(one, one, call),
+        "box_tail": lambda call: native.box_tail(1.0, *box, call),
+        "box_quantile": lambda call: native.box_quantile(0.05, *box, call),
+    }
+
+
+def _flows(draws):
+    X, labels, units = np.linspace(-1, 1, 12), np.arange(6) % 2.0, np.ones(2)
+    steps = (3, 0.1, 0.0, "euler", [3])
+    kernel = (np.ones(4), np.ones(2), [0.0], "rbf", 0.5, 3, 0.0)
+    metric = ([0.0], np.array([1.0, 0.0]), 1.0)
+    return {
+        "linear_flow": lambda call: _native.linear_flow(
+            X, labels, "log_loss", (units, [0.0]), ([0.0], [1.0]), steps, call
+        ),
+        "kernel_flow": lambda call: _native.kernel_flow(
+            X, labels, "log_loss", kernel, metric, units, steps, call
+        ),
+        "losses": lambda call: _native.losses(X[:6], labels, "log_loss", call),
+        "moments": lambda call: _native.moments(X, call),
+        "bootstrap_ratio": lambda call: _native.bootstrap_ratio(X, X + 2, draws, call),
+    }
