@@ -1,0 +1,166 @@
+"""Public calls that would take well over two seconds, most of it in native code."""
+
+import numpy as np
+
+import fairaudit_rs as fa
+
+
+def _rows(n):
+    rng = np.random.default_rng(0)
+    return (
+        (rng.random(n) < 0.4).astype(np.int8),
+        rng.random(n),
+        (rng.random(n) < 0.3).astype(np.int8),
+    )
+
+
+def _features(n, p):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, p)), (rng.random(n) < 0.5).astype(int)
+
+
+def permutation_test_of_counts():
+    y_true, score, group = _rows(400)
+    return lambda: fa.permutation_test(
+        y_true,
+        score > 0.5,
+        sensitive_features=group,
+        metric="f1",
+        engine="cells",
+        n_resamples=50_000_000,
+    )
+
+
+def permutation_test_of_all_pairs():
+    y_true, score, _ = _rows(400)
+    return lambda: fa.permutation_test(
+        y_true,
+        score > 0.5,
+        sensitive_features=np.arange(400) % 4,
+        metric="f1",
+        engine="cells",
+        adjust="max-t",
+        n_resamples=5_000_000,
+    )
+
+
+def permutation_test_of_ranks():
+    y_true, score, group = _rows(200_000)
+    return lambda: fa.permutation_test(
+        y_true, y_score=score, sensitive_features=group, metric="auc", n_resamples=50_000
+    )
+
+
+def permutation_test_of_a_correlation():
+    y_true, score, _ = _rows(100_000)
+    attribute = np.random.default_rng(1).gamma(2, size=100_000)
+    return lambda: fa.permutation_test(
+        y_true,
+        y_score=score,
+        sensitive_features=attribute,
+        metric="pearson",
+        n_resamples=50_000,
+    )
+
+
+def intervals():
+    y_true, score, group = _rows(100_000)
+    return lambda: fa.intervals(
+        y_true, y_score=score, sensitive_features=group, metric="auc", n_resamples=99_999
+    )
+
+
+def equivalence_test():
+    y_true, score, group = _rows(100_000)
+    return lambda: fa.equivalence_test(
+        y_true,
+        y_score=score,
+        sensitive_features=group,
+        metric="auc",
+        margin=0.05,
+        n_resamples=99_999,
+    )
+
+
+def calibrate():
+    y_true, score, group = _rows(100_000)
+    return lambda: fa.calibrate(
+        y_true, y_score=score, sensitive_features=group, metric="auc", n_audits=100
+    )
+
+
+def tabulate():
+    place = np.random.default_rng(2).integers(0, 900, 10_000_000)
+    text, decision = np.array([f"group {i}" for i in range(900)], "S24")[place], place % 2
+    groups = {f"column {i}": text for i in range(12)}
+    return lambda: fa.tabulate(y_pred=decision, sensitive_features=groups, n_threads=1)
+
+
+def projection_test():
+    """Seven groups and tolerances: the critical value of a box in six dimensions."""
+    y_true, score, _ = _rows(1_000_000)
+    return lambda: fa.projection_test(
+        y_true,
+        y_score=score,
+        sensitive_features=np.arange(1_000_000) % 7,
+        reference=0,
+        epsilon=0.01,
+    )
+
+
+def projection_test_by_permutation():
+    y_true, score, group = _rows(100_000)
+    return lambda: fa.projection_test(
+        y_true,
+        y_score=score,
+        sensitive_features=group,
+        calibration="permutation",
+        n_resamples=10_000_000,
+    )
+
+
+def individual_test_of_a_line():
+    X, y = _features(500_000, 10)
+    model, metric = fa.LinearModel(np.linspace(-1, 1, 10)), fa.FairMetric.directions(np.eye(10)[:2])
+    return lambda: fa.individual_test(model, X, y, fair_metric=metric, n_steps=5_000)
+
+
+def individual_test_of_a_kernel():
+    X, y = _features(20_000, 10)
+    rng = np.random.default_rng(3)
+    model = fa.KernelModel(
+        rng.normal(size=(500, 10)), rng.normal(size=500), 0.1, kernel="rbf", gamma=0.1, link="logit"
+    )
+    metric = fa.FairMetric.directions(np.eye(10)[:2])
+    return lambda: fa.individual_test(model, X, y, fair_metric=metric)
+
+
+def individual_test_with_a_bootstrap():
+    X, y = _features(200_000, 4)
+    model, metric = fa.LinearModel([1.0, -1.0, 0.5, 0.1]), fa.FairMetric.directions([[1, 0, 0, 0]])
+    return lambda: fa.individual_test(
+        model,
+        X,
+        y,
+        fair_metric=metric,
+        n_steps=20,
+        interval="bootstrap-t",
+        n_resamples=99_999,
+    )
+
+
+CALLS = [
+    permutation_test_of_counts,
+    permutation_test_of_all_pairs,
+    permutation_test_of_ranks,
+    permutation_test_of_a_correlation,
+    intervals,
+    equivalence_test,
+    calibrate,
+    tabulate,
+    projection_test,
+    projection_test_by_permutation,
+    individual_test_of_a_line,
+    individual_test_of_a_kernel,
+    individual_test_with_a_bootstrap,
+]
