@@ -169,8 +169,81 @@ class Metric:
         denominators = [(part.native.fraction or ([], []))[1] for part in self.components]
         return all(sum(rows) <= 1 for rows in zip(*denominators, strict=True))
 
+    def influence(
+        self, rows: Mapping[str, NDArray[Any]], weight: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return what every row of a group adds to the metric: its derivative by the row's share.
+
+        Parameters
+        ----------
+        rows : mapping of arrays
+            The columns that the metric needs, by name: labels and decisions of 0 and 1, scores.
+        weight : ndarray, optional
+            The weight of each row.
+
+        Returns
+        -------
+        ndarray
+            One number per row; their weighted mean is 0.
+        """
+        n = len(next(iter(rows.values())))
+        heavy = np.ones(n) if weight is None else weight
+        if self.family == "counts":
+            label, decision = (
+                np.asarray(rows.get(name, np.zeros(n))).astype(np.int64)
+                for name in ("y_true", "y_pred")
+            )
+            place = 2 * (1 - decision) + (1 - label)
+            totals = np.bincount(place, heavy, 4)
+            gradient = self.native.gradient(totals.tolist())
+            by_class = np.nan_to_num(np.array(gradient)) * totals.sum()
+            return np.asarray(by_class[place])
+        if self.family == "ranks":
+            psi = rank_influence(rows["y_score"], rows["y_true"], weight)
+            return np.asarray(psi * heavy.sum())
+        if self.family == "ratio":
+            above = self._row_value(self.numerator, rows)
+            below = (
+                np.ones(n) if self.denominator is None else self._row_value(self.denominator, rows)
+            )
+            value = float(heavy @ above) / float(heavy @ below)
+            return np.asarray((above - value * below) * (heavy.sum() / float(heavy @ below)))
+        raise ArgumentError(
+            f"{self.name} is a metric of family {self.family}, which has no influence of rows"
+        )
+
+    @staticmethod
+    def _row_value(
+        source: RowValue | None, rows: Mapping[str, NDArray[Any]]
+    ) -> NDArray[np.float64]:
+        assert source is not None
+        columns = {name: np.asarray(column, dtype=np.float64) for name, column in rows.items()}
+        return np.asarray(columns[source] if isinstance(source, str) else source(columns))
+
     def evaluate(self, *, tp: float, fp: float, fn: float, tn: float) -> float:
         """Compute the metric from the counts of one group; NaN where it is undefined."""
         if not self.is_counts:
             raise ArgumentError(f"{self.name} is not a function of tp, fp, fn, tn")
         return self.native.evaluate([tp, fp, fn, tn])[0]
+
+
+def rank_influence(
+    score: NDArray[Any], positive: NDArray[Any], weight: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Return the influence of rows on the AUC, ties 1/2."""
+    weight = np.ones(len(score)) if weight is None else weight
+    positive = positive.astype(bool)
+    _, level = np.unique(score, return_inverse=True)
+    level = level.ravel()
+
+    def below(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        sums = np.bincount(level, weight * rows)
+        ranks: NDArray[np.float64] = (np.cumsum(sums) - 0.5 * sums)[level]
+        return ranks
+
+    up, down = float(weight[positive].sum()), float(weight[~positive].sum())
+    if not up or not down:
+        return np.zeros(len(score))
+    component = np.where(positive, below(~positive) / down, 1 - below(positive) / up)
+    auc = float((weight * component * positive).sum()) / up
+    return (component - auc) / np.where(positive, up, down)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import ArgumentError
+from ..metrics.metric import rank_influence
 from .callable import FunctionProblem
 from .correlation import CorrelationProblem
 from .counts import CountProblem
@@ -308,19 +309,11 @@ class _TiltedRows(_ShuffledRows, Tilted):
         return {name: value[self.keep] for name, value in self.problem.row_values.items()}
 
     def influence(self) -> NDArray[np.float64]:
-        values = self._values()
-        if "score" in values:
-            psi = rank_influence(values["score"], values["label"], values.get("weight"))
-            psi = psi * values.get("weight", 1.0)
-        elif "counts" in values:
-            totals = values["counts"].sum(axis=0)
-            gradient = self.problem.metric.native.gradient(totals.tolist())
-            psi = values["counts"] @ np.nan_to_num(np.array(gradient))
-        else:
-            above = values["numerator"]
-            below = values.get("denominator", np.ones(len(above)))
-            psi = above - above.sum() / below.sum() * below
-        summed = self.units.sums(psi)
+        rows = self.problem.rows
+        columns = {name: column[self.keep] for name, column in rows.columns.items()}
+        weight = None if rows.weight is None else rows.weight[self.keep]
+        psi = self.problem.metric.influence(columns, weight)
+        summed = self.units.sums(psi if weight is None else weight * psi)
         return summed / (float(summed.std()) or 1.0)
 
     def base(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
@@ -368,25 +361,3 @@ class _TiltedRows(_ShuffledRows, Tilted):
         codes = np.zeros(len(first), dtype=np.int64)
         codes[~first] = rest
         return self.make(codes if self.units.of_row is None else codes[self.units.of_row])
-
-
-def rank_influence(
-    score: NDArray[Any], positive: NDArray[Any], weight: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
-    """Return the influence of rows on the AUC, ties 1/2."""
-    weight = np.ones(len(score)) if weight is None else weight
-    positive = positive.astype(bool)
-    _, level = np.unique(score, return_inverse=True)
-    level = level.ravel()
-
-    def below(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
-        sums = np.bincount(level, weight * rows)
-        ranks: NDArray[np.float64] = (np.cumsum(sums) - 0.5 * sums)[level]
-        return ranks
-
-    up, down = float(weight[positive].sum()), float(weight[~positive].sum())
-    if not up or not down:
-        return np.zeros(len(score))
-    component = np.where(positive, below(~positive) / down, 1 - below(positive) / up)
-    auc = float((weight * component * positive).sum()) / up
-    return (component - auc) / np.where(positive, up, down)
