@@ -42,6 +42,7 @@ def small_calls(csv_file):
         **_projections(draws, call),
         **_laws(),
         **_flows(draws),
+        **_influences(draws, call),
         "hypergeometric": lambda call: _native.hypergeometric(50, 20, 9, draws, call),
         "binomial": lambda call: _native.binomial(50, 0.3, draws, call),
     }
@@ -58,7 +59,9 @@ def draws_of_every_kind():
     correlation = _native.CorrelationTest(x, rng.random(60), "unpooled", call)
     columns, blocks = (x, 2 * group + (x > 0.5), None), [([0, 1], [0.0, 0.0], [0.0, 0.0])]
     projection = _native.ProjectionTest(columns, 4, blocks, call)
+    equal = np.eye(2)
     return {
+        "normal_maxima": lambda draws: _native.normal_maxima(equal, draws, call),
         "hypergeometric": lambda draws: _native.hypergeometric(500, 200, 90, draws, call),
         "binomial": lambda draws: _native.binomial(500, 0.3, draws, call),
         "CountTest": lambda draws: count_test.null_distribution(draws, call),
@@ -200,6 +203,21 @@ def _laws():
         "quadratic_weights": lambda call: native.quadratic_weights(one, one, call),
         "box_tail": lambda call: native.box_tail(1.0, *box, call),
         "box_quantile": lambda call: native.box_quantile(0.05, *box, call),
+    }
+
+
+def _influences(draws, call):
+    """Three features of 40 rows."""
+    rng = np.random.default_rng(3)
+    features, parts = rng.random((40, 3)), rng.random((40, 3))
+    ones, scaling = np.ones(40), ([0.0] * 3, [1.0] * 3)
+    rows = _native.InfluenceRows(features, parts, ones, ones, scaling)
+    influences, leverages = rng.random((3, 9)), np.zeros((3, 4))
+    return {
+        "distinct_rows": lambda call: _native.distinct_rows(features, call),
+        "InfluenceRows.sums": rows.sums,
+        "InfluenceRows.gram": lambda call: rows.gram(influences, [1.0] * 4, leverages, call),
+        "normal_maxima": lambda call: _native.normal_maxima(np.eye(3), draws, call),
     }
 
 

@@ -39,6 +39,7 @@ CALLS = {
     "projection_test": "fa.projection_test(y, y_score=score, sensitive_features=group)",
     "individual_test": "fa.individual_test(fa.LinearModel([1.0, 0.1]), X, y,"
     " fair_metric=fa.FairMetric.directions([[0.0, 1.0]]), n_steps=10)",
+    "influence_audit": "fa.influence_audit(y, score > .5, X=X, sensitive_features=group, target=0)",
 }
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .individual.lens import individual_test
     from .individual.result import IndividualResult
     from .inference.multiplicity import adjust_pvalues
+    from .influence.lens import influence_audit
+    from .influence.result import InfluenceResult
     from .models.kernel import KernelModel
     from .models.linear import LinearModel
     from .models.multiclass import MulticlassModel
@@ -43,6 +45,7 @@ __all__ = [
     "permutation_test",
     "projection_test",
     "individual_test",
+    "influence_audit",
     "intervals",
     "equivalence_test",
     "minimum_detectable_gap",
@@ -64,6 +67,7 @@ __all__ = [
     "PermutationResult",
     "ProjectionResult",
     "IndividualResult",
+    "InfluenceResult",
     "IntervalResult",
     "EquivalenceResult",
     "PowerPlan",
@@ -90,6 +94,8 @@ _HOMES = {
     "individual_test": "individual.lens",
     "IndividualResult": "individual.result",
     "FairMetric": "individual.fair_metric",
+    "influence_audit": "influence.lens",
+    "InfluenceResult": "influence.result",
     "tabulate": "data.tabulate",
     "Cells": "data.cells",
     "adjust_pvalues": "inference.multiplicity",

@@ -15,6 +15,7 @@ __all__ = [
     "CountTest",
     "Draws",
     "FunctionTest",
+    "InfluenceRows",
     "ProjectionTest",
     "RowTest",
     "__version__",
@@ -30,6 +31,7 @@ __all__ = [
     "clopper_pearson",
     "count_extreme",
     "distinct_margins",
+    "distinct_rows",
     "encode",
     "hypergeometric",
     "kernel_flow",
@@ -39,6 +41,7 @@ __all__ = [
     "margin_spread",
     "margin_windows",
     "moments",
+    "normal_maxima",
     "normal_quantile",
     "philox",
     "project_gains",
@@ -96,6 +99,9 @@ def encode(
 ) -> tuple[
     list[NDArray[np.uint64]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]
 ]: ...
+def distinct_rows(
+    values: NDArray[np.float64], call: Call
+) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]: ...
 def check_csv(path: str, call: Call) -> list[str]: ...
 def bin_scores(
     scores: NDArray[np.float64], edges: NDArray[np.float64], call: Call
@@ -205,6 +211,29 @@ class CorrelationTest:
     def variance(self) -> float: ...
     def observed(self) -> float: ...
     def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
+
+@final
+class InfluenceRows:
+    def __new__(
+        cls,
+        features: NDArray[np.float64],
+        parts: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        square: NDArray[np.float64],
+        scaling: tuple[Sequence[float], Sequence[float]],
+    ) -> InfluenceRows: ...
+    def sums(self, call: Call) -> NDArray[np.float64]: ...
+    def gram(
+        self,
+        influences: NDArray[np.float64],
+        parts_of_u: Sequence[float],
+        leverages: NDArray[np.float64],
+        call: Call,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+def normal_maxima(
+    correlation: NDArray[np.float64], draws: Draws, call: Call
+) -> NDArray[np.float64]: ...
 
 @final
 class FunctionTest:

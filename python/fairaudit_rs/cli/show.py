@@ -15,6 +15,7 @@ from ..data.groups import group_name
 from ..results.verdict import rejects
 
 if TYPE_CHECKING:
+    from ..influence.result import InfluenceResult
     from ..permutation.result import PermutationResult
     from ..projection.result import ProjectionResult
 
@@ -81,3 +82,17 @@ def print_moves(result: ProjectionResult) -> None:
             f"{part.to_decision}, by {part.mean_distance:.3g} on average and "
             f"{part.largest_distance:.3g} at most"
         )
+
+
+def print_scores(result: InfluenceResult) -> None:
+    """Print the proxy scores, the clearest first."""
+    heading = f"{'score':>8}  {'interval of all':<18}{'p, all':>9}"
+    click.echo(f"\n  {'feature':<24}{heading}")
+    for score in result.proxy_scores:
+        name = score.feature + (f" ({score.levels[0]})" if score.levels else "")
+        low, high = score.simultaneous_low, score.simultaneous_high
+        interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
+        line = (
+            f"  {name[:24]:<24}{score.estimate:>+8.3f}  {interval:<18}{score.adjusted_pvalue:>9.3g}"
+        )
+        click.echo(line if not score.note else f"  {name[:24]:<24}  {score.note}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from .arrays import ArraySource
-from .columns import column_array, count_not_finite, is_pandas, some
+from .columns import Column, column_array, count_not_finite, is_pandas, some
 
 
 class Features(NamedTuple):
@@ -64,6 +64,18 @@ def read_features(
             f"in {n_bad:,} places; accepted: finite numbers"
         )
     return Features(values, names)
+
+
+def named_columns(X: Any) -> list[tuple[str, Column]]:
+    """Return the columns of a frame, a dict or an array by name: x1, x2, ... of an array."""
+    columns = [(str(name), X[name]) for name in X] if isinstance(X, Mapping) else _frame_columns(X)
+    if columns is None:
+        values = _array(X)
+        return [(f"x{place + 1}", values[:, place]) for place in range(values.shape[1])]
+    names = [name for name, _ in columns]
+    if len(set(names)) < len(names):
+        raise DataError(f"X has several columns of one name ({some(names)}); accepted: each once")
+    return [(name, column_array(f"column {name!r} of X", column)) for name, column in columns]
 
 
 def _frame_columns(X: Any) -> list[tuple[str, Any]] | None:

@@ -55,3 +55,33 @@ def upper_tail(z: float) -> float:
 def normal_cdf(z: float) -> float:
     """Return the probability of a standard normal number up to z."""
     return 0.5 * math.erfc(-z / math.sqrt(2))
+
+
+def t_upper_tail(t: float, df: float) -> float:
+    """Return the probability of Student's t above a value; the normal law has infinite df."""
+    if math.isinf(df):
+        return upper_tail(t)
+    from scipy import special
+
+    return float(special.stdtr(df, -t))
+
+
+def t_quantile(tail: float, df: float) -> float:
+    """Return what Student's t exceeds with a probability."""
+    from scipy import special
+
+    return float(-special.ndtri(tail) if math.isinf(df) else -special.stdtrit(df, tail))
+
+
+def chi_square_tail(value: float, df: int) -> float:
+    """Return the probability of a chi-square number above a value."""
+    from scipy import special
+
+    return float(special.chdtrc(df, value))
+
+
+def normal_of_tail(tail: float) -> float:
+    """Return what a standard normal number exceeds with a probability."""
+    from scipy import special
+
+    return float(-special.ndtri(tail))

@@ -12,6 +12,7 @@ pub mod bootstrap;
 pub mod draws;
 pub mod error;
 pub mod individual;
+pub mod influence;
 pub mod metrics;
 pub mod numerics;
 pub mod parallel;

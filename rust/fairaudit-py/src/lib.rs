@@ -9,6 +9,7 @@ mod call;
 mod callable;
 mod correlation;
 mod individual;
+mod influence;
 mod law;
 mod metrics;
 mod numerics;
@@ -28,6 +29,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     callable::register(module)?;
     correlation::register(module)?;
     individual::register(module)?;
+    influence::register(module)?;
     law::register(module)?;
     metrics::register(module)?;
     numerics::register(module)?;

@@ -1,12 +1,13 @@
 //! Rows to cells.
 
+use fairaudit_core::tabulate::distinct::distinct_rows as kinds_of;
 use fairaudit_core::tabulate::{
     SCORE_UNIT, bin_scores as bins_of, check_csv as names_of, encode as encode_rows, tabulate as count_rows,
 };
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use crate::arrays::{ArrayColumn, slice};
+use crate::arrays::{ArrayColumn, not_contiguous, slice};
 use crate::options::Call;
 
 type Tabulation<'py> =
@@ -73,8 +74,23 @@ fn check_csv(py: Python<'_>, path: &str, call: &Call) -> PyResult<Vec<String>> {
     call.on_one_thread(py).run(py, u64::MAX, |control| names_of(path, control))
 }
 
+type Kinds<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
+
+/// A row of each kind of equal rows of a matrix, how many there are of it, and the kind of every row; kinds come in an
+/// order that does not depend on that of the rows.
+#[pyfunction]
+fn distinct_rows<'py>(py: Python<'py>, values: PyReadonlyArray2<'py, f64>, call: &Call) -> PyResult<Kinds<'py>> {
+    let width = values.shape()[1];
+    let values = values.as_slice().map_err(|_| not_contiguous())?;
+    let work = 5 * values.len() as u64 + 100 * (values.len() / width.max(1)) as u64;
+    let found = call.run(py, work, |control| kinds_of(values, width, control))?;
+    let (first, counts) = (PyArray1::from_vec(py, found.first), PyArray1::from_vec(py, found.counts));
+    Ok((first, counts, PyArray1::from_vec(py, found.place)))
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SCORE_UNIT", SCORE_UNIT)?;
+    module.add_function(wrap_pyfunction!(distinct_rows, module)?)?;
     module.add_function(wrap_pyfunction!(tabulate, module)?)?;
     module.add_function(wrap_pyfunction!(encode, module)?)?;
     module.add_function(wrap_pyfunction!(check_csv, module)?)?;

@@ -40,6 +40,8 @@ pub enum Domain {
     Bootstrap = 2,
     /// Synthetic data (demo, simulations).
     Simulation = 3,
+    /// Normal numbers that stand for multipliers of rows.
+    Multiplier = 4,
 }
 
 /// Values that `sample` draws one after the other from the simulation stream of a seed and series, less those before

@@ -11,6 +11,7 @@ mod bins;
 mod columns;
 mod csv;
 mod dictionary;
+pub mod distinct;
 mod few;
 mod table;
 

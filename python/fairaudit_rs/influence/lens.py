@@ -1,0 +1,229 @@
+"""`influence_audit`: arguments in, result out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .. import arguments
+from ..data.groups import group_name
+from ..data.labels import Label
+from ..errors import ArgumentTypeError
+from ..metrics.metric import Metric
+from .problem import Audit, Found
+from .question import Design, Question
+from .rates import measure_of
+from .result import InfluenceResult, ProxyScore
+
+_MOST_DRAWS = 10_000_000
+
+
+def influence_audit(
+    y_true: Any = None,
+    y_pred: Any = None,
+    *,
+    y_score: Any = None,
+    X: Any = None,
+    sensitive_features: Any = None,
+    target: Any,
+    data: Any = None,
+    metric: str | Metric | Mapping[str, float] = "false_positive_rate",
+    features: Sequence[str] | None = None,
+    sets: Mapping[str, Sequence[str]] | None = None,
+    confidence_level: float = 0.95,
+    n_draws: int = 2_000,
+    pos_label: Label = None,
+    rng: Any = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+) -> InfluenceResult:
+    r"""Find the features that stand in for a group: how the gap of a metric moves with each.
+
+    Parameters
+    ----------
+    y_true : array, or str with ``data``, optional
+        Labels; not needed for the selection rate.
+    y_pred, y_score : array, or str with ``data``
+        Decisions, or scores from 0 to 1; one of them. With scores a rate is that of decisions drawn
+        with these probabilities.
+    X : array or frame, optional
+        The features, one row for each row. Text is categorical, numbers with two values are binary,
+        all others continuous.
+    sensitive_features : array, or str with ``data``
+        The attribute whose values make the groups.
+    target : str, int, ...
+        The group that is looked at; all others together are what it is compared with.
+    data : frame, path or glob, optional
+        See `tabulate`; the other arguments are then names of its columns, and ``features`` names
+        those of the features.
+    metric : str, Metric or dict
+        ``"false_positive_rate"``, ``"false_negative_rate"``, ``"true_positive_rate"``,
+        ``"true_negative_rate"``, ``"false_discovery_rate"``, ``"positive_predictive_value"``,
+        ``"selection_rate"``, or a dict of them with weights: their weighted sum.
+    features : sequence of str, optional
+        The columns of X, or of the data, to look at.
+    sets : dict of sequences of str, optional
+        Columns of 0 and 1 that are one feature (one-hot columns), by the name of the feature.
+    confidence_level : float
+        Level of the intervals.
+    n_draws : int
+        Draws behind the simultaneous intervals and the adjusted p-values.
+    pos_label : optional
+        The value of ``y_true`` and ``y_pred`` that is the positive class.
+    rng : None, int, SeedSequence or Generator
+        Source of the seed; ``random_state`` is an alias.
+    n_threads : int, optional
+        None takes all cores that the process may use. The result does not depend on it.
+    progress : bool or callable, optional
+        Of the draws: True prints; a callable gets (draws done, draws in all).
+
+    Returns
+    -------
+    InfluenceResult
+
+    Notes
+    -----
+    A row of the target group has the influence :math:`\psi_i = (a_i - R b_i) / B` on a rate
+    :math:`R = \sum a / \sum b` with :math:`B` the mean of b: what the rate would change by if there
+    were a little more of such rows [1]_. The *marginal* proxy score of a feature is
+    :math:`E[\psi \mid x = 1] - E[\psi \mid x = 0]`, of all pairs of levels for a categorical
+    feature, and the slope per standard deviation for a continuous one. The null hypothesis of each
+    is that it is 0. Standard errors count in that the rate, and the standard deviation, are
+    estimated; variances are split by cell, with Satterthwaite's t.
+
+    A score needs at least 10 events and 10 non-events of the metric in each cell: from 5 to 10 it
+    is marked, below 5 it is refused; levels below 10 are put together. Simultaneous intervals and
+    adjusted p-values come from the largest of normal numbers with the correlations of the influence
+    values, over the scores that are not refused.
+
+    A marginal score says that a feature goes with the gap, not that it causes it.
+
+    References
+    ----------
+    .. [1] Wang, H., Ustun, B. and Calmon, F. P. (2019). Repairing without Retraining: Avoiding
+       Disparate Impact with Counterfactual Distributions. ICML. arXiv:1901.10501
+
+    Examples
+    --------
+    >>> import numpy as np, fairaudit_rs as fa
+    >>> rng = np.random.default_rng(0)
+    >>> woman, part_time = rng.random(6_000) < 0.5, rng.random(6_000) < 0.3
+    >>> part_time |= woman & (rng.random(6_000) < 0.4)
+    >>> X = {"part_time": part_time, "x": rng.normal(size=6_000)}
+    >>> y_true = rng.random(6_000) < 0.5
+    >>> y_pred = rng.random(6_000) < np.where(X["part_time"], 0.2, 0.5)
+    >>> result = fa.influence_audit(
+    ...     y_true, y_pred, X=X, sensitive_features=np.where(woman, "woman", "man"), target="woman",
+    ...     metric="selection_rate", rng=1)
+    >>> [one.feature for one in result.proxy_scores if one.adjusted_pvalue < 0.05]
+    ['part_time']
+    """
+    measure = measure_of(metric)
+    level = arguments.level("confidence_level", confidence_level)
+    n_draws = arguments.count("n_draws", n_draws, 1, _MOST_DRAWS)
+    n_threads = arguments.n_threads(n_threads)
+    callback = arguments.progress(progress)
+    seed = arguments.seed(rng, random_state)
+    if sets is not None and not isinstance(sets, Mapping):
+        raise ArgumentTypeError(
+            f"sets is {sets!r}; accepted: a dict of names of columns by feature"
+        )
+    design = Design(
+        measure=measure,
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        X=X,
+        sensitive_features=sensitive_features,
+        target=target,
+        data=data,
+        features=features,
+        sets=sets,
+        pos_label=pos_label,
+    )
+    question = design.pose()
+    audit = Audit.of(question, n_threads)
+    found = audit.scores(level, n_draws, seed, callback)
+    gap, error = audit.gap, audit.standard_error
+    half = audit.half_width(level)
+    own, rest = question.target_name, "others"
+    return InfluenceResult(
+        estimate=gap,
+        standard_error=error,
+        statistic=gap / error if error > 0 else math.nan,
+        pvalue=audit.pvalue,
+        confidence_interval=(gap - half, gap + half),
+        alternative="two-sided",
+        n_rows=question.n_rows,
+        group_sizes={own: len(question.target), rest: len(question.others)},
+        seed=seed,
+        engine="influence values",
+        warnings=tuple(_warnings(question, found, gap, half)),
+        metric=measure.name,
+        target=own,
+        others=question.other_names,
+        values={own: audit.target_group.value.value, rest: audit.other_group.value.value},
+        proxy_scores=_ordered(found, level),
+        feature_tests={name: pvalue for name, (pvalue, _) in audit.marginal.tests.items()},
+        row=question.rows,
+        influence=audit.influence,
+        n_missing=question.n_missing,
+        attribute=question.attribute,
+        n_draws=n_draws,
+        confidence_level=level,
+    )
+
+
+def _ordered(found: Sequence[Found], level: float) -> tuple[ProxyScore, ...]:
+    """Return the scores, the clearest first and those without one last."""
+    known = [one for one in found if not math.isnan(one.score.t)]
+    known.sort(key=lambda one: -one.z)
+    unknown = [one for one in found if math.isnan(one.score.t)]
+    return tuple(_proxy(one, level) for one in [*known, *unknown])
+
+
+def _proxy(found: Found, level: float) -> ProxyScore:
+    score = found.score
+    low, high = score.interval(level)
+    return ProxyScore(
+        feature=score.what.feature,
+        kind="marginal",
+        type=score.what.kind,
+        levels=score.what.levels,
+        estimate=score.estimate,
+        standard_error=score.standard_error,
+        low=low,
+        high=high,
+        simultaneous_low=found.interval[0],
+        simultaneous_high=found.interval[1],
+        pvalue=score.pvalue,
+        adjusted_pvalue=found.adjusted_pvalue,
+        n_events=score.n_events,
+        note=score.note,
+    )
+
+
+def _warnings(question: Question, found: Sequence[Found], gap: float, half: float) -> list[str]:
+    """Say what a reader must know besides the numbers."""
+    warnings = []
+    if question.n_missing:
+        warnings.append(
+            f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no "
+            "group"
+        )
+    if not abs(gap) > half:
+        warnings.append(
+            "the interval of the gap includes 0, so that the direction in which a feature moves it "
+            "is not known"
+        )
+    refused = [one.score for one in found if one.score.note.startswith("refused")]
+    if refused:
+        names = list(dict.fromkeys(score.what.feature for score in refused))
+        warnings.append(
+            f"{len(names)} of {len(question.features)} features have no score in "
+            f"{group_name(question.target_name)}: {', '.join(names[:5])}"
+            + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        )
+    return warnings

@@ -1,0 +1,161 @@
+"""The numbers of an audit: the gap, the influence of every row, and the marginal scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..data.groups import group_name
+from ..inference.pvalues import upper_tail
+from .features import Feature
+from .marginal import Cell, Kinds, Marginal, Score
+from .question import Question
+from .rates import Measure, MeasureValue
+from .simultaneous import on_normal_scale, simultaneous
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Labels and scores of a group as distinct pairs, and the measure in it."""
+
+    value: MeasureValue
+    cell: Cell
+
+    @classmethod
+    def of(cls, measure: Measure, rows: Floats, name: str, call: _native.Call) -> Group:
+        """Add up the rows of a group, in an order that does not depend on how they came."""
+        first, counts, _ = _native.distinct_rows(np.ascontiguousarray(rows), call)
+        label, score = rows[first].T
+        parts = np.column_stack([np.ones(len(first)), label, score, label * score])
+        weighted = counts[:, None] * parts
+        cell = Cell(weighted.sum(axis=0), np.asarray(weighted.T @ parts))
+        return cls(MeasureValue.of(measure, cell.sums, name), cell)
+
+    @property
+    def variance(self) -> float:
+        """The variance of the measure, by its influence values."""
+        if self.cell.n <= 1:
+            return math.nan
+        parts = self.value.parts
+        return float(parts @ self.cell.products @ parts) / (self.cell.n - 1) / self.cell.n
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A score, and what it is among all of them."""
+
+    score: Score
+    adjusted_pvalue: float
+    interval: tuple[float, float]
+
+    @property
+    def z(self) -> float:
+        """|t| on the normal scale."""
+        return on_normal_scale(self.score)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Audit:
+    """A target group with its features, and the others."""
+
+    measure: Measure
+    rows: Floats
+    matrix: Floats
+    features: tuple[Feature, ...]
+    others: Floats
+    target_name: str
+    call: _native.Call
+
+    @classmethod
+    def of(cls, question: Question, n_threads: int | None) -> Audit:
+        """Return the audit of a question."""
+        return cls(
+            measure=question.measure,
+            rows=question.target,
+            matrix=question.matrix,
+            features=question.features,
+            others=question.others,
+            target_name=question.target_name,
+            call=_native.Call(n_threads),
+        )
+
+    @cached_property
+    def target_group(self) -> Group:
+        """The target group."""
+        return Group.of(self.measure, self.rows, group_name(self.target_name), self.call)
+
+    @cached_property
+    def other_group(self) -> Group:
+        """All others."""
+        return Group.of(self.measure, self.others, "the others", self.call)
+
+    @property
+    def gap(self) -> float:
+        """The measure of the target group less that of the others."""
+        return self.target_group.value.value - self.other_group.value.value
+
+    @property
+    def standard_error(self) -> float:
+        """Of the gap."""
+        return math.sqrt(self.target_group.variance + self.other_group.variance)
+
+    @property
+    def pvalue(self) -> float:
+        """Two-sided, of no gap, by the normal law."""
+        error = self.standard_error
+        return 2 * upper_tail(abs(self.gap) / error) if error > 0 else math.nan
+
+    @property
+    def influence(self) -> Floats:
+        """By row of the target group, what it adds to the measure: psi."""
+        one, label, score, both = self.target_group.value.parts
+        y, f = self.rows.T
+        return np.asarray(one + label * y + score * f + both * y * f)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """The distinct rows of the target group."""
+        both = np.ascontiguousarray(np.column_stack([self.matrix, self.rows]))
+        first, counts, _ = _native.distinct_rows(both, self.call)
+        features = np.ascontiguousarray(self.matrix[first])
+        label, score = self.rows[first].T
+        parts = np.ascontiguousarray(np.column_stack([label, score, label * score]))
+        count = counts.astype(np.float64)
+        return Kinds(features, parts, count)
+
+    @cached_property
+    def marginal(self) -> Marginal:
+        """The marginal scores of all features."""
+        return Marginal(self.kinds, self.target_group.value, self.features, self.call)
+
+    def half_width(self, level: float) -> float:
+        """Half of the interval of the gap."""
+        return _native.normal_quantile(0.5 + level / 2) * self.standard_error
+
+    def scores(
+        self, level: float, n_draws: int, seed: int, callback: Callable[[int, int], object] | None
+    ) -> list[Found]:
+        """Return all scores, those that are not refused with what holds for all of them."""
+        shown = [one for one in self.marginal.scores if one.standard_error > 0]
+        together: dict[int, Found] = {}
+        if shown:
+            tick = None if callback is None else lambda done: callback(done, n_draws)
+            call = _native.Call(self.call.n_threads, tick)
+            draws = _native.Draws(n_draws, seed=seed)
+            correlation = self.marginal.correlation(shown)
+            pvalues, intervals = simultaneous(shown, correlation, level, draws, call)
+            for score, pvalue, interval in zip(shown, pvalues, intervals, strict=True):
+                together[id(score)] = Found(score, pvalue, interval)
+        nothing = (math.nan, math.nan)
+        return [
+            together.get(id(score), Found(score, math.nan, nothing))
+            for score in self.marginal.scores
+        ]

@@ -1,0 +1,159 @@
+"""Rates of a group with scores in the place of decisions, and what each row adds to them.
+
+A rate is R = sum a / sum b over the rows of a group. Both a and b are sums of four numbers of a
+row, its parts: 1, the label y, the score f, and y f. With u = a - R b and B = mean b, the influence
+of a row on the rate is psi = u / B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
+from ..metrics import registry
+from ..metrics.metric import Metric
+
+Floats = NDArray[np.float64]
+
+#: 1, y, f, y f.
+PARTS = 4
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate by the parts of a row: what goes into its numerator and its denominator."""
+
+    name: str
+    numerator: tuple[float, float, float, float]
+    denominator: tuple[float, float, float, float]
+
+
+RATES = {
+    rate.name: rate
+    for rate in (
+        Rate("selection_rate", (0, 0, 1, 0), (1, 0, 0, 0)),
+        Rate("true_positive_rate", (0, 0, 0, 1), (0, 1, 0, 0)),
+        Rate("false_negative_rate", (0, 1, 0, -1), (0, 1, 0, 0)),
+        Rate("false_positive_rate", (0, 0, 1, -1), (1, -1, 0, 0)),
+        Rate("true_negative_rate", (1, -1, -1, 1), (1, -1, 0, 0)),
+        Rate("positive_predictive_value", (0, 0, 0, 1), (0, 0, 1, 0)),
+        Rate("false_discovery_rate", (0, 0, 1, -1), (0, 0, 1, 0)),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A weighted sum of rates: what is compared between the target group and the others."""
+
+    name: str
+    rates: tuple[Rate, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether labels play a part."""
+        sides = [side for rate in self.rates for side in (rate.numerator, rate.denominator)]
+        return any(side[1] or side[3] for side in sides)
+
+
+def measure_of(metric: str | Metric | Mapping[str, float]) -> Measure:
+    """Return the rate of a name, or the sum of several by weight."""
+    if isinstance(metric, Mapping):
+        if not metric:
+            raise ArgumentError("metric is an empty dict; accepted: weights of rates by name")
+        for name, weight in metric.items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float | np.number):
+                raise ArgumentTypeError(
+                    f"metric gives {name!r} the weight {weight!r}; accepted: a number"
+                )
+            if not np.isfinite(weight) or weight == 0:
+                raise ArgumentError(
+                    f"metric gives {name!r} the weight {weight!r}; accepted: a finite number but 0"
+                )
+        rates = tuple(_rate(name) for name in metric)
+        shown = " + ".join(
+            f"{weight:g} {rate.name}" for rate, weight in zip(rates, metric.values(), strict=True)
+        )
+        return Measure(shown, rates, tuple(float(weight) for weight in metric.values()))
+    rate = _rate(metric)
+    return Measure(rate.name, (rate,), (1.0,))
+
+
+def _rate(metric: str | Metric) -> Rate:
+    name = registry.get(metric).name
+    if name not in RATES:
+        raise ArgumentError(
+            f"metric is {name!r}, which has no influence of scores; accepted: "
+            f"{', '.join(map(repr, RATES))}, or a dict of them by weight"
+        )
+    return RATES[name]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RateValue:
+    """A rate of a group, with what its influence is made of."""
+
+    rate: Rate
+    value: float
+    #: By part, what a row adds: u = a - R b.
+    excess: Floats
+    #: By part: b.
+    base: Floats
+    #: The mean of b.
+    mean_base: float
+
+    @classmethod
+    def of(cls, rate: Rate, totals: Floats, group: str) -> RateValue:
+        """Return the rate of rows whose parts have these sums, the first one their weight."""
+        above, below = np.array(rate.numerator, float), np.array(rate.denominator, float)
+        base = float(below @ totals)
+        if not base > 0:
+            raise NotMeasurableError(
+                f"group {group!r} has no rows in the denominator of {rate.name}, which is not "
+                "defined there; choose another metric or another target"
+            )
+        value = float(above @ totals) / base
+        return cls(
+            rate=rate,
+            value=value,
+            excess=above - value * below,
+            base=below,
+            mean_base=base / float(totals[0]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MeasureValue:
+    """A weighted sum of rates in a group."""
+
+    measure: Measure
+    rates: tuple[RateValue, ...]
+
+    @classmethod
+    def of(cls, measure: Measure, totals: Floats, group: str) -> MeasureValue:
+        """Return the sum of rates of rows whose parts have these sums."""
+        return cls(measure, tuple(RateValue.of(rate, totals, group) for rate in measure.rates))
+
+    @property
+    def value(self) -> float:
+        """The weighted sum."""
+        pairs = zip(self.measure.weights, self.rates, strict=True)
+        return sum(weight * rate.value for weight, rate in pairs)
+
+    @property
+    def parts(self) -> Floats:
+        """By part, the influence of a row: psi."""
+        pairs = zip(self.measure.weights, self.rates, strict=True)
+        return sum(
+            (weight * rate.excess / rate.mean_base for weight, rate in pairs), np.zeros(PARTS)
+        )
+
+
+def parts_of(label: Floats, score: Floats) -> Floats:
+    """Return 1, y, f and y f of every row, one column each."""
+    return np.column_stack([np.ones(len(score)), label, score, label * score])

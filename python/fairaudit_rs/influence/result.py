@@ -1,0 +1,168 @@
+"""What an influence audit found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.groups import group_name
+from ..results.result import Result
+from ..results.verdict import rejects
+from ..results.words import number, p_text
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxyScore:
+    """How the influence moves with a feature: of rows with it less rows without it.
+
+    Attributes
+    ----------
+    feature, kind : str
+        The feature, and how it was looked at: ``"marginal"``.
+    type : str
+        ``"binary"``, ``"categorical"`` or ``"continuous"``.
+    levels : tuple of str
+        What is compared: the first level less the second one; () for a slope.
+    estimate, standard_error, low, high, pvalue : float
+        The score by itself; NaN where too few events stand behind it.
+    simultaneous_low, simultaneous_high, adjusted_pvalue : float
+        The same when all scores are to hold together.
+    n_events : float
+        The fewest events, or non-events, of the metric in a cell of the feature.
+    note : str
+        Why there is no interval, or why it may be off.
+    """
+
+    feature: str
+    kind: str
+    type: str
+    levels: tuple[str, ...]
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    simultaneous_low: float
+    simultaneous_high: float
+    pvalue: float
+    adjusted_pvalue: float
+    n_events: float
+    note: str
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class InfluenceResult(Result):
+    """What `influence_audit` found; see there for what the numbers mean.
+
+    Attributes
+    ----------
+    estimate : float
+        The gap: the metric of the target group less that of the others.
+    metric : str
+        What is compared.
+    target : object
+        The target group.
+    others : tuple
+        The groups that it is compared with, together.
+    values : dict
+        The metric of both.
+    proxy_scores : tuple of ProxyScore
+        The scores of all features, those of the largest |estimate| in standard errors first.
+    feature_tests : dict
+        For each categorical feature, the p-value of equal levels.
+    row : ndarray of int
+        Positions of the rows of the target group in the data as given.
+    influence : ndarray
+        By row of the target group, what it adds to its metric; their mean is 0.
+    n_missing : int
+        Rows that belong to no group because a sensitive feature is missing.
+    attribute : str
+        The sensitive feature.
+    n_draws : int
+        Draws behind the simultaneous intervals.
+    confidence_level : float
+        Of the intervals.
+    """
+
+    metric: str
+    target: Any
+    others: tuple[Any, ...]
+    values: dict[Any, float]
+    proxy_scores: tuple[ProxyScore, ...]
+    feature_tests: dict[str, float]
+    row: NDArray[np.int64]
+    influence: Floats
+    n_missing: int
+    attribute: str
+    n_draws: int
+    confidence_level: float
+
+    _bulky = Result._bulky | {"row", "influence"}
+
+    @property
+    def correction(self) -> Floats:
+        """By row, the direction in which weights close the gap: -psi / sd, turned by the gap."""
+        spread = float(self.influence.std())
+        sign = math.copysign(1.0, self.estimate)
+        return np.asarray(-sign * self.influence / spread if spread > 0 else 0.0 * self.influence)
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        own, rest = self.values.values()
+        low, high = self.confidence_interval
+        gap = (
+            f"{self.metric} is {number(own)} for {group_name(self.target)} and {number(rest)} for "
+            f"the others, a gap of {number(self.estimate)} ({100 * self.confidence_level:g} % "
+            f"interval {number(low)} to {number(high)})"
+        )
+        if not (low > 0 or high < 0):
+            return (
+                f"{gap}. The interval includes 0: which features widen or narrow the gap cannot be "
+                "said (inconclusive)."
+            )
+        alpha = 1 - self.confidence_level
+        shown = [one for one in self.proxy_scores if rejects(one.adjusted_pvalue, alpha)]
+        names = list(dict.fromkeys(one.feature for one in shown))
+        all_names = {one.feature for one in self.proxy_scores}
+        if not names:
+            return f"{gap}. None of {len(all_names)} features is shown to go with it."
+        first = shown[0]
+        widens = first.estimate * self.estimate > 0
+        what = _compared(first)
+        return (
+            f"{gap}. {len(names)} of {len(all_names)} features are shown to go with it; the "
+            f"clearest is {first.feature}: {what} {'widens' if widens else 'narrows'} the gap "
+            f"(score {number(first.estimate)}, {p_text(first.adjusted_pvalue)} adjusted for all)."
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per proxy score."""
+        return [
+            {
+                "feature": one.feature,
+                "kind": one.kind,
+                "compared": _compared(one),
+                "estimate": one.estimate,
+                "low": one.low,
+                "high": one.high,
+                "simultaneous_low": one.simultaneous_low,
+                "simultaneous_high": one.simultaneous_high,
+                "pvalue": one.pvalue,
+                "adjusted_pvalue": one.adjusted_pvalue,
+                "n_events": one.n_events,
+                "note": one.note,
+            }
+            for one in self.proxy_scores
+        ]
+
+
+def _compared(score: ProxyScore) -> str:
+    """Say what a score compares."""
+    if score.type == "continuous":
+        return "one standard deviation more"
+    return " against ".join(score.levels)

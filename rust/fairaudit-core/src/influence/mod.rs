@@ -1,0 +1,8 @@
+//! The influence lens (Wang, Ustun and Calmon, 2019): how much each feature stands in for the group.
+//!
+//! A rate of the target group is `R = sum a / sum b` over its rows, and `u = a - R b` is what a row adds to it. A proxy
+//! score asks how `u` moves with a feature. Everything that the scores, their standard errors and their joint law
+//! need is sums over the rows: [`marginal`] takes them for all features side by side.
+
+pub mod marginal;
+pub mod maxima;

@@ -1,0 +1,151 @@
+//! The influence lens: sums over rows for scores of many features, and the joint law of the scores.
+
+use fairaudit_core::Error;
+use fairaudit_core::influence::marginal::{Influence, Leverage, PARTS, Rows, SUMS, Scaling, gram, sums};
+use fairaudit_core::influence::maxima::{draw_work, maxima};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+use crate::arrays::{not_contiguous, slice};
+use crate::call::to_python;
+use crate::options::{Call, Draws};
+
+type Floats<'py> = Bound<'py, PyArray1<f64>>;
+type Matrix<'py> = Bound<'py, PyArray2<f64>>;
+
+/// Rows of the target group, held by reference: features row by row with where they lie and how far they spread, parts
+/// row by row, weights and their squares. The arrays must not be written to.
+#[pyclass(name = "InfluenceRows", frozen, module = "fairaudit_rs._native")]
+struct PyInfluenceRows {
+    features: Py<PyArray2<f64>>,
+    parts: Py<PyArray2<f64>>,
+    weight: Py<PyArray1<f64>>,
+    square: Py<PyArray1<f64>>,
+    shift: Vec<f64>,
+    scale: Vec<f64>,
+}
+
+/// The arrays of the rows, borrowed for a call.
+struct Borrowed<'py> {
+    features: PyReadonlyArray2<'py, f64>,
+    parts: PyReadonlyArray2<'py, f64>,
+    weight: PyReadonlyArray1<'py, f64>,
+    square: PyReadonlyArray1<'py, f64>,
+}
+
+impl Borrowed<'_> {
+    fn rows(&self, py: Python<'_>) -> PyResult<Rows<'_>> {
+        let (features, parts) = (matrix(&self.features)?, matrix(&self.parts)?);
+        Rows::new(features, parts, slice(&self.weight)?, slice(&self.square)?).map_err(|error| to_python(py, &error))
+    }
+}
+
+fn matrix<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<&'a [f64]> {
+    array.as_slice().map_err(|_| not_contiguous())
+}
+
+/// The rows of a matrix as arrays of a known length.
+fn rows_of<'a, const N: usize>(
+    py: Python<'_>,
+    name: &str,
+    array: &'a PyReadonlyArray2<'_, f64>,
+) -> PyResult<&'a [[f64; N]]> {
+    let width = array.shape()[1];
+    if width != N {
+        let accepted = format!("rows of {N} numbers");
+        return Err(to_python(py, &Error::argument(name, format!("in rows of {width}"), &accepted)));
+    }
+    Ok(matrix(array)?.as_chunks().0)
+}
+
+/// Levels by part, slopes by part, curve.
+fn influence_of(numbers: &[f64; 2 * PARTS + 1]) -> Influence {
+    let part = |first: usize| std::array::from_fn(|m| numbers[first + m]);
+    Influence { level: part(0), slope: part(PARTS), curve: numbers[2 * PARTS] }
+}
+
+#[pymethods]
+impl PyInfluenceRows {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        features: Bound<'_, PyArray2<f64>>,
+        parts: Bound<'_, PyArray2<f64>>,
+        weight: Floats<'_>,
+        square: Floats<'_>,
+        scaling: (Vec<f64>, Vec<f64>),
+    ) -> PyResult<Self> {
+        let (features, parts) = (features.unbind(), parts.unbind());
+        let (shift, scale) = scaling;
+        let made = Self { features, parts, weight: weight.unbind(), square: square.unbind(), shift, scale };
+        made.borrowed(py).rows(py)?;
+        Ok(made)
+    }
+
+    /// For every feature, after the scaling, the sums of weight times it and a part, of weight times its square and a
+    /// part, and of squared weight times it and two parts.
+    fn sums<'py>(&self, py: Python<'py>, call: &Call) -> PyResult<Matrix<'py>> {
+        let borrowed = self.borrowed(py);
+        let rows = borrowed.rows(py)?;
+        let found = call.run(py, rows.sums_work(), |control| sums(&rows, self.scaling(), control))?;
+        PyArray1::from_slice(py, found.as_flattened()).reshape([found.len(), SUMS])
+    }
+
+    /// The sums of squared weight times the influences on two features, and for slopes of the square of the influence
+    /// with leverage. An influence is levels and slopes by part, and a curve; a leverage mean, slope, factor, spread.
+    fn gram<'py>(
+        &self,
+        py: Python<'py>,
+        influences: PyReadonlyArray2<'_, f64>,
+        parts_of_u: [f64; PARTS],
+        leverages: PyReadonlyArray2<'_, f64>,
+        call: &Call,
+    ) -> PyResult<(Matrix<'py>, Floats<'py>)> {
+        let borrowed = self.borrowed(py);
+        let rows = borrowed.rows(py)?;
+        let influences: Vec<Influence> = rows_of(py, "influences", &influences)?.iter().map(influence_of).collect();
+        let leverages: Vec<Leverage> = rows_of::<4>(py, "leverages", &leverages)?
+            .iter()
+            .map(|&[mean, slope, factor, spread]| Leverage { mean, slope, factor, spread })
+            .collect();
+        let found = call.run(py, rows.gram_work(), |control| {
+            gram(&rows, self.scaling(), &influences, parts_of_u, &leverages, control)
+        })?;
+        let p = influences.len();
+        Ok((PyArray1::from_vec(py, found.products).reshape([p, p])?, PyArray1::from_vec(py, found.squares)))
+    }
+}
+
+impl PyInfluenceRows {
+    fn scaling(&self) -> Scaling<'_> {
+        Scaling { shift: &self.shift, scale: &self.scale }
+    }
+
+    fn borrowed<'py>(&self, py: Python<'py>) -> Borrowed<'py> {
+        Borrowed {
+            features: self.features.bind(py).readonly(),
+            parts: self.parts.bind(py).readonly(),
+            weight: self.weight.bind(py).readonly(),
+            square: self.square.bind(py).readonly(),
+        }
+    }
+}
+
+/// max |Z| of each draw of Z from the normal law with a correlation matrix.
+#[pyfunction]
+fn normal_maxima<'py>(
+    py: Python<'py>,
+    correlation: PyReadonlyArray2<'_, f64>,
+    draws: &Draws,
+    call: &Call,
+) -> PyResult<Floats<'py>> {
+    let work = draw_work(correlation.shape()[0]).saturating_mul(draws.n);
+    let correlation = matrix(&correlation)?;
+    let found = call.run(py, work, |control| maxima(correlation, &draws.core(), control))?;
+    Ok(PyArray1::from_vec(py, found))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyInfluenceRows>()?;
+    module.add_function(wrap_pyfunction!(normal_maxima, module)?)
+}
