@@ -1,4 +1,4 @@
-"""permutation.calibration."""
+"""False alarms and power of the test on data of one's own."""
 
 from __future__ import annotations
 

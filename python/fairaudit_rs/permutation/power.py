@@ -1,4 +1,4 @@
-"""permutation.power."""
+"""Detectable gaps and sizes of samples."""
 
 from __future__ import annotations
 

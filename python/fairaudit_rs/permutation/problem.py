@@ -1,8 +1,8 @@
 """Comparing groups: one test of some of the groups, their gaps and intervals.
 
 A `Problem` knows the metric of each group, can make the native test of any of the groups, and
-gives estimates with intervals. There is one for counts (`_counts`), rows (`_rows`) and any
-function (`_functions`).
+gives estimates with intervals. There is one for counts (`counts`, `joint`), rows (`rows`),
+correlations (`correlation`) and any function (`callable`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-//! The seam: builds `fairaudit_rs._native`. One short file per method; every long call goes
+//! The seam: builds `fairaudit_rs._native`. A short file for each lens and service; every long call goes
 //! through [`options::Call::run`].
 // Arguments that arrive from Python are owned.
 #![allow(clippy::needless_pass_by_value)]
