@@ -249,10 +249,9 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
         rejected, unmeasured = 0, 0
         for audit in range(n_audits):
             try:
-                made = source.shuffled(audit) if not gap else source.tilted()  # type: ignore[attr-defined]
-                every = range(len(made.keys)) if made.keys else (0, 1)
+                made = source.relabelled(audit, with_gap=bool(gap))
                 series = OMNIBUS_SERIES + 1 + i * n_audits + audit
-                rejected += rejects(made.test(every, plan, series).pvalue, 1 - level)
+                rejected += rejects(made.test_all(plan, series).pvalue, 1 - level)
             except NotMeasurableError:
                 unmeasured += 1
             if callback is not None:

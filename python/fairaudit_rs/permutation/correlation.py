@@ -14,7 +14,7 @@ from ..data.rows import AttributeRows
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import NOTHING
 from ..metrics.metric import Metric
-from .problem import Gap, Problem, Procedure
+from .problem import Gap, Outcome, Problem, Procedure
 from .rows import row_value
 
 
@@ -55,6 +55,10 @@ class CorrelationProblem(Problem):
     def make(cls, rows: AttributeRows, metric: Metric, scaling: str) -> CorrelationProblem:
         """Take all rows that have the attribute."""
         return cls(metric=metric, keys=[], n_rows=[len(rows.attribute)], scaling=scaling, rows=rows)
+
+    def test_all(self, plan: Procedure, series: int) -> Outcome:
+        """Test the one correlation, which has a direction as a pair of groups has."""
+        return self.test((0, 1), plan, series)
 
     @property
     def drawing_engine(self) -> str:

@@ -243,11 +243,11 @@ def permutation_test(
     tests = [problem.test(pair, plan, 1 + i) for i, pair in enumerate(pairs)]
     raw = [test.pvalue for test in tests]
     if n_groups > 2:
-        test = problem.test(range(n_groups), plan, OMNIBUS_SERIES)
+        test = problem.test_all(plan, OMNIBUS_SERIES)
         estimate, confidence_interval = problem.largest_gap(level)
         standard_error = math.nan
     else:
-        test = tests[0] if tests else problem.test((0, 1), plan, OMNIBUS_SERIES)
+        test = tests[0] if tests else problem.test_all(plan, OMNIBUS_SERIES)
         gap = problem.gap((0, 1))
         estimate, standard_error = gap.estimate, gap.standard_error
         confidence_interval = problem.one_sided_interval((0, 1), alternative, level)

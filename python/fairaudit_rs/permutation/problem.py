@@ -146,6 +146,10 @@ class Problem(ABC):
             return outcome
         return replace(outcome, null=outcome.null[:0], probabilities=None)
 
+    def test_all(self, plan: Procedure, series: int) -> Outcome:
+        """Test all groups at once."""
+        return self.test(range(len(self.keys)), plan, series)
+
     def _test(self, positions: Sequence[int], plan: Procedure, series: int) -> Outcome:
         native = self.native(positions)
         statistic = native.observed()

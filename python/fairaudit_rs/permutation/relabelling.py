@@ -39,6 +39,11 @@ def relabelling_of(problem: Problem, generator: np.random.Generator, seed: int) 
 class Shuffled:
     """Makes problems with equal groups."""
 
+    def relabelled(self, audit: int, with_gap: bool) -> Problem:
+        """Return the problem of an audit: with equal groups, or with the gap that was aimed at."""
+        assert not with_gap
+        return self.shuffled(audit)
+
     def shuffled(self, audit: int) -> Problem:
         """Return the problem with groups shuffled within strata."""
         raise NotImplementedError
@@ -46,6 +51,10 @@ class Shuffled:
 
 class Tilted(Shuffled):
     """Makes problems with a gap as well."""
+
+    def relabelled(self, audit: int, with_gap: bool) -> Problem:
+        """Return the problem of an audit: with equal groups, or with the gap that was aimed at."""
+        return self.tilted() if with_gap else self.shuffled(audit)
 
     #: How readily a unit goes to the first group.
     probability: NDArray[np.float64]
