@@ -148,3 +148,39 @@ def _true_slope():
     slope = float(mass @ (v * (1 - h) * (f - rate))) / base
     assert math.isfinite(slope)
     return slope
+
+
+def ceteris_paribus_coverage(metric, audits=150, n=500):
+    """How often the intervals hold the truth: ours, and the paper's plug-in with its own error."""
+    from fairaudit_rs.inference.pvalues import t_quantile
+    from fairaudit_rs.influence import ceteris_paribus
+
+    from ..reference import influence as reference
+    from .test_ceteris_paribus import rows_of, value_of
+
+    design = designs.CeterisParibus()
+    truth, ours, plug_in = design.truth(metric), 0, 0
+    for audit_number in range(audits):
+        _, rows, _ = rows_of(design, n, seed=audit_number)
+        nuisances = ceteris_paribus.Nuisances.of(rows)
+        found = ceteris_paribus.flip(nuisances, value_of(metric, rows), design.model, 0)
+        ours += abs(found.estimate - truth) <= t_quantile(0.025, found.df) * found.standard_error
+        h = nuisances.crossed
+        X_a, X_b = rows.features.copy(), rows.features.copy()
+        X_a[:, 0], X_b[:, 0] = 0.0, 1.0
+        of_a, of_b = (h.predict(nuisances.basis.design(X)) for X in (X_a, X_b))
+        own = rows.features[:, 0]
+        flip = reference.Flip(
+            1 - own, own, design.model(X_a), design.model(X_b), of_a, of_b, 1 - own, own
+        )
+        rates = reference.rates_of(metric, rows.label, rows.score)
+        value, error = reference.plug_in(metric, flip, rates)
+        plug_in += abs(value - truth) <= 1.96 * error
+    return ours, plug_in, audits
+
+
+@pytest.mark.parametrize("metric", ["fpr", "fdr"])
+def test_ceteris_paribus_covers_and_the_plug_in_does_not(metric):
+    ours, plug_in, audits = ceteris_paribus_coverage(metric)
+    assert within(ours, audits, 0.95)
+    assert not within(plug_in, audits, 0.95)

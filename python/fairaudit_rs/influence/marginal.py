@@ -79,6 +79,8 @@ class Compared:
     levels: tuple[str, ...]
     #: The influence values of the score, as a sum over columns of the matrix.
     columns: tuple[tuple[int, float], ...] = ()
+    #: "marginal", "ceteris_paribus" or "partialled_out".
+    method: str = "marginal"
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +193,7 @@ class Marginal:
         outside = self.all.without(inside)
         what = Compared(feature.name, feature.kind, feature.levels, ((at, 1.0),))
         if inside.n < 1 or outside.n < 1:
-            return _refused(what, "constant in the target group")
+            return refused(what, "constant in the target group")
         n_events = min(self._events(inside), self._events(outside))
         estimate = 0.0
         of_inside, of_outside = np.zeros(PARTS), np.zeros(PARTS)
@@ -221,7 +223,7 @@ class Marginal:
         names = [name for name, _ in groups]
         if len(groups) < 2:
             what = Compared(feature.name, feature.kind, tuple(names))
-            return [_refused(what, "fewer than two levels with enough events")]
+            return [refused(what, "fewer than two levels with enough events")]
         theta, influences, plain = self._levels(cells)
         for (_, columns), cell in zip(groups, cells, strict=True):
             for number, at in enumerate(columns):
@@ -303,7 +305,7 @@ class Marginal:
         n = self.all.n
         spread = float(self._squares[at][0])
         if not spread > 0 or n < 3:
-            return _refused(what, "constant in the target group")
+            return refused(what, "constant in the target group")
         # Per standard deviation of ddof 1: the scaled feature has spread n - 1.
         along = self._sums[at] / spread
         level, slope, curve, estimate = np.zeros(PARTS), np.zeros(PARTS), 0.0, 0.0
@@ -396,7 +398,8 @@ def _no_column() -> Column:
     return Column(np.zeros(PARTS), np.zeros(PARTS), 0.0, (0.0,) * 4)
 
 
-def _refused(what: Compared, reason: str) -> Score:
+def refused(what: Compared, reason: str) -> Score:
+    """Return what stands in the place of a score that cannot be given."""
     nan, note = math.nan, f"refused: {reason}"
     return Score(what, estimate=nan, standard_error=nan, df=nan, n_events=0.0, note=note)
 
@@ -404,6 +407,6 @@ def _refused(what: Compared, reason: str) -> Score:
 def _scored(what: Compared, estimate: float, error: float, df: float, n_events: float) -> Score:
     """Return a score, or its refusal where too few events stand behind it."""
     if n_events < FEW_EVENTS:
-        return _refused(what, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed")
+        return refused(what, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed")
     note = f"few events: {n_events:.3g} in a cell" if n_events < ENOUGH_EVENTS else ""
     return Score(what, estimate=estimate, standard_error=error, df=df, n_events=n_events, note=note)

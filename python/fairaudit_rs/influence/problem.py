@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.groups import group_name
 from ..inference.pvalues import upper_tail
+from .alone import Alone
 from .features import Feature
 from .marginal import Cell, Kinds, Marginal, Score
 from .question import Question
@@ -73,9 +74,11 @@ class Audit:
     others: Floats
     target_name: str
     call: _native.Call
+    predict: Callable[[Floats], Floats] | None = None
+    n_folds: int = 5
 
     @classmethod
-    def of(cls, question: Question, n_threads: int | None) -> Audit:
+    def of(cls, question: Question, n_folds: int, n_threads: int | None) -> Audit:
         """Return the audit of a question."""
         return cls(
             measure=question.measure,
@@ -85,6 +88,8 @@ class Audit:
             others=question.others,
             target_name=question.target_name,
             call=_native.Call(n_threads),
+            predict=question.predict,
+            n_folds=n_folds,
         )
 
     @cached_property
@@ -143,19 +148,32 @@ class Audit:
     def scores(
         self, level: float, n_draws: int, seed: int, callback: Callable[[int, int], object] | None
     ) -> list[Found]:
-        """Return all scores, those that are not refused with what holds for all of them."""
-        shown = [one for one in self.marginal.scores if one.standard_error > 0]
-        together: dict[int, Found] = {}
-        if shown:
-            tick = None if callback is None else lambda done: callback(done, n_draws)
-            call = _native.Call(self.call.n_threads, tick)
-            draws = _native.Draws(n_draws, seed=seed)
-            correlation = self.marginal.correlation(shown)
-            pvalues, intervals = simultaneous(shown, correlation, level, draws, call)
-            for score, pvalue, interval in zip(shown, pvalues, intervals, strict=True):
-                together[id(score)] = Found(score, pvalue, interval)
-        nothing = (math.nan, math.nan)
-        return [
-            together.get(id(score), Found(score, math.nan, nothing))
-            for score in self.marginal.scores
-        ]
+        """Return all scores, those that are not refused with what holds for all of their kind."""
+        tick = None if callback is None else lambda done: callback(done, n_draws)
+        call = _native.Call(self.call.n_threads, tick)
+        draws = _native.Draws(n_draws, seed=seed)
+        found = _together(self.marginal.scores, self.marginal.correlation, level, draws, call)
+        if self.predict is None:
+            return found
+        value = self.target_group.value
+        alone = Alone(self.kinds, value, self.features, self.predict, self.n_folds, self.call)
+        draws = _native.Draws(n_draws, seed=seed, series=1)
+        return [*found, *_together(alone.scores, alone.correlation, level, draws, call)]
+
+
+def _together(
+    scores: list[Score],
+    correlation: Callable[[list[Score]], Floats],
+    level: float,
+    draws: _native.Draws,
+    call: _native.Call,
+) -> list[Found]:
+    """Return scores with what holds for all of them that are not refused."""
+    nothing = (math.nan, math.nan)
+    shown = [one for one in scores if one.standard_error > 0]
+    known: dict[int, Found] = {}
+    if shown:
+        pvalues, intervals = simultaneous(shown, correlation(shown), level, draws, call)
+        for score, pvalue, interval in zip(shown, pvalues, intervals, strict=True):
+            known[id(score)] = Found(score, pvalue, interval)
+    return [known.get(id(score), Found(score, math.nan, nothing)) for score in scores]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from .features import Feature
+from .predict import Predictor
 from .rates import Measure
 
 Floats = NDArray[np.float64]
@@ -23,6 +24,8 @@ Floats = NDArray[np.float64]
 #: Levels of a categorical feature: more are to be put into classes first.
 _MOST_LEVELS = 200
 _MISSING = "missing"
+#: Scores of one model differ by less, in single precision too.
+_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,6 +40,8 @@ class Question:
     rows: NDArray[np.int64]
     matrix: Floats
     features: tuple[Feature, ...]
+    #: The score of rows of the matrix; None without a model.
+    predict: Callable[[Floats], Floats] | None
     target_name: Any
     other_names: tuple[Any, ...]
     attribute: str
@@ -53,6 +58,7 @@ class Design:
     y_pred: Any
     y_score: Any
     X: Any
+    model: Any
     sensitive_features: Any
     target: Any
     data: Any
@@ -73,7 +79,7 @@ class Design:
         )
         self._check(table)
         table = table.loaded()
-        what = "y_score" if "y_score" in table.roles else "y_pred"
+        what = "y_pred" if "y_pred" in table.roles else "y_score"
         wanted = [name for name in ("y_true", what) if name in table.roles]
         rows = table.rows(columns=wanted, pos_label=self.pos_label)
         existing = list(rows.cells.group_sizes())
@@ -85,12 +91,23 @@ class Design:
         code = rows.cells.groups.index(key)
         known = np.array([None not in group for group in rows.cells.groups])[rows.group]
         inside = rows.group == code
-        score = self._score(rows.columns[what], what)
+        columns = self._columns(table, names, len(inside))
+        predictor = self._predictor(columns, what)
+        if what in rows.columns:
+            score = self._score(rows.columns[what], what)
+        else:
+            assert predictor is not None
+            score = predictor(_values(columns))
         truth = rows.columns.get("y_true")
         truth = np.zeros(len(score)) if truth is None else truth.astype(np.float64)
         both = np.column_stack([truth, score])
-        columns = self._columns(table, names, len(score))
         matrix, features = _matrix(columns, self.sets or {}, np.flatnonzero(inside))
+        predict = None
+        if predictor is not None:
+            predict = _of_coded(predictor, columns)
+            self._check_model(predict(matrix), both[inside, 1], what)
+        if self.features is not None:
+            features = tuple(one for one in features if one.name in self.features)
         return Question(
             measure=self.measure,
             target=both[inside],
@@ -98,6 +115,7 @@ class Design:
             rows=np.flatnonzero(inside),
             matrix=matrix,
             features=features,
+            predict=predict,
             target_name=label(key),
             other_names=tuple(label(other) for other in existing if other != key),
             attribute=" and ".join(rows.cells.sensitive_features),
@@ -118,7 +136,8 @@ class Design:
     def _check(self, table: AuditTable) -> None:
         if self.y_pred is not None and self.y_score is not None:
             raise ArgumentTypeError("y_pred and y_score are both given; pass one")
-        if "y_pred" not in table.roles and "y_score" not in table.roles:
+        nothing = "y_pred" not in table.roles and "y_score" not in table.roles
+        if nothing and self.model is None:
             raise ArgumentError("y_pred and y_score are None; accepted: decisions, or scores")
         if self.measure.needs_labels and "y_true" not in table.roles:
             raise ArgumentError(f"y_true is None; {self.measure.name} needs it")
@@ -144,10 +163,33 @@ class Design:
             raise DataError(f"X has {n:,} rows; the labels and scores have {n_rows:,}")
         if self.features is None:
             return columns
+        if isinstance(self.features, str):
+            raise ArgumentTypeError(f"features is {self.features!r}; accepted: a list of names")
         lacking = [name for name in self.features if name not in columns]
         if lacking:
             raise ColumnError(f"features names {lacking[0]!r}; X has {', '.join(columns)}")
-        return {name: columns[name] for name in self.features}
+        # A model needs all of them.
+        chosen = columns if self.model is not None else self.features
+        return {name: columns[name] for name in chosen}
+
+    def _predictor(self, columns: Mapping[str, Column], what: str) -> Predictor | None:
+        """Return the model as a function, None without one."""
+        if self.model is None:
+            return None
+        if self.X is None or self.sets:
+            given = "sets" if self.X is not None else "data without X"
+            raise ArgumentTypeError(f"model does not go with {given}; accepted: X of numbers")
+        return Predictor(self.model, self.X, tuple(columns), what == "y_pred")
+
+    @staticmethod
+    def _check_model(found: Floats, given: Floats, what: str) -> None:
+        """Refuse predictions that are not those of the model."""
+        differ = np.abs(found - given) > _ROUNDING
+        if differ.any():
+            raise DataError(
+                f"{what} differs from the model in {int(differ.sum()):,} of {len(given):,} rows of "
+                "the target group; accepted: what the model says of X"
+            )
 
 
 def _matrix(
@@ -187,6 +229,23 @@ def _matrix(
             kind, levels, made = _coded(name, column, rows)
             add(name, kind, levels, made)
     return np.ascontiguousarray(np.column_stack(parts)), tuple(features)
+
+
+def _values(columns: Mapping[str, Column]) -> Floats:
+    """Return all features as numbers, row by row."""
+    return np.column_stack([_numbers(name, column) for name, column in columns.items()])
+
+
+def _of_coded(predictor: Predictor, columns: Mapping[str, Column]) -> Callable[[Floats], Floats]:
+    """Return the model as a function of rows as they are coded: binary features as 0 and 1."""
+    values = _values(columns)
+    low, high = values.min(axis=0), values.max(axis=0)
+    binary = ((values == low) | (values == high)).all(axis=0)
+
+    def predict(coded: Floats) -> Floats:
+        return predictor(np.where(binary, np.where(coded > 0, high, low), coded))
+
+    return predict
 
 
 def _numbers(name: str, column: Column) -> Floats:

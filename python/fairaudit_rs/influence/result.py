@@ -24,7 +24,8 @@ class ProxyScore:
     Attributes
     ----------
     feature, kind : str
-        The feature, and how it was looked at: ``"marginal"``.
+        The feature, and how it was looked at: ``"marginal"``; with a model ``"ceteris_paribus"``
+        (all others held fixed), or what stands in its place, ``"partialled_out"``.
     type : str
         ``"binary"``, ``"categorical"`` or ``"continuous"``.
     levels : tuple of str
@@ -134,10 +135,12 @@ class InfluenceResult(Result):
         first = shown[0]
         widens = first.estimate * self.estimate > 0
         what = _compared(first)
+        held = "" if first.kind == "marginal" else ", all else held fixed,"
+        effect = "widens" if widens else "narrows"
         return (
             f"{gap}. {len(names)} of {len(all_names)} features are shown to go with it; the "
-            f"clearest is {first.feature}: {what} {'widens' if widens else 'narrows'} the gap "
-            f"(score {number(first.estimate)}, {p_text(first.adjusted_pvalue)} adjusted for all)."
+            f"clearest is {first.feature}: {what}{held} {effect} the gap (score "
+            f"{number(first.estimate)}, {p_text(first.adjusted_pvalue)} adjusted for all)."
         )
 
     def rows(self) -> list[dict[str, Any]]:
