@@ -393,10 +393,17 @@ class TestReplicatesOfTheirOwn:
             low, high = result.confidence_interval
             covered += low <= 0 <= high
             # One replicate 199 times: an interval without width, somewhere near the estimate.
-            problem = Design(
-                metric, y_true, columns.get("y_pred"), columns.get("y_score"),
-                np.repeat(["a", "b"], 200), strata=None,
-            ).pose(0).problem  # fmt: skip
+            problem = (
+                Design(
+                    metric=metric,
+                    y_true=y_true,
+                    **columns,
+                    sensitive_features=np.repeat(["a", "b"], 200),
+                    strata=None,
+                )
+                .pose(0)
+                .problem
+            )
             drawn = problem.draw_bootstrap(1, result.seed, 1)
             gaps = np.repeat(drawn.values[:, 0] - drawn.values[:, 1], 199)
             variances = np.repeat(drawn.variances.sum(axis=1), 199)
