@@ -35,7 +35,7 @@ impl RowTest {
     ) -> Result<Vec<Evaluation>> {
         let draw = Draw {
             generator: LaneGenerator::new(draws.seed, Domain::Permutation, draws.series, first, u64::MAX),
-            needed: self.sizes.iter().flatten().map(|&size| [size; LANES]).collect(),
+            needed: self.sizes.iter().flatten().map(|&size| LaneCounts([size; LANES])).collect(),
             left: self.sizes.iter().map(|sizes| sizes.iter().sum()).collect(),
             n_groups: self.n_groups(),
         };
@@ -112,11 +112,16 @@ fn evaluate_lanes<const N: usize, M: RowSums<N>>(metric: &M, sums: &[[Lanes; N]]
     (0..LANES).flat_map(|lane| sums.iter().map(move |sums| metric.evaluate(sums.map(|lanes| lanes[lane])))).collect()
 }
 
+/// A number of each lane, in a cache line of its own: a register is as wide as one.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct LaneCounts([u32; LANES]);
+
 /// Draws the groups of units one after the other, without replacement.
 struct Draw {
     generator: LaneGenerator,
     /// Units that each group still needs, by stratum and group.
-    needed: Vec<[u32; LANES]>,
+    needed: Vec<LaneCounts>,
     /// Units left in each stratum.
     left: Vec<u32>,
     n_groups: usize,
@@ -128,7 +133,7 @@ impl Draw {
     fn of_two(&mut self, stratum: usize) -> LaneMask {
         let words = self.generator.next_words();
         let left = self.left[stratum];
-        let needed = &mut self.needed[2 * stratum];
+        let needed = &mut self.needed[2 * stratum].0;
         let mut first = [0; LANES];
         for lane in 0..LANES {
             let place = ((u64::from(words[lane]) * u64::from(left)) >> 32) as u32;
@@ -151,6 +156,7 @@ impl Draw {
         let mut taken = [false; LANES];
         let needed = &mut self.needed[stratum * self.n_groups..(stratum + 1) * self.n_groups];
         for (needed, member) in needed.iter_mut().zip(member) {
+            let needed = &mut needed.0;
             for lane in 0..LANES {
                 let here = !taken[lane] && places[lane] < needed[lane];
                 places[lane] = places[lane].wrapping_sub(needed[lane]);

@@ -9,6 +9,7 @@ use crate::simd::LANES;
 
 /// xoshiro128++ in every lane.
 #[derive(Debug, Clone)]
+#[repr(align(64))]
 pub struct LaneGenerator {
     state: [[u32; LANES]; 4],
 }

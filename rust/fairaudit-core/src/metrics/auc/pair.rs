@@ -6,8 +6,9 @@
 use crate::metrics::row_sums::{LaneMask, Lanes};
 use crate::simd::LANES;
 
-/// Sums of the AUC over two groups.
+/// Sums of the AUC over two groups, in cache lines of their own: a register is as wide as one.
 #[derive(Clone, Copy, Default)]
+#[repr(align(64))]
 pub(crate) struct PairSums {
     /// Negatives and positives so far, in both groups.
     labels: [u32; 2],
@@ -22,6 +23,7 @@ pub(crate) struct PairSums {
 
 /// Rows of the score that is not over yet: negatives and positives, in both groups and the first.
 #[derive(Default)]
+#[repr(align(64))]
 pub(crate) struct OpenPair {
     labels: [u32; 2],
     first: [[u32; LANES]; 2],
