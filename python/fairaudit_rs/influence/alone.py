@@ -54,12 +54,12 @@ class Alone:
         note = ""
         if binary:
             found = flip(self.nuisances, self.value, self.predict, column)
-            what = Compared(feature.name, feature.kind, feature.levels, (), "ceteris_paribus")
+            what = Compared(feature.name, feature.kind, feature.levels, method="ceteris_paribus")
             if not found.refusal:
                 return self._shown(what, found, "")
             note = f"held fixed it has no score ({found.refusal})"
         found = partialled_out(self.rows, self.value, feature.columns, column, binary)
-        what = Compared(feature.name, feature.kind, feature.levels, (), "partialled_out")
+        what = Compared(feature.name, feature.kind, feature.levels, method="partialled_out")
         if found.refusal:
             return refused(what, found.refusal)
         return self._shown(what, found, note)

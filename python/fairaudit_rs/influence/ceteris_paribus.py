@@ -53,7 +53,7 @@ class Folded:
         return np.column_stack([np.ones(len(f)), y, f, y * f])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Arm:
     """The rows with one value of a feature: who has it, and what it would be for the others."""
 
@@ -80,7 +80,7 @@ class Flip:
     refusal: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Nuisances:
     """P(Y = 1 | X) of the target group, shared by all features."""
 
@@ -99,10 +99,11 @@ class Nuisances:
             p = design.shape[1]
             whole = RidgeFit(np.zeros(p), 1.0, np.eye(p))
             fits = (whole,) * (int(rows.folds.max()) + 1)
-            return cls(rows, basis, design, CrossFit(fits, rows.folds), whole)
+            crossed = CrossFit(fits, rows.folds)
+            return cls(rows=rows, basis=basis, design=design, crossed=crossed, whole=whole)
         crossed = cross_fit(design, rows.label, rows.count, rows.folds)
         whole = RidgeFit.of(design, rows.label, rows.count, crossed.penalty)
-        return cls(rows, basis, design, crossed, whole)
+        return cls(rows=rows, basis=basis, design=design, crossed=crossed, whole=whole)
 
 
 def flip(nuisances: Nuisances, value: MeasureValue, predict: Predict, column: int) -> Flip:
@@ -144,7 +145,13 @@ def _arm(
     moved = nuisances.rows.features.copy()
     moved[:, column] = at
     design = nuisances.basis.design(moved)
-    return Arm(inside, predict(moved), nuisances.crossed.predict(design), design, share)
+    return Arm(
+        inside=inside,
+        score=predict(moved),
+        label=nuisances.crossed.predict(design),
+        design=design,
+        share=share,
+    )
 
 
 def _doubly_robust(

@@ -79,6 +79,7 @@ class Compared:
     levels: tuple[str, ...]
     #: The influence values of the score, as a sum over columns of the matrix.
     columns: tuple[tuple[int, float], ...] = ()
+    _: KW_ONLY
     #: "marginal", "ceteris_paribus" or "partialled_out".
     method: str = "marginal"
 
