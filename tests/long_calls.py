@@ -149,6 +149,19 @@ def individual_test_with_a_bootstrap():
     )
 
 
+def influence_audit():
+    X, y = _features(2_000, 30)
+    group = np.arange(2_000) % 2
+    return lambda: fa.influence_audit(
+        y,
+        y_score=np.full(2_000, 0.4) + 0.1 * (X[:, 0] > 0),
+        X=X,
+        sensitive_features=group,
+        target=0,
+        n_draws=5_000_000,
+    )
+
+
 CALLS = [
     permutation_test_of_counts,
     permutation_test_of_all_pairs,
@@ -163,4 +176,5 @@ CALLS = [
     individual_test_of_a_line,
     individual_test_of_a_kernel,
     individual_test_with_a_bootstrap,
+    influence_audit,
 ]

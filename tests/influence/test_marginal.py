@@ -330,7 +330,7 @@ class TestProperties:
         assert abs(result.influence.mean()) < 1e-12
         assert np.sign(result.correction @ result.influence) == -np.sign(result.estimate)
 
-    def test_progress_and_ctrl_c_of_draws(self):
+    def test_progress_of_draws(self):
         seen = []
         audit(make(), n_draws=50_000, progress=lambda done, total: seen.append((done, total)))
         assert seen[-1] == (50_000, 50_000)
