@@ -192,6 +192,7 @@ def influence_audit(
         attribute=question.attribute,
         n_draws=n_draws,
         confidence_level=level,
+        problem=audit,
     )
 
 

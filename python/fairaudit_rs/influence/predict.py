@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, DataError
+from .coding import Coding
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Scores (P(Y = 1), from 0 to 1) or decisions of a model for rows of numbers."""
+    """Scores (P(Y = 1), from 0 to 1) or decisions of a model for rows of features."""
 
     model: Any
     #: The features as the user gave them: rows go to the model in this form.
@@ -24,9 +25,17 @@ class Predictor:
     names: Sequence[str]
     decisions: bool
 
-    def __call__(self, values: Floats) -> Floats:
+    def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
         """Return a number from 0 to 1 for every row."""
-        rows = self._like_given(values)
+        return self._scores(like_given(self.given, columns), len(columns[self.names[0]]))
+
+    def of_given(self) -> Floats:
+        """Return the scores of the rows as given."""
+        if isinstance(self.given, Mapping):
+            return self({name: np.asarray(self.given[name]) for name in self.names})
+        return self._scores(self.given, len(self.given))
+
+    def _scores(self, rows: Any, n: int) -> Floats:
         if self.decisions:
             found = self._decide(rows)
         else:
@@ -40,7 +49,7 @@ class Predictor:
                 if found.shape[1] != 2:
                     raise DataError(f"model has {found.shape[1]} classes; accepted: two")
                 found = found[:, 1]
-        if found.shape != (len(values),) or not ((found >= 0) & (found <= 1)).all():
+        if found.shape != (n,) or not ((found >= 0) & (found <= 1)).all():
             raise DataError("model gives other numbers than one from 0 to 1 for each row")
         return found
 
@@ -58,10 +67,31 @@ class Predictor:
             raise DataError(f"model has {len(classes)} classes; accepted: two")
         return np.asarray(found == classes[1], dtype=np.float64)
 
-    def _like_given(self, values: Floats) -> Any:
-        """Return rows in the form in which the features were given."""
-        package = type(self.given).__module__.partition(".")[0]
-        if package in ("pandas", "polars") and hasattr(self.given, "columns"):
-            columns = {name: values[:, place] for place, name in enumerate(self.names)}
-            return type(self.given)(columns)
-        return values
+
+@dataclass(frozen=True, eq=False)
+class OfCoded:
+    """A model as a function of rows as they are coded."""
+
+    predictor: Predictor
+    coding: Coding
+
+    def __call__(self, coded: Floats) -> Floats:
+        """Return a number from 0 to 1 for every row."""
+        return self.predictor(self.coding.decode(coded))
+
+
+def like_given(given: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
+    """Return columns as rows in the form in which features were given: a frame or an array."""
+    package = type(given).__module__.partition(".")[0]
+    if package in ("pandas", "polars") and hasattr(given, "columns"):
+        return type(given)({name: _plain(column) for name, column in columns.items()})
+    if any(column.dtype.kind not in "biuf" for column in columns.values()):
+        raise ArgumentTypeError(
+            "model does not go with text in X as it is given; accepted: a pandas or polars frame"
+        )
+    return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns.values()])
+
+
+def _plain(column: NDArray[Any]) -> Any:
+    """Return a column that every kind of frame takes: text and missing values as a list."""
+    return column.tolist() if column.dtype.kind == "O" else column

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from .. import _native
 from ..data.groups import group_name
 from ..inference.pvalues import upper_tail
 from .alone import Alone
+from .coding import Coding
 from .features import Feature
 from .marginal import Cell, Kinds, Marginal, Score
 from .question import Question
@@ -68,14 +70,20 @@ class Audit:
     """A target group with its features, and the others."""
 
     measure: Measure
+    #: Label and score of the rows of the target group, and of all others.
     rows: Floats
-    matrix: Floats
-    features: tuple[Feature, ...]
     others: Floats
-    target_name: str
-    call: _native.Call
+    #: The features of all rows, and which of them are those of the target group and the others.
+    coding: Coding
+    positions: NDArray[np.int64]
+    other_positions: NDArray[np.int64]
+    #: The features that are asked for.
+    features: tuple[Feature, ...]
+    target_name: Any
+    #: The model as a function of coded rows.
     predict: Callable[[Floats], Floats] | None = None
     n_folds: int = 5
+    n_threads: int | None = None
 
     @classmethod
     def of(cls, question: Question, n_folds: int, n_threads: int | None) -> Audit:
@@ -83,14 +91,35 @@ class Audit:
         return cls(
             measure=question.measure,
             rows=question.target,
-            matrix=question.matrix,
-            features=question.features,
             others=question.others,
+            coding=question.coding,
+            positions=question.rows,
+            other_positions=question.other_rows,
+            features=question.features,
             target_name=question.target_name,
-            call=_native.Call(n_threads),
             predict=question.predict,
             n_folds=n_folds,
+            n_threads=n_threads,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was found on the way is found again.
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    @property
+    def call(self) -> _native.Call:
+        """How native code is to run."""
+        return _native.Call(self.n_threads)
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """The features of the target group as numbers."""
+        return self.coding.matrix(self.positions)
+
+    @cached_property
+    def other_matrix(self) -> Floats:
+        """The features of the others as numbers."""
+        return self.coding.matrix(self.other_positions)
 
     @cached_property
     def target_group(self) -> Group:
@@ -150,7 +179,7 @@ class Audit:
     ) -> list[Found]:
         """Return all scores, those that are not refused with what holds for all of their kind."""
         tick = None if callback is None else lambda done: callback(done, n_draws)
-        call = _native.Call(self.call.n_threads, tick)
+        call = _native.Call(self.n_threads, tick)
         draws = _native.Draws(n_draws, seed=seed)
         found = _together(self.marginal.scores, self.marginal.correlation, level, draws, call)
         if self.predict is None:

@@ -9,21 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.columns import Coded, Column
+from ..data.columns import Column
 from ..data.features import named_columns
 from ..data.groups import find_group, group_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
+from .coding import Coding
 from .features import Feature
-from .predict import Predictor
+from .predict import OfCoded, Predictor
 from .rates import Measure
 
 Floats = NDArray[np.float64]
 
-#: Levels of a categorical feature: more are to be put into classes first.
-_MOST_LEVELS = 200
-_MISSING = "missing"
 #: Scores of one model differ by less, in single precision too.
 _ROUNDING = 1e-5
 
@@ -36,11 +34,13 @@ class Question:
     #: Labels (0 where none are needed) and scores of both.
     target: Floats
     others: Floats
-    #: Positions of the target group's rows in the data as given.
+    #: Positions of the rows of both in the data as given.
     rows: NDArray[np.int64]
-    matrix: Floats
+    other_rows: NDArray[np.int64]
+    coding: Coding
+    #: Those that are asked for.
     features: tuple[Feature, ...]
-    #: The score of rows of the matrix; None without a model.
+    #: The score of coded rows; None without a model.
     predict: Callable[[Floats], Floats] | None
     target_name: Any
     other_names: tuple[Any, ...]
@@ -92,29 +92,31 @@ class Design:
         known = np.array([None not in group for group in rows.cells.groups])[rows.group]
         inside = rows.group == code
         columns = self._columns(table, names, len(inside))
+        coding = Coding.of(columns, self.sets or {})
         predictor = self._predictor(columns, what)
+        if predictor is not None:
+            _check_numbers(coding)
         if what in rows.columns:
             score = self._score(rows.columns[what], what)
         else:
             assert predictor is not None
-            score = predictor(_values(columns))
+            score = predictor.of_given()
         truth = rows.columns.get("y_true")
         truth = np.zeros(len(score)) if truth is None else truth.astype(np.float64)
         both = np.column_stack([truth, score])
-        matrix, features = _matrix(columns, self.sets or {}, np.flatnonzero(inside))
+        own = np.flatnonzero(inside)
         predict = None
         if predictor is not None:
-            predict = _of_coded(predictor, columns)
-            self._check_model(predict(matrix), both[inside, 1], what)
-        if self.features is not None:
-            features = tuple(one for one in features if one.name in self.features)
+            predict = OfCoded(predictor, coding)
+            self._check_model(predict(coding.matrix(own)), score[own], what)
         return Question(
             measure=self.measure,
-            target=both[inside],
+            target=both[own],
             others=both[known & ~inside],
-            rows=np.flatnonzero(inside),
-            matrix=matrix,
-            features=features,
+            rows=own,
+            other_rows=np.flatnonzero(known & ~inside),
+            coding=coding,
+            features=self._asked(coding),
             predict=predict,
             target_name=label(key),
             other_names=tuple(label(other) for other in existing if other != key),
@@ -172,13 +174,25 @@ class Design:
         chosen = columns if self.model is not None else self.features
         return {name: columns[name] for name in chosen}
 
+    def _asked(self, coding: Coding) -> tuple[Feature, ...]:
+        """Return the features that are asked for: a model needs all, and may be asked for some."""
+        if self.features is None or self.X is None:
+            return coding.features
+        sets = self.sets or {}
+        return tuple(
+            one
+            for one in coding.features
+            if one.name in self.features or set(sets.get(one.name, ())) & set(self.features)
+        )
+
     def _predictor(self, columns: Mapping[str, Column], what: str) -> Predictor | None:
         """Return the model as a function, None without one."""
         if self.model is None:
             return None
-        if self.X is None or self.sets:
-            given = "sets" if self.X is not None else "data without X"
-            raise ArgumentTypeError(f"model does not go with {given}; accepted: X of numbers")
+        if self.X is None:
+            raise ArgumentTypeError("model does not go with data without X; accepted: X")
+        if self.sets:
+            raise ArgumentTypeError("model does not go with sets; accepted: X of numbers")
         return Predictor(self.model, self.X, tuple(columns), what == "y_pred")
 
     @staticmethod
@@ -192,125 +206,7 @@ class Design:
             )
 
 
-def _matrix(
-    columns: Mapping[str, Column], sets: Mapping[str, Sequence[str]], rows: NDArray[np.int64]
-) -> tuple[Floats, tuple[Feature, ...]]:
-    """Return the features of some rows as columns of numbers, and what they are."""
-    parts: list[Floats] = []
-    features: list[Feature] = []
-    used: set[str] = set()
-
-    def add(name: str, kind: Any, levels: Sequence[str], made: list[Floats]) -> None:
-        at = range(len(parts), len(parts) + len(made))
-        features.append(Feature(name=name, kind=kind, columns=tuple(at), levels=tuple(levels)))
-        parts.extend(made)
-
-    for name, members in sets.items():
-        lacking = [member for member in members if member not in columns]
-        if lacking or not members:
-            raise ColumnError(
-                f"sets names {(lacking or [name])[0]!r} in {name!r}, which is no feature"
-            )
-        used |= set(members)
-        indicators = [_numbers(member, columns[member])[rows] for member in members]
-        stacked = np.column_stack(indicators)
-        if not np.isin(stacked, (0, 1)).all() or (stacked.sum(axis=1) > 1).any():
-            raise DataError(
-                f"sets: the columns of {name!r} are not one feature; accepted: columns of 0 and 1, "
-                "of which at most one is 1 in every row"
-            )
-        rest = 1.0 - stacked.sum(axis=1)
-        made, levels = list(stacked.T), list(members)
-        if rest.any():
-            made, levels = [*made, rest], [*levels, f"none of {name}"]
-        add(name, "categorical", levels, made)
-    for name, column in columns.items():
-        if name not in used:
-            kind, levels, made = _coded(name, column, rows)
-            add(name, kind, levels, made)
-    return np.ascontiguousarray(np.column_stack(parts)), tuple(features)
-
-
-def _values(columns: Mapping[str, Column]) -> Floats:
-    """Return all features as numbers, row by row."""
-    return np.column_stack([_numbers(name, column) for name, column in columns.items()])
-
-
-def _of_coded(predictor: Predictor, columns: Mapping[str, Column]) -> Callable[[Floats], Floats]:
-    """Return the model as a function of rows as they are coded: binary features as 0 and 1."""
-    values = _values(columns)
-    low, high = values.min(axis=0), values.max(axis=0)
-    binary = ((values == low) | (values == high)).all(axis=0)
-
-    def predict(coded: Floats) -> Floats:
-        return predictor(np.where(binary, np.where(coded > 0, high, low), coded))
-
-    return predict
-
-
-def _numbers(name: str, column: Column) -> Floats:
-    """Return a column of numbers, none missing."""
-    if isinstance(column, Coded):
-        try:
-            table = np.array([float(value) for value in column.labels] + [np.nan])
-        except (TypeError, ValueError):
-            raise DataError(f"feature {name!r} holds text; accepted here: numbers") from None
-        values = table[column.codes]
-    else:
-        values = np.asarray(column, dtype=np.float64)
-    if not np.isfinite(values).all():
-        row = int((~np.isfinite(values)).argmax())
-        raise DataError(
-            f"feature {name!r} is missing or infinite in row {row}; accepted: finite numbers, or "
-            "text, of which a missing value is a level of its own"
-        )
-    return values
-
-
-def _coded(
-    name: str, column: Column, rows: NDArray[np.int64]
-) -> tuple[str, list[str], list[Floats]]:
-    """Return kind, levels and columns of a feature."""
-    text = (
-        bool(len(column.labels)) and isinstance(column.labels[0], str)
-        if isinstance(column, Coded)
-        else column.dtype.kind not in "iuf"
-    )
-    if not text:
-        values = _numbers(name, column)
-        distinct = np.unique(values)
-        if len(distinct) > 2:
-            return "continuous", [], [values[rows]]
-        low, high = (f"{value:g}" for value in distinct[[0, -1]])
-        return "binary", [high, low], [(values[rows] == distinct[-1]).astype(np.float64)]
-    labels, codes = _levels(column)
-    if len(labels) > _MOST_LEVELS:
-        raise DataError(
-            f"feature {name!r} has {len(labels):,} levels; accepted: at most {_MOST_LEVELS}, put "
-            "them into classes first"
-        )
-    codes = codes[rows]
-    if len(labels) <= 2:
-        return "binary", labels[::-1], [(codes == len(labels) - 1).astype(np.float64)]
-    return "categorical", labels, [(codes == k).astype(np.float64) for k in range(len(labels))]
-
-
-def _levels(column: Column) -> tuple[list[str], NDArray[Any]]:
-    """Return the levels in order, missing last, and the code of every row."""
-    if isinstance(column, Coded):
-        named = [str(value) for value in column.labels]
-        order = sorted(range(len(named)), key=named.__getitem__)
-        place = np.empty(len(named) + 1, dtype=np.int64)
-        place[order] = np.arange(len(named))
-        place[len(named)] = len(named)
-        labels = [named[i] for i in order]
-        codes = place[column.codes]
-    else:
-        distinct, codes = np.unique(column, return_inverse=True)
-        labels, codes = [str(value) for value in distinct], codes.ravel()
-    if (codes == len(labels)).any():
-        labels = [*labels, _MISSING]
-    present = np.unique(codes)
-    table = np.zeros(len(labels) + 1, dtype=np.int64)
-    table[present] = np.arange(len(present))
-    return [labels[code] for code in present], table[codes]
+def _check_numbers(coding: Coding) -> None:
+    for feature in coding.features:
+        if feature.kind == "categorical":
+            raise DataError(f"feature {feature.name!r} holds text; accepted here: numbers")

@@ -13,6 +13,7 @@ from ..data.groups import group_name
 from ..results.result import Result
 from ..results.verdict import rejects
 from ..results.words import number, p_text
+from .problem import Audit
 
 Floats = NDArray[np.float64]
 
@@ -102,8 +103,22 @@ class InfluenceResult(Result):
     attribute: str
     n_draws: int
     confidence_level: float
+    #: The rows and the model, for what is asked of the result later.
+    problem: Audit
 
-    _bulky = Result._bulky | {"row", "influence"}
+    _bulky = Result._bulky | {"row", "influence", "problem"}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another result says the same, row by row; not whether the model is the same."""
+        if not isinstance(other, InfluenceResult):
+            return NotImplemented
+        same = all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
+            for name in ("row", "influence")
+        )
+        return same and self.to_dict() == other.to_dict()
+
+    __hash__ = Result.__hash__
 
     @property
     def correction(self) -> Floats:
