@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -19,36 +19,73 @@ from .coding import Coding
 from .features import Feature
 from .marginal import Cell, Kinds, Marginal, Score
 from .question import Question
-from .rates import Measure, MeasureValue
+from .rates import Measure, MeasureValue, parts_of
 from .simultaneous import on_normal_scale, simultaneous
+from .split import deal_at_random
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Group:
-    """Labels and scores of a group as distinct pairs, and the measure in it."""
+    """The measure in rows of a group, and sums of their parts."""
 
     value: MeasureValue
+    #: Sums of parts and of their products, with weights where rows have them.
     cell: Cell
+    n_rows: float
 
     @classmethod
     def of(cls, measure: Measure, rows: Floats, name: str, call: _native.Call) -> Group:
         """Add up the rows of a group, in an order that does not depend on how they came."""
         first, counts, _ = _native.distinct_rows(np.ascontiguousarray(rows), call)
         label, score = rows[first].T
-        parts = np.column_stack([np.ones(len(first)), label, score, label * score])
-        weighted = counts[:, None] * parts
-        cell = Cell(weighted.sum(axis=0), np.asarray(weighted.T @ parts))
-        return cls(MeasureValue.of(measure, cell.sums, name), cell)
+        return cls.of_parts(measure, parts_of(label, score), counts.astype(np.float64), None, name)
+
+    @classmethod
+    def of_parts(
+        cls, measure: Measure, parts: Floats, count: Floats, weight: Floats | None, name: str
+    ) -> Group:
+        """Add up kinds of rows: their parts, how often each occurs, the weight of one row."""
+        once = count if weight is None else count * weight
+        twice = once if weight is None else once * weight
+        cell = Cell(
+            (once[:, None] * parts).sum(axis=0), np.asarray((twice[:, None] * parts).T @ parts)
+        )
+        return cls(
+            value=MeasureValue.of(measure, cell.sums, name), cell=cell, n_rows=float(count.sum())
+        )
 
     @property
     def variance(self) -> float:
         """The variance of the measure, by its influence values."""
-        if self.cell.n <= 1:
+        n, parts = self.n_rows, self.value.parts
+        if n <= 1:
             return math.nan
-        parts = self.value.parts
-        return float(parts @ self.cell.products @ parts) / (self.cell.n - 1) / self.cell.n
+        return float(parts @ self.cell.products @ parts) / self.cell.n**2 * (n / (n - 1))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Parts:
+    """The rows of both sides in disjoint parts: by kind of row, how many there are in each."""
+
+    kinds: Kinds
+    count: Counts
+    #: Parts (1, label, score, both) of kinds of other rows.
+    others: Floats
+    other_count: Counts
+
+    def target(self, measure: Measure, part: int, weight: Floats | None = None) -> Group:
+        """Return the target group's measure in a part, with weights by kind or without."""
+        parts = parts_of(*self.kinds.parts[:, :2].T)
+        count = self.count[:, part].astype(np.float64)
+        return Group.of_parts(measure, parts, count, weight, "the target group")
+
+    def other(self, measure: Measure, part: int) -> Group:
+        """Return the others' measure in a part."""
+        count = self.other_count[:, part].astype(np.float64)
+        return Group.of_parts(measure, self.others, count, None, "the others")
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +201,17 @@ class Audit:
         parts = np.ascontiguousarray(np.column_stack([label, score, label * score]))
         count = counts.astype(np.float64)
         return Kinds(features, parts, count)
+
+    def parts(self, shares: Sequence[float], seed: int) -> Parts:
+        """Deal the rows of both sides into parts at random."""
+        kinds = self.kinds
+        first, counts, _ = _native.distinct_rows(np.ascontiguousarray(self.others), self.call)
+        return Parts(
+            kinds=kinds,
+            count=deal_at_random(kinds.count.astype(np.int64), shares, seed, 0),
+            others=parts_of(*self.others[first].T),
+            other_count=deal_at_random(counts.astype(np.int64), shares, seed, 1),
+        )
 
     @cached_property
     def marginal(self) -> Marginal:
