@@ -14,7 +14,7 @@ from ..metrics.metric import Metric
 from .problem import Audit, Found
 from .question import Design, Question
 from .rates import measure_of
-from .result import InfluenceResult, ProxyScore
+from .result import InfluenceResult, ProxyScore, ranked
 
 _MOST_DRAWS = 10_000_000
 
@@ -201,7 +201,7 @@ def _ordered(found: Sequence[Found], level: float) -> tuple[ProxyScore, ...]:
     known = [one for one in found if not math.isnan(one.score.t)]
     known.sort(key=lambda one: -one.z)
     unknown = [one for one in found if math.isnan(one.score.t)]
-    return tuple(_proxy(one, level) for one in [*known, *unknown])
+    return ranked([_proxy(one, level) for one in [*known, *unknown]])
 
 
 def _proxy(found: Found, level: float) -> ProxyScore:

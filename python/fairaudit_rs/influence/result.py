@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import arguments
 from ..data.groups import group_name
+from ..results.chart import Chart
 from ..results.result import Result
 from ..results.verdict import rejects
 from ..results.words import number, p_text
+from .chart import proxy_chart
 from .problem import Audit
 
 Floats = NDArray[np.float64]
@@ -20,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class ProxyScore:
-    """How the influence moves with a feature: of rows with it less rows without it.
+    r"""How the influence moves with a feature: of rows with it less rows without it.
 
     Attributes
     ----------
@@ -39,6 +43,11 @@ class ProxyScore:
         The fewest events, or non-events, of the metric in a cell of the feature.
     note : str
         Why there is no interval, or why it may be off.
+    rank : int or None
+        Its place by \|estimate\| among the scores of its kind, 1 the largest.
+    highest_rank, lowest_rank : int or None
+        The places that its true size may have, if all simultaneous intervals hold: differences in
+        rank within them are not shown to be real.
     """
 
     feature: str
@@ -55,6 +64,9 @@ class ProxyScore:
     adjusted_pvalue: float
     n_events: float
     note: str
+    rank: int | None = None
+    highest_rank: int | None = None
+    lowest_rank: int | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -127,6 +139,29 @@ class InfluenceResult(Result):
         sign = math.copysign(1.0, self.estimate)
         return np.asarray(-sign * self.influence / spread if spread > 0 else 0.0 * self.influence)
 
+    def plot(self, kind: str | None = None) -> Chart:
+        """Return a chart of the proxy scores with their simultaneous intervals.
+
+        Parameters
+        ----------
+        kind : {"marginal", "held_fixed"}, optional
+            Scores as they are in the data, or with all other features held fixed; both by default.
+
+        Returns
+        -------
+        Chart
+            The chart.
+        """
+        if kind is not None:
+            kind = arguments.choice("kind", kind, ("marginal", "held_fixed"))
+        shown = [
+            row
+            for row in self.rows()
+            if not math.isnan(row["simultaneous_low"])
+            and kind in (None, "marginal" if row["kind"] == "marginal" else "held_fixed")
+        ]
+        return proxy_chart(shown, self.metric, group_name(self.target))
+
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         own, rest = self.values.values()
@@ -172,11 +207,50 @@ class InfluenceResult(Result):
                 "simultaneous_high": one.simultaneous_high,
                 "pvalue": one.pvalue,
                 "adjusted_pvalue": one.adjusted_pvalue,
+                "rank": one.rank,
+                "highest_rank": one.highest_rank,
+                "lowest_rank": one.lowest_rank,
                 "n_events": one.n_events,
                 "note": one.note,
             }
             for one in self.proxy_scores
         ]
+
+
+def ranked(scores: Sequence[ProxyScore]) -> tuple[ProxyScore, ...]:
+    """Return scores with their places among those of their kind, by |estimate|.
+
+    One is shown to be larger than another where its simultaneous interval lies further from 0 on
+    both sides than that of the other reaches: all these statements hold together.
+    """
+    places: dict[int, tuple[int, int, int]] = {}
+    for kind in {one.kind for one in scores}:
+        known = [
+            place
+            for place, one in enumerate(scores)
+            if one.kind == kind and not math.isnan(one.simultaneous_low)
+        ]
+        size = np.array([abs(scores[place].estimate) for place in known])
+        low = np.array([_least(scores[place]) for place in known])
+        high = np.array([_most(scores[place]) for place in known])
+        for i, place in enumerate(known):
+            larger, smaller = int((low > high[i]).sum()), int((high < low[i]).sum())
+            places[place] = (1 + int((size > size[i]).sum()), 1 + larger, len(known) - smaller)
+    return tuple(
+        replace(one, rank=found[0], highest_rank=found[1], lowest_rank=found[2])
+        if (found := places.get(place))
+        else one
+        for place, one in enumerate(scores)
+    )
+
+
+def _least(score: ProxyScore) -> float:
+    """Return the smallest |value| in the simultaneous interval."""
+    return max(score.simultaneous_low, -score.simultaneous_high, 0.0)
+
+
+def _most(score: ProxyScore) -> float:
+    return max(-score.simultaneous_low, score.simultaneous_high)
 
 
 def _compared(score: ProxyScore) -> str:

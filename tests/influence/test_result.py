@@ -1,0 +1,77 @@
+"""What an audit shows: ranks, charts, and that it can be kept."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import fairaudit_rs as fa
+from fairaudit_rs import errors
+from fairaudit_rs.influence.result import ProxyScore, ranked
+
+
+def proxy(name, estimate, half, kind="marginal"):
+    return ProxyScore(
+        feature=name, kind=kind, type="binary", levels=("1", "0"), estimate=estimate,
+        standard_error=half / 2, low=estimate - half / 2, high=estimate + half / 2,
+        simultaneous_low=estimate - half, simultaneous_high=estimate + half, pvalue=0.5,
+        adjusted_pvalue=0.5, n_events=100.0, note="",
+    )  # fmt: skip
+
+
+def make(n=3_000):
+    rng = np.random.default_rng(0)
+    woman, part = rng.random(n) < 0.5, rng.random(n) < 0.3
+    part |= woman & (rng.random(n) < 0.4)
+    X = {"part": part, "x": rng.normal(size=n), "town": rng.choice(list("abc"), n)}
+    y, p = rng.random(n) < 0.5, rng.random(n) < np.where(part, 0.2, 0.5)
+    group = np.where(woman, "woman", "man")
+    return fa.influence_audit(
+        y, p, X=X, sensitive_features=group, target="woman", metric="selection_rate", rng=1
+    )
+
+
+class TestRanks:
+    def test_places_that_the_intervals_allow(self):
+        scores = [
+            proxy("a", -0.9, 0.1),
+            proxy("b", 0.5, 0.1),
+            proxy("c", -0.45, 0.1),
+            proxy("d", 0.01, 0.05),
+            proxy("e", 0.7, 0.1, "ceteris_paribus"),
+            proxy("f", math.nan, math.nan),
+        ]
+        found = [(one.rank, one.highest_rank, one.lowest_rank) for one in ranked(scores)]
+        assert found == [
+            (1, 1, 1), (2, 2, 3), (3, 2, 3), (4, 4, 4), (1, 1, 1), (None, None, None),
+        ]  # fmt: skip
+
+    def test_intervals_that_reach_over_0_are_of_any_size_up_to_their_ends(self):
+        found = ranked([proxy("a", 0.1, 0.3), proxy("b", 0.3, 0.1), proxy("c", 0.6, 0.1)])
+        assert [(one.highest_rank, one.lowest_rank) for one in found] == [(2, 3), (2, 3), (1, 1)]
+
+
+class TestCharts:
+    def test_proxy_scores(self, tmp_path):
+        result = make()
+        chart = result.plot()
+        shown = chart.spec["data"]["values"]
+        assert shown[0]["feature"] == "part"
+        assert len(shown) == 5
+        assert shown[0]["shown"]
+        chart.save(tmp_path / "scores.svg")
+        assert "part" in (tmp_path / "scores.svg").read_text(encoding="utf-8")
+        assert result.plot("held_fixed").spec["data"]["values"] == []
+
+    def test_bad_value(self):
+        with pytest.raises(errors.FairAuditError, match="kind is 'all'; accepted"):
+            make().plot("all")
+
+
+def test_a_result_can_be_kept():
+    result = make()
+    again = pickle.loads(pickle.dumps(result))
+    assert again == result
+    assert again.problem.marginal.scores[0].estimate == result.problem.marginal.scores[0].estimate
+    assert result != make(2_000)
