@@ -55,7 +55,7 @@ class TestArguments:
         ("options", "words"),
         [
             ({"n_folds": 1}, "n_folds is 1; accepted: a whole number from 2"),
-            ({"sets": {"a": ["x1"]}}, "model does not go with sets"),
+            ({"compat": "old"}, "compat is 'old'; accepted: 'paper'"),
             ({"y_score": np.full(1_500, 0.5)}, "y_score differs from the model in .* rows"),
             ({"model": object()}, "model is a object without predict_proba"),
             ({"features": "x1"}, "features is 'x1'; accepted: a list of names"),
@@ -66,13 +66,6 @@ class TestArguments:
         given = {"X": X, "model": model, "sensitive_features": group, "target": "t", **options}
         with pytest.raises(errors.FairAuditError, match=words):
             fa.influence_audit(y, **given)
-
-    def test_text_does_not_go_with_a_model(self):
-        X, y, group, model = make()
-        frame = pd.DataFrame(X).rename(columns=str)
-        frame["0"] = np.array(["no", "yes", "both"])[np.arange(len(X)) % 3]
-        with pytest.raises(errors.DataError, match="'0' holds text"):
-            audit(frame, y, group, model)
 
 
 class TestReference:

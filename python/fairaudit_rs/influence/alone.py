@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from .ceteris_paribus import Flip, Folded, Nuisances, flip, partialled_out
+from .ceteris_paribus import (
+    Arm,
+    Flip,
+    Folded,
+    Nuisances,
+    arms_of,
+    contrast,
+    partialled_out,
+    plug_in,
+)
 from .features import Feature
 from .marginal import Compared, Kinds, Score, refused
 from .nuisance import dealt
 from .rates import MeasureValue
 
 Floats = NDArray[np.float64]
+
+#: Of more levels than these, each is compared with the most frequent one.
+_MOST_LEVELS = 12
+PLUG_IN = "plug-in score of the paper, with an interval that does not hold"
 
 
 class Alone:
@@ -27,6 +41,7 @@ class Alone:
         features: Sequence[Feature],
         predict: Callable[[Floats], Floats],
         n_folds: int,
+        plug_in: bool,
         call: _native.Call,
     ) -> None:
         label, score = kinds.parts[:, :2].T
@@ -43,23 +58,59 @@ class Alone:
             count=count,
             folds=folds,
         )
-        self.value, self.predict = value, predict
+        self.value, self.predict, self.plug_in = value, predict, plug_in
         self.nuisances = Nuisances.of(self.rows, value.measure.needs_labels)
         self._influences: dict[int, Floats] = {}
-        self.scores = [self._score_of(feature) for feature in features]
+        self.scores = [score for feature in features for score in self._scores_of(feature)]
 
-    def _score_of(self, feature: Feature) -> Score:
-        (column,) = feature.columns
-        binary = feature.kind == "binary"
-        note = ""
-        if binary:
-            found = flip(self.nuisances, self.value, self.predict, column)
-            what = Compared(feature.name, feature.kind, feature.levels, method="ceteris_paribus")
+    def _scores_of(self, feature: Feature) -> list[Score]:
+        if feature.kind == "continuous":
+            return [self._partialled(feature, feature.columns[0], (), "")]
+        arms = arms_of(self.nuisances, self.predict, feature.columns)
+        # Of a binary feature the high value comes first in words, and last among the arms.
+        names = feature.levels if feature.kind == "categorical" else feature.levels[::-1]
+        pairs = self._pairs(arms)
+        scores, refusals = [], dict.fromkeys(range(len(arms)), "")
+        for low, high in pairs:
+            levels = (names[high], names[low])
+            what = Compared(feature.name, feature.kind, levels, method="ceteris_paribus")
+            if self.plug_in:
+                found = plug_in(self.nuisances, self.value, arms[low], arms[high])
+                scores.append(self._shown(what, found, PLUG_IN))
+                continue
+            found = contrast(self.nuisances, self.value, arms[low], arms[high])
             if not found.refusal:
-                return self._shown(what, found, "")
-            note = f"held fixed it has no score ({found.refusal})"
+                scores.append(self._shown(what, found, ""))
+                refusals.pop(low, None)
+                refusals.pop(high, None)
+            else:
+                refusals |= {at: found.refusal for at in (low, high) if at in refusals}
+        if self.plug_in:
+            return scores
+        # What has no score against any other value has one against all others together.
+        if feature.kind == "binary" and refusals:
+            note = f"held fixed it has no score ({refusals[1]})"
+            return [self._partialled(feature, feature.columns[0], feature.levels, note)]
+        for at, why in refusals.items():
+            levels = (names[at], "all others")
+            note = f"held fixed it has no score ({why})"
+            scores.append(self._partialled(feature, feature.columns[at], levels, note))
+        return scores
+
+    def _pairs(self, arms: Sequence[Arm]) -> list[tuple[int, int]]:
+        """Return which values are compared: all, or all with the most frequent one."""
+        if len(arms) <= _MOST_LEVELS:
+            return list(combinations(range(len(arms)), 2))
+        most = max(range(len(arms)), key=lambda at: float(self.rows.count @ arms[at].inside))
+        return [(most, at) for at in range(len(arms)) if at != most]
+
+    def _partialled(
+        self, feature: Feature, column: int, levels: tuple[str, ...], note: str
+    ) -> Score:
+        """Return the partialled-out score of a column of a feature."""
+        binary = feature.kind != "continuous"
         found = partialled_out(self.rows, self.value, feature.columns, column, binary)
-        what = Compared(feature.name, feature.kind, feature.levels, method="partialled_out")
+        what = Compared(feature.name, feature.kind, levels, method="partialled_out")
         if found.refusal:
             return refused(what, found.refusal)
         return self._shown(what, found, note)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,13 +63,21 @@ class Arm:
     score: Floats
     label: Floats
     design: Floats
-    #: P(X_j = value | the other features).
+    #: P(X_j = value | the other features), the design of that regression and its fit on all rows.
     share: Floats
+    others: Floats
+    fit: RidgeFit
+    n_rows: float
+
+    @cached_property
+    def change(self) -> Floats:
+        """By row, what it adds to the coefficients of the share, times the number of rows."""
+        return self.fit.influence(self.others, self.inside, self.n_rows)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Flip:
-    """The ceteris-paribus score of a binary feature, from its low value to its high one."""
+    """A score with all else held fixed: from one value of a feature to another, or its slope."""
 
     estimate: float
     standard_error: float
@@ -107,23 +116,69 @@ class Nuisances:
 
 
 def flip(nuisances: Nuisances, value: MeasureValue, predict: Predict, column: int) -> Flip:
-    """Return the score of the binary feature in a column, 0 against 1."""
+    """Return the score of the binary feature in a column, 1 against 0."""
+    low, high = arms_of(nuisances, predict, (column,))
+    return contrast(nuisances, value, low, high)
+
+
+def arms_of(nuisances: Nuisances, predict: Predict, columns: tuple[int, ...]) -> list[Arm]:
+    """Return the rows by value of a feature: 0 and 1 of one column, or a value for each column."""
     rows = nuisances.rows
-    others = np.delete(rows.features, column, axis=1)
+    others = np.delete(rows.features, columns, axis=1)
     basis = Basis.of(others, rows.count)
     design = basis.design(others)
-    own = rows.features[:, column]
-    crossed = cross_fit(design, own, rows.count, rows.folds)
-    whole = RidgeFit.of(design, own, rows.count, crossed.penalty)
-    share = crossed.predict(design)
-    arms = [
-        _arm(nuisances, predict, column, at, own if at else 1 - own, share if at else 1 - share)
-        for at in (0.0, 1.0)
-    ]
-    estimate, plain, by_label, by_share = _doubly_robust(rows, value, arms, design)
+    arms = []
+    for number, column in enumerate(columns):
+        own = rows.features[:, column]
+        crossed = cross_fit(design, own, rows.count, rows.folds)
+        whole = RidgeFit.of(design, own, rows.count, crossed.penalty)
+        share = crossed.predict(design)
+        alone = np.zeros(len(columns))
+        alone[number] = 1.0
+        if len(columns) == 1:
+            # The regression of 1 - x is that of x with the other sign.
+            turned = RidgeFit(-whole.coef, whole.penalty, whole.hessian)
+            nothing = np.zeros(1)
+            arms.append(
+                _arm(nuisances, predict, columns, nothing, 1 - own, 1 - share, design, turned)
+            )
+        arms.append(_arm(nuisances, predict, columns, alone, own, share, design, whole))
+    return arms
+
+
+def _arm(
+    nuisances: Nuisances,
+    predict: Predict,
+    columns: tuple[int, ...],
+    setting: Floats,
+    inside: Floats,
+    share: Floats,
+    others: Floats,
+    fit: RidgeFit,
+) -> Arm:
+    moved = nuisances.rows.features.copy()
+    moved[:, columns] = setting
+    design = nuisances.basis.design(moved)
+    return Arm(
+        inside=inside,
+        score=predict(moved),
+        label=nuisances.crossed.predict(design),
+        design=design,
+        share=share,
+        others=others,
+        fit=fit,
+        n_rows=nuisances.rows.n_rows,
+    )
+
+
+def contrast(nuisances: Nuisances, value: MeasureValue, low: Arm, high: Arm) -> Flip:
+    """Return the score of one value of a feature against another."""
+    rows, arms = nuisances.rows, [low, high]
+    estimate, plain, by_label, by_share = _doubly_robust(rows, value, arms)
     n, count = rows.n_rows, rows.count
     change = nuisances.whole.influence(nuisances.design, rows.label, n) @ by_label
-    change += whole.influence(design, own, n) @ by_share
+    for arm, gradient in zip(arms, by_share, strict=True):
+        change += arm.change @ gradient
     stacked = plain + change
     errors = [math.sqrt(float(count @ one**2)) / n for one in (plain, stacked)]
     taken = plain if errors[0] >= errors[1] else stacked
@@ -139,25 +194,35 @@ def flip(nuisances: Nuisances, value: MeasureValue, predict: Predict, column: in
     )
 
 
-def _arm(
-    nuisances: Nuisances, predict: Predict, column: int, at: float, inside: Floats, share: Floats
-) -> Arm:
-    moved = nuisances.rows.features.copy()
-    moved[:, column] = at
-    design = nuisances.basis.design(moved)
-    return Arm(
-        inside=inside,
-        score=predict(moved),
-        label=nuisances.crossed.predict(design),
-        design=design,
-        share=share,
+def plug_in(nuisances: Nuisances, value: MeasureValue, low: Arm, high: Arm) -> Flip:
+    """Return the score as the paper has it: the mean change of psi, as if P(Y = 1 | X) were known.
+
+    Its error is that of a plain mean, which is too small by far: for comparison only.
+    """
+    rows = nuisances.rows
+    levels = [_level_and_slope(arm, value.parts) for arm in (low, high)]
+    of_low, of_high = (
+        level + slope * arm.label for (level, slope), arm in zip(levels, (low, high), strict=True)
+    )
+    difference, n = of_high - of_low, rows.n_rows
+    estimate = float(rows.count @ difference) / n
+    influence = difference - estimate
+    error = math.sqrt(float(rows.count @ influence**2) / max(n - 1, 1) / n)
+    return Flip(
+        estimate=estimate,
+        standard_error=error,
+        df=math.inf,
+        influence=influence,
+        plain_error=error,
+        stacked_error=math.nan,
+        refusal="",
     )
 
 
 def _doubly_robust(
-    rows: Folded, value: MeasureValue, arms: list[Arm], design: Floats
-) -> tuple[float, Floats, Floats, Floats]:
-    """Return the score, its influence values, and its gradients by the two regressions.
+    rows: Folded, value: MeasureValue, arms: list[Arm]
+) -> tuple[float, Floats, Floats, list[Floats]]:
+    """Return the score, its influence values, and its gradients by the regressions.
 
     s_v = c0 + c1 h + 1{x = v} / e c1 (y - h) with E[u | x] = c0 + c1 h, the same of b with d0, d1;
     gamma = mean(s_b - s_a) / B.
@@ -165,7 +230,7 @@ def _doubly_robust(
     n, count = rows.n_rows, rows.count
     estimate, influence = 0.0, np.zeros(len(count))
     by_label = np.zeros(arms[0].design.shape[1])
-    by_share = np.zeros(design.shape[1])
+    by_share = [np.zeros(arm.others.shape[1]) for arm in arms]
     for weight, rate in zip(value.measure.weights, value.rates, strict=True):
         of_u = [_augmented(rows, arm, rate.excess) for arm in arms]
         of_b = [_augmented(rows, arm, rate.base) for arm in arms]
@@ -177,9 +242,10 @@ def _doubly_robust(
         one -= gamma * (b - rate.mean_base)
         estimate += weight * gamma
         influence += weight / rate.mean_base * one
-        more = _gradients(rows, arms, rate, design)
-        by_label += weight / rate.mean_base * more[0]
-        by_share += weight / rate.mean_base * more[1]
+        for sign, arm, gradient in zip((-1.0, 1.0), arms, by_share, strict=True):
+            more = _gradients(rows, arm, rate)
+            by_label += sign * weight / rate.mean_base * more[0]
+            gradient += sign * weight / rate.mean_base * more[1]
     return estimate, influence, by_label, by_share
 
 
@@ -196,21 +262,13 @@ def _augmented(rows: Folded, arm: Arm, parts: Floats) -> Floats:
     return np.asarray(level + slope * (arm.label + residual))
 
 
-def _gradients(
-    rows: Folded, arms: list[Arm], rate: RateValue, design: Floats
-) -> tuple[Floats, Floats]:
-    """Return the derivatives of mean(s_b - s_a) by the coefficients of h and of e."""
-    by_label = np.zeros(arms[0].design.shape[1])
-    by_share = np.zeros(design.shape[1])
-    for arm, sign in zip(arms, (-1.0, 1.0), strict=True):
-        _, slope = _level_and_slope(arm, rate.excess)
-        spread = arm.label * (1 - arm.label)
-        left = (1 - arm.inside / arm.share) * slope * spread
-        by_label += sign * ((rows.count * left) @ arm.design)
-        # e is that of the high value: 1 / e falls with it, 1 / (1 - e) of the other arm rises.
-        share = -arm.inside / arm.share * (1 - arm.share) * slope * (rows.label - arm.label)
-        by_share += (rows.count * share) @ design
-    return by_label / rows.n_rows, by_share / rows.n_rows
+def _gradients(rows: Folded, arm: Arm, rate: RateValue) -> tuple[Floats, Floats]:
+    """Return the derivatives of the mean of s_v by the coefficients of h and of e."""
+    _, slope = _level_and_slope(arm, rate.excess)
+    left = (1 - arm.inside / arm.share) * slope * arm.label * (1 - arm.label)
+    share = -arm.inside / arm.share * (1 - arm.share) * slope * (rows.label - arm.label)
+    by_label = (rows.count * left) @ arm.design
+    return by_label / rows.n_rows, (rows.count * share) @ arm.others / rows.n_rows
 
 
 def _refusal(rows: Folded, arms: list[Arm], labels: bool) -> str:

@@ -36,6 +36,7 @@ def influence_audit(
     confidence_level: float = 0.95,
     n_draws: int = 2_000,
     pos_label: Label = None,
+    compat: str | None = None,
     rng: Any = None,
     random_state: Any = None,
     n_threads: int | None = None,
@@ -56,7 +57,7 @@ def influence_audit(
     model : object, optional
         The model that was fitted: of this package, or one with ``predict_proba`` (scores) or
         ``predict`` (decisions, where ``y_pred`` is given). With it every feature also gets a score
-        with all others held fixed; X is then numbers, in the form that the model takes.
+        with all others held fixed; X is then in the form that the model takes.
     sensitive_features : array, or str with ``data``
         The attribute whose values make the groups.
     target : str, int, ...
@@ -80,6 +81,9 @@ def influence_audit(
         Draws behind the simultaneous intervals and the adjusted p-values.
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
+    compat : {None, "paper"}
+        ``"paper"``: scores with the others held fixed are the plug-in ones of the paper, whose
+        intervals do not hold: for comparison.
     rng : None, int, SeedSequence or Generator
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
@@ -111,11 +115,12 @@ def influence_audit(
     :math:`\gamma = E[\psi(1, X_{-j}) - \psi(0, X_{-j})]`: what the feature alone moves. It needs
     P(Y = 1 | X) and P(x_j = 1 | X_-j): ridge logistic regressions of main effects and pairwise
     products with penalties by cross-validated log loss, cross-fitted; it is right where either of
-    them is. Its standard error is the larger of that of the influence function and of the stacked
-    one; where both regressions are wrong the interval fails. Without overlap, with fewer than 10
-    rows of a label in an arm, and for continuous features, the *partialled-out* score
-    :math:`E[(\psi - l)(x - e)] / E[(x - e)^2]` stands in its place, with l and e the conditional
-    means of :math:`\psi` and x given the other features.
+    them is. A categorical feature has such a score for pairs of its levels, beyond 12 levels for
+    each against the most frequent one. The standard error is the larger of that of the influence
+    function and of the stacked one; where both regressions are wrong the interval fails. Without
+    overlap, with fewer than 10 rows of a label in an arm, and for continuous features, the
+    *partialled-out* score :math:`E[(\psi - l)(x - e)] / E[(x - e)^2]` stands in its place, with l
+    and e the conditional means of :math:`\psi` and x given the other features.
 
     References
     ----------
@@ -143,6 +148,8 @@ def influence_audit(
     n_folds = arguments.count("n_folds", n_folds, 2, 100)
     n_threads = arguments.n_threads(n_threads)
     callback = arguments.progress(progress)
+    if compat is not None:
+        compat = arguments.choice("compat", compat, ("paper",))
     seed = arguments.seed(rng, random_state)
     if sets is not None and not isinstance(sets, Mapping):
         raise ArgumentTypeError(
@@ -163,7 +170,7 @@ def influence_audit(
         pos_label=pos_label,
     )
     question = design.pose()
-    audit = Audit.of(question, n_folds, n_threads)
+    audit = Audit.of(question, n_folds=n_folds, plug_in=compat is not None, n_threads=n_threads)
     found = audit.scores(level, n_draws, seed, callback)
     gap, error = audit.gap, audit.standard_error
     half = audit.half_width(level)

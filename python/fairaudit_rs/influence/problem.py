@@ -121,9 +121,11 @@ class Audit:
     predict: Callable[[Floats], Floats] | None = None
     n_folds: int = 5
     n_threads: int | None = None
+    #: Whether scores with all else held fixed are those of the paper.
+    plug_in: bool = False
 
     @classmethod
-    def of(cls, question: Question, n_folds: int, n_threads: int | None) -> Audit:
+    def of(cls, question: Question, *, n_folds: int, plug_in: bool, n_threads: int | None) -> Audit:
         """Return the audit of a question."""
         return cls(
             measure=question.measure,
@@ -137,6 +139,7 @@ class Audit:
             predict=question.predict,
             n_folds=n_folds,
             n_threads=n_threads,
+            plug_in=plug_in,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -233,7 +236,15 @@ class Audit:
         if self.predict is None:
             return found
         value = self.target_group.value
-        alone = Alone(self.kinds, value, self.features, self.predict, self.n_folds, self.call)
+        alone = Alone(
+            kinds=self.kinds,
+            value=value,
+            features=self.features,
+            predict=self.predict,
+            n_folds=self.n_folds,
+            plug_in=self.plug_in,
+            call=self.call,
+        )
         draws = _native.Draws(n_draws, seed=seed, series=1)
         return [*found, *_together(alone.scores, alone.correlation, level, draws, call)]
 

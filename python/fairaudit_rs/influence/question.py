@@ -94,8 +94,6 @@ class Design:
         columns = self._columns(table, names, len(inside))
         coding = Coding.of(columns, self.sets or {})
         predictor = self._predictor(columns, what)
-        if predictor is not None:
-            _check_numbers(coding)
         if what in rows.columns:
             score = self._score(rows.columns[what], what)
         else:
@@ -191,8 +189,6 @@ class Design:
             return None
         if self.X is None:
             raise ArgumentTypeError("model does not go with data without X; accepted: X")
-        if self.sets:
-            raise ArgumentTypeError("model does not go with sets; accepted: X of numbers")
         return Predictor(self.model, self.X, tuple(columns), what == "y_pred")
 
     @staticmethod
@@ -204,9 +200,3 @@ class Design:
                 f"{what} differs from the model in {int(differ.sum()):,} of {len(given):,} rows of "
                 "the target group; accepted: what the model says of X"
             )
-
-
-def _check_numbers(coding: Coding) -> None:
-    for feature in coding.features:
-        if feature.kind == "categorical":
-            raise DataError(f"feature {feature.name!r} holds text; accepted here: numbers")

@@ -1,0 +1,223 @@
+"""Scores with all else held fixed of categorical features, and models that take text."""
+
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import fairaudit_rs as fa
+from fairaudit_rs import errors
+from fairaudit_rs.inference.pvalues import t_quantile
+from fairaudit_rs.influence import ceteris_paribus
+
+from ..reference import influence as reference
+from .test_ceteris_paribus import value_of
+
+AUDITS = 300
+
+
+@dataclass(frozen=True)
+class Towns:
+    """Three towns and two binary features; towns go with these, labels and scores with all."""
+
+    shares = (0.5, 0.4)
+    pull = np.array([[0.0, 0.0], [1.0, -0.8], [-0.7, 1.2]])
+    label = np.array([-0.8, 0.9, 0.3, 0.8, -0.9])
+    score = np.array([-1.0, 0.5, 0.9, 0.6, -0.5])
+
+    def town_shares(self, rest):
+        return special.softmax(rest @ self.pull.T + [0.3, 0.0, -0.2], axis=1)
+
+    def coded(self, town, rest):
+        return np.column_stack([np.eye(3)[town], rest])
+
+    def h(self, X):
+        return special.expit(X @ self.label)
+
+    def model(self, X):
+        return special.expit(X @ self.score)
+
+    def rows(self, rng, n):
+        rest = (rng.random((n, 2)) < self.shares).astype(float)
+        ends = self.town_shares(rest).cumsum(axis=1)
+        town = (rng.random(n)[:, None] > ends[:, :2]).sum(axis=1)
+        X = self.coded(town, rest)
+        return X, (rng.random(n) < self.h(X)).astype(float), self.model(X)
+
+    def truth(self, metric, low, high):
+        """By enumeration."""
+        rest = np.array(list(product((0.0, 1.0), repeat=2)))
+        mass = np.prod(np.where(rest == 1, self.shares, 1 - np.array(self.shares)), axis=1)
+        X = np.concatenate([self.coded(np.full(4, t), rest) for t in range(3)])
+        p = np.concatenate([mass * self.town_shares(rest)[:, t] for t in range(3)])
+        rates = reference.rates_of(metric, self.h(X), self.model(X), p)
+        means = []
+        for town in (low, high):
+            moved = self.coded(np.full(4, town), rest)
+            psi = reference.psi_of_x(metric, self.model(moved), self.h(moved), rates)
+            means.append(mass @ psi)
+        return means[1] - means[0]
+
+
+def folded(X, y, f):
+    n = len(y)
+    return ceteris_paribus.Folded(
+        features=X, label=y, score=f, count=np.ones(n), folds=np.arange(n) % 5
+    )
+
+
+class TestReference:
+    @pytest.mark.parametrize("metric", ["fpr", "fdr", "selection_rate"])
+    def test_pairs_of_levels(self, metric):
+        design = Towns()
+        rows = folded(*design.rows(np.random.default_rng(4), 700))
+        nuisances = ceteris_paribus.Nuisances.of(rows)
+        value = value_of(metric, rows)
+        arms = ceteris_paribus.arms_of(nuisances, design.model, (0, 1, 2))
+        influences = []
+        for low, high in combinations(range(3), 2):
+            a, b = arms[low], arms[high]
+            found = ceteris_paribus.contrast(nuisances, value, a, b)
+            flip = reference.Flip(
+                a.inside, b.inside, a.score, b.score, a.label, b.label, a.share, b.share
+            )
+            theirs, influence = reference.ceteris_paribus(metric, rows.label, rows.score, flip)
+            assert found.estimate == pytest.approx(theirs, rel=1e-9)
+            error = reference.standard_error(influence)[0]
+            assert found.plain_error == pytest.approx(error, rel=2e-3)
+            influences.append(found.estimate)
+            plain = ceteris_paribus.plug_in(nuisances, value, a, b)
+            rates = reference.rates_of(metric, rows.label, rows.score)
+            expected = reference.plug_in(metric, flip, rates)
+            assert (plain.estimate, plain.standard_error) == pytest.approx(expected, rel=1e-9)
+        # 0 to 1, 1 to 2 and 0 to 2 add up.
+        assert influences[0] + influences[2] == pytest.approx(influences[1], abs=1e-10)
+
+    def test_the_stacked_error_knows_both_regressions(self):
+        """The derivative of the estimate by the coefficients, by small steps."""
+        design = Towns()
+        rows = folded(*design.rows(np.random.default_rng(5), 400))
+        nuisances = ceteris_paribus.Nuisances.of(rows)
+        value = value_of("fpr", rows)
+        low, high = ceteris_paribus.arms_of(nuisances, design.model, (0, 1, 2))[:2]
+        logit = special.logit(high.share)
+
+        def estimate(step, column):
+            moved = high.__dict__ | {"share": special.expit(logit + step * high.others[:, column])}
+            fields = ceteris_paribus.Arm.__dataclass_fields__
+            arm = ceteris_paribus.Arm(**{name: moved[name] for name in fields})
+            return ceteris_paribus.contrast(nuisances, value, low, arm).estimate
+
+        rate = value.rates[0]
+        _, gradient = ceteris_paribus._gradients(rows, high, rate)
+        for column in (0, 2):
+            slope = (estimate(1e-5, column) - estimate(-1e-5, column)) / 2e-5
+            assert gradient[column] / rate.mean_base == pytest.approx(slope, rel=1e-5)
+
+
+class TestModels:
+    def make(self, n=2_000):
+        rng = np.random.default_rng(2)
+        X, y, _ = Towns().rows(rng, n)
+        towns = np.array(["ash", "birch", "cedar"])[X[:, :3].argmax(axis=1)]
+        frame = pd.DataFrame({"town": towns, "rich": X[:, 3] > 0, "old": X[:, 4]})
+        group = rng.choice(["t", "o"], n)
+        return frame, X, y.astype(int), group
+
+    def test_text_and_indicators_say_the_same(self):
+        frame, X, y, group = self.make()
+        encoder = make_column_transformer(
+            (OneHotEncoder(sparse_output=False), ["town"]), remainder="passthrough"
+        )
+        model = make_pipeline(encoder, LogisticRegression()).fit(frame, y)
+        given = {"sensitive_features": group, "target": "t", "n_draws": 99, "rng": 1}
+        result = fa.influence_audit(y, X=frame, model=model, **given)
+        held = [one for one in result.proxy_scores if one.kind != "marginal"]
+        assert {one.levels for one in held if one.feature == "town"} == {
+            ("birch", "ash"), ("cedar", "ash"), ("cedar", "birch"),
+        }  # fmt: skip
+        assert {one.kind for one in held} == {"ceteris_paribus"}
+        # The same rows as columns of 0 and 1, three of which are one feature.
+        plain = LogisticRegression().fit(X, y)
+        again = fa.influence_audit(y, X=X, model=plain, sets={"town": ["x1", "x2", "x3"]}, **given)
+        names = {"x1": "ash", "x2": "birch", "x3": "cedar"}
+        other = {
+            tuple(names[level] for level in one.levels): one.estimate
+            for one in again.proxy_scores
+            if one.kind != "marginal" and one.feature == "town"
+        }
+        for one in held:
+            if one.feature == "town":
+                assert one.estimate == pytest.approx(other[one.levels], rel=1e-4)
+
+    def test_text_in_a_dict_has_no_form_that_a_model_takes(self):
+        frame, _, y, group = self.make(200)
+        columns = {name: frame[name].to_numpy() for name in frame}
+        model = LogisticRegression().fit(frame[["old"]].to_numpy(), y)
+        with pytest.raises(errors.FairAuditError, match="model does not go with text in X"):
+            fa.influence_audit(y, X=columns, model=model, sensitive_features=group, target="t")
+
+    def test_rare_levels_stand_against_all_others(self):
+        frame, _X, y, group = self.make()
+        frame.loc[:12, "town"] = "dale"
+        towns = np.array(["ash", "birch", "cedar", "dale"])
+
+        class Model:
+            def predict_proba(self, rows):
+                at = np.searchsorted(towns, rows["town"].to_numpy().astype(str)) % 3
+                rest = rows[["rich", "old"]].to_numpy(dtype=float)
+                f = Towns().model(Towns().coded(at, rest))
+                return np.column_stack([1 - f, f])
+
+        result = fa.influence_audit(
+            y, X=frame, model=Model(), sensitive_features=group, target="t", n_draws=99, rng=1
+        )
+        dale = [
+            one for one in result.proxy_scores if one.kind != "marginal" and "dale" in one.levels
+        ]
+        assert [(one.kind, one.levels) for one in dale] == [
+            ("partialled_out", ("dale", "all others"))
+        ]
+        assert "needed" in dale[0].note
+
+    def test_the_scores_of_the_paper_are_marked(self):
+        _frame, X, y, group = self.make(600)
+        model = LogisticRegression().fit(X, y)
+        result = fa.influence_audit(
+            y, X=X, model=model, sensitive_features=group, target="t", compat="paper",
+            sets={"town": ["x1", "x2", "x3"]}, n_draws=99, rng=1,
+        )  # fmt: skip
+        held = [one for one in result.proxy_scores if one.kind != "marginal"]
+        assert len(held) == 5
+        assert {one.note for one in held} == {
+            "plug-in score of the paper, with an interval that does not hold"
+        }
+
+
+@pytest.mark.calibration
+@pytest.mark.parametrize("metric", ["fpr", "fdr"])
+def test_pairs_of_levels_cover_and_the_plug_in_does_not(metric):
+    design, n, covered = Towns(), 500, {"ours": 0, "plug-in": 0}
+    truth = design.truth(metric, 0, 2)
+    for number in range(AUDITS):
+        rows = folded(*design.rows(np.random.default_rng(number), n))
+        nuisances = ceteris_paribus.Nuisances.of(rows)
+        value = value_of(metric, rows)
+        arms = ceteris_paribus.arms_of(nuisances, design.model, (0, 1, 2))
+        for name, score in (
+            ("ours", ceteris_paribus.contrast),
+            ("plug-in", ceteris_paribus.plug_in),
+        ):
+            found = score(nuisances, value, arms[0], arms[2])
+            half = t_quantile(0.025, found.df) * found.standard_error
+            covered[name] += abs(found.estimate - truth) <= half
+    low, high = stats.binom.ppf([1e-6, 1 - 1e-6], AUDITS, 0.95)
+    assert low <= covered["ours"] <= high
+    assert covered["plug-in"] < low
