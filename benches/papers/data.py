@@ -131,6 +131,47 @@ def compas_individuals() -> Individuals:
     return Individuals("COMPAS", features, label, *protected, 2, (2,))
 
 
+@dataclass(frozen=True)
+class BinaryRows:
+    """Binary features by name, a label, and the group that is looked at."""
+
+    name: str
+    names: tuple[str, ...]
+    features: Matrix
+    label: Codes
+    target: NDArray[np.bool_]
+
+
+def adult_binary() -> BinaryRows:
+    """Adult as Wang et al. made it binary: 32,561 rows, 16 features; the target group is women."""
+    frame = pl.read_csv(folder() / "adult_proxy" / "adult_proxy_data.csv.gz")
+    names = tuple(name for name in frame.columns if name not in ("IncomeOver50K", "Sex"))
+    features = frame.select(pl.col(names).cast(pl.Float64)).to_numpy()
+    label = _codes((frame["IncomeOver50K"] == 1).to_numpy())
+    return BinaryRows("Adult", names, features, label, (frame["Sex"] == "Female").to_numpy())
+
+
+def compas_binary() -> BinaryRows:
+    """COMPAS, African-Americans and Caucasians, binary features; the target: African-Americans."""
+    frame = _filtered_compas().filter(pl.col("race").is_in(["African-American", "Caucasian"]))
+    priors = frame["priors_count"].to_numpy()
+    columns = {
+        "Male": frame["sex"] == "Male",
+        "Age_lt_25": frame["age_cat"] == "Less than 25",
+        "Age_gt_45": frame["age_cat"] == "Greater than 45",
+        "Priors_geq_1": priors >= 1,
+        "Priors_geq_4": priors >= 4,
+        "Felony": frame["c_charge_degree"] == "F",
+        "JuvenileRecord": (
+            frame["juv_fel_count"] + frame["juv_misd_count"] + frame["juv_other_count"] > 0
+        ),
+    }
+    features = np.column_stack([np.asarray(one, dtype=np.float64) for one in columns.values()])
+    label = _codes((frame["two_year_recid"] == 1).to_numpy())
+    target = (frame["race"] == "African-American").to_numpy()
+    return BinaryRows("COMPAS", tuple(columns), features, label, target)
+
+
 def drug(
     substance: str = "cannabis",
     *,

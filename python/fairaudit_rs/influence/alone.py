@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
@@ -20,7 +21,7 @@ from .ceteris_paribus import (
     plug_in,
 )
 from .features import Feature
-from .marginal import Compared, Kinds, Score, refused
+from .marginal import FEW_EVENTS, Compared, Kinds, Score, note_on, refused
 from .nuisance import dealt
 from .rates import MeasureValue
 
@@ -109,19 +110,31 @@ class Alone:
     ) -> Score:
         """Return the partialled-out score of a column of a feature."""
         binary = feature.kind != "continuous"
-        found = partialled_out(self.rows, self.value, feature.columns, column, binary)
         what = Compared(feature.name, feature.kind, levels, method="partialled_out")
+        n_events = self._events(column, binary)
+        found = partialled_out(self.rows, self.value, feature.columns, column, binary)
         if found.refusal:
             return refused(what, found.refusal)
-        return self._shown(what, found, note)
+        if n_events < FEW_EVENTS:
+            return refused(what, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed")
+        notes = [part for part in (note, note_on(n_events)) if part]
+        return self._shown(what, found, "; ".join(notes), n_events)
 
-    def _shown(self, what: Compared, found: Flip, note: str) -> Score:
+    def _events(self, column: int, binary: bool) -> float:
+        """Return the fewest events or non-events: in either cell, or in all rows for a slope."""
+        parts, count = self.rows.parts, self.rows.count
+        if not binary:
+            return self.value.n_events(count @ parts)
+        inside = self.rows.features[:, column] > 0
+        return min(self.value.n_events(count[at] @ parts[at]) for at in (inside, ~inside))
+
+    def _shown(self, what: Compared, found: Flip, note: str, n_events: float = math.nan) -> Score:
         score = Score(
             what,
             estimate=found.estimate,
             standard_error=found.standard_error,
             df=found.df,
-            n_events=float("nan"),
+            n_events=n_events,
             note=note,
         )
         self._influences[id(score)] = found.influence

@@ -28,6 +28,8 @@ _LARGEST_SHARE = 0.1
 _STAND_FOR = (0.8, 1.25)
 #: Share of the variance of a feature that the others must leave.
 _LEAST_REST = 0.01
+#: A variance that is no more than this share of the squared mean is that of rounding.
+_ROUNDING = 1e-24
 #: Rows of either label in an arm.
 _FEWEST = 10.0
 
@@ -313,6 +315,8 @@ def partialled_out(
     square = float(rows.count @ rest**2) / n
     center = float(rows.count @ x) / n
     spread = float(rows.count @ (x - center) ** 2) / n
+    if spread <= _ROUNDING * center**2:
+        return _nothing("constant in the target group")
     if not square > _LEAST_REST * spread:
         return _nothing("the other features determine it")
     theta = float(rows.count @ ((psi - expected) * rest)) / n / square

@@ -9,7 +9,7 @@ from typing import Any
 from .. import arguments
 from ..data.groups import group_name
 from ..data.labels import Label
-from ..errors import ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..metrics.metric import Metric
 from .problem import Audit, Found
 from .question import Design, Question
@@ -35,6 +35,8 @@ def influence_audit(
     n_folds: int = 5,
     confidence_level: float = 0.95,
     n_draws: int = 2_000,
+    sample_weight: Any = None,
+    clusters: Any = None,
     pos_label: Label = None,
     compat: str | None = None,
     rng: Any = None,
@@ -79,6 +81,9 @@ def influence_audit(
         Level of the intervals.
     n_draws : int
         Draws behind the simultaneous intervals and the adjusted p-values.
+    sample_weight, clusters : None
+        Refused: no intervals of proxy scores are known to hold with weights, or with several rows
+        of one person.
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
     compat : {None, "paper"}
@@ -142,6 +147,12 @@ def influence_audit(
     >>> [one.feature for one in result.proxy_scores if one.adjusted_pvalue < 0.05]
     ['part_time']
     """
+    for name, given in (("sample_weight", sample_weight), ("clusters", clusters)):
+        if given is not None:
+            raise ArgumentError(
+                f"{name} is not taken by influence_audit: its intervals are not known to hold with "
+                "it; accepted: None"
+            )
     measure = measure_of(metric)
     level = arguments.level("confidence_level", confidence_level)
     n_draws = arguments.count("n_draws", n_draws, 1, _MOST_DRAWS)

@@ -351,11 +351,7 @@ class Marginal:
 
     def _events(self, cell: Cell) -> float:
         """Return the fewest events or non-events of a rate among some rows."""
-        counts = []
-        for _, rate in self._rates():
-            above, below = np.array(rate.rate.numerator), np.array(rate.rate.denominator)
-            counts += [float(above @ cell.sums), float((below - above) @ cell.sums)]
-        return min(counts)
+        return self.value.n_events(cell.sums)
 
     def correlation(self, scores: list[Score]) -> Floats:
         """Return the correlations of the influence values of some scores."""
@@ -409,5 +405,10 @@ def _scored(what: Compared, estimate: float, error: float, df: float, n_events: 
     """Return a score, or its refusal where too few events stand behind it."""
     if n_events < FEW_EVENTS:
         return refused(what, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed")
-    note = f"few events: {n_events:.3g} in a cell" if n_events < ENOUGH_EVENTS else ""
+    note = note_on(n_events)
     return Score(what, estimate=estimate, standard_error=error, df=df, n_events=n_events, note=note)
+
+
+def note_on(n_events: float) -> str:
+    """Say that a score has few events behind it; "" where they are enough."""
+    return f"few events: {n_events:.3g} in a cell" if n_events < ENOUGH_EVENTS else ""

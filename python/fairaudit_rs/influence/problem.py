@@ -17,7 +17,7 @@ from ..inference.pvalues import upper_tail
 from .alone import Alone
 from .coding import Coding
 from .features import Feature
-from .marginal import Cell, Kinds, Marginal, Score
+from .marginal import Cell, Kinds, Marginal, Score, refused
 from .question import Question
 from .rates import Measure, MeasureValue, parts_of
 from .simultaneous import on_normal_scale, simultaneous
@@ -25,6 +25,9 @@ from .split import deal_at_random
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
+
+#: A standard error that is rounding: variances are differences of sums of squares.
+_NO_ERROR = 1e-7
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,7 +66,9 @@ class Group:
         n, parts = self.n_rows, self.value.parts
         if n <= 1:
             return math.nan
-        return float(parts @ self.cell.products @ parts) / self.cell.n**2 * (n / (n - 1))
+        # Rounding may leave less than nothing.
+        square = max(float(parts @ self.cell.products @ parts), 0.0)
+        return square / self.cell.n**2 * (n / (n - 1))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -258,6 +263,10 @@ def _together(
 ) -> list[Found]:
     """Return scores with what holds for all of them that are not refused."""
     nothing = (math.nan, math.nan)
+    scores = [
+        refused(one.what, "the same in every row") if one.standard_error <= _NO_ERROR else one
+        for one in scores
+    ]
     shown = [one for one in scores if one.standard_error > 0]
     known: dict[int, Found] = {}
     if shown:

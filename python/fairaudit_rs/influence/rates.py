@@ -153,6 +153,14 @@ class MeasureValue:
             (weight * rate.excess / rate.mean_base for weight, rate in pairs), np.zeros(PARTS)
         )
 
+    def n_events(self, sums: Floats) -> float:
+        """Return the fewest events or non-events of a rate among rows with these sums of parts."""
+        counts = []
+        for one in self.rates:
+            above, below = np.array(one.rate.numerator), np.array(one.rate.denominator)
+            counts += [float(above @ sums), float((below - above) @ sums)]
+        return min(counts)
+
 
 def parts_of(label: Floats, score: Floats) -> Floats:
     """Return 1, y, f and y f of every row, one column each."""
