@@ -157,6 +157,36 @@ class TestModels:
             if one.feature == "town":
                 assert one.estimate == pytest.approx(other[one.levels], rel=1e-4)
 
+    def test_a_set_of_features_has_a_level_for_each_combination(self):
+        frame, _, y, group = self.make()
+        encoder = make_column_transformer(
+            (OneHotEncoder(sparse_output=False), ["town"]), remainder="passthrough"
+        )
+        model = make_pipeline(encoder, LogisticRegression()).fit(frame, y)
+        given = {"sensitive_features": group, "target": "t", "n_draws": 99, "rng": 1}
+        result = fa.influence_audit(
+            y, X=frame, model=model, sets={"wealth": ["rich", "old"]}, **given
+        )
+        pair = ("rich True, old 1", "rich False, old 0")
+        for kind in ("marginal", "ceteris_paribus"):
+            (one,) = (
+                score
+                for score in result.proxy_scores
+                if score.kind == kind and {*score.levels} == {*pair}
+            )
+            assert np.isfinite(one.low)
+        assert {one.feature for one in result.proxy_scores} == {"wealth", "town"}
+        # The same as one text column with a level for each combination.
+        f = model.predict_proba(frame)[:, 1]
+        both = frame["rich"].astype(str) + frame["old"].astype(str)
+        again = fa.influence_audit(y, y_score=f, X={"both": both.to_numpy()}, **given)
+        marginal = [
+            one for one in result.proxy_scores if one.feature == "wealth" and one.kind == "marginal"
+        ]
+        assert sorted(abs(one.estimate) for one in marginal) == pytest.approx(
+            sorted(abs(one.estimate) for one in again.proxy_scores)
+        )
+
     def test_text_in_a_dict_has_no_form_that_a_model_takes(self):
         frame, _, y, group = self.make(200)
         columns = {name: frame[name].to_numpy() for name in frame}

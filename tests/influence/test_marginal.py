@@ -62,7 +62,7 @@ class TestArguments:
             ({"features": ["height"]}, "features names 'height'; X has binary, level, number"),
             ({"sets": ["a"]}, "sets is \\['a'\\]; accepted: a dict"),
             ({"sets": {"s": ["a"]}}, "sets names 'a' in 's', which is no feature"),
-            ({"sets": {"s": ["binary", "number"]}}, "the columns of 's' are not one feature"),
+            ({"sets": {"s": ["binary", "number"]}}, "'number' in 's' is continuous; accepted"),
             ({"y_score": np.full(3_000, 2.0)}, "y_score is 2 in row 0; accepted: probabilities"),
             ({"y_score": None}, "y_pred and y_score are None"),
             ({"y_pred": np.zeros(3_000, int)}, "y_pred and y_score are both given"),

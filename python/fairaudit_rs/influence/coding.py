@@ -124,6 +124,64 @@ class SetCode:
         return {member: coded[:, at] for at, member in enumerate(self.members)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class CombinedCode:
+    """Several features as one: its levels are the combinations of theirs."""
+
+    name: str
+    kind: Kind
+    levels: tuple[str, ...]
+    members: tuple[Code, ...]
+    #: By level, the place of each member's level.
+    combinations: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, name: str, members: tuple[Code, ...], data: Mapping[str, Column]) -> CombinedCode:
+        """Find the combinations that occur."""
+        places = np.column_stack([_places(member, data, None) for member in members])
+        found = tuple(tuple(int(place) for place in row) for row in np.unique(places, axis=0))
+        levels = tuple(
+            ", ".join(
+                f"{member.name} {member.levels[place]}"
+                for member, place in zip(members, combination, strict=True)
+            )
+            for combination in found
+        )
+        _check_levels(name, len(levels))
+        return cls(
+            name=name, kind="categorical", levels=levels, members=members, combinations=found
+        )
+
+    def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
+        """Return a column for each combination; one that was not seen is in none of them."""
+        places = np.column_stack([_places(member, data, rows) for member in self.members])
+        return [
+            np.asarray((places == combination).all(axis=1), dtype=np.float64)
+            for combination in self.combinations
+        ]
+
+    def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
+        """Return what the members are."""
+        place = np.array(self.combinations)[coded.argmax(axis=1)]
+        found: dict[str, NDArray[np.generic]] = {}
+        for at, member in enumerate(self.members):
+            if member.kind == "binary":
+                own = 1.0 - place[:, at, None]
+            else:
+                own = np.eye(len(member.levels))[place[:, at]]
+            found |= member.values(own)
+        return found
+
+
+def _places(code: Code, data: Mapping[str, Column], rows: Rows | None) -> NDArray[np.int64]:
+    """Return the place of every row's level; -1 where it has none."""
+    columns = np.column_stack(code.columns(data, rows))
+    if code.kind == "binary":
+        known = (columns[:, 0] == 0) | (columns[:, 0] == 1)
+        return np.where(known, 1 - columns[:, 0], -1).astype(np.int64)
+    return np.where(columns.any(axis=1), columns.argmax(axis=1), -1)
+
+
 def _place(levels: Sequence[str], name: str) -> int:
     return levels.index(name) if name in levels else -1
 
@@ -177,20 +235,23 @@ class Coding:
         return np.ascontiguousarray(np.column_stack(parts))
 
 
-def _set_code(name: str, members: tuple[str, ...], data: Mapping[str, Column]) -> SetCode:
+def _set_code(name: str, members: tuple[str, ...], data: Mapping[str, Column]) -> Code:
     lacking = [member for member in members if member not in data]
     if lacking or not members:
         raise ColumnError(f"sets names {(lacking or [name])[0]!r} in {name!r}, which is no feature")
-    stacked = np.column_stack([numbers(member, data[member]) for member in members])
-    if not np.isin(stacked, (0, 1)).all() or (stacked.sum(axis=1) > 1).any():
-        raise DataError(
-            f"sets: the columns of {name!r} are not one feature; accepted: columns of 0 and 1, "
-            "of which at most one is 1 in every row"
-        )
-    whole = bool((stacked.sum(axis=1) == 1).all())
-    return SetCode(
-        name, "categorical", members if whole else (*members, f"none of {name}"), members
-    )
+    codes = tuple(_code(member, data[member]) for member in members)
+    for code in codes:
+        if code.kind == "continuous":
+            raise DataError(
+                f"sets: {code.name!r} in {name!r} is continuous; accepted: features of few values, "
+                "put it into classes first"
+            )
+    if all(code.kind == "binary" and set(code.levels) <= {"0", "1"} for code in codes):
+        sums = np.sum([numbers(member, data[member]) for member in members], axis=0)
+        if (sums <= 1).all():
+            levels = members if (sums == 1).all() else (*members, f"none of {name}")
+            return SetCode(name, "categorical", levels, members)
+    return CombinedCode.of(name, codes, data)
 
 
 def _code(name: str, column: Column) -> Code:
@@ -210,11 +271,7 @@ def _code(name: str, column: Column) -> Code:
     levels, codes = _levels(column)
     present = set(np.unique(codes).tolist())
     levels = [level for code, level in enumerate(levels) if code in present]
-    if len(levels) > _MOST_LEVELS:
-        raise DataError(
-            f"feature {name!r} has {len(levels):,} levels; accepted: at most {_MOST_LEVELS}, put "
-            "them into classes first"
-        )
+    _check_levels(name, len(levels))
     truths = not isinstance(column, Coded) and column.dtype.kind == "b"
     labels: list[str | bool | None] = [level == "True" if truths else level for level in levels]
     if isinstance(column, Coded) and levels[-1] == _MISSING and (column.codes < 0).any():
@@ -222,6 +279,14 @@ def _code(name: str, column: Column) -> Code:
     if len(levels) <= 2:
         return TextCode(name, "binary", tuple(levels[::-1]), tuple(labels[::-1]))
     return TextCode(name, "categorical", tuple(levels), tuple(labels))
+
+
+def _check_levels(name: str, n_levels: int) -> None:
+    if n_levels > _MOST_LEVELS:
+        raise DataError(
+            f"feature {name!r} has {n_levels:,} levels; accepted: at most {_MOST_LEVELS}, put them "
+            "into classes first"
+        )
 
 
 def numbers(name: str, column: Column) -> Floats:

@@ -74,7 +74,8 @@ def influence_audit(
     features : sequence of str, optional
         The columns of X, or of the data, to look at.
     sets : dict of sequences of str, optional
-        Columns of 0 and 1 that are one feature (one-hot columns), by the name of the feature.
+        Columns that are looked at together, by the name of the set. Columns of 0 and 1 of which at
+        most one is 1 (one-hot) are the levels of one feature; of others each combination is one.
     n_folds : int
         Folds of the regressions behind scores with the others held fixed.
     confidence_level : float
