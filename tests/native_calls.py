@@ -218,6 +218,17 @@ def _influences(draws, call):
         "InfluenceRows.sums": rows.sums,
         "InfluenceRows.gram": lambda call: rows.gram(influences, [1.0] * 4, leverages, call),
         "normal_maxima": lambda call: _native.normal_maxima(np.eye(3), draws, call),
+        **_repairs(features),
+    }
+
+
+def _repairs(rows):
+    strata, weights, score = np.zeros(40, np.uint32), [1.0] * 3, rows[:, 0].copy()
+    cells = (rows, strata, weights, score)
+    return {
+        "repair_envelopes": lambda call: _native.repair_envelopes(*cells, call),
+        "repair_reduced_costs": lambda call: _native.repair_reduced_costs(*cells, score, call),
+        "nearest_rows": lambda call: _native.nearest_rows(rows, strata, *cells[:3], call),
     }
 
 

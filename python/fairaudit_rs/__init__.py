@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .individual.result import IndividualResult
     from .inference.multiplicity import adjust_pvalues
     from .influence.lens import influence_audit
+    from .influence.repair import Repair
     from .influence.result import InfluenceResult
     from .models.kernel import KernelModel
     from .models.linear import LinearModel
@@ -68,6 +69,7 @@ __all__ = [
     "ProjectionResult",
     "IndividualResult",
     "InfluenceResult",
+    "Repair",
     "IntervalResult",
     "EquivalenceResult",
     "PowerPlan",
@@ -96,6 +98,7 @@ _HOMES = {
     "FairMetric": "individual.fair_metric",
     "influence_audit": "influence.lens",
     "InfluenceResult": "influence.result",
+    "Repair": "influence.repair",
     "tabulate": "data.tabulate",
     "Cells": "data.cells",
     "adjust_pvalues": "inference.multiplicity",

@@ -41,6 +41,7 @@ __all__ = [
     "margin_spread",
     "margin_windows",
     "moments",
+    "nearest_rows",
     "normal_maxima",
     "normal_quantile",
     "philox",
@@ -48,6 +49,8 @@ __all__ = [
     "project_rates",
     "projection_tally",
     "quadratic_weights",
+    "repair_envelopes",
+    "repair_reduced_costs",
     "tabulate",
     "weighted_chi_square_quantile",
     "weighted_chi_square_tail",
@@ -234,6 +237,29 @@ class InfluenceRows:
 def normal_maxima(
     correlation: NDArray[np.float64], draws: Draws, call: Call
 ) -> NDArray[np.float64]: ...
+def repair_envelopes(
+    rows: NDArray[np.float64],
+    strata: NDArray[np.uint32],
+    weights: Sequence[float],
+    score: NDArray[np.float64],
+    call: Call,
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]: ...
+def repair_reduced_costs(
+    rows: NDArray[np.float64],
+    strata: NDArray[np.uint32],
+    weights: Sequence[float],
+    score: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    call: Call,
+) -> NDArray[np.float64]: ...
+def nearest_rows(
+    rows: NDArray[np.float64],
+    strata: NDArray[np.uint32],
+    known: NDArray[np.float64],
+    known_strata: NDArray[np.uint32],
+    weights: Sequence[float],
+    call: Call,
+) -> tuple[NDArray[np.uint32], NDArray[np.float64]]: ...
 
 @final
 class FunctionTest:

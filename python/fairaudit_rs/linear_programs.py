@@ -101,6 +101,52 @@ def _solve_scaled(
     return Solution(values, np.array(solution.row_dual) / scale)
 
 
+class GrowingProgram:
+    """Minimise ``cost @ x`` with ``matrix @ x = bound`` and ``x >= 0``, with columns to come.
+
+    Solved by the dual simplex, again and again from the basis that it has. The tolerance is
+    absolute: bounds go in as counts, and costs in units of about 1.
+    """
+
+    def __init__(self, bound: Array, tolerance: float = 1e-9) -> None:
+        import highspy
+
+        self._highspy = highspy
+        self._solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        for name, value in (
+            ("output_flag", False),
+            ("presolve", "off"),
+            ("solver", "simplex"),
+            ("threads", 1),
+            ("primal_feasibility_tolerance", tolerance),
+            ("dual_feasibility_tolerance", tolerance),
+        ):
+            self._solver.setOptionValue(name, value)
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = 0, len(bound)
+        model.row_lower_ = model.row_upper_ = bound
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_ = np.zeros(1, dtype=np.int32)
+        self._solver.passModel(model)
+
+    def add(self, cost: Array, rows: NDArray[np.int32], values: Array) -> None:
+        """Add columns: each has these values in these rows, as many in each."""
+        n, each = rows.shape
+        starts = np.arange(n, dtype=np.int32) * each
+        low, high = np.zeros(n), np.full(n, np.inf)
+        rows, values = rows.ravel(), values.ravel()
+        self._solver.addCols(n, cost, low, high, len(rows), starts, rows, values)
+
+    def solve(self) -> Solution:
+        """Return the best values of all columns, and what a unit of each bound is worth."""
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status != self._highspy.HighsModelStatus.kOptimal:
+            raise InternalError(f"HiGHS ended with {status.name}; please report it")
+        found = self._solver.getSolution()
+        return Solution(np.array(found.col_value), np.array(found.row_dual))
+
+
 def _vertex(
     values: Array,
     basic: NDArray[np.bool_],

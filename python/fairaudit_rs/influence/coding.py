@@ -216,12 +216,17 @@ class Coding:
         """Return the columns of some rows of the audit."""
         return self._stacked(self.data, rows)
 
-    def encode(self, data: Mapping[str, Column]) -> Floats:
-        """Return the columns of other rows."""
+    def encode(self, data: Mapping[str, Column], rows: Rows | None = None) -> Floats:
+        """Return the columns of other rows, some of them or all."""
         names = [name for name in self.data if name not in data]
         if names:
             raise ColumnError(f"X has no column {names[0]!r}; the audit has {', '.join(self.data)}")
-        return self._stacked(data, None)
+        return self._stacked(data, rows)
+
+    def without_rows(self) -> Coding:
+        """Return the coding alone, for rows that come later."""
+        nothing: dict[str, Column] = {name: np.zeros(0) for name in self.data}
+        return Coding(nothing, self.codes)
 
     def decode(self, matrix: Floats) -> dict[str, NDArray[np.generic]]:
         """Return what coded rows stand for, by column of the data."""

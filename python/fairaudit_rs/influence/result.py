@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .chart import proxy_chart
 from .problem import Audit
+
+if TYPE_CHECKING:
+    from .repair import Repair
 
 Floats = NDArray[np.float64]
 
@@ -161,6 +164,101 @@ class InfluenceResult(Result):
             and kind in (None, "marginal" if row["kind"] == "marginal" else "held_fixed")
         ]
         return proxy_chart(shown, self.metric, group_name(self.target))
+
+    def repair(
+        self,
+        *,
+        method: str = "direct",
+        counterfactual: Any = None,
+        cost: Mapping[str, float] | Callable[..., Any] | None = None,
+        immovable: Sequence[str] = (),
+        parts: Sequence[float] = (0.5, 0.5),
+        floor: float | None = None,
+        nuisance: Any = None,
+        rng: Any = None,
+        n_threads: int | None = None,
+    ) -> Repair:
+        r"""Find which features of the target group must change for the gap to close.
+
+        Parameters
+        ----------
+        method : str
+            ``"direct"``: the cheapest randomised map of features after which the gap is expected to
+            be 0. ``"transport"``: the cheapest one to the distribution of a counterfactual; it does
+            not close gaps of metrics of labels, since a row that moves keeps its own label.
+        counterfactual : Counterfactual, optional
+            Of ``method="transport"``: what `descend` returned.
+        cost : dict or callable, optional
+            What changes cost. By default a binary or categorical feature costs 1, a continuous one
+            1 per standard deviation. A dict has other weights by feature. A callable gets rows that
+            are sent and rows where to, each a dict of columns, and returns the costs of all pairs:
+            from 0 on, 0 of a row to itself; it takes at most 2,000 distinct rows.
+        immovable : sequence of str
+            Features that must not change.
+        parts : sequence of float
+            Of ``method="direct"``: shares of the rows for the fit and for the report. A
+            counterfactual has parts of its own.
+        floor : float, optional
+            Of ``method="direct"``: the least mean score that the group is to have afterwards. By
+            default half of the present one for rates with the score in their denominator (false
+            discoveries, predictive value), which decisions of 0 would satisfy; else none.
+        nuisance : estimator, optional
+            Of ``method="direct"``: with ``fit`` and ``predict_proba``, for P(Y = 1 | X) in the
+            target group; it gets features as they are coded (`to_frame` has their names). By
+            default a ridge logistic regression with its penalty by cross-validated log loss.
+        rng : None, int, SeedSequence or Generator
+            Source of the seed of the parts, and of the draws of `Repair.transform`.
+        n_threads : int, optional
+            None takes that of the audit.
+
+        Returns
+        -------
+        Repair
+            With the gap, accuracy and all rates before and after on the report part.
+
+        Raises
+        ------
+        NotMeasurableError
+            When no map makes the gap 0, or none within the floor: how near it comes is said.
+
+        Notes
+        -----
+        A row of features x that is sent to x' and keeps its label adds
+        :math:`v(x, x') = E[a(Y, f(x')) - R_1 b(Y, f(x')) \mid x]` to the gap, with
+        :math:`R_1` the rate of the others; its sum is to be 0. With one multiplier
+        :math:`\lambda` every row goes where cost :math:`+ \lambda v` is least; what is tied there
+        is drawn, with the same probability for all. The cost of the map and its dual bound are in
+        ``certificate``. That the gap is 0 holds for the fit part under the regression; what it is
+        on the report part is measured, and its interval need not contain 0. Sums of rates are
+        accepted where no denominator changes with the score.
+
+        Examples
+        --------
+        >>> import numpy as np, fairaudit_rs as fa
+        >>> rng = np.random.default_rng(0)
+        >>> woman, part_time = rng.random(4_000) < 0.5, rng.random(4_000) < 0.3
+        >>> part_time |= woman & (rng.random(4_000) < 0.4)
+        >>> result = fa.influence_audit(
+        ...     None, ~part_time, X={"part_time": part_time}, target="woman", rng=1, n_draws=99,
+        ...     sensitive_features=np.where(woman, "woman", "man"), metric="selection_rate")
+        >>> repair = result.repair(rng=1)
+        >>> abs(repair.certificate["expected_gap"]) < 1e-9
+        True
+        """
+        from .fit_repair import Design
+
+        design = Design(
+            method=method,
+            counterfactual=counterfactual,
+            cost=cost,
+            immovable=immovable,
+            parts=parts,
+            floor=floor,
+            nuisance=nuisance,
+            rng=rng,
+            n_threads=n_threads,
+        )
+        return design.fit(self.problem, self.attribute, self.confidence_level)
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""

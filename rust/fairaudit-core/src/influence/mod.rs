@@ -2,7 +2,9 @@
 //!
 //! A rate of the target group is `R = sum a / sum b` over its rows, and `u = a - R b` is what a row adds to it. A proxy
 //! score asks how `u` moves with a feature. Everything that the scores, their standard errors and their joint law
-//! need is sums over the rows: [`marginal`] takes them for all features side by side.
+//! need is sums over the rows: [`marginal`] takes them for all features side by side. [`repair`] finds what it costs to
+//! close the gap by changing features.
 
 pub mod marginal;
 pub mod maxima;
+pub mod repair;

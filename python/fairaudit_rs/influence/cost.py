@@ -1,0 +1,157 @@
+"""What it costs to send a row of features to another one, and what must not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native, arguments
+from ..errors import ArgumentError, ArgumentTypeError, DataError
+from .coding import Coding
+from .features import Feature
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.uint32]
+Rows = Mapping[str, NDArray[Any]]
+CostFunction = Callable[[Rows, Rows], Any]
+
+#: Cells up to which costs by a function are asked for: all pairs at once.
+MOST_OF_A_FUNCTION = 2_000
+#: Pairs whose costs are held at once.
+_PAIRS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cost:
+    """The cost of a change: a weighted sum of absolute differences of columns, or a function."""
+
+    coding: Coding
+    #: One for each column.
+    weights: Floats
+    #: Columns that must not change.
+    fixed: tuple[int, ...]
+    function: CostFunction | None = None
+
+    @classmethod
+    def of(
+        cls,
+        cost: Mapping[str, float] | CostFunction | None,
+        immovable: Iterable[str],
+        coding: Coding,
+        cells: Floats,
+        count: Floats,
+    ) -> Cost:
+        """Check the arguments; a continuous feature costs by its standard deviation in cells."""
+        features = {feature.name: feature for feature in coding.features}
+        if isinstance(immovable, str):
+            raise ArgumentTypeError(
+                f"immovable is {immovable!r}; accepted: a sequence of names of features"
+            )
+        names = tuple(immovable)
+        _check_names("immovable", names, features)
+        fixed = tuple(column for name in names for column in features[name].columns)
+        factors, function = _factors(cost, features)
+        weights = np.zeros(cells.shape[1])
+        for name, feature in features.items():
+            columns = list(feature.columns)
+            weights[columns] = factors.get(name, 1.0) * _unit(feature, cells, count)
+        return cls(coding=coding.without_rows(), weights=weights, fixed=fixed, function=function)
+
+    @property
+    def is_a_metric(self) -> bool:
+        """Whether a detour never costs less."""
+        return self.function is None
+
+    def strata(self, *rows: Floats) -> list[Codes]:
+        """Return codes of what must not change, the same for all of several lists of rows."""
+        ends = np.cumsum([len(one) for one in rows])[:-1]
+        if not self.fixed or not sum(map(len, rows)):
+            return [np.zeros(len(one), dtype=np.uint32) for one in rows]
+        stacked = np.ascontiguousarray(np.vstack(rows)[:, list(self.fixed)])
+        _, _, place = _native.distinct_rows(stacked, _native.Call())
+        return np.split(place, ends)
+
+    def matrix(self, source: Floats, destination: Floats) -> Floats:
+        """Return the costs of all pairs; infinite where something would change that must not."""
+        if self.function is None:
+            found = np.zeros((len(source), len(destination)))
+            for column, weight in enumerate(self.weights):
+                found += weight * np.abs(source[:, column, None] - destination[None, :, column])
+        else:
+            found = self._by_function(source, destination)
+        own, other = self.strata(source, destination)
+        found[own[:, None] != other[None]] = np.inf
+        return found
+
+    def _by_function(self, source: Floats, destination: Floats) -> Floats:
+        assert self.function is not None
+        given = self.function(self.coding.decode(source), self.coding.decode(destination))
+        found = np.array(given, dtype=np.float64)
+        wanted = (len(source), len(destination))
+        if found.shape != wanted:
+            raise DataError(f"cost gives an array of shape {found.shape}; accepted here: {wanted}")
+        if np.isnan(found).any() or (found < 0).any():
+            raise DataError("cost gives numbers below 0 or missing ones; accepted: from 0 on")
+        return found
+
+    def nearest(
+        self, rows: Floats, known: Floats, call: _native.Call
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """Return for every row the nearest known one, -1 where none has what must not change."""
+        if not len(rows):
+            return np.zeros(0, dtype=np.int64), np.zeros(0)
+        if self.function is None:
+            own, other = self.strata(rows, known)
+            place, distance = _native.nearest_rows(
+                rows, own, known, other, self.weights.tolist(), call
+            )
+        else:
+            step = max(1, _PAIRS // len(known))
+            parts = [
+                self.matrix(rows[start : start + step], known)
+                for start in range(0, len(rows), step)
+            ]
+            place = np.concatenate([one.argmin(axis=1) for one in parts]).astype(np.uint32)
+            distance = np.concatenate([one.min(axis=1) for one in parts])
+        return np.where(np.isfinite(distance), place.astype(np.int64), -1), distance
+
+
+def _factors(
+    cost: Mapping[str, float] | CostFunction | None, features: Mapping[str, Feature]
+) -> tuple[dict[str, float], CostFunction | None]:
+    """Return weights by name, or a function."""
+    if cost is None:
+        return {}, None
+    if isinstance(cost, Mapping):
+        _check_names("cost", tuple(cost), features)
+        return {name: arguments.positive(f"cost[{name!r}]", cost[name]) for name in cost}, None
+    if not callable(cost):
+        raise ArgumentTypeError(
+            f"cost is {cost!r}; accepted: None, a dict of weights by feature, or a function of the "
+            "rows that are sent and where to"
+        )
+    return {}, cost
+
+
+def _check_names(argument: str, names: tuple[str, ...], features: Mapping[str, Feature]) -> None:
+    unknown = [name for name in names if name not in features]
+    if unknown:
+        raise ArgumentError(
+            f"{argument} names {unknown[0]!r}; accepted: features of the audit, which are "
+            f"{', '.join(features)}"
+        )
+
+
+def _unit(feature: Feature, cells: Floats, count: Floats) -> float:
+    """Return what a column weighs: a change of a feature is 1, or one standard deviation."""
+    if feature.kind != "continuous":
+        # Another level changes two columns of a categorical feature.
+        return 0.5 if feature.kind == "categorical" else 1.0
+    values = cells[:, feature.columns[0]]
+    center = float(count @ values) / float(count.sum())
+    spread = float(np.sqrt(count @ (values - center) ** 2 / count.sum()))
+    return 1 / spread if spread > 0 else 1.0

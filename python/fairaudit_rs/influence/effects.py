@@ -1,0 +1,132 @@
+"""What a repair does to every rate, measured on rows that had no part in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..errors import NotMeasurableError
+from .problem import Group
+from .rates import RATES, Measure, Rate, parts_of
+
+Floats = NDArray[np.float64]
+
+ACCURACY = Rate("accuracy", (1, -1, -1, 2), (1, 0, 0, 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepairEffect:
+    """A rate of the target group before and after a repair, on the report part.
+
+    Attributes
+    ----------
+    metric : str
+        ``"accuracy"``, a rate, or the metric of the audit.
+    before, after : float
+        In the target group; NaN where it has no value.
+    others : float
+        In the others.
+    gap_before, gap_before_low, gap_before_high : float
+        The gap of both, with its interval.
+    gap_after, gap_after_low, gap_after_high : float
+        The same after the repair.
+    """
+
+    metric: str
+    before: float
+    after: float
+    others: float
+    gap_before: float
+    gap_before_low: float
+    gap_before_high: float
+    gap_after: float
+    gap_after_low: float
+    gap_after_high: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Report:
+    """The rows of a part: of the target group before and after the repair, and of the others."""
+
+    label: Floats
+    before: Floats
+    after: Floats
+    count: Floats
+    #: Parts (1, label, score, both) of kinds of other rows, and how many there are of each.
+    others: Floats
+    other_count: Floats
+
+    def group(self, measure: Measure, after: bool) -> Group:
+        """Return the target group's measure."""
+        parts = parts_of(self.label, self.after if after else self.before)
+        return Group.of_parts(measure, parts, self.count, None, "the target group")
+
+    def other(self, measure: Measure) -> Group:
+        """Return the others' measure."""
+        return Group.of_parts(measure, self.others, self.other_count, None, "the others")
+
+    def gap(self, measure: Measure, after: bool) -> tuple[float, float]:
+        """Return the gap and its standard error."""
+        own, other = self.group(measure, after), self.other(measure)
+        error = math.sqrt(own.variance + other.variance)
+        return own.value.value - other.value.value, error
+
+    def fewest(self, measure: Measure) -> float:
+        """Return the fewest rows in a denominator, of both sides, after the repair."""
+        own = self.count @ parts_of(self.label, self.after)
+        other = self.other_count @ self.others
+        below = [np.array(rate.denominator) for rate in measure.rates]
+        return min(float(side @ totals) for side in below for totals in (own, other))
+
+    def effects(
+        self, measure: Measure, with_labels: bool, level: float
+    ) -> tuple[RepairEffect, ...]:
+        """Return what happens to the measure, to accuracy and to every rate that there is."""
+        single = [Measure(rate.name, (rate,), (1.0,)) for rate in (ACCURACY, *RATES.values())]
+        known = [one for one in single if with_labels or not one.needs_labels]
+        if measure.name not in RATES:
+            known = [measure, *known]
+        return tuple(self._effect(one, level) for one in known)
+
+    def _effect(self, measure: Measure, level: float) -> RepairEffect:
+        sides = (
+            partial(self.group, measure, False),
+            partial(self.group, measure, True),
+            partial(self.other, measure),
+        )
+        values = [_value(side) for side in sides]
+        gaps = [self._interval(measure, after, level) for after in (False, True)]
+        (before, low, high), (after, after_low, after_high) = gaps
+        return RepairEffect(
+            metric=measure.name,
+            before=values[0],
+            after=values[1],
+            others=values[2],
+            gap_before=before,
+            gap_before_low=low,
+            gap_before_high=high,
+            gap_after=after,
+            gap_after_low=after_low,
+            gap_after_high=after_high,
+        )
+
+    def _interval(self, measure: Measure, after: bool, level: float) -> tuple[float, float, float]:
+        try:
+            gap, error = self.gap(measure, after)
+        except NotMeasurableError:
+            return math.nan, math.nan, math.nan
+        half = _native.normal_quantile(0.5 + level / 2) * error
+        return gap, gap - half, gap + half
+
+
+def _value(group: Callable[[], Group]) -> float:
+    try:
+        return group().value.value
+    except NotMeasurableError:
+        return math.nan

@@ -1,0 +1,288 @@
+"""From the arguments of `InfluenceResult.repair` to a `Repair`."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native, arguments
+from ..data.groups import group_name
+from ..errors import ArgumentError, ArgumentTypeError, DataError
+from ..inference.pvalues import upper_tail
+from .cell_map import CellMap, Cells
+from .cost import Cost, CostFunction
+from .direct import Target, direct
+from .effects import Report
+from .nuisance import Basis, RidgeFit, cross_fit, dealt
+from .problem import Audit, Parts
+from .rates import Measure
+from .repair import Repair
+from .split import check_parts
+from .transport import transport
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Rows in a denominator from which on the interval of a gap holds.
+_ENOUGH_ROWS = 50.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Design:
+    """The arguments of `InfluenceResult.repair`."""
+
+    method: str
+    counterfactual: Any
+    cost: Mapping[str, float] | CostFunction | None
+    immovable: Iterable[str]
+    parts: Sequence[float]
+    floor: float | None
+    nuisance: Any
+    rng: Any
+    n_threads: int | None
+
+    def fit(self, audit: Audit, attribute: str, level: float) -> Repair:
+        """Check the arguments, find the map, and measure what it does."""
+        arguments.choice("method", self.method, ("direct", "transport"))
+        if self.n_threads is not None:
+            audit = replace(audit, n_threads=arguments.n_threads(self.n_threads))
+        seed = arguments.seed(self.rng, None)
+        made = self._direct if self.method == "direct" else self._transport
+        parts, last, way, certificate, floor = made(audit, seed)
+        report, unseen = _report(audit, parts, last, way)
+        return _repair(
+            audit,
+            report,
+            way,
+            method=self.method,
+            attribute=attribute,
+            certificate=certificate,
+            floor=floor,
+            n_unseen=unseen,
+            seed=seed,
+            level=level,
+        )
+
+    def _direct(
+        self, audit: Audit, seed: int
+    ) -> tuple[Parts, int, CellMap, dict[str, float], float | None]:
+        if self.counterfactual is not None:
+            raise ArgumentTypeError(
+                "counterfactual goes with method='transport'; method is 'direct'"
+            )
+        shares = check_parts(self.parts, ("fit", "report"))
+        parts = audit.parts(shares, seed)
+        cells, _, place = _cells(audit, parts)
+        cost = self._cost(audit, cells)
+        others = parts.other(audit.measure, 0).value
+        target = Target(
+            measure=audit.measure,
+            others=tuple(rate.value for rate in others.rates),
+            label=self._label(audit, parts, cells, place),
+        )
+        target.check()
+        floor = self._floor(cells, target)
+        found = direct(cells, cost, target, floor, audit.call)
+        return parts, 1, found.way, found.certificate, floor
+
+    def _transport(
+        self, audit: Audit, seed: int
+    ) -> tuple[Parts, int, CellMap, dict[str, float], float | None]:
+        given = self.counterfactual
+        if given is None:
+            raise ArgumentTypeError(
+                "counterfactual is None; method='transport' needs one: result.descend(...)"
+            )
+        for name in ("floor", "nuisance"):
+            if getattr(self, name) is not None:
+                raise ArgumentTypeError(f"{name} goes with method='direct'; method is 'transport'")
+        parts = getattr(given, "parts", None)
+        factors = getattr(given, "factors", None)
+        if not isinstance(parts, Parts) or factors is None:
+            raise ArgumentTypeError(
+                f"counterfactual is a {type(given).__name__}; accepted: what descend() of this "
+                "result returns"
+            )
+        factors = np.asarray(factors, dtype=np.float64)
+        same = np.array_equal(parts.kinds.features, audit.kinds.features)
+        if not same or len(factors) != len(parts.count):
+            raise DataError("counterfactual is of another audit; accepted: one of this result")
+        cells, first, place = _cells(audit, parts)
+        inside = parts.count[:, 0] > 0
+        mass = parts.count[inside, 0] * factors[inside]
+        wanted = np.asarray(np.bincount(place, mass, len(first)), dtype=np.float64)
+        if not wanted.sum() > 0:
+            raise DataError("counterfactual gives every row the weight 0; accepted: some above 0")
+        found = transport(cells, self._cost(audit, cells), wanted)
+        return parts, parts.count.shape[1] - 1, found.way, found.certificate, None
+
+    def _cost(self, audit: Audit, cells: Cells) -> Cost:
+        return Cost.of(self.cost, self.immovable, audit.coding, cells.features, cells.count)
+
+    def _floor(self, cells: Cells, target: Target) -> float | None:
+        if self.floor is None:
+            if not target.has_moving_denominator:
+                return None
+            return float(cells.count @ cells.score) / cells.n_rows / 2
+        floor = arguments.finite_number("floor", self.floor)
+        if not 0 < floor <= 1:
+            raise ArgumentError(f"floor is {floor:g}; accepted: a mean score above 0, at most 1")
+        return floor
+
+    def _label(self, audit: Audit, parts: Parts, cells: Cells, place: Ints) -> Floats:
+        """Return P(Y = 1 | x) by cell, fitted on the fit part."""
+        if not audit.measure.needs_labels:
+            return np.zeros(len(cells))
+        inside = parts.count[:, 0] > 0
+        count = parts.count[inside, 0].astype(np.float64)
+        label = parts.kinds.parts[inside, 0]
+        n = len(cells)
+        # A row for each label of a cell, in the order of the cells.
+        counted = np.bincount(place + n * (label > 0), count, 2 * n)
+        kind = np.flatnonzero(counted)
+        kind = kind[np.lexsort((kind, kind % n))]
+        y, cell = (kind >= n).astype(np.float64), kind % n
+        number = np.asarray(counted[kind], dtype=np.float64)
+        share = float(number @ y) / float(number.sum())
+        if share in (0.0, 1.0):
+            return np.full(n, share)
+        if self.nuisance is not None:
+            return self._by_estimator(cells.features, cell, y, number)
+        basis = Basis.of(cells.features, cells.count)
+        design = basis.design(cells.features)
+        dealt_kind, folds, counts = dealt(number.astype(np.int64), audit.n_folds)
+        rows = design[cell[dealt_kind]]
+        penalty = cross_fit(rows, y[dealt_kind], counts, folds).penalty
+        return RidgeFit.of(design[cell], y, number, penalty).predict(design)
+
+    def _by_estimator(self, features: Floats, cell: Ints, y: Floats, number: Floats) -> Floats:
+        """Return the probabilities of a copy of the user's estimator, fitted on coded rows."""
+        if not hasattr(self.nuisance, "fit") or not hasattr(self.nuisance, "predict_proba"):
+            raise ArgumentTypeError(
+                f"nuisance is {self.nuisance!r}; accepted: None, or an estimator with fit and "
+                "predict_proba"
+            )
+        rows = np.repeat(np.arange(len(cell)), number.astype(np.int64))
+        model = copy.deepcopy(self.nuisance)
+        model.fit(features[cell[rows]], y[rows].astype(np.int64))
+        found = np.asarray(model.predict_proba(features), dtype=np.float64)
+        found = found[:, -1] if found.ndim == 2 else found
+        if found.shape != (len(features),) or not ((found >= 0) & (found <= 1)).all():
+            raise DataError("nuisance gives other numbers than one from 0 to 1 for each row")
+        return found
+
+
+def _cells(audit: Audit, parts: Parts) -> tuple[Cells, Ints, Ints]:
+    """Return the distinct rows of features in the fit part, a kind of each, and those of kinds."""
+    inside = np.flatnonzero(parts.count[:, 0])
+    if not len(inside):
+        raise DataError("the fit part has no row of the target group; accepted: larger parts")
+    features = np.ascontiguousarray(parts.kinds.features[inside])
+    first, _, place = _native.distinct_rows(features, audit.call)
+    count = parts.count[inside, 0].astype(np.float64)
+    totals = np.asarray(np.bincount(place, count), dtype=np.float64)
+    rows = np.ascontiguousarray(features[first])
+    if audit.predict is not None:
+        score = np.ascontiguousarray(audit.predict(rows))
+    else:
+        score = np.bincount(place, count * parts.kinds.parts[inside, 1]) / totals
+    first_kind = inside[first].astype(np.int64)
+    return Cells(features=rows, count=totals, score=score), first_kind, place.astype(np.int64)
+
+
+def _report(audit: Audit, parts: Parts, last: int, way: CellMap) -> tuple[Report, int]:
+    """Return the rows of the report part, and how many have features that were not seen."""
+    inside = np.flatnonzero(parts.count[:, last])
+    count = parts.count[inside, last].astype(np.float64)
+    label, score = parts.kinds.parts[inside, :2].T
+    cell, unseen = way.find(parts.kinds.features[inside], audit.call)
+    report = Report(
+        label=label,
+        before=score,
+        after=way.expected_score(cell, score),
+        count=count,
+        others=parts.others,
+        other_count=parts.other_count[:, last].astype(np.float64),
+    )
+    return report, int(count[unseen].sum())
+
+
+def _repair(
+    audit: Audit,
+    report: Report,
+    way: CellMap,
+    *,
+    method: str,
+    attribute: str,
+    certificate: dict[str, float],
+    floor: float | None,
+    n_unseen: int,
+    seed: int,
+    level: float,
+) -> Repair:
+    measure = audit.measure
+    (before, error_before), (after, error) = (report.gap(measure, one) for one in (False, True))
+    quantile = _native.normal_quantile(0.5 + level / 2)
+    with_labels = measure.needs_labels or bool(audit.rows[:, 0].any() or audit.others[:, 0].any())
+    n_own, n_other = int(report.count.sum()), int(report.other_count.sum())
+    return Repair(
+        estimate=after,
+        standard_error=error,
+        statistic=after / error if error > 0 else math.nan,
+        pvalue=2 * upper_tail(abs(after) / error) if error > 0 else math.nan,
+        confidence_interval=(after - quantile * error, after + quantile * error),
+        alternative="two-sided",
+        n_rows=n_own + n_other,
+        group_sizes={audit.target_name: n_own, "others": n_other},
+        seed=seed,
+        engine="linear program" if method == "transport" else "one multiplier",
+        warnings=tuple(_warnings(measure, report, method, audit.target_name, n_unseen)),
+        method=method,
+        metric=measure.name,
+        target=audit.target_name,
+        attribute=attribute,
+        gap_before=before,
+        gap_before_interval=(before - quantile * error_before, before + quantile * error_before),
+        cost=way.mean_cost,
+        moved=way.moved,
+        n_cells=len(way.cells),
+        n_unseen=n_unseen,
+        floor=floor,
+        effects=report.effects(measure, with_labels, level),
+        certificate=certificate,
+        confidence_level=level,
+        way=way,
+        coding=way.cost.coding,
+    )
+
+
+def _warnings(
+    measure: Measure, report: Report, method: str, target: Any, n_unseen: int
+) -> list[str]:
+    """Say what a reader must know besides the numbers."""
+    warnings = []
+    if method == "transport" and measure.needs_labels:
+        warnings.append(
+            f"transport gives {group_name(target)} other features but leaves every row its own "
+            f"label, so that it does not close the gap in {measure.name}: what is left is measured "
+            "here; method='direct' aims at 0"
+        )
+    fewest = report.fewest(measure)
+    if fewest < _ENOUGH_ROWS:
+        warnings.append(
+            f"only {fewest:.3g} rows of the report part are in a denominator of {measure.name}; "
+            "the interval may be off"
+        )
+    n = float(report.count.sum())
+    if n_unseen > n / 10:
+        warnings.append(
+            f"{n_unseen:,} of {n:,.0f} rows of {group_name(target)} in the report part have "
+            "features that were not seen in the fit part and go the way of the nearest that were"
+        )
+    return warnings

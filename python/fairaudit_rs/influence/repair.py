@@ -1,0 +1,333 @@
+"""A repair: rows of a group that are given other features, and what that does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native, arguments
+from ..data.features import named_columns
+from ..data.groups import group_name
+from ..data.labels import matches
+from ..data.tables import AuditTable
+from ..errors import DataError
+from ..results.result import Result
+from ..results.words import number
+from .cell_map import CellMap
+from .coding import Coding
+from .effects import RepairEffect
+from .rewrite import rewritten
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Floats = NDArray[np.float64]
+
+#: Of the draws of `transform`; the parts of the rows have the two before it.
+_SERIES = 2
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Transformed:
+    """Rows after a repair, and what happened to each.
+
+    Attributes
+    ----------
+    X : array or frame
+        The rows, in the form in which they came.
+    moved : ndarray of bool
+        By row, whether it was given other features.
+    unseen : ndarray of bool
+        By row, whether it is of the target group and its features were not seen in the fit: it
+        went the way of the nearest row that was seen.
+    """
+
+    X: Any
+    moved: NDArray[np.bool_]
+    unseen: NDArray[np.bool_]
+
+    @property
+    def n_moved(self) -> int:
+        """How many rows were given other features."""
+        return int(self.moved.sum())
+
+    @property
+    def n_unseen(self) -> int:
+        """How many rows of the target group had features that were not seen in the fit."""
+        return int(self.unseen.sum())
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class Repair(Result):
+    """A randomised map of the features of a group, and its effect on rows that had no part in it.
+
+    Attributes
+    ----------
+    estimate : float
+        The gap after the repair, on the report part; see `gap_after`.
+    method : str
+        ``"direct"`` or ``"transport"``.
+    metric : str
+        What is compared.
+    target : object
+        The group whose rows are moved.
+    attribute : str
+        The sensitive feature.
+    gap_before : float
+        The gap before the repair, on the report part.
+    gap_before_interval : tuple of float
+        Its interval.
+    cost : float
+        Mean cost per row of the target group.
+    moved : float
+        Share of the rows of the target group that are given other features.
+    n_cells : int
+        Distinct rows of features of the target group in the fit part.
+    n_unseen : int
+        Rows of the target group in the report part whose features are none of these.
+    floor : float or None
+        The least mean score of the target group that was asked for.
+    effects : tuple of RepairEffect
+        Accuracy and all rates before and after, on the report part.
+    certificate : dict
+        What shows that no map does it for less: the cost per row (``primal``) and a lower bound of
+        that of all maps (``dual``).
+    confidence_level : float
+        Of the intervals.
+    """
+
+    method: str
+    metric: str
+    target: Any
+    attribute: str
+    gap_before: float
+    gap_before_interval: tuple[float, float]
+    cost: float
+    moved: float
+    n_cells: int
+    n_unseen: int
+    floor: float | None
+    effects: tuple[RepairEffect, ...]
+    certificate: dict[str, float]
+    confidence_level: float
+    #: Where rows go, and how features are read.
+    way: CellMap
+    coding: Coding
+
+    _bulky = Result._bulky | {"way", "coding"}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another repair says the same and moves the same."""
+        if not isinstance(other, Repair):
+            return NotImplemented
+        mine, its = self.way, other.way
+        same = np.array_equal(mine.cells.features, its.cells.features) and all(
+            np.array_equal(getattr(mine, name), getattr(its, name))
+            for name in ("source", "to", "share", "price")
+        )
+        return same and self.to_dict() == other.to_dict()
+
+    __hash__ = Result.__hash__
+
+    @property
+    def gap_after(self) -> float:
+        """The gap after the repair, on the report part: the estimate."""
+        return self.estimate
+
+    def transform(self, X: Any, group: Any, rng: Any = None) -> Any:
+        """Return rows with the features that the repair gives to those of the target group.
+
+        Parameters
+        ----------
+        X : array or frame
+            Rows of features, with the columns of the audit; others are left as they are.
+        group : array
+            The sensitive feature of every row (several in a dict or a frame).
+        rng : None, int, SeedSequence or Generator
+            Source of the seed of the draws, one for each row; None takes that of the repair.
+
+        Returns
+        -------
+        array or frame
+            A copy, in the form in which X came; rows of other groups are the same.
+
+        Examples
+        --------
+        >>> import numpy as np, fairaudit_rs as fa
+        >>> rng = np.random.default_rng(0)
+        >>> woman, part_time = rng.random(4_000) < 0.5, rng.random(4_000) < 0.3
+        >>> part_time |= woman & (rng.random(4_000) < 0.4)
+        >>> y_pred, X = ~part_time, {"part_time": part_time}
+        >>> result = fa.influence_audit(
+        ...     None, y_pred, X=X, sensitive_features=np.where(woman, "woman", "man"),
+        ...     target="woman", metric="selection_rate", n_draws=99, rng=1)
+        >>> repair = result.repair(rng=1)
+        >>> repair.transform({"part_time": [True, True]}, ["man", "man"])
+        {'part_time': [True, True]}
+        """
+        return self.transform_report(X, group, rng).X
+
+    def transform_report(self, X: Any, group: Any, rng: Any = None) -> Transformed:
+        """Return what `transform` returns, with which rows moved and which were not seen before.
+
+        Parameters
+        ----------
+        X, group, rng
+            As in `transform`.
+
+        Returns
+        -------
+        Transformed
+
+        Examples
+        --------
+        >>> import numpy as np, fairaudit_rs as fa
+        >>> rng = np.random.default_rng(0)
+        >>> woman, part_time = rng.random(4_000) < 0.5, rng.random(4_000) < 0.3
+        >>> part_time |= woman & (rng.random(4_000) < 0.4)
+        >>> y_pred, X = ~part_time, {"part_time": part_time}
+        >>> result = fa.influence_audit(
+        ...     None, y_pred, X=X, sensitive_features=np.where(woman, "woman", "man"),
+        ...     target="woman", metric="selection_rate", n_draws=99, rng=1)
+        >>> done = result.repair(rng=1).transform_report(X, np.where(woman, "woman", "man"))
+        >>> done.n_unseen, bool((done.moved <= woman).all())
+        (0, True)
+        """
+        seed = self.seed if rng is None else arguments.seed(rng, None)
+        columns = dict(named_columns(X))
+        n = len(next(iter(columns.values()))) if columns else 0
+        inside = self._inside(group, n)
+        rows = np.flatnonzero(inside)
+        coded = self.coding.encode(columns, rows)
+        cell, unseen = self.way.find(coded, _native.Call())
+        key = np.array([seed, _SERIES], dtype=np.uint64)
+        uniform = np.random.Generator(np.random.Philox(key=key)).random(n)[rows]
+        to = self.way.draw(cell, uniform)
+        leaves = np.flatnonzero(to >= 0)
+        moved, new = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        moved[rows[leaves]] = True
+        new[rows[unseen]] = True
+        values = self.coding.decode(self.way.cells.features[to[leaves]])
+        return Transformed(X=rewritten(X, rows[leaves], values), moved=moved, unseen=new)
+
+    def _inside(self, group: Any, n: int) -> NDArray[np.bool_]:
+        """Return which rows are of the target group."""
+        if not n:
+            return np.zeros(0, dtype=bool)
+        table = AuditTable.make(sensitive_features=group).loaded()
+        if table.n_rows != n:
+            raise DataError(f"group has {table.n_rows:,} rows; X has {n:,}")
+        rows = table.rows(columns=())
+        parts = self.target if isinstance(self.target, tuple) else (self.target,)
+        wanted = [
+            len(key) == len(parts) and all(map(matches, key, parts)) for key in rows.cells.groups
+        ]
+        return np.array(wanted, dtype=bool)[rows.group]
+
+    def transformer(self, rng: Any = None) -> Any:
+        """Return the repair as a transformer of scikit-learn, for pipelines.
+
+        It asks for the metadata ``group``, so that a pipeline passes it on where metadata routing
+        is enabled.
+
+        Parameters
+        ----------
+        rng : None, int, SeedSequence or Generator
+            As in `transform`.
+
+        Returns
+        -------
+        sklearn.base.BaseEstimator
+            With ``fit`` (which does nothing), ``transform(X, group)`` and ``fit_transform``.
+
+        Examples
+        --------
+        >>> import numpy as np, fairaudit_rs as fa
+        >>> X = {"x": np.arange(4_000) % 4 < 2}
+        >>> result = fa.influence_audit(
+        ...     None, X["x"], X=X, sensitive_features=np.arange(4_000) % 4 < 1, target=True,
+        ...     metric="selection_rate", n_draws=99, rng=1)
+        >>> type(result.repair(rng=1).transformer()).__name__
+        'RepairTransformer'
+        """
+        from .transformer import RepairTransformer
+
+        return RepairTransformer(self, rng)
+
+    @property
+    def moves(self) -> pl.DataFrame:
+        """Who moves where in the fit part, the largest moves first.
+
+        One row for each pair of cells: the rows that are expected to go that way (``rows``), their
+        share of the cell, the cost of one of them, what changes, and all features of both.
+        """
+        import polars as pl
+
+        order = np.argsort(-self.way.rows, kind="stable")
+        source, to = self.way.source[order], self.way.to[order]
+        features = self.way.cells.features
+        ends = [self._frame(features[cells]) for cells in (source, to)]
+        changes = [_change(*rows) for rows in zip(*(end.to_dicts() for end in ends), strict=True)]
+        return pl.DataFrame(
+            {
+                "rows": self.way.rows[order],
+                "share": self.way.share[order],
+                "cost": self.way.price[order],
+                "change": pl.Series(changes, dtype=pl.String),
+                "from": ends[0].to_struct("from"),
+                "to": ends[1].to_struct("to"),
+            }
+        )
+
+    def _frame(self, coded: Floats) -> pl.DataFrame:
+        import polars as pl
+
+        decoded = self.coding.decode(coded)
+        return pl.DataFrame({name: column.tolist() for name, column in decoded.items()})
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        low, high = self.confidence_interval
+        text = (
+            f"The {self.method} repair moves {100 * self.moved:.3g} % of the rows of "
+            f"{group_name(self.target)} at a cost of {number(self.cost)} a row. On rows that had "
+            f"no part in it the gap in {self.metric} goes from {number(self.gap_before)} to "
+            f"{number(self.estimate)} ({100 * self.confidence_level:g} % interval {number(low)} to "
+            f"{number(high)})"
+        )
+        accuracy = next((one for one in self.effects if one.metric == "accuracy"), None)
+        if accuracy is None:
+            return f"{text}."
+        return (
+            f"{text}; accuracy in {group_name(self.target)} goes from {number(accuracy.before)} to "
+            f"{number(accuracy.after)}."
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per rate."""
+        return [
+            {
+                "metric": one.metric,
+                "before": one.before,
+                "after": one.after,
+                "others": one.others,
+                "gap_before": one.gap_before,
+                "gap_after": one.gap_after,
+                "gap_after_low": one.gap_after_low,
+                "gap_after_high": one.gap_after_high,
+            }
+            for one in self.effects
+        ]
+
+
+def _change(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """Say which features change."""
+    changed = [name for name in before if before[name] != after[name]]
+    return ", ".join(f"{name} {_shown(before[name])} to {_shown(after[name])}" for name in changed)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,71 @@
+"""Rows of features with some of them changed, in the form in which they came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.columns import is_pandas
+
+Rows = NDArray[np.int64]
+Values = Mapping[str, NDArray[Any]]
+
+
+def rewritten(X: Any, rows: Rows, values: Values) -> Any:
+    """Return a copy of rows of features with other values in some rows, by name of the column.
+
+    Types, names and the index stay. Columns of an array are x1, x2, ...
+    """
+    if isinstance(X, Mapping):
+        changed = {name: _column(X[name], rows, values[str(name)]) for name in X if name in values}
+        return {**X, **changed}
+    if is_pandas(X) and hasattr(X, "iloc"):
+        return _pandas(X, rows, values)
+    package = type(X).__module__.partition(".")[0]
+    if package == "polars":
+        return X.with_columns(_column(X[name], rows, values[name]) for name in values)
+    if hasattr(X, "__arrow_c_stream__") and hasattr(X, "column_names"):
+        import polars as pl
+
+        return rewritten(pl.DataFrame(X), rows, values).to_arrow()
+    if hasattr(X, "detach") and hasattr(X, "new_tensor"):
+        return X.new_tensor(_array(X.detach().cpu().numpy(), rows, values))
+    return _array(X, rows, values)
+
+
+def _array(X: Any, rows: Rows, values: Values) -> NDArray[Any]:
+    found = np.array(X)
+    for name, column in values.items():
+        found[rows, int(name.removeprefix("x")) - 1] = column
+    return found
+
+
+def _pandas(X: Any, rows: Rows, values: Values) -> Any:
+    found = X.copy()
+    for place, name in enumerate(X.columns):
+        if str(name) in values:
+            found.isetitem(place, _column(X.iloc[:, place], rows, values[str(name)]))
+    return found
+
+
+def _column(column: Any, rows: Rows, values: NDArray[Any]) -> Any:
+    """Return a column with other values in some rows."""
+    package = type(column).__module__.partition(".")[0]
+    if package == "pandas":
+        found = column.copy()
+        found.iloc[rows] = type(column)(values.tolist(), dtype=column.dtype).array
+        return found
+    if package == "polars":
+        fresh = type(column)(column.name, values.tolist()).cast(column.dtype)
+        return column.clone().scatter(rows, fresh)
+    if isinstance(column, list | tuple):
+        mixed = list(column)
+        for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+            mixed[row] = value
+        return type(column)(mixed)
+    found = np.array(column)
+    found[rows] = values
+    return found

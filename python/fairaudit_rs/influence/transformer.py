@@ -1,0 +1,47 @@
+"""A repair as a transformer of scikit-learn; loaded only when it is asked for."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+from sklearn.base import BaseEstimator, TransformerMixin
+
+
+class Transforms(Protocol):
+    """What gives rows of a group other features."""
+
+    def transform(self, X: Any, group: Any, rng: Any = None) -> Any:
+        """Return rows with other features."""
+        ...
+
+
+class RepairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Gives rows of the target group of a repair other features; asks for the metadata group."""
+
+    #: What pipelines pass on unless told otherwise.
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {"group": True}
+
+    def __init__(self, repair: Transforms, rng: Any = None) -> None:
+        self.repair = repair
+        self.rng = rng
+
+    def fit(self, X: Any, y: Any = None) -> RepairTransformer:
+        """Do nothing: the repair is made."""
+        return self
+
+    def transform(self, X: Any, group: Any) -> Any:
+        """Return the rows after the repair."""
+        return self.repair.transform(X, group, self.rng)
+
+    def fit_transform(self, X: Any, y: Any = None, group: Any = None) -> Any:
+        """Return the rows after the repair."""
+        return self.transform(X, group)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.categorical = tags.input_tags.string = True
+        return tags

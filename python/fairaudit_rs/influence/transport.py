@@ -1,0 +1,217 @@
+"""Transport repair: the cheapest way to give a group the counterfactual distribution of features.
+
+A linear program between the group's cells and the counterfactual ones, in counts of rows. What a
+cell has on both sides stays (exact where a detour never costs less). Columns (pairs of cells) come
+as they are needed: those whose reduced cost is below 0 for the present duals; where there are none,
+the duals show that nothing is cheaper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError, NotMeasurableError
+from ..linear_programs import GrowingProgram
+from .cell_map import CellMap, Cells
+from .cost import Cost
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Pairs of cells whose costs are held.
+MOST_PAIRS = 50_000_000
+#: Tolerance, in rows and in units of cost.
+TOLERANCE = 1e-9
+#: Of the rows of a group: what may be left over in a stratum of what must not change.
+_ROUNDING = 1e-9
+#: Pairs of a cell, on either side, that the program begins with, and that a round adds at most.
+_FIRST, _MORE = 4, 4
+_MOST_ROUNDS = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Transport:
+    """A transport repair, and what shows that no map does it for less."""
+
+    way: CellMap
+    certificate: dict[str, float]
+
+
+class Flow(NamedTuple):
+    """Pairs of places with the rows that go from one to the other, and what prices both."""
+
+    source: Ints
+    to: Ints
+    mass: Floats
+    source_dual: Floats
+    to_dual: Floats
+    n_columns: int
+
+
+def transport(cells: Cells, cost: Cost, wanted: Floats) -> Transport:
+    """Return the cheapest map to cells with these masses, which may have any total."""
+    masses = wanted * (cells.n_rows / float(wanted.sum()))
+    stays = np.minimum(cells.count, masses) if cost.is_a_metric else np.zeros(len(cells))
+    (strata,) = cost.strata(cells.features)
+    excess, lack = _balanced(cells.count - stays, masses - stays, strata)
+    source, to, mass = [], [], []
+    primal = dual = violation = marginal = 0.0
+    n_columns = n_moving = 0
+    for stratum in np.unique(strata[excess > 0]):
+        inside = strata == stratum
+        left, right = (np.flatnonzero(inside & (side > 0)) for side in (excess, lack))
+        if len(left) * len(right) > MOST_PAIRS:
+            raise DataError(
+                f"rows move from {len(left):,} cells to {len(right):,}; accepted here: at most "
+                f"{MOST_PAIRS:,} pairs. Put continuous features into classes first, or take "
+                "method='direct'"
+            )
+        prices = cost.matrix(cells.features[left], cells.features[right])
+        if not np.isfinite(prices).all():
+            raise DataError(
+                "cost is infinite for some pairs; accepted with method='transport': "
+                "finite numbers, and immovable= for what must not change"
+            )
+        flow = flow_of(prices, excess[left], lack[right])
+        source.append(left[flow.source])
+        to.append(right[flow.to])
+        mass.append(flow.mass)
+        primal += float(flow.mass @ prices[flow.source, flow.to])
+        dual += float(excess[left] @ flow.source_dual + lack[right] @ flow.to_dual)
+        reduced = prices - flow.source_dual[:, None] - flow.to_dual[None]
+        violation = max(violation, -float(reduced.min()))
+        out = np.bincount(flow.source, flow.mass, len(left)) - excess[left]
+        into = np.bincount(flow.to, flow.mass, len(right)) - lack[right]
+        marginal = max(marginal, float(np.abs(out).max()), float(np.abs(into).max()))
+        n_columns += flow.n_columns
+        n_moving += len(left) * len(right)
+    empty = np.zeros(0, dtype=np.int64)
+    left, right = np.concatenate([empty, *source]), np.concatenate([empty, *to])
+    share = np.concatenate([np.zeros(0), *mass]) / cells.count[left]
+    price = _prices(cells, cost, left, right)
+    way = CellMap.of(cells, cost, (left, right, np.clip(share, 0.0, 1.0), price))
+    n = cells.n_rows
+    return Transport(
+        way,
+        {
+            "primal": primal / n,
+            "dual": dual / n,
+            "difference": (primal - dual) / n,
+            "largest_violation": violation,
+            "largest_marginal_error": marginal,
+            "n_columns": float(n_columns),
+            "n_pairs": float(n_moving),
+        },
+    )
+
+
+def _prices(cells: Cells, cost: Cost, source: Ints, to: Ints) -> Floats:
+    """Return the costs of single moves."""
+    if cost.function is None:
+        difference = np.abs(cells.features[source] - cells.features[to])
+        return np.asarray(difference @ cost.weights)
+    return cost.matrix(cells.features, cells.features)[source, to]
+
+
+def _balanced(excess: Floats, lack: Floats, strata: NDArray[np.uint32]) -> tuple[Floats, Floats]:
+    """Return both sides with the same total in every stratum; what cannot be moved is refused."""
+    excess, lack = np.maximum(excess, 0.0), np.maximum(lack, 0.0)
+    n_strata = int(strata.max()) + 1
+    left, right = (np.bincount(strata, side, n_strata) for side in (excess, lack))
+    n = float(excess.sum())
+    apart = float(np.abs(left - right).sum()) / 2
+    if apart > _ROUNDING * max(n, 1.0) and n_strata > 1:
+        raise NotMeasurableError(
+            "the counterfactual distribution has other shares of what must not change: "
+            f"{100 * apart / n:.2g} % of the rows that would move cannot; accepted: a "
+            "counterfactual whose descent ran within the values of immovable features, or "
+            "method='direct'"
+        )
+    factor = np.divide(left, right, out=np.zeros(n_strata), where=right > 0)
+    lack = lack * factor[strata]
+    excess = np.where(factor[strata] > 0, excess, 0.0)
+    return excess, lack
+
+
+def flow_of(prices: Floats, excess: Floats, lack: Floats) -> Flow:
+    """Return the cheapest flow between sides of the same total, by column generation."""
+    n, m = prices.shape
+    unit = float(np.median(prices[prices > 0])) if (prices > 0).any() else 1.0
+    scaled = prices / unit
+    program = GrowingProgram(np.concatenate([excess, lack[:-1]]), TOLERANCE)
+    known = np.zeros((n, m), dtype=bool)
+    pairs: list[Ints] = []
+    new = _first_pairs(scaled, excess, lack)
+    for _ in range(_MOST_ROUNDS):
+        known.flat[new] = True
+        pairs.append(_add(program, scaled, new))
+        found = program.solve()
+        source_dual, to_dual = found.duals[:n], np.append(found.duals[n:], 0.0)
+        reduced = scaled - source_dual[:, None] - to_dual[None]
+        reduced[known] = 0.0
+        new = _cheapest(reduced)
+        if not len(new):
+            break
+    at = np.concatenate(pairs)
+    used = np.flatnonzero(found.values > 0)
+    source, to = np.divmod(at[used], m)
+    return Flow(source, to, found.values[used], source_dual * unit, to_dual * unit, len(at))
+
+
+def _add(program: GrowingProgram, prices: Floats, pairs: Ints) -> Ints:
+    """Add the columns of pairs and return these in the order in which they went in.
+
+    The last row of the right side follows from the others and is left out.
+    """
+    n, m = prices.shape
+    last = pairs % m == m - 1
+    for some, rows in (
+        (pairs[~last], np.column_stack([pairs // m, n + pairs % m])[~last]),
+        (pairs[last], (pairs // m)[last, None]),
+    ):
+        if len(some):
+            program.add(prices.ravel()[some], rows.astype(np.int32), np.ones(rows.shape))
+    return np.concatenate([pairs[~last], pairs[last]])
+
+
+def _first_pairs(prices: Floats, excess: Floats, lack: Floats) -> Ints:
+    """Return the nearest few of every cell, and pairs that carry a flow."""
+    n, m = prices.shape
+    near_to = np.argsort(prices, axis=1, kind="stable")[:, :_FIRST]
+    near_from = np.argsort(prices, axis=0, kind="stable")[:_FIRST]
+    flat = [
+        (np.arange(n)[:, None] * m + near_to).ravel(),
+        (near_from * m + np.arange(m)[None]).ravel(),
+        _some_flow(excess, lack),
+    ]
+    return np.unique(np.concatenate(flat))
+
+
+def _some_flow(excess: Floats, lack: Floats) -> Ints:
+    """Return the pairs of a flow: both sides in their order, each filled up in turn."""
+    ends, other = np.cumsum(excess), np.cumsum(lack)
+    breaks = np.union1d(ends[:-1], other[:-1])
+    middle = (np.r_[0.0, breaks] + np.r_[breaks, ends[-1]]) / 2
+    source = np.minimum(np.searchsorted(ends, middle), len(excess) - 1)
+    to = np.minimum(np.searchsorted(other, middle), len(lack) - 1)
+    return np.asarray(source * len(lack) + to, dtype=np.int64)
+
+
+def _cheapest(reduced: Floats) -> Ints:
+    """Return the pairs of each row and column with the least reduced costs, where below 0."""
+    n, m = reduced.shape
+    k, j = min(_MORE, m), min(_MORE, n)
+    by_row = np.argpartition(reduced, k - 1, axis=1)[:, :k]
+    by_column = np.argpartition(reduced, j - 1, axis=0)[:j]
+    flat = np.concatenate(
+        [
+            (np.arange(n)[:, None] * m + by_row).ravel(),
+            (by_column * m + np.arange(m)[None]).ravel(),
+        ]
+    )
+    flat = np.unique(flat)
+    return flat[reduced.flat[flat] < -TOLERANCE]
