@@ -8,7 +8,8 @@ its own, and what lies just at it is randomised. A floor for the mean score is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ MOST_CELLS = 200_000
 _TIE = 1e-12
 #: What is left of the gap, in rows, when it is reached.
 _LEFT = 1e-9
+_MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -191,7 +193,7 @@ def direct(
     segments = Segments.of(cells, cost, call)
     slope, level = target.coefficients(cells.count)
     multipliers = (0.0, 0.0)
-    taken, price = _one_multiplier(cells, segments, slope, level, target)
+    taken, price = _one_multiplier(cells, segments, slope, level, target, floor)
     way = _map_of(cells, cost, segments, taken)
     score = way.expected_score(np.arange(len(cells)), cells.score)
     if floor is not None and float(cells.count @ score) < (floor - 1e-12) * cells.n_rows:
@@ -229,7 +231,12 @@ def _reduced(cells: Cells, cost: Cost, slope: Floats, call: _native.Call) -> Flo
 
 
 def _one_multiplier(
-    cells: Cells, segments: Segments, slope: Floats, level: Floats, target: Target
+    cells: Cells,
+    segments: Segments,
+    slope: Floats,
+    level: Floats,
+    target: Target,
+    floor: float | None,
 ) -> tuple[Floats, float]:
     """Return which share of each piece is taken, and the multiplier: the cheapest come first."""
     count = cells.count
@@ -245,8 +252,7 @@ def _one_multiplier(
     useful, price = useful[order], price[order]
     reached = np.cumsum(gain[useful])
     if not len(useful) or reached[-1] < abs(need) - _LEFT:
-        taken[useful] = 1.0
-        _refuse(cells, segments, taken, target)
+        _refuse(cells, segments, target, floor)
     last = price[min(int(np.searchsorted(reached, abs(need))), len(useful) - 1)]
     before = useful[price < last * (1 - _TIE)]
     at = useful[(price >= last * (1 - _TIE)) & (price <= last * (1 + _TIE))]
@@ -255,19 +261,56 @@ def _one_multiplier(
     return taken, side * float(last)
 
 
-def _refuse(cells: Cells, segments: Segments, taken: Floats, target: Target) -> None:
+def _refuse(cells: Cells, segments: Segments, target: Target, floor: float | None) -> NoReturn:
     """Say how near the gap comes to 0."""
     before = target.gap(cells.count, cells.score)
-    after = target.gap(cells.count, _score_after(cells, segments, taken))
+    after = target.gap(cells.count, _nearest(cells, segments, target, floor))
+    above = "" if floor is None else f" with a mean score of at least {number(floor)}"
     raise NotMeasurableError(
-        f"a gap of 0 cannot be reached: it is {number(before)}, and {number(after)} with every row "
-        "moved as far as it can; accepted: fewer immovable features, a lower floor, another metric"
+        f"a gap of 0 cannot be reached{above}: it is {number(before)}, and {number(after)} at the "
+        "nearest; accepted: fewer immovable features, a lower floor, another metric"
     )
 
 
-def _score_after(cells: Cells, segments: Segments, taken: Floats) -> Floats:
-    change = np.bincount(segments.cell, taken * segments.change, len(cells))
-    return np.asarray(cells.score + change)
+def _nearest(cells: Cells, segments: Segments, target: Target, floor: float | None) -> Floats:
+    """Return the scores after which the gap is nearest to 0, where no map reaches it.
+
+    Each cell goes to the end of its envelope that is better for the rate as it is by then, until
+    the rate stays (Dinkelbach); a floor then brings those up that cost the least of it.
+    """
+    n, count = len(cells), cells.count
+    down, up = np.minimum(segments.change, 0.0), np.maximum(segments.change, 0.0)
+    low, high = (cells.score + np.bincount(segments.cell, side, n) for side in (down, up))
+    single = len(target.measure.rates) == 1
+    weight = target.measure.weights[0] if single else 1.0
+    gap = target.gap(count, cells.score) / weight
+    sign, best = (1.0 if gap >= 0 else -1.0), cells.score
+    if floor is not None and count @ best < floor * count.sum():
+        best, gap = high, target.gap(count, high) / weight
+    for _ in range(_MOST_ROUNDS):
+        shift = gap if single else 0.0
+        now = replace(target, others=tuple(other + shift for other in target.others))
+        slope = sign * now.coefficients(count)[0]
+        score = np.where(slope > 0, low, np.where(slope < 0, high, cells.score))
+        if floor is not None:
+            score = _lifted(count, score, high, slope, floor)
+        after = target.gap(count, score) / weight
+        if not sign * after < sign * gap - 1e-14:
+            break
+        best, gap = score, after
+    return best
+
+
+def _lifted(count: Floats, score: Floats, high: Floats, price: Floats, floor: float) -> Floats:
+    """Return scores with a mean of at least the floor, or as high as they can be."""
+    need = floor * float(count.sum()) - float(count @ score)
+    order = np.argsort(price, kind="stable")
+    room = (count * (high - score))[order]
+    before = np.cumsum(room) - room
+    share = np.clip(np.divide(need - before, room, out=np.zeros(len(room)), where=room > 0), 0, 1)
+    lifted = score.copy()
+    lifted[order] += share * (high - score)[order]
+    return lifted
 
 
 def _two_multipliers(
@@ -289,19 +332,8 @@ def _two_multipliers(
     whole = np.ones(len(price))
     found = linear_programs.solve(price, matrix, low, high, whole)
     if found is None:
-        _refuse(cells, segments, _nearest(matrix, low, high), target)
-    assert found is not None
+        _refuse(cells, segments, target, floor)
     return found.values, (-float(found.duals[0]), float(found.duals[1]))
-
-
-def _nearest(matrix: Floats, low: Floats, high: Floats) -> Floats:
-    """Return what comes nearest to a gap of 0 above the floor."""
-    n = matrix.shape[1]
-    spare = np.array([[1.0, -1.0], [0.0, 0.0]])
-    cost = np.r_[np.zeros(n), 1.0, 1.0]
-    upper = np.r_[np.ones(n), np.full(2, abs(low[0]) + np.abs(matrix[0]).sum())]
-    found = linear_programs.solve(cost, np.hstack([matrix, spare]), low, high, upper)
-    return np.zeros(n) if found is None else found.values[:n]
 
 
 def _map_of(cells: Cells, cost: Cost, segments: Segments, taken: Floats) -> CellMap:

@@ -29,7 +29,7 @@ TOLERANCE = 1e-9
 #: Of the rows of a group: what may be left over in a stratum of what must not change.
 _ROUNDING = 1e-9
 #: Pairs of a cell, on either side, that the program begins with, and that a round adds at most.
-_FIRST, _MORE = 4, 4
+_FIRST, _MORE = 8, 4
 _MOST_ROUNDS = 1_000
 
 
