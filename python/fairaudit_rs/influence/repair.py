@@ -246,9 +246,9 @@ class Repair(Result):
         Examples
         --------
         >>> import numpy as np, fairaudit_rs as fa
-        >>> X = {"x": np.arange(4_000) % 4 < 2}
+        >>> X = {"x": np.arange(4_000) % 8 < 3}
         >>> result = fa.influence_audit(
-        ...     None, X["x"], X=X, sensitive_features=np.arange(4_000) % 4 < 1, target=True,
+        ...     None, X["x"], X=X, sensitive_features=np.arange(4_000) % 2 < 1, target=True,
         ...     metric="selection_rate", n_draws=99, rng=1)
         >>> type(result.repair(rng=1).transformer()).__name__
         'RepairTransformer'
