@@ -213,11 +213,19 @@ def _influences(draws, call):
     ones, scaling = np.ones(40), ([0.0] * 3, [1.0] * 3)
     rows = _native.InfluenceRows(features, parts, ones, ones, scaling)
     influences, leverages = rng.random((3, 9)), np.zeros((3, 4))
+    half, rates = np.full(40, 0.5), np.array([[1.0, 0, 0, 1, 0, 1, 0, 0, 0]])
+    group = half, rng.random(40), np.ones((40, 3), dtype=np.int64)
     return {
         "distinct_rows": lambda call: _native.distinct_rows(features, call),
         "InfluenceRows.sums": rows.sums,
         "InfluenceRows.gram": lambda call: rows.gram(influences, [1.0] * 4, leverages, call),
         "normal_maxima": lambda call: _native.normal_maxima(np.eye(3), draws, call),
+        "descent_path": lambda call: _native.descent_path(
+            group, half, group, rates, (0.1, 0.05, 1.645, 0.1, 5), call
+        ),
+        "descent_factors": lambda call: _native.descent_factors(
+            half, half, np.full((2, 4), 0.1), call
+        ),
         **_repairs(features),
     }
 

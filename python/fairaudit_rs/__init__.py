@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .individual.lens import individual_test
     from .individual.result import IndividualResult
     from .inference.multiplicity import adjust_pvalues
+    from .influence.counterfactual import Counterfactual
     from .influence.lens import influence_audit
     from .influence.repair import Repair
     from .influence.result import InfluenceResult
@@ -70,6 +71,7 @@ __all__ = [
     "IndividualResult",
     "InfluenceResult",
     "Repair",
+    "Counterfactual",
     "IntervalResult",
     "EquivalenceResult",
     "PowerPlan",
@@ -99,6 +101,7 @@ _HOMES = {
     "influence_audit": "influence.lens",
     "InfluenceResult": "influence.result",
     "Repair": "influence.repair",
+    "Counterfactual": "influence.counterfactual",
     "tabulate": "data.tabulate",
     "Cells": "data.cells",
     "adjust_pvalues": "inference.multiplicity",

@@ -30,6 +30,8 @@ __all__ = [
     "check_csv",
     "clopper_pearson",
     "count_extreme",
+    "descent_factors",
+    "descent_path",
     "distinct_margins",
     "distinct_rows",
     "encode",
@@ -260,6 +262,20 @@ def nearest_rows(
     weights: Sequence[float],
     call: Call,
 ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]: ...
+def descent_path(
+    target: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]],
+    chance: NDArray[np.float64],
+    others: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]],
+    rates: NDArray[np.float64],
+    rule: tuple[float, float, float, float, int],
+    call: Call,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], str]: ...
+def descent_factors(
+    chance: NDArray[np.float64],
+    score: NDArray[np.float64],
+    steps: NDArray[np.float64],
+    call: Call,
+) -> NDArray[np.float64]: ...
 
 @final
 class FunctionTest:

@@ -200,10 +200,15 @@ class Audit:
         return np.asarray(one + label * y + score * f + both * y * f)
 
     @cached_property
+    def distinct(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]:
+        """A row of each kind of the target group, how many there are, the kind of every row."""
+        both = np.ascontiguousarray(np.column_stack([self.matrix, self.rows]))
+        return _native.distinct_rows(both, self.call)
+
+    @cached_property
     def kinds(self) -> Kinds:
         """The distinct rows of the target group."""
-        both = np.ascontiguousarray(np.column_stack([self.matrix, self.rows]))
-        first, counts, _ = _native.distinct_rows(both, self.call)
+        first, counts, _ = self.distinct
         features = np.ascontiguousarray(self.matrix[first])
         label, score = self.rows[first].T
         parts = np.ascontiguousarray(np.column_stack([label, score, label * score]))

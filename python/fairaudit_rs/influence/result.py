@@ -17,6 +17,7 @@ from ..results.result import Result
 from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .chart import proxy_chart
+from .counterfactual import Counterfactual, counterfactual_of
 from .problem import Audit
 
 if TYPE_CHECKING:
@@ -164,6 +165,96 @@ class InfluenceResult(Result):
             and kind in (None, "marginal" if row["kind"] == "marginal" else "held_fixed")
         ]
         return proxy_chart(shown, self.metric, group_name(self.target))
+
+    def descend(
+        self,
+        *,
+        tolerance: float,
+        parts: Sequence[float] = (1 / 3, 1 / 3, 1 / 3),
+        step: float = 0.1,
+        method: str = "reweight",
+        max_steps: int = 100,
+        nuisance: Any = None,
+        confidence_level: float | None = None,
+        rng: Any = None,
+        random_state: Any = None,
+    ) -> Counterfactual:
+        r"""Find weights on the rows of the target group under which its gap is small.
+
+        Parameters
+        ----------
+        tolerance : float
+            The descent ends at the first step where the gap is shown to be below it.
+        parts : three floats
+            Shares of the rows: to fit and descend on, to stop by, and to report on.
+        step : float
+            The length of a step; shorter where a weight of the fit part would fall below 0.
+        method : str
+            ``"reweight"``, or ``"resample"``: rows drawn anew in every step, as the paper prints
+            it; each step then leaves fewer different rows, so that it takes few and long steps.
+        max_steps : int
+            The most steps.
+        nuisance : estimator, optional
+            Fits P(Y = 1 | X) on the fit part, with ``fit`` and ``predict_proba``; columns of
+            categorical features are 0 and 1. None: a ridge logistic regression with main effects
+            and pairwise products. Metrics without labels need none.
+        confidence_level : float, optional
+            Of the intervals and of the one-sided bound; None takes that of the audit.
+        rng : None, int, SeedSequence or Generator
+            Source of the seed; ``random_state`` is an alias.
+
+        Returns
+        -------
+        Counterfactual
+
+        Notes
+        -----
+        Rows are dealt into three parts at random. In every step the weight of a row is multiplied
+        by :math:`1 - \epsilon \, s \, \psi(x)`, s the sign of the gap, with the influence
+        :math:`\psi` of the weighted fit part [1]_. After each step the stop part has the gap with
+        its standard error; the descent ends where :math:`|gap| + z \, se` is below the tolerance,
+        where the effective sample size is below a tenth of the rows, or after ``max_steps``. The
+        gap, and the means of the features, are those of the report part, which played no part:
+        their intervals hold, whatever the nuisance. Each part needs 80 events of the metric (rows
+        in its denominator) in both groups.
+
+        The weighted rows are a law of X; what happens to rows that are moved there is another
+        question, as they keep their labels.
+
+        References
+        ----------
+        .. [1] Wang, H., Ustun, B. and Calmon, F. P. (2019). Repairing without Retraining: Avoiding
+           Disparate Impact with Counterfactual Distributions. ICML. arXiv:1901.10501
+
+        Examples
+        --------
+        >>> import numpy as np, fairaudit_rs as fa
+        >>> rng = np.random.default_rng(0)
+        >>> woman, part_time = rng.random(6_000) < 0.5, rng.random(6_000) < 0.3
+        >>> part_time |= woman & (rng.random(6_000) < 0.4)
+        >>> y_pred = rng.random(6_000) < np.where(part_time, 0.2, 0.5)
+        >>> result = fa.influence_audit(
+        ...     y_pred=y_pred, X={"part_time": part_time}, sensitive_features=woman, target=True,
+        ...     metric="selection_rate", rng=1)
+        >>> fair = result.descend(tolerance=0.05, rng=1)
+        >>> fair.reached, bool(fair.marginals[0].after < fair.marginals[0].before)
+        (True, True)
+        """
+        return counterfactual_of(
+            self.problem,
+            row=self.row,
+            tolerance=tolerance,
+            parts=parts,
+            step=step,
+            method=method,
+            max_steps=max_steps,
+            nuisance=nuisance,
+            confidence_level=self.confidence_level
+            if confidence_level is None
+            else confidence_level,
+            rng=rng,
+            random_state=random_state,
+        )
 
     def repair(
         self,

@@ -1,0 +1,289 @@
+"""The counterfactual distribution: the target group with weights under which its gap is small."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import arguments
+from ..data.groups import group_name
+from ..inference.pvalues import upper_tail
+from ..results.result import Result
+from ..results.words import number
+from .descent import (
+    FEW_WEIGHTED,
+    PARTS,
+    REPORT,
+    Descent,
+    DescentStep,
+    FeatureMean,
+    GapEstimate,
+    Path,
+    Rule,
+    descent_of,
+)
+from .problem import Audit, Parts
+from .split import check_parts
+
+Floats = NDArray[np.float64]
+
+METHODS = ("reweight", "resample")
+_MOST_STEPS = 10_000
+_MOST_SAMPLED = 1_000_000_000
+#: Series of the seed's streams that samples are drawn with.
+_SAMPLING = 8
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class Counterfactual(Result):
+    """What `InfluenceResult.descend` found; see there for what the numbers mean.
+
+    Attributes
+    ----------
+    estimate : float
+        The gap under the weights, on the report part.
+    metric : str
+        What is compared.
+    target : object
+        The target group.
+    before, after : GapEstimate
+        The gap on the report part without and with the weights: ``value``, ``standard_error``,
+        ``low``, ``high``, and the metric of both sides (``target``, ``others``).
+    tolerance : float
+        What the bound of |gap| was to be below.
+    smallest_tolerance : float
+        The bound that the stop part would have had without weights at a gap of 0.
+    bound : float
+        The one-sided upper bound of |gap| on the stop part, where the path ends.
+    status : str
+        ``"reached"``; ``"effective sample size"``, where it fell below a tenth of the rows of the
+        stop part; or ``"steps"``, where there were as many as there may be.
+    path : tuple of DescentStep
+        ``step``, ``fit_gap``, ``gap``, ``standard_error``, ``bound``, ``effective_share`` of
+        the weights before every step and after the last one.
+    marginals : tuple of FeatureMean
+        ``feature``, ``level``, and its mean or share in the target group ``before`` and ``after``
+        with ``standard_error``, ``low`` and ``high`` (on the report part) and in the ``others``.
+    n_effective : float
+        The effective sample size of the report part.
+    method : str
+        ``"reweight"`` or ``"resample"``.
+    parts_of_rows : tuple of float
+        The shares of the rows in the fit, the stop and the report part.
+    confidence_level : float
+        Of the intervals, and of the one-sided bound.
+    row : ndarray of int
+        Positions of the rows of the target group in the data as given.
+    weights : ndarray
+        By row of the target group, in the order of ``row``; their mean is 1.
+    parts : object
+        The rows by kind in the three parts, for a repair that uses the same ones.
+    factors, label_rate : ndarray
+        By kind of row: the weight as the descent left it, and P(Y = 1 | X) by the regression.
+    """
+
+    metric: str
+    target: Any
+    before: GapEstimate
+    after: GapEstimate
+    tolerance: float
+    smallest_tolerance: float
+    bound: float
+    status: str
+    path: tuple[DescentStep, ...]
+    marginals: tuple[FeatureMean, ...]
+    n_effective: float
+    method: str
+    parts_of_rows: tuple[float, ...]
+    confidence_level: float
+    row: NDArray[np.int64]
+    weights: Floats
+    parts: Parts
+    factors: Floats
+    label_rate: Floats
+
+    _bulky = Result._bulky | {"row", "weights", "parts", "factors", "label_rate"}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another result says the same, row by row."""
+        if not isinstance(other, Counterfactual):
+            return NotImplemented
+        same = all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("row", "weights")
+        )
+        return same and self.to_dict() == other.to_dict()
+
+    __hash__ = Result.__hash__
+
+    @property
+    def reached(self) -> bool:
+        """Whether the gap is shown to be below the tolerance."""
+        return self.status == "reached"
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of the descent."""
+        return len(self.path) - 1
+
+    def sample(self, n: int, rng: Any = None) -> NDArray[np.int64]:
+        """Draw rows of the counterfactual distribution.
+
+        Parameters
+        ----------
+        n : int
+            How many, with replacement.
+        rng : None, int, SeedSequence or Generator
+            Source of the seed.
+
+        Returns
+        -------
+        ndarray of int
+            Positions of rows of the target group in the data as given.
+        """
+        n = arguments.count("n", n, 1, _MOST_SAMPLED)
+        key = np.array([arguments.seed(rng, None), _SAMPLING], dtype=np.uint64)
+        stream = np.random.Generator(np.random.Philox(key=key))
+        ends = np.cumsum(self.weights)
+        place = np.searchsorted(ends, stream.random(n) * ends[-1], side="right")
+        last = np.flatnonzero(self.weights)[-1]
+        return np.asarray(self.row[np.minimum(place, last)])
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        who, before, after = group_name(self.target), self.before, self.after
+        level = f"{100 * self.confidence_level:g} %"
+        done = "resampled" if self.method == "resample" else "reweighted"
+        steps = f"{self.n_steps} step" + ("" if self.n_steps == 1 else "s")
+        verdict = (
+            f"is shown to be below {number(self.tolerance)}"
+            if self.reached
+            else f"is not shown to be below {number(self.tolerance)} ({self.status})"
+        )
+        return (
+            f"{self.metric}: with the rows of {who} {done} in {steps}, its gap {verdict} (bound "
+            f"{number(self.bound)}, one-sided {level}); on rows that played no part in it, it goes "
+            f"from {number(before.value)} to {number(after.value)} ({level} interval "
+            f"{number(after.low)} to {number(after.high)}, as good as "
+            f"{self.n_effective:,.0f} rows)."
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per feature, or level of one, before and after."""
+        return [
+            {
+                "feature": one.feature,
+                "level": one.level,
+                "before": one.before,
+                "after": one.after,
+                "low": one.low,
+                "high": one.high,
+                "others": one.others,
+            }
+            for one in self.marginals
+        ]
+
+
+def counterfactual_of(
+    audit: Audit,
+    *,
+    row: NDArray[np.int64],
+    tolerance: object,
+    parts: object,
+    step: object,
+    method: str,
+    max_steps: object,
+    nuisance: Any,
+    confidence_level: object,
+    rng: Any,
+    random_state: Any,
+) -> Counterfactual:
+    """Check the arguments, follow the descent, and say what came of it."""
+    rule = Rule(
+        tolerance=arguments.positive("tolerance", tolerance),
+        step=arguments.positive("step", step),
+        max_steps=arguments.count("max_steps", max_steps, 0, _MOST_STEPS),
+        level=arguments.level("confidence_level", confidence_level),
+    )
+    shares = check_parts(parts, PARTS)
+    method = arguments.choice("method", method, METHODS)
+    seed = arguments.seed(rng, random_state)
+    descent, notes = descent_of(audit, rule, shares, seed, nuisance)
+    follow: Callable[[], Path] = descent.resampled if method == "resample" else descent.reweighted
+    path = follow()
+    before = descent.gap(descent.unweighted(REPORT), REPORT)
+    after = descent.gap(path.report, REPORT)
+    weights = path.factors[audit.distinct[2]]
+    total = float((path.factors * audit.kinds.count).sum())
+    error = after.standard_error
+    return Counterfactual(
+        estimate=after.value,
+        standard_error=error,
+        statistic=after.value / error if error > 0 else math.nan,
+        pvalue=2 * upper_tail(abs(after.value) / error) if error > 0 else math.nan,
+        confidence_interval=(after.low, after.high),
+        alternative="two-sided",
+        n_rows=len(audit.rows) + len(audit.others),
+        group_sizes={audit.target_name: len(audit.rows), "others": len(audit.others)},
+        seed=seed,
+        engine="descent",
+        warnings=(*_warnings(descent, path), *notes),
+        metric=audit.measure.name,
+        target=audit.target_name,
+        before=before,
+        after=after,
+        tolerance=rule.tolerance,
+        smallest_tolerance=descent.smallest_tolerance,
+        bound=path.steps[-1].bound,
+        status=path.status,
+        path=path.steps,
+        marginals=descent.marginals(path.report),
+        n_effective=path.report.n_effective,
+        method=method,
+        parts_of_rows=shares,
+        confidence_level=rule.level,
+        row=row,
+        weights=weights * (len(weights) / total),
+        parts=descent.parts,
+        factors=path.factors,
+        label_rate=descent.label_rate,
+    )
+
+
+def _warnings(descent: Descent, path: Path) -> list[str]:
+    """Say what a reader must know besides the numbers."""
+    warnings, rule, audit = [], descent.rule, descent.audit
+    smallest = descent.smallest_tolerance
+    if rule.tolerance < smallest:
+        warnings.append(
+            f"a tolerance of {rule.tolerance:g} is below {number(smallest)}, the bound that the "
+            "stop part would have without weights at a gap of 0: with as many rows it can hardly "
+            "be shown"
+        )
+    if not abs(audit.gap) > audit.half_width(rule.level):
+        warnings.append(
+            "the interval of the gap before includes 0, so that the direction of the descent is "
+            "not known"
+        )
+    weighted = descent.fewest_events(path.report)
+    if weighted < FEW_WEIGHTED:
+        warnings.append(
+            f"the weighted rows of the report part are as good as {weighted:,.0f} in the "
+            f"denominator of the metric, fewer than {FEW_WEIGHTED:g}: its intervals may be too "
+            "short"
+        )
+    if path.status == "effective sample size":
+        warnings.append(
+            "the descent ended where the effective sample size of the stop part fell below a tenth "
+            "of its rows: the gap is not shown to be below the tolerance"
+        )
+    if path.status == "steps":
+        warnings.append(
+            f"the descent ended after max_steps={rule.max_steps} steps: the gap is not shown to be "
+            "below the tolerance"
+        )
+    return warnings
