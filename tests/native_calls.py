@@ -215,10 +215,16 @@ def _influences(draws, call):
     influences, leverages = rng.random((3, 9)), np.zeros((3, 4))
     half, rates = np.full(40, 0.5), np.array([[1.0, 0, 0, 1, 0, 1, 0, 0, 0]])
     group = half, rng.random(40), np.ones((40, 3), dtype=np.int64)
+    design = _native.InfluenceDesign(features, *scaling, [(0, 1)])
+    folds, lists = np.repeat(np.eye(2), 20, axis=1), rng.random((2, 40))
     return {
         "distinct_rows": lambda call: _native.distinct_rows(features, call),
         "InfluenceRows.sums": rows.sums,
         "InfluenceRows.gram": lambda call: rows.gram(influences, [1.0] * 4, leverages, call),
+        "InfluenceDesign.cross_fit": lambda call: design.cross_fit(folds, folds, [1.0], call),
+        "InfluenceDesign.scores": lambda call: design.scores(rng.random((2, 5)), call),
+        "InfluenceDesign.sums": lambda call: design.sums(lists, call),
+        "InfluenceDesign.gram": lambda call: design.gram(lists, call),
         "normal_maxima": lambda call: _native.normal_maxima(np.eye(3), draws, call),
         "descent_path": lambda call: _native.descent_path(
             group, half, group, rates, (0.1, 0.05, 1.645, 0.1, 5), call

@@ -15,6 +15,7 @@ __all__ = [
     "CountTest",
     "Draws",
     "FunctionTest",
+    "InfluenceDesign",
     "InfluenceRows",
     "ProjectionTest",
     "RowTest",
@@ -235,6 +236,28 @@ class InfluenceRows:
         leverages: NDArray[np.float64],
         call: Call,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+@final
+class InfluenceDesign:
+    def __new__(
+        cls,
+        features: NDArray[np.float64],
+        center: Sequence[float],
+        scale: Sequence[float],
+        pairs: Sequence[tuple[int, int]],
+    ) -> InfluenceDesign: ...
+    def cross_fit(
+        self,
+        count: NDArray[np.float64],
+        positive: NDArray[np.float64],
+        penalties: Sequence[float],
+        call: Call,
+    ) -> tuple[
+        NDArray[np.float64], int, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]
+    ]: ...
+    def scores(self, coefficients: NDArray[np.float64], call: Call) -> NDArray[np.float64]: ...
+    def sums(self, weights: NDArray[np.float64], call: Call) -> NDArray[np.float64]: ...
+    def gram(self, weights: NDArray[np.float64], call: Call) -> NDArray[np.float64]: ...
 
 def normal_maxima(
     correlation: NDArray[np.float64], draws: Draws, call: Call

@@ -162,7 +162,7 @@ def ceteris_paribus_coverage(metric, audits=150, n=500):
     truth, ours, plug_in = design.truth(metric), 0, 0
     for audit_number in range(audits):
         _, rows, _ = rows_of(design, n, seed=audit_number)
-        nuisances = ceteris_paribus.Nuisances.of(rows)
+        nuisances = ceteris_paribus.Nuisances(rows=rows)
         found = ceteris_paribus.flip(nuisances, value_of(metric, rows), design.model, 0)
         ours += abs(found.estimate - truth) <= t_quantile(0.025, found.df) * found.standard_error
         h = nuisances.crossed

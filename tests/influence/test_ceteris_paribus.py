@@ -73,7 +73,7 @@ class TestReference:
     @pytest.mark.parametrize("decision", [False, True])
     def test_scores_are_those_of_the_reference(self, metric, decision):
         design, rows, folds = rows_of(designs.CeterisParibus(decision))
-        nuisances = ceteris_paribus.Nuisances.of(rows)
+        nuisances = ceteris_paribus.Nuisances(rows=rows)
         found = ceteris_paribus.flip(nuisances, value_of(metric, rows), design.model, 0)
         expected, refusal = reference.ceteris_paribus_logistic(
             metric, rows.features, rows.label, rows.score, design.model, 0, folds
@@ -89,12 +89,17 @@ class TestReference:
     def test_partialled_out(self, metric):
         _, rows, folds = rows_of()
         value, x = value_of(metric, rows), rows.features[:, 2]
-        found = ceteris_paribus.partialled_out(rows, value, (2,), 2, True)
-        basis = nuisance.Basis.of(np.delete(rows.features, 2, axis=1), rows.count)
-        design = basis.design(np.delete(rows.features, 2, axis=1))
-        e = nuisance.cross_fit(design, x, rows.count, folds).predict(design)
+        others = np.delete(rows.features, 2, axis=1)
+        share = nuisance.fit(rows.regressors.without((2,)), x)
+        found = ceteris_paribus.partialled_out(rows, value, (2,), 2, share)
+        design = reference.default_basis(others).design(others)
+        e = reference.cross_fit_tuned(design, x, folds).predict(design)
         psi = rows.parts @ value.parts
-        expected = nuisance.cross_mean(design, psi, rows.count, folds)
+        expected = np.empty(N)
+        for fold in range(5):
+            outside = folds != fold
+            coef = np.linalg.lstsq(design[outside], psi[outside], rcond=None)[0]
+            expected[~outside] = design[~outside] @ coef
         theirs = reference.partialled_out(metric, rows.label, rows.score, x, e, expected)
         assert found.estimate == pytest.approx(theirs.value, rel=1e-9, abs=1e-12)
         assert found.standard_error == pytest.approx(theirs.se, rel=1e-9)
@@ -114,22 +119,13 @@ class TestReference:
         model = designs.CeterisParibus().model
         one, other = (
             ceteris_paribus.flip(
-                ceteris_paribus.Nuisances.of(some), value_of("fpr", some), model, 0
+                ceteris_paribus.Nuisances(rows=some), value_of("fpr", some), model, 0
             )
             for some in (rows, fewer)
         )
         assert len(kinds) < 0.97 * N
         assert other.estimate == pytest.approx(one.estimate, rel=1e-8)
         assert other.standard_error == pytest.approx(one.standard_error, rel=1e-8)
-
-    def test_dealing(self):
-        counts = np.array([1, 7, 2, 0, 11])
-        kind, fold, number = nuisance.dealt(counts, 5)
-        assert np.array_equal(np.bincount(kind, number, 5), counts)
-        by_fold = np.bincount(fold, number, 5)
-        assert by_fold.max() - by_fold.min() <= 1
-        assert (number[kind == 1] >= 1).all()
-        assert len(number[kind == 1]) == 5
 
 
 class TestProperties:

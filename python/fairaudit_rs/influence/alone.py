@@ -58,15 +58,16 @@ class Alone:
             score=score[kind],
             count=count,
             folds=folds,
+            call=call,
         )
         self.value, self.predict, self.plug_in = value, predict, plug_in
-        self.nuisances = Nuisances.of(self.rows, value.measure.needs_labels)
+        self.nuisances = Nuisances(rows=self.rows, needed=value.measure.needs_labels)
         self._influences: dict[int, Floats] = {}
         self.scores = [score for feature in features for score in self._scores_of(feature)]
 
     def _scores_of(self, feature: Feature) -> list[Score]:
         if feature.kind == "continuous":
-            return [self._partialled(feature, feature.columns[0], (), "")]
+            return [self._partialled(feature, feature.columns[0], (), "", None)]
         arms = arms_of(self.nuisances, self.predict, feature.columns)
         # Of a binary feature the high value comes first in words, and last among the arms.
         names = feature.levels if feature.kind == "categorical" else feature.levels[::-1]
@@ -91,11 +92,11 @@ class Alone:
         # What has no score against any other value has one against all others together.
         if feature.kind == "binary" and refusals:
             note = f"held fixed it has no score ({refusals[1]})"
-            return [self._partialled(feature, feature.columns[0], feature.levels, note)]
+            return [self._partialled(feature, feature.columns[0], feature.levels, note, arms[1])]
         for at, why in refusals.items():
             levels = (names[at], "all others")
             note = f"held fixed it has no score ({why})"
-            scores.append(self._partialled(feature, feature.columns[at], levels, note))
+            scores.append(self._partialled(feature, feature.columns[at], levels, note, arms[at]))
         return scores
 
     def _pairs(self, arms: Sequence[Arm]) -> list[tuple[int, int]]:
@@ -106,13 +107,14 @@ class Alone:
         return [(most, at) for at in range(len(arms)) if at != most]
 
     def _partialled(
-        self, feature: Feature, column: int, levels: tuple[str, ...], note: str
+        self, feature: Feature, column: int, levels: tuple[str, ...], note: str, arm: Arm | None
     ) -> Score:
-        """Return the partialled-out score of a column of a feature."""
-        binary = feature.kind != "continuous"
+        """Return the partialled-out score of a column of a feature, of a value if it is given."""
         what = Compared(feature.name, feature.kind, levels, method="partialled_out")
-        n_events = self._events(column, binary)
-        found = partialled_out(self.rows, self.value, feature.columns, column, binary)
+        n_events = self._events(column, arm is not None)
+        found = partialled_out(
+            self.rows, self.value, feature.columns, column, None if arm is None else arm.fitted
+        )
         if found.refusal:
             return refused(what, found.refusal)
         if n_events < FEW_EVENTS:

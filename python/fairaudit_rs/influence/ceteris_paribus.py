@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .nuisance import Basis, CrossFit, RidgeFit, cross_fit, cross_mean
+from .. import _native
+from .nuisance import Fitted, Regressors, fit
 from .rates import PARTS, MeasureValue, RateValue
 
 Floats = NDArray[np.float64]
@@ -43,6 +45,12 @@ class Folded:
     score: Floats
     count: Floats
     folds: NDArray[np.int64]
+    call: _native.Call = field(default_factory=_native.Call)
+
+    @cached_property
+    def regressors(self) -> Regressors:
+        """The rows by their features."""
+        return Regressors.of(self.features, self.count, self.folds, self.call)
 
     @property
     def n_rows(self) -> float:
@@ -61,20 +69,15 @@ class Arm:
     """The rows with one value of a feature: who has it, and what it would be for the others."""
 
     inside: Floats
-    #: The model, P(Y = 1 | X) and the design of the latter, were all rows to have the value.
+    #: The features by kind, the model and P(Y = 1 | X) by row, were all rows to have the value.
+    moved: Floats
     score: Floats
     label: Floats
-    design: Floats
-    #: P(X_j = value | the other features), the design of that regression and its fit on all rows.
+    #: P(X_j = value | the other features), and the regression that it comes from.
     share: Floats
-    others: Floats
-    fit: RidgeFit
-    n_rows: float
-
-    @cached_property
-    def change(self) -> Floats:
-        """By row, what it adds to the coefficients of the share, times the number of rows."""
-        return self.fit.influence(self.others, self.inside, self.n_rows)
+    fitted: Fitted
+    #: -1 where the regression is that of the other value.
+    sign: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,34 +90,29 @@ class Flip:
     #: By kind and fold, of the standard error that was taken.
     influence: Floats
     plain_error: float
+    #: NaN where it is not known what the regressions add.
     stacked_error: float
     refusal: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Nuisances:
-    """P(Y = 1 | X) of the target group, shared by all features."""
+    """P(Y = 1 | X) of the target group, shared by all features; fitted when first asked for."""
 
     rows: Folded
-    basis: Basis
-    design: Floats
-    crossed: CrossFit
-    whole: RidgeFit
+    #: Whether labels play a part.
+    needed: bool = True
+    #: What regressions are made with in the place of the default.
+    estimator: Any = None
 
-    @classmethod
-    def of(cls, rows: Folded, needed: bool = True) -> Nuisances:
-        """Fit it, where labels play a part."""
-        basis = Basis.of(rows.features, rows.count)
-        design = basis.design(rows.features)
-        if not needed:
-            p = design.shape[1]
-            whole = RidgeFit(np.zeros(p), 1.0, np.eye(p))
-            fits = (whole,) * (int(rows.folds.max()) + 1)
-            crossed = CrossFit(fits, rows.folds)
-            return cls(rows=rows, basis=basis, design=design, crossed=crossed, whole=whole)
-        crossed = cross_fit(design, rows.label, rows.count, rows.folds)
-        whole = RidgeFit.of(design, rows.label, rows.count, crossed.penalty)
-        return cls(rows=rows, basis=basis, design=design, crossed=crossed, whole=whole)
+    @cached_property
+    def outcome(self) -> Fitted | None:
+        """The regression; None where labels play no part."""
+        return fit(self.rows.regressors, self.rows.label, self.estimator) if self.needed else None
+
+    def label_at(self, moved: Floats) -> Floats:
+        """Return P(Y = 1 | X) of all rows, were the features of their kinds these."""
+        return np.zeros(len(self.rows.count)) if self.outcome is None else self.outcome.at(moved)
 
 
 def flip(nuisances: Nuisances, value: MeasureValue, predict: Predict, column: int) -> Flip:
@@ -126,25 +124,15 @@ def flip(nuisances: Nuisances, value: MeasureValue, predict: Predict, column: in
 def arms_of(nuisances: Nuisances, predict: Predict, columns: tuple[int, ...]) -> list[Arm]:
     """Return the rows by value of a feature: 0 and 1 of one column, or a value for each column."""
     rows = nuisances.rows
-    others = np.delete(rows.features, columns, axis=1)
-    basis = Basis.of(others, rows.count)
-    design = basis.design(others)
+    regressors = rows.regressors.without(columns)
     arms = []
     for number, column in enumerate(columns):
-        own = rows.features[:, column]
-        crossed = cross_fit(design, own, rows.count, rows.folds)
-        whole = RidgeFit.of(design, own, rows.count, crossed.penalty)
-        share = crossed.predict(design)
+        fitted = fit(regressors, rows.features[:, column], nuisances.estimator)
         alone = np.zeros(len(columns))
-        alone[number] = 1.0
         if len(columns) == 1:
-            # The regression of 1 - x is that of x with the other sign.
-            turned = RidgeFit(-whole.coef, whole.penalty, whole.hessian)
-            nothing = np.zeros(1)
-            arms.append(
-                _arm(nuisances, predict, columns, nothing, 1 - own, 1 - share, design, turned)
-            )
-        arms.append(_arm(nuisances, predict, columns, alone, own, share, design, whole))
+            arms.append(_arm(nuisances, predict, columns, alone, fitted, -1.0))
+        alone[number] = 1.0
+        arms.append(_arm(nuisances, predict, columns, alone, fitted, 1.0))
     return arms
 
 
@@ -153,23 +141,20 @@ def _arm(
     predict: Predict,
     columns: tuple[int, ...],
     setting: Floats,
-    inside: Floats,
-    share: Floats,
-    others: Floats,
-    fit: RidgeFit,
+    fitted: Fitted,
+    sign: float,
 ) -> Arm:
-    moved = nuisances.rows.features.copy()
+    regressors = nuisances.rows.regressors
+    moved = regressors.features.copy()
     moved[:, columns] = setting
-    design = nuisances.basis.design(moved)
     return Arm(
-        inside=inside,
-        score=predict(moved),
-        label=nuisances.crossed.predict(design),
-        design=design,
-        share=share,
-        others=others,
-        fit=fit,
-        n_rows=nuisances.rows.n_rows,
+        inside=fitted.y if sign > 0 else 1 - fitted.y,
+        moved=moved,
+        score=predict(moved)[regressors.kind],
+        label=nuisances.label_at(moved),
+        share=fitted.found if sign > 0 else 1 - fitted.found,
+        fitted=fitted,
+        sign=sign,
     )
 
 
@@ -178,16 +163,16 @@ def contrast(nuisances: Nuisances, value: MeasureValue, low: Arm, high: Arm) -> 
     rows, arms = nuisances.rows, [low, high]
     estimate, plain, by_label, by_share = _doubly_robust(rows, value, arms)
     n, count = rows.n_rows, rows.count
-    change = nuisances.whole.influence(nuisances.design, rows.label, n) @ by_label
-    for arm, gradient in zip(arms, by_share, strict=True):
-        change += arm.change @ gradient
-    stacked = plain + change
-    errors = [math.sqrt(float(count @ one**2)) / n for one in (plain, stacked)]
-    taken = plain if errors[0] >= errors[1] else stacked
+    errors, taken = [math.sqrt(float(count @ plain**2)) / n, math.nan], plain
+    change = _added(rows, nuisances.outcome, arms, by_label, by_share)
+    if change is not None:
+        stacked = plain + change
+        errors[1] = math.sqrt(float(count @ stacked**2)) / n
+        taken = plain if errors[0] >= errors[1] else stacked
     square, fourth = float(count @ taken**2), float(count @ taken**4)
     return Flip(
         estimate=estimate,
-        standard_error=max(errors),
+        standard_error=float(np.nanmax(errors)),
         df=square**2 / fourth if fourth > 0 else math.nan,
         influence=taken,
         plain_error=errors[0],
@@ -221,18 +206,59 @@ def plug_in(nuisances: Nuisances, value: MeasureValue, low: Arm, high: Arm) -> F
     )
 
 
+def _added(
+    rows: Folded,
+    outcome: Fitted | None,
+    arms: list[Arm],
+    by_label: list[Floats],
+    by_share: list[Floats],
+) -> Floats | None:
+    """Return what the regressions add to the influence; None where that is not known."""
+    n, call = rows.n_rows, rows.call
+    total = np.zeros(len(rows.count))
+    low, high = arms
+    if low.fitted is high.fitted:
+        along = [(low.fitted, low.sign * by_share[0] + high.sign * by_share[1])]
+    else:
+        along = [(arm.fitted, arm.sign * by) for arm, by in zip(arms, by_share, strict=True)]
+    for fitted, by in along:
+
+        def of_share(regressors: Regressors, _: Any, by: Floats = by) -> Floats:
+            sums = regressors.columns.sums(regressors.by_kind(by)[None], call)
+            return np.asarray(sums[0] / n)
+
+        added = fitted.influence(of_share)
+        if added is None:
+            return None
+        total += added
+    if outcome is None:
+        return total
+
+    def of_label(regressors: Regressors, basis: Any) -> Floats:
+        weights = [regressors.by_kind(by)[None] for by in by_label]
+        sums = [
+            basis.columns(arm.moved).sums(weight, call)[0]
+            for arm, weight in zip(arms, weights, strict=True)
+        ]
+        return np.asarray((sums[0] + sums[1]) / n)
+
+    more = outcome.influence(of_label)
+    return None if more is None else total + more
+
+
 def _doubly_robust(
     rows: Folded, value: MeasureValue, arms: list[Arm]
-) -> tuple[float, Floats, Floats, list[Floats]]:
-    """Return the score, its influence values, and its gradients by the regressions.
+) -> tuple[float, Floats, list[Floats], list[Floats]]:
+    """Return the score, its influence values, and by row its derivatives by the linear predictors.
+
+    They come by arm: those of P(Y = 1 | X) at its rows, those of the share at the rows as they are.
 
     s_v = c0 + c1 h + 1{x = v} / e c1 (y - h) with E[u | x] = c0 + c1 h, the same of b with d0, d1;
     gamma = mean(s_b - s_a) / B.
     """
     n, count = rows.n_rows, rows.count
     estimate, influence = 0.0, np.zeros(len(count))
-    by_label = np.zeros(arms[0].design.shape[1])
-    by_share = [np.zeros(arm.others.shape[1]) for arm in arms]
+    by_label, by_share = ([np.zeros(len(count)) for _ in arms] for _ in range(2))
     for weight, rate in zip(value.measure.weights, value.rates, strict=True):
         of_u = [_augmented(rows, arm, rate.excess) for arm in arms]
         of_b = [_augmented(rows, arm, rate.base) for arm in arms]
@@ -244,10 +270,10 @@ def _doubly_robust(
         one -= gamma * (b - rate.mean_base)
         estimate += weight * gamma
         influence += weight / rate.mean_base * one
-        for sign, arm, gradient in zip((-1.0, 1.0), arms, by_share, strict=True):
-            more = _gradients(rows, arm, rate)
-            by_label += sign * weight / rate.mean_base * more[0]
-            gradient += sign * weight / rate.mean_base * more[1]
+        for place, (arm, sign) in enumerate(zip(arms, (-1.0, 1.0), strict=True)):
+            of_label, of_share = _derivatives(rows, arm, rate)
+            by_label[place] += sign * weight / rate.mean_base * of_label
+            by_share[place] += sign * weight / rate.mean_base * of_share
     return estimate, influence, by_label, by_share
 
 
@@ -264,13 +290,12 @@ def _augmented(rows: Folded, arm: Arm, parts: Floats) -> Floats:
     return np.asarray(level + slope * (arm.label + residual))
 
 
-def _gradients(rows: Folded, arm: Arm, rate: RateValue) -> tuple[Floats, Floats]:
-    """Return the derivatives of the mean of s_v by the coefficients of h and of e."""
+def _derivatives(rows: Folded, arm: Arm, rate: RateValue) -> tuple[Floats, Floats]:
+    """Return the derivatives of s_v by the linear predictors of h and of e_v, by row."""
     _, slope = _level_and_slope(arm, rate.excess)
-    left = (1 - arm.inside / arm.share) * slope * arm.label * (1 - arm.label)
-    share = -arm.inside / arm.share * (1 - arm.share) * slope * (rows.label - arm.label)
-    by_label = (rows.count * left) @ arm.design
-    return by_label / rows.n_rows, (rows.count * share) @ arm.others / rows.n_rows
+    by_label = (1 - arm.inside / arm.share) * slope * arm.label * (1 - arm.label)
+    by_share = -arm.inside / arm.share * (1 - arm.share) * slope * (rows.label - arm.label)
+    return by_label, by_share
 
 
 def _refusal(rows: Folded, arms: list[Arm], labels: bool) -> str:
@@ -295,22 +320,24 @@ def _refusal(rows: Folded, arms: list[Arm], labels: bool) -> str:
 
 
 def partialled_out(
-    rows: Folded, value: MeasureValue, columns: tuple[int, ...], column: int, binary: bool
+    rows: Folded,
+    value: MeasureValue,
+    columns: tuple[int, ...],
+    column: int,
+    share_of: Fitted | None,
 ) -> Flip:
     """Return the slope of psi by what the other features do not say of a column.
 
     E[(psi - l)(x - e)] / E[(x - e)^2], l = E[psi | X_-j] and e = E[x | X_-j] cross-fitted:
-    the overlap-weighted score of a binary feature, right where e is. It needs predictions only.
+    the overlap-weighted score of a binary feature, right where e is. It needs predictions only. The
+    regression of a binary feature is given.
     """
-    others = np.delete(rows.features, columns, axis=1)
-    basis = Basis.of(others, rows.count)
-    design, x = basis.design(others), rows.features[:, column]
+    others, x = rows.regressors.without(columns), rows.features[:, column]
     psi = rows.parts @ value.parts
-    expected = cross_mean(design, psi, rows.count, rows.folds)
-    if binary:
-        share = cross_fit(design, x, rows.count, rows.folds).predict(design)
+    if share_of is None:
+        expected, share = others.means(psi, x)
     else:
-        share = cross_mean(design, x, rows.count, rows.folds)
+        (expected,), share = others.means(psi), share_of.found
     rest, n = x - share, rows.n_rows
     square = float(rows.count @ rest**2) / n
     center = float(rows.count @ x) / n

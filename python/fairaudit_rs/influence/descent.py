@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.groups import group_name
-from ..errors import ArgumentTypeError, DataError, NotMeasurableError
-from .nuisance import Basis, RidgeFit, cross_fit, dealt
+from ..errors import NotMeasurableError
+from .nuisance import label_chance
 from .problem import Audit, Parts
 from .rates import Measure, MeasureValue, Rate, parts_of
 
@@ -435,49 +434,14 @@ def label_rate(audit: Audit, parts: Parts, nuisance: Any = None) -> Floats:
     kinds = parts.kinds
     if not audit.measure.needs_labels:
         return np.zeros(len(kinds.count))
-    first, _, place = _native.distinct_rows(kinds.features, audit.call)
-    features = np.ascontiguousarray(kinds.features[first])
-    count, label = parts.count[:, FIT].astype(np.float64), kinds.parts[:, 0]
-    with_label = np.bincount(place, count * label, len(first))
-    without = np.bincount(place, count * (1 - label), len(first))
-    if not with_label.any() or not without.any():
-        return np.full(len(place), float(with_label.any()))
-    # The rows of the fit part: kinds without the label, then kinds with it.
-    kind = np.concatenate([np.flatnonzero(without), np.flatnonzero(with_label)])
-    y = np.repeat([0.0, 1.0], [np.count_nonzero(without), np.count_nonzero(with_label)])
-    number = np.concatenate([without[without > 0], with_label[with_label > 0]])
-    if nuisance is None:
-        found = _by_ridge(features, kind, y, number)
-    else:
-        times = number.astype(np.int64)
-        found = _by_user(nuisance, features, np.repeat(kind, times), np.repeat(y, times))
-    return np.ascontiguousarray(found[place])
-
-
-def _by_ridge(features: Floats, kind: NDArray[np.intp], y: Floats, number: Floats) -> Floats:
-    seen = np.asarray(np.bincount(kind, number, len(features)), dtype=np.float64)
-    design = Basis.of(features, seen).design(features)
-    row, folds, count = dealt(number.astype(np.int64), _N_FOLDS)
-    penalty = cross_fit(design[kind[row]], y[row], count, folds).penalty
-    return RidgeFit.of(design[kind], y, number, penalty).predict(design)
-
-
-def _by_user(nuisance: Any, features: Floats, rows: NDArray[np.intp], y: Floats) -> Floats:
-    """Return the probabilities of the user's estimator, which is left as it was."""
-    if not hasattr(nuisance, "fit") or not hasattr(nuisance, "predict_proba"):
-        raise ArgumentTypeError(
-            f"nuisance is a {type(nuisance).__name__}; accepted: None, or an estimator with fit "
-            "and predict_proba"
-        )
-    estimator = deepcopy(nuisance)
-    estimator.fit(features[rows], y.astype(np.int64))
-    found = np.asarray(estimator.predict_proba(features), dtype=np.float64)
-    if found.shape != (len(features), 2) or not ((found >= 0) & (found <= 1)).all():
-        raise DataError(
-            "nuisance gives other numbers than two probabilities for each row; accepted: those of "
-            "the labels 0 and 1"
-        )
-    return np.asarray(found[:, 1])
+    return label_chance(
+        kinds.features,
+        kinds.parts[:, 0],
+        parts.count[:, FIT],
+        n_folds=audit.n_folds,
+        estimator=nuisance,
+        call=audit.call,
+    )
 
 
 def descent_of(

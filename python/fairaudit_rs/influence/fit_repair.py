@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from .cell_map import CellMap, Cells
 from .cost import Cost, CostFunction
 from .direct import Target, direct
 from .effects import Report
-from .nuisance import Basis, RidgeFit, cross_fit, dealt
+from .nuisance import label_chance
 from .problem import Audit, Parts
 from .rates import Measure
 from .repair import Repair
@@ -140,42 +139,17 @@ class Design:
         if not audit.measure.needs_labels:
             return np.zeros(len(cells))
         inside = parts.count[:, 0] > 0
-        count = parts.count[inside, 0].astype(np.float64)
-        label = parts.kinds.parts[inside, 0]
-        n = len(cells)
-        # A row for each label of a cell, in the order of the cells.
-        counted = np.bincount(place + n * (label > 0), count, 2 * n)
-        kind = np.flatnonzero(counted)
-        kind = kind[np.lexsort((kind, kind % n))]
-        y, cell = (kind >= n).astype(np.float64), kind % n
-        number = np.asarray(counted[kind], dtype=np.float64)
-        share = float(number @ y) / float(number.sum())
-        if share in (0.0, 1.0):
-            return np.full(n, share)
-        if self.nuisance is not None:
-            return self._by_estimator(cells.features, cell, y, number)
-        basis = Basis.of(cells.features, cells.count)
-        design = basis.design(cells.features)
-        dealt_kind, folds, counts = dealt(number.astype(np.int64), audit.n_folds)
-        rows = design[cell[dealt_kind]]
-        penalty = cross_fit(rows, y[dealt_kind], counts, folds).penalty
-        return RidgeFit.of(design[cell], y, number, penalty).predict(design)
-
-    def _by_estimator(self, features: Floats, cell: Ints, y: Floats, number: Floats) -> Floats:
-        """Return the probabilities of a copy of the user's estimator, fitted on coded rows."""
-        if not hasattr(self.nuisance, "fit") or not hasattr(self.nuisance, "predict_proba"):
-            raise ArgumentTypeError(
-                f"nuisance is {self.nuisance!r}; accepted: None, or an estimator with fit and "
-                "predict_proba"
-            )
-        rows = np.repeat(np.arange(len(cell)), number.astype(np.int64))
-        model = copy.deepcopy(self.nuisance)
-        model.fit(features[cell[rows]], y[rows].astype(np.int64))
-        found = np.asarray(model.predict_proba(features), dtype=np.float64)
-        found = found[:, -1] if found.ndim == 2 else found
-        if found.shape != (len(features),) or not ((found >= 0) & (found <= 1)).all():
-            raise DataError("nuisance gives other numbers than one from 0 to 1 for each row")
-        return found
+        found = label_chance(
+            cells.features[place],
+            parts.kinds.parts[inside, 0],
+            parts.count[inside, 0],
+            n_folds=audit.n_folds,
+            estimator=self.nuisance,
+            call=audit.call,
+        )
+        by_cell = np.empty(len(cells))
+        by_cell[place] = found
+        return by_cell
 
 
 def _cells(audit: Audit, parts: Parts) -> tuple[Cells, Ints, Ints]:

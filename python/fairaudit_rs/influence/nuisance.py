@@ -1,24 +1,38 @@
-"""Nuisances: probabilities given the features, by ridge logistic regression, cross-fitted.
+"""Nuisances: probabilities given the features, cross-fitted: a row is predicted without its fold.
 
-Rows come as kinds with counts. The penalty is the one with the least held-out log loss; a row is
-predicted by the fit that has not seen it.
+The default is a ridge logistic regression on main effects and pairwise products, with the penalty
+that loses least on held-out rows. Rows with the same features are one kind, with counts by fold.
 """
 
 from __future__ import annotations
 
-import math
+import copy
+import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _native
+from ..errors import ArgumentTypeError, DataError
+
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 #: Columns of main effects and pairwise products, beyond which there are main effects alone.
 _MOST_COLUMNS = 200
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
-_MOST_STEPS = 100
+#: Directions in which least squares know less than this part of what they know in the best one.
+_UNKNOWN = 1e-13
+#: A pivot below this part of the largest entry may stand for such a direction.
+_UNCLEAR = 1e-9
+#: Spread of a feature, as a part of its mean, that is rounding.
+_ROUNDING = 1e-12
+#: Predictions of learners are kept this far from 0 and 1.
 _LEAST = 1e-15
 
 
@@ -39,68 +53,272 @@ class Basis:
         p = features.shape[1]
         few = p + p * (p - 1) // 2 <= _MOST_COLUMNS
         pairs = tuple(combinations(range(p), 2)) if few else ()
-        return cls(center, np.where(scale > 0, scale, 1.0), pairs)
+        spread = scale > _ROUNDING * np.abs(center)
+        return cls(center, np.where(spread, scale, 1.0), pairs)
 
-    def design(self, features: Floats) -> Floats:
-        """Return the columns of the regression."""
-        z = (features - self.center) / self.scale
-        first, second = (np.array([pair[i] for pair in self.pairs], dtype=int) for i in (0, 1))
-        return np.column_stack([np.ones(len(z)), z, z[:, first] * z[:, second]])
+    def columns(self, features: Floats) -> _native.InfluenceDesign:
+        """Return the columns of the regression in native code."""
+        features = np.ascontiguousarray(features)
+        return _native.InfluenceDesign(
+            features, self.center.tolist(), self.scale.tolist(), self.pairs
+        )
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeFit:
-    """Coefficients, and the second derivative of the penalised sum of log losses there."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Regressors:
+    """Rows as kinds of equal features, with their folds: what regressions are made on."""
 
-    coef: Floats
-    penalty: float
-    hessian: Floats
+    #: By kind.
+    features: Floats
+    #: By row.
+    kind: Counts
+    fold: Counts
+    count: Floats
+    call: _native.Call
 
     @classmethod
-    def of(cls, design: Floats, y: Floats, count: Floats, penalty: float) -> RidgeFit:
-        """Minimise the log loss of rows with counts and penalty / 2 times the squared coefficients.
+    def of(cls, features: Floats, count: Floats, fold: Counts, call: _native.Call) -> Regressors:
+        """Put rows with equal features together."""
+        features = np.ascontiguousarray(features)
+        if features.shape[1]:
+            first, _, place = _native.distinct_rows(features, call)
+        else:
+            first, place = np.zeros(1, dtype=np.uint32), np.zeros(len(features), dtype=np.uint32)
+        kind = place.astype(np.int64)
+        return cls(features=features[first], kind=kind, fold=fold, count=count, call=call)
 
-        The intercept is free. Newton's steps are halved until the loss does not grow.
+    def without(self, columns: tuple[int, ...]) -> Regressors:
+        """Return the same rows by the other features."""
+        fewer = Regressors.of(
+            np.delete(self.features, columns, axis=1),
+            np.ones(len(self.features)),
+            np.zeros(len(self.features), dtype=np.int64),
+            self.call,
+        )
+        return Regressors(
+            features=fewer.features,
+            kind=fewer.kind[self.kind],
+            fold=self.fold,
+            count=self.count,
+            call=self.call,
+        )
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds there are, two at least."""
+        return max(int(self.fold.max()) + 1, 2)
+
+    @property
+    def n_rows(self) -> float:
+        """How many rows there are."""
+        return float(self.count.sum())
+
+    @cached_property
+    def basis(self) -> Basis:
+        """The basis of these rows."""
+        return Basis.of(self.features, self.by_kind(np.ones(len(self.kind))))
+
+    @cached_property
+    def columns(self) -> _native.InfluenceDesign:
+        """The columns of the kinds."""
+        return self.basis.columns(self.features)
+
+    def by_kind(self, values: Floats) -> Floats:
+        """Return the sums of count times a number of the rows, by kind."""
+        found = np.bincount(self.kind, self.count * values, len(self.features))
+        return found.astype(np.float64)
+
+    def by_fold(self, values: Floats) -> Floats:
+        """Return the sums of count times a number of the rows, by fold and kind."""
+        n = len(self.features)
+        flat = np.bincount(self.fold * n + self.kind, self.count * values, self.n_folds * n)
+        return flat.reshape(self.n_folds, n).astype(np.float64)
+
+    def of_rows(self, found: Floats) -> Floats:
+        """Return what holds for a row in a table by fold and kind."""
+        return np.asarray(found[self.fold, self.kind])
+
+    def means(self, *numbers: Floats) -> list[Floats]:
+        """Return the conditional means of some numbers by least squares, cross-fitted."""
+        own = self.columns.gram(self.by_fold(np.ones(len(self.kind))), self.call)
+        sums = [self.columns.sums(self.by_fold(y), self.call) for y in numbers]
+        products = own.sum(axis=0) - own
+        found = []
+        for fold in range(self.n_folds):
+            right = [one.sum(axis=0) - one[fold] for one in sums]
+            found.append(_least_squares(products[fold], np.column_stack(right)))
+        coef = np.array(found).transpose(2, 0, 1)
+        scores = [self.columns.scores(np.ascontiguousarray(one), self.call) for one in coef]
+        return [self.of_rows(one) for one in scores]
+
+
+def _least_squares(products: Floats, sums: Floats) -> Floats:
+    """Return the shortest solutions of normal equations."""
+    try:
+        pivots = np.diag(np.linalg.cholesky(products)) ** 2
+    except np.linalg.LinAlgError:
+        pivots = np.zeros(1)
+    if pivots.min() > _UNCLEAR * np.diag(products).max():
+        return np.asarray(np.linalg.solve(products, sums))
+    values, vectors = np.linalg.eigh(products)
+    known = values > _UNKNOWN * max(float(values[-1]), 0.0)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=known)
+    return np.asarray(vectors @ (inverse[:, None] * (vectors.T @ sums)))
+
+
+class Fitted:
+    """Probabilities of a row to be positive, by the fit that has not seen its fold."""
+
+    def __init__(self, regressors: Regressors, y: Floats) -> None:
+        self.regressors, self.y = regressors, y
+
+    def at(self, features: Floats) -> Floats:
+        """Return the probabilities of all rows, were the features of their kinds these."""
+        raise NotImplementedError
+
+    @cached_property
+    def found(self) -> Floats:
+        """The probabilities of the rows as they are."""
+        return self.at(self.regressors.features)
+
+    def influence(self, gradient: Callable[[Regressors, Basis], Floats]) -> Floats | None:
+        """Return what a row adds to a number by the fit; None where that is not known.
+
+        The gradient is that of the number by the coefficients.
         """
-        ridge = np.full(design.shape[1], penalty)
-        ridge[0] = 0.0
+        return None
 
-        def loss(coef: Floats) -> float:
-            score = design @ coef
-            rest = float(count @ (np.logaddexp(0.0, score) - y * score))
-            return rest + 0.5 * float(ridge @ coef**2)
 
-        coef = np.zeros(design.shape[1])
-        hessian = _hessian(design, coef, count, ridge)
-        before = loss(coef)
-        for _ in range(_MOST_STEPS):
-            gradient = design.T @ (count * (_expit(design @ coef) - y)) + ridge * coef
-            if np.abs(gradient).max() < 1e-10 * max(1.0, float(count.sum())):
-                break
-            step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
-            share = 1.0
-            while share > 1e-10 and loss(coef - share * step) > before + 1e-12 * abs(before):
-                share /= 2
-            coef = coef - share * step
-            before = loss(coef)
-            hessian = _hessian(design, coef, count, ridge)
-        return cls(coef, penalty, hessian)
+class RidgeLogistic(Fitted):
+    """The default."""
 
-    def predict(self, design: Floats) -> Floats:
-        """Return probabilities."""
-        return _expit(design @ self.coef)
+    def __init__(self, regressors: Regressors, y: Floats) -> None:
+        super().__init__(regressors, y)
+        count, positive = regressors.by_fold(np.ones(len(y))), regressors.by_fold(y)
+        fitted = regressors.columns.cross_fit(count, positive, PENALTIES, regressors.call)
+        self.losses, best, self.coef_by_fold, self.coef, self.hessian = fitted
+        self.penalty = PENALTIES[best]
 
-    def influence(self, design: Floats, y: Floats, n_rows: float) -> Floats:
-        """Return what a row of each kind adds to the coefficients, times the number of rows."""
+    def at(self, features: Floats) -> Floats:
+        """Return the probabilities of all rows, were the features of their kinds these."""
+        columns = self.regressors.basis.columns(features)
+        scores = columns.scores(self.coef_by_fold, self.regressors.call)
+        return self.regressors.of_rows(_expit(scores))
+
+    def of_all(self, features: Floats) -> Floats:
+        """Return the probabilities of rows of features by the fit of all rows."""
+        columns = self.regressors.basis.columns(features)
+        scores = columns.scores(np.ascontiguousarray(self.coef[None]), self.regressors.call)
+        return np.ascontiguousarray(_expit(scores[0]))
+
+    def influence(self, gradient: Callable[[Regressors, Basis], Floats]) -> Floats | None:
+        """Return what a row adds to a number by the coefficients of all rows."""
+        of = self.regressors
         shrink = self.penalty * self.coef
         shrink[0] = 0.0
-        score = design * (y - self.predict(design))[:, None] - shrink / n_rows
-        return np.asarray(n_rows * score @ np.linalg.pinv(self.hessian))
+        turned = np.linalg.pinv(self.hessian) @ gradient(of, of.basis)
+        score, along = of.columns.scores(np.array([self.coef, turned]), of.call)
+        rest = self.y - _expit(score)[of.kind]
+        return np.asarray(of.n_rows * rest * along[of.kind] - shrink @ turned)
 
 
-def _hessian(design: Floats, coef: Floats, count: Floats, ridge: Floats) -> Floats:
-    p = _expit(design @ coef)
-    return np.asarray((design * (count * p * (1 - p))[:, None]).T @ design + np.diag(ridge))
+class Learned(Fitted):
+    """Fits of an estimator with `fit` and `predict_proba`."""
+
+    def __init__(self, regressors: Regressors, y: Floats, estimator: Any) -> None:
+        super().__init__(regressors, y)
+        positive = regressors.by_fold(y)
+        negative = regressors.by_fold(1 - y)
+        self.fits = [
+            _learn(
+                estimator,
+                regressors.features,
+                negative.sum(axis=0) - negative[fold],
+                positive.sum(axis=0) - positive[fold],
+            )
+            for fold in range(regressors.n_folds)
+        ]
+
+    def at(self, features: Floats) -> Floats:
+        """Return the probabilities of all rows, were the features of their kinds these."""
+        found = np.array([fit(features) for fit in self.fits])
+        return self.regressors.of_rows(np.clip(found, _LEAST, 1 - _LEAST))
+
+
+def _learn(
+    estimator: Any, features: Floats, negative: Floats, positive: Floats
+) -> Callable[[Floats], Floats]:
+    """Fit a copy of an estimator to kinds of rows of both labels."""
+    both = [np.rint(one).astype(np.int64) for one in (negative, positive)]
+    totals = [int(one.sum()) for one in both]
+    if not all(totals):
+        share = totals[1] / max(sum(totals), 1)
+        return lambda rows: np.full(len(rows), share)
+    rows = np.concatenate([np.repeat(features, one, axis=0) for one in both])
+    fit = _copy(estimator).fit(rows, np.repeat([0, 1], totals))
+    return lambda rows: _of_one(fit, rows)
+
+
+def _of_one(fit: Any, rows: Floats) -> Floats:
+    found = np.asarray(fit.predict_proba(rows), dtype=np.float64)
+    if found.shape != (len(rows), 2) or not ((found >= 0) & (found <= 1)).all():
+        raise DataError(
+            f"nuisance ({type(fit).__name__}) gives numbers of shape {found.shape} for "
+            f"{len(rows):,} rows; accepted: the probabilities of 0 and 1 for each row"
+        )
+    return found[:, 1]
+
+
+def _copy(estimator: Any) -> Any:
+    """Return an estimator as it was before it was fitted, where scikit-learn knows it."""
+    if hasattr(estimator, "get_params") and importlib.util.find_spec("sklearn") is not None:
+        return importlib.import_module("sklearn.base").clone(estimator)
+    return copy.deepcopy(estimator)
+
+
+def check_estimator(estimator: Any) -> None:
+    """Refuse what does not fit and predict."""
+    if estimator is None:
+        return
+    lacking = [name for name in ("fit", "predict_proba") if not hasattr(estimator, name)]
+    if lacking or isinstance(estimator, type):
+        what = "a class" if isinstance(estimator, type) else f"without {lacking[0]}"
+        raise ArgumentTypeError(
+            f"nuisance is {estimator!r}, {what}; accepted: an estimator with fit and predict_proba"
+        )
+
+
+def fit(regressors: Regressors, y: Floats, estimator: Any = None) -> Fitted:
+    """Return the probability of y = 1 given the features, by an estimator or by the default."""
+    if estimator is None:
+        return RidgeLogistic(regressors, y)
+    return Learned(regressors, y, estimator)
+
+
+def label_chance(
+    features: Floats,
+    label: Floats,
+    count: Counts,
+    *,
+    n_folds: int,
+    estimator: Any,
+    call: _native.Call,
+) -> Floats:
+    """Return P(label = 1 | features) of kinds of rows, by one fit of as many of each as there are.
+
+    Kinds of which there are none are predicted too. Labels that are all the same have this chance.
+    """
+    check_estimator(estimator)
+    kind, fold, number = dealt(count, n_folds)
+    y = label[kind]
+    share = float(number @ y) / float(number.sum())
+    if share in (0.0, 1.0):
+        return np.full(len(features), share)
+    rows = Regressors.of(features[kind], number, fold, call)
+    if estimator is None:
+        return RidgeLogistic(rows, y).of_all(np.ascontiguousarray(features))
+    learned = _learn(estimator, rows.features, rows.by_kind(1 - y), rows.by_kind(y))
+    return np.ascontiguousarray(learned(features))
 
 
 def _expit(score: Floats) -> Floats:
@@ -108,51 +326,7 @@ def _expit(score: Floats) -> Floats:
         return np.asarray(1 / (1 + np.exp(-score)))
 
 
-@dataclass(frozen=True, eq=False)
-class CrossFit:
-    """A fit for each fold, made without its rows."""
-
-    fits: tuple[RidgeFit, ...]
-    folds: NDArray[np.int64]
-
-    @property
-    def penalty(self) -> float:
-        """That of all fits."""
-        return self.fits[0].penalty
-
-    def predict(self, design: Floats) -> Floats:
-        """Return the probabilities of rows, each by the fit that has not seen it."""
-        found = np.empty(len(design))
-        for fold, fit in enumerate(self.fits):
-            inside = self.folds == fold
-            found[inside] = fit.predict(design[inside])
-        return found
-
-    def log_loss(self, design: Floats, y: Floats, count: Floats) -> float:
-        """Return the mean held-out log loss."""
-        p = np.clip(self.predict(design), _LEAST, 1 - _LEAST)
-        return float(-(count @ (y * np.log(p) + (1 - y) * np.log1p(-p))) / count.sum())
-
-
-def cross_fit(design: Floats, y: Floats, count: Floats, folds: NDArray[np.int64]) -> CrossFit:
-    """Return the cross-fit whose penalty loses least; of equal ones the larger penalty."""
-    best, least = None, math.inf
-    for penalty in sorted(PENALTIES, reverse=True):
-        fits = []
-        for fold in range(int(folds.max()) + 1):
-            others = folds != fold
-            fits.append(RidgeFit.of(design[others], y[others], count[others], penalty))
-        one = CrossFit(tuple(fits), folds)
-        loss = one.log_loss(design, y, count)
-        if loss < least:
-            best, least = one, loss
-    assert best is not None
-    return best
-
-
-def dealt(
-    count: NDArray[np.int64], n_folds: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def dealt(count: Counts, n_folds: int) -> tuple[Counts, Counts, Floats]:
     """Deal the rows of kinds into folds in turn, in the order of the kinds.
 
     Returns the kind, the fold and the number of rows of every kind in every fold that has some.
@@ -167,14 +341,3 @@ def dealt(
         folds.append(np.full(len(kind), fold))
         counts.append(number[kind])
     return np.concatenate(kinds), np.concatenate(folds), np.concatenate(counts).astype(np.float64)
-
-
-def cross_mean(design: Floats, y: Floats, count: Floats, folds: NDArray[np.int64]) -> Floats:
-    """Return the conditional mean of a number by least squares, cross-fitted."""
-    found, root = np.empty(len(y)), np.sqrt(count)
-    for fold in range(int(folds.max()) + 1):
-        inside = folds == fold
-        weighted = design[~inside] * root[~inside, None]
-        coef = np.linalg.lstsq(weighted, y[~inside] * root[~inside], rcond=None)[0]
-        found[inside] = design[inside] @ coef
-    return found
