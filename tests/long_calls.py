@@ -162,6 +162,20 @@ def influence_audit():
     )
 
 
+def influence_descent():
+    """Many short steps towards a gap that they do not reach."""
+    X, _ = _features(300_000, 4)
+    result = fa.influence_audit(
+        y_score=1 / (1 + np.exp(-X[:, 0])),
+        X=X,
+        sensitive_features=np.where(X[:, 0] > 0, "t", "o"),
+        target="t",
+        metric="selection_rate",
+        n_draws=9,
+    )
+    return lambda: result.descend(tolerance=0.001, step=1e-6, max_steps=10_000)
+
+
 CALLS = [
     permutation_test_of_counts,
     permutation_test_of_all_pairs,
@@ -177,4 +191,5 @@ CALLS = [
     individual_test_of_a_kernel,
     individual_test_with_a_bootstrap,
     influence_audit,
+    influence_descent,
 ]

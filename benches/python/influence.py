@@ -1,16 +1,19 @@
 """The influence lens against NumPy, in one run on one machine.
 
-Marginal proxy scores of many binary features with simultaneous intervals. With --write the table
-goes to benches/README.md and docs/performance.md.
+Marginal proxy scores of many binary features with simultaneous intervals, and the descent. With
+--write the table goes to benches/README.md and docs/performance.md.
 """
 
 import numpy as np
 from scipy import stats
 
 import fairaudit_rs as fa
+from fairaudit_rs import _native
+from fairaudit_rs.influence.descent import rates_of
+from fairaudit_rs.influence.rates import measure_of
 from report import machine, run, seconds, time_table
 
-N, FEATURES, DRAWS = 1_000_000, 50, 2_000
+N, FEATURES, DRAWS, STEPS = 1_000_000, 50, 2_000, 20
 
 
 def make_rows(n, p):
@@ -73,8 +76,75 @@ def marginal():
     )
 
 
+def make_parts(n):
+    """Rows that are all different, in a fit, a stop and a report part, and those of the others."""
+    rng = np.random.default_rng(0)
+    chance = rng.beta(2, 3, n)
+    score = np.clip(chance + 0.2 * rng.normal(size=n), 0.01, 0.99)
+    label = (rng.random(n) < chance).astype(np.float64)
+    part = rng.integers(3, size=n)
+    others = (rng.random(1_000) < 0.3).astype(np.float64), rng.beta(1, 4, 1_000)
+    return chance, label, score, part, others, rng.integers(3, size=1_000)
+
+
+def false_positives(label, score, weight):
+    """The weighted rate, its denominator, and sums that its variance is made of."""
+    negative = weight * (1.0 - label)
+    base = negative.sum()
+    rate = (negative @ score) / base
+    error = negative * (score - rate)
+    return rate, base, (error @ error) / base**2 * (len(label) / (len(label) - 1))
+
+
+def descent_by_numpy(chance, label, score, part, others, other_part, step=0.1):
+    """As a careful user writes it: rows of the parts that are needed, whole columns at a time."""
+    rates = [false_positives(*(one[other_part == k] for one in others), 1.0) for k in (0, 1)]
+    fit, stop = part == 0, part == 1
+    h, f = chance[fit], score[fit]
+    h_stop, f_stop, y_stop = chance[stop], score[stop], label[stop]
+    weight, at_stop, path, steps = np.ones(len(f)), np.ones(len(f_stop)), [], []
+    for number in range(STEPS + 1):
+        negative = weight * (1.0 - h)
+        base = negative.sum()
+        rate = (negative @ f) / base
+        found, _, variance = false_positives(y_stop, f_stop, at_stop)
+        gap, error = found - rates[1][0], np.sqrt(variance + rates[1][2])
+        size = at_stop.sum() ** 2 / (at_stop @ at_stop)
+        path.append((rate - rates[0][0], gap, error, abs(gap) + 1.645 * error, size / len(y_stop)))
+        if number == STEPS:
+            break
+        scale = np.sign(rate - rates[0][0]) * weight.sum() / base
+        psi = (1.0 - h) * (f - rate) * scale
+        length = min(step, 1 / psi.max())
+        weight *= np.maximum(1.0 - length * psi, 0.0)
+        at_stop *= np.maximum(1.0 - length * scale * (1.0 - h_stop) * (f_stop - rate), 0.0)
+        steps.append((length * scale, rate))
+    everyone = np.ones(len(chance))
+    for scale, rate in steps:
+        everyone *= np.maximum(1.0 - scale * (1.0 - chance) * (score - rate), 0.0)
+    return np.array(path), everyone
+
+
+def descent():
+    chance, label, score, part, others, other_part = given = make_parts(N)
+    counts = np.eye(3, dtype=np.int64)
+    rates, call = rates_of(measure_of("false_positive_rate")), _native.Call()
+    target, rest = (label, score, counts[part]), (*others, counts[other_part])
+
+    def ours():
+        rule = (0.1, 1e-9, 1.645, 0.0, STEPS)
+        steps, path, _ = _native.descent_path(target, chance, rest, rates, rule, call)
+        return path, _native.descent_factors(chance, score, steps, call)
+
+    (path, factors), (their_path, their_factors) = ours(), descent_by_numpy(*given)
+    assert np.abs(path - their_path).max() < 1e-9
+    assert np.abs(factors - their_factors).max() < 1e-9
+    work = f"influence values and descent, 10^6 different rows, {STEPS} steps, the same nuisance"
+    yield work, "NumPy", seconds(lambda: descent_by_numpy(*given), 3), seconds(ours, 5), 5
+
+
 def lines():
-    yield from time_table([*marginal()])
+    yield from time_table([*marginal(), *descent()])
     yield from ["", machine()]
 
 

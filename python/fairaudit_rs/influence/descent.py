@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.groups import group_name
 from ..errors import NotMeasurableError
-from .nuisance import label_chance
+from .label_rate import label_rate
 from .problem import Audit, Parts
 from .rates import Measure, MeasureValue, Rate, parts_of
 
@@ -33,7 +33,6 @@ FEW_EVENTS = 10.0
 FEW_WEIGHTED = 20.0
 #: The path ends where the effective sample size is a smaller share of the rows.
 _LEAST_SHARE = 0.1
-_N_FOLDS = 5
 #: Series of the seed's streams; the parts are dealt by the first two.
 _RESAMPLING = 2
 
@@ -336,7 +335,7 @@ class Descent:
         after, error = report.mean(features)
         half = _native.normal_quantile(0.5 + self.rule.level / 2) * error
         # Sorted, for sums that do not depend on the order of the rows.
-        others = np.sort(self.audit.other_matrix, axis=0).sum(axis=0) / len(self.audit.others)
+        others = [float(np.sort(column).mean()) for column in self.audit.other_matrix.T]
         return tuple(
             FeatureMean(
                 feature=feature.name,
@@ -346,7 +345,7 @@ class Descent:
                 standard_error=float(error[at]),
                 low=float(after[at] - half[at]),
                 high=float(after[at] + half[at]),
-                others=float(others[at]),
+                others=others[at],
             )
             for feature in self.audit.coding.features
             for at, level in zip(feature.columns, feature.levels or ("",), strict=False)
@@ -426,29 +425,11 @@ def check_events(audit: Audit, parts: Parts) -> list[str]:
     return notes
 
 
-def label_rate(audit: Audit, parts: Parts, nuisance: Any = None) -> Floats:
-    """Return P(Y = 1 | X) for every kind of row, fitted on the fit part.
-
-    By default a ridge logistic regression whose penalty has the least cross-validated log loss.
-    """
-    kinds = parts.kinds
-    if not audit.measure.needs_labels:
-        return np.zeros(len(kinds.count))
-    return label_chance(
-        kinds.features,
-        kinds.parts[:, 0],
-        parts.count[:, FIT],
-        n_folds=audit.n_folds,
-        estimator=nuisance,
-        call=audit.call,
-    )
-
-
 def descent_of(
     audit: Audit, rule: Rule, shares: Sequence[float], seed: int, nuisance: Any
 ) -> tuple[Descent, list[str]]:
     """Deal the rows into parts, look at their events, and fit the regression of the label."""
     parts = audit.parts(shares, seed)
     notes = check_events(audit, parts)
-    rate = label_rate(audit, parts, nuisance)
+    rate = label_rate(audit, parts, FIT, nuisance)
     return Descent(audit=audit, parts=parts, label_rate=rate, rule=rule, seed=seed), notes

@@ -18,7 +18,7 @@ from .cell_map import CellMap, Cells
 from .cost import Cost, CostFunction
 from .direct import Target, direct
 from .effects import Report
-from .nuisance import label_chance
+from .label_rate import label_rate
 from .problem import Audit, Parts
 from .rates import Measure
 from .repair import Repair
@@ -138,17 +138,8 @@ class Design:
         """Return P(Y = 1 | x) by cell, fitted on the fit part."""
         if not audit.measure.needs_labels:
             return np.zeros(len(cells))
-        inside = parts.count[:, 0] > 0
-        found = label_chance(
-            cells.features[place],
-            parts.kinds.parts[inside, 0],
-            parts.count[inside, 0],
-            n_folds=audit.n_folds,
-            estimator=self.nuisance,
-            call=audit.call,
-        )
         by_cell = np.empty(len(cells))
-        by_cell[place] = found
+        by_cell[place] = label_rate(audit, parts, 0, self.nuisance)[parts.count[:, 0] > 0]
         return by_cell
 
 

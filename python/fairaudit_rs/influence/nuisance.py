@@ -309,16 +309,21 @@ def label_chance(
     Kinds of which there are none are predicted too. Labels that are all the same have this chance.
     """
     check_estimator(estimator)
-    kind, fold, number = dealt(count, n_folds)
-    y = label[kind]
+    # By features and label: the last bit of a score does not move a row to another fold.
+    first, _, place = _native.distinct_rows(np.ascontiguousarray(features), call)
+    known = np.ascontiguousarray(features[first])
+    both = np.bincount(2 * place.astype(np.int64) + (label > 0), count, 2 * len(known))
+    kind, fold, number = dealt(np.rint(both).astype(np.int64), n_folds)
+    y = (kind % 2).astype(np.float64)
     share = float(number @ y) / float(number.sum())
     if share in (0.0, 1.0):
         return np.full(len(features), share)
-    rows = Regressors.of(features[kind], number, fold, call)
+    rows = Regressors.of(known[kind // 2], number, fold, call)
     if estimator is None:
-        return RidgeLogistic(rows, y).of_all(np.ascontiguousarray(features))
-    learned = _learn(estimator, rows.features, rows.by_kind(1 - y), rows.by_kind(y))
-    return np.ascontiguousarray(learned(features))
+        found = RidgeLogistic(rows, y).of_all(known)
+    else:
+        found = _learn(estimator, rows.features, rows.by_kind(1 - y), rows.by_kind(y))(known)
+    return np.ascontiguousarray(found[place])
 
 
 def _expit(score: Floats) -> Floats:

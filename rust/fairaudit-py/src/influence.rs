@@ -332,7 +332,7 @@ fn descent_path<'py>(
     let rates: Vec<Rate> = rows_of(py, "rates", &rates)?.iter().map(rate_of).collect();
     let (step, tolerance, quantile, least_share, max_steps) = rule;
     let rule = Rule { step, tolerance, quantile, least_share, max_steps };
-    let work = target.work(max_steps.min(20)).saturating_add(others.work(2));
+    let work = target.work(max_steps).saturating_add(others.work(0));
     let found = call.run(py, work, |control| path(&target, chance, &others, &rates, rule, control))?;
     let n_steps = found.steps.len();
     let iterates: Vec<f64> = found

@@ -50,9 +50,9 @@ impl<'a> Kinds<'a> {
         Ok(Self { label, score, counts })
     }
 
-    /// Estimated nanoseconds of `passes` over all of them on one thread.
-    pub fn work(&self, passes: usize) -> u64 {
-        3 * self.label.len() as u64 * passes as u64
+    /// Estimated nanoseconds of a path of so many steps on one thread.
+    pub fn work(&self, n_steps: usize) -> u64 {
+        3 * (self.label.len() as u64).saturating_mul(n_steps as u64 + 2)
     }
 }
 
@@ -226,15 +226,15 @@ pub fn factors(chance: &[f64], score: &[f64], steps: &[[f64; PARTS]], control: &
 
 /// The value of a weighted sum of rates, its influence by part, and its variance where that is known.
 #[derive(Debug, Clone, Copy)]
-struct Value {
+struct Measured {
     value: f64,
     psi: [f64; PARTS],
     variance: f64,
 }
 
 /// By the sums of the parts of rows; NaN where a denominator is 0.
-fn value(rates: &[Rate], sums: &[f64; PARTS]) -> Value {
-    let mut found = Value { value: 0.0, psi: [0.0; PARTS], variance: f64::NAN };
+fn value(rates: &[Rate], sums: &[f64; PARTS]) -> Measured {
+    let mut found = Measured { value: 0.0, psi: [0.0; PARTS], variance: f64::NAN };
     for rate in rates {
         let base = dot(&rate.denominator, sums);
         let own = if base > 0.0 { dot(&rate.numerator, sums) / base } else { f64::NAN };
@@ -306,7 +306,7 @@ impl Sums {
         self.twice[0][0] + self.twice[1][0]
     }
 
-    fn group(&self, rates: &[Rate]) -> Value {
+    fn group(&self, rates: &[Rate]) -> Measured {
         let [without, with] = self.once;
         let mut found = value(rates, &[self.weight(), with[0], without[1] + with[1], with[1]]);
         let psi = found.psi;
@@ -334,11 +334,13 @@ fn sums_of(kinds: &Kinds<'_>, part: usize, control: &Control) -> Result<Sums> {
         Ok(block.sums)
     })?;
     let mut total = Sums::default();
-    blocks.iter().for_each(|sums| total.add(sums));
+    for sums in &blocks {
+        total.add(sums);
+    }
     Ok(total)
 }
 
-fn group(rates: &[Rate], sums: &Sums) -> Result<Value> {
+fn group(rates: &[Rate], sums: &Sums) -> Result<Measured> {
     let found = sums.group(rates);
     if !found.value.is_finite() || sums.rows == 0.0 {
         return Err(Error::argument("the others", "0 in the denominator of a rate", "rows in it in each part"));
@@ -598,7 +600,9 @@ mod tests {
             }
             block.fit.fill_up();
             block.stop.fill_up();
-            steps.iter().for_each(|&step| set.run(Advance { block: &mut block, step }));
+            for step in steps {
+                set.run(Advance { block: &mut block, step });
+            }
             set.run(Follow { chance: &target.chance, score: &target.score, steps: &steps, values: &mut values });
             assert_eq!(block.fit.factor[..1_000], values);
             (block.expected, block.sums, values)

@@ -1,0 +1,31 @@
+"""P(Y = 1 | X) in the target group, fitted on one part of its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .nuisance import label_chance
+from .problem import Audit, Parts
+
+Floats = NDArray[np.float64]
+
+
+def label_rate(audit: Audit, parts: Parts, part: int, nuisance: Any = None) -> Floats:
+    """Return P(Y = 1 | X, target group) for every kind of row, fitted on the rows of one part.
+
+    By default a ridge logistic regression whose penalty has the least cross-validated log loss.
+    """
+    kinds = parts.kinds
+    if not audit.measure.needs_labels:
+        return np.zeros(len(kinds.count))
+    return label_chance(
+        kinds.features,
+        kinds.parts[:, 0],
+        parts.count[:, part],
+        n_folds=audit.n_folds,
+        estimator=nuisance,
+        call=audit.call,
+    )
