@@ -320,6 +320,25 @@ class TestProperties:
         found = descend(audit((X, y, f, rng.permutation(group))), tolerance=0.1, rng=1)
         assert any("interval of the gap before includes 0" in text for text in found.warnings)
 
+    def test_rows_that_say_little(self):
+        """One score, one label in the group, features that are constant or determine others."""
+        X, y, f, group = make()
+        same = descend(audit((X, y, np.full(3_000, 0.3), group)), tolerance=0.1)
+        assert (same.status, same.n_steps) == ("reached", 0)
+        assert np.isnan(same.pvalue)
+        one = audit((X, np.where(group == 0, 0, y), f, group)).descend(tolerance=0.1, rng=1)
+        assert not one.label_rate.any()
+        assert one.reached
+        for features in (np.ones((3_000, 2)), np.column_stack([X[:, 0], X[:, 0], 1 - X[:, 0]])):
+            found = audit((features, y, f, group)).descend(tolerance=0.1, rng=1)
+            assert found.reached
+            assert found.n_steps > 0
+
+    def test_long_descents_stay_finite(self):
+        found = descend(audit(make()), tolerance=1e-9, step=1e6, max_steps=3_000)
+        assert found.status == "effective sample size"
+        assert np.isfinite(found.weights).all()
+
     def test_few_events_above(self):
         X, y, _, group = make(3_000)
         decision = (np.arange(len(y)) % 97 == 0).astype(int)

@@ -34,6 +34,7 @@ Floats = NDArray[np.float64]
 
 METHODS = ("reweight", "resample")
 _MOST_STEPS = 10_000
+_ROUNDING = 1e-14
 _MOST_SAMPLED = 1_000_000_000
 #: Series of the seed's streams that samples are drawn with.
 _SAMPLING = 8
@@ -219,12 +220,14 @@ def counterfactual_of(
     after = descent.gap(path.report, REPORT)
     weights = path.factors[audit.distinct[2]]
     total = float((path.factors * audit.kinds.count).sum())
+    # Where all rows are the same, what is left of both is rounding.
     error = after.standard_error
+    known = error > _ROUNDING
     return Counterfactual(
         estimate=after.value,
         standard_error=error,
-        statistic=after.value / error if error > 0 else math.nan,
-        pvalue=2 * upper_tail(abs(after.value) / error) if error > 0 else math.nan,
+        statistic=after.value / error if known else math.nan,
+        pvalue=2 * upper_tail(abs(after.value) / error) if known else math.nan,
         confidence_interval=(after.low, after.high),
         alternative="two-sided",
         n_rows=len(audit.rows) + len(audit.others),

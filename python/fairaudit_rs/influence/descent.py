@@ -408,9 +408,12 @@ def check_events(audit: Audit, parts: Parts) -> list[str]:
     notes = []
     for rate in audit.measure.rates:
         for name, rows, counts in sides:
-            totals = counts.T @ parts_of(*rows.T)
-            above, below = totals @ rate.numerator, totals @ rate.denominator
-            for part, events, base in zip(PARTS, above, below, strict=True):
+            for part, count in zip(PARTS, counts.T, strict=True):
+                totals = [float((count * column).sum()) for column in parts_of(*rows.T).T]
+                events, base = (
+                    sum(share * total for share, total in zip(side, totals, strict=True))
+                    for side in (rate.numerator, rate.denominator)
+                )
                 if base < ENOUGH_EVENTS:
                     raise NotMeasurableError(
                         f"the {part} part has {base:,.1f} events of {rate.name} in {name} (rows in "

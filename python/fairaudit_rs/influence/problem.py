@@ -66,7 +66,7 @@ class Group:
         n, parts = self.n_rows, self.value.parts
         if n <= 1:
             return math.nan
-        # Rounding may leave less than nothing.
+        # Rounding may leave less than 0 where all rows are the same.
         square = max(float(parts @ self.cell.products @ parts), 0.0)
         return square / self.cell.n**2 * (n / (n - 1))
 
