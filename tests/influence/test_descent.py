@@ -14,6 +14,7 @@ from fairaudit_rs.influence.coding import Coding
 from fairaudit_rs.influence.problem import Audit
 from fairaudit_rs.influence.rates import measure_of
 
+from ..children import outputs_of_instruction_sets
 from ..reference import influence as reference
 from ..reference import influence_designs as designs
 from .test_calibration import within
@@ -244,6 +245,15 @@ class TestProperties:
         assert found != descend(audit(rows), tolerance=0.08, rng=4)
 
     @pytest.mark.parametrize("method", ["reweight", "resample"])
+    def test_instruction_sets(self, method):
+        code = (
+            "from tests.influence.test_descent import audit, descend, make\n"
+            f"found = descend(audit(make()), tolerance=0.08, rng=3, method={method!r})\n"
+            "print(found.to_dict(), found.weights.sum())\n"
+        )
+        assert len(outputs_of_instruction_sets(code)) == 1
+
+    @pytest.mark.parametrize("method", ["reweight", "resample"])
     def test_names_of_features(self, method):
         X, y, f, group = make()
         given = {"tolerance": 0.08, "rng": 3, "method": method, "step": 0.3}
@@ -390,6 +400,18 @@ class TestProperties:
 
 
 class TestResampling:
+    def test_on_average_it_is_reweighting(self):
+        result, differences = audit(make()), []
+        for seed in range(100):
+            options = {"tolerance": 1e-9, "max_steps": 2, "step": 0.5, "rng": seed}
+            one, other = (
+                descend(result, method=method, **options) for method in ("resample", "reweight")
+            )
+            assert one.before == other.before
+            differences.append(one.after.value - other.after.value)
+        assert abs(stats.ttest_1samp(differences, 0).statistic) < 4
+        assert abs(np.mean(differences)) < 0.1 * abs(other.before.value - other.after.value)
+
     def test_it_closes_the_gap_in_long_steps(self):
         found = descend(audit(make(15_000)), tolerance=0.05, rng=1, step=0.4, method="resample")
         assert found.reached
