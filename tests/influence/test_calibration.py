@@ -165,10 +165,11 @@ def ceteris_paribus_coverage(metric, audits=150, n=500):
         nuisances = ceteris_paribus.Nuisances(rows=rows)
         found = ceteris_paribus.flip(nuisances, value_of(metric, rows), design.model, 0)
         ours += abs(found.estimate - truth) <= t_quantile(0.025, found.df) * found.standard_error
-        h = nuisances.crossed
-        X_a, X_b = rows.features.copy(), rows.features.copy()
+        kinds = rows.regressors.features
+        X_a, X_b = kinds.copy(), kinds.copy()
         X_a[:, 0], X_b[:, 0] = 0.0, 1.0
-        of_a, of_b = (h.predict(nuisances.basis.design(X)) for X in (X_a, X_b))
+        of_a, of_b = (nuisances.label_at(X) for X in (X_a, X_b))
+        X_a, X_b = (X[rows.regressors.kind] for X in (X_a, X_b))
         own = rows.features[:, 0]
         flip = reference.Flip(
             1 - own, own, design.model(X_a), design.model(X_b), of_a, of_b, 1 - own, own

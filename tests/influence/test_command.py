@@ -40,3 +40,11 @@ def test_refusals_are_one_line(file, capsys):
               "--y-true", "y", "--y-score", "f"])  # fmt: skip
     assert stopped.value.code == 2
     assert "has no influence of scores" in capsys.readouterr().err
+
+
+def test_metrics_that_are_no_rates(file, capsys):
+    run(file, "-m", "calibration", "-m", "divergence")
+    printed = capsys.readouterr().out
+    assert "The calibration error of t is" in printed
+    assert "The divergence of the scores (output, nats) is" in printed
+    assert "interval of all" not in printed

@@ -85,7 +85,9 @@ def print_moves(result: ProjectionResult) -> None:
 
 
 def print_scores(result: InfluenceResult) -> None:
-    """Print the proxy scores, the clearest first."""
+    """Print the proxy scores, the clearest first, where there are any."""
+    if not result.proxy_scores:
+        return
     heading = f"{'score':>8}  {'interval of all':<18}{'p, all':>9}"
     click.echo(f"\n  {'feature':<24}{heading}")
     for score in result.proxy_scores:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,8 @@ from .ceteris_paribus import (
 )
 from .features import Feature
 from .marginal import FEW_EVENTS, Compared, Kinds, Score, note_on, refused
-from .nuisance import dealt
+from .nuisance import Fitted, dealt
+from .quality import NuisanceFit, quality
 from .rates import MeasureValue
 
 Floats = NDArray[np.float64]
@@ -30,6 +32,9 @@ Floats = NDArray[np.float64]
 #: Of more levels than these, each is compared with the most frequent one.
 _MOST_LEVELS = 12
 PLUG_IN = "plug-in score of the paper, with an interval that does not hold"
+_OTHER_LEARNER = (
+    "by given estimators: its interval is promised only where both regressions converge"
+)
 
 
 class Alone:
@@ -44,6 +49,7 @@ class Alone:
         n_folds: int,
         plug_in: bool,
         call: _native.Call,
+        estimator: Any = None,
     ) -> None:
         label, score = kinds.parts[:, :2].T
         # By features and label first: the last bit of a score does not move a row to another fold.
@@ -61,7 +67,11 @@ class Alone:
             call=call,
         )
         self.value, self.predict, self.plug_in = value, predict, plug_in
-        self.nuisances = Nuisances(rows=self.rows, needed=value.measure.needs_labels)
+        self.nuisances = Nuisances(
+            rows=self.rows, needed=value.measure.needs_labels, estimator=estimator
+        )
+        self.estimator = estimator
+        self._shares: dict[str, Fitted] = {}
         self._influences: dict[int, Floats] = {}
         self.scores = [score for feature in features for score in self._scores_of(feature)]
 
@@ -71,6 +81,11 @@ class Alone:
         arms = arms_of(self.nuisances, self.predict, feature.columns)
         # Of a binary feature the high value comes first in words, and last among the arms.
         names = feature.levels if feature.kind == "categorical" else feature.levels[::-1]
+        for name, arm in zip(names, arms, strict=True):
+            if arm.sign > 0:
+                value = "1" if feature.kind == "binary" else name
+                self._shares[f"{feature.name} = {value}"] = arm.fitted
+        note = "" if self.estimator is None else _OTHER_LEARNER
         pairs = self._pairs(arms)
         scores, refusals = [], dict.fromkeys(range(len(arms)), "")
         for low, high in pairs:
@@ -82,7 +97,7 @@ class Alone:
                 continue
             found = contrast(self.nuisances, self.value, arms[low], arms[high])
             if not found.refusal:
-                scores.append(self._shown(what, found, ""))
+                scores.append(self._shown(what, found, note))
                 refusals.pop(low, None)
                 refusals.pop(high, None)
             else:
@@ -141,6 +156,16 @@ class Alone:
         )
         self._influences[id(score)] = found.influence
         return score
+
+    @property
+    def fits(self) -> tuple[NuisanceFit, ...]:
+        """How good the regressions are: of the label where it is used, and of binary features."""
+        if not self._shares:
+            return ()
+        outcome = self.nuisances.outcome
+        found = [] if outcome is None else [quality("P(y = 1 | X)", outcome)]
+        named = self._shares.items()
+        return (*found, *(quality(f"P({name} | other features)", one) for name, one in named))
 
     def correlation(self, scores: Sequence[Score]) -> Floats:
         """Return the correlations of the influence values of some scores."""

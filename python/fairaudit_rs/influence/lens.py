@@ -11,9 +11,12 @@ from ..data.groups import group_name
 from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
 from ..metrics.metric import Metric
+from .alignment import aligned
+from .given import Given
+from .nuisance import check_estimator
 from .problem import Audit, Found
 from .question import Design, Question
-from .rates import measure_of
+from .rates import ALIGNMENTS, measure_of
 from .result import InfluenceResult, ProxyScore, ranked
 
 _MOST_DRAWS = 10_000_000
@@ -32,6 +35,9 @@ def influence_audit(
     metric: str | Metric | Mapping[str, float] = "false_positive_rate",
     features: Sequence[str] | None = None,
     sets: Mapping[str, Sequence[str]] | None = None,
+    p_group: Any = None,
+    p_outcome: Mapping[Any, Any] | None = None,
+    nuisance: Any = None,
     n_folds: int = 5,
     confidence_level: float = 0.95,
     n_draws: int = 2_000,
@@ -70,14 +76,25 @@ def influence_audit(
     metric : str, Metric or dict
         ``"false_positive_rate"``, ``"false_negative_rate"``, ``"true_positive_rate"``,
         ``"true_negative_rate"``, ``"false_discovery_rate"``, ``"positive_predictive_value"``,
-        ``"selection_rate"``, or a dict of them with weights: their weighted sum.
+        ``"selection_rate"``, or a dict of them with weights: their weighted sum. Also
+        ``"calibration"`` and ``"divergence"``, which have no proxy scores: see the notes.
     features : sequence of str, optional
         The columns of X, or of the data, to look at.
     sets : dict of sequences of str, optional
         Columns that are looked at together, by the name of the set. Columns of 0 and 1 of which at
         most one is 1 (one-hot) are the levels of one feature; of others each combination is one.
+    p_group : array, optional
+        For ``metric="divergence"``: P(another group than the target | X) of every row, where it is
+        known; else it is fitted.
+    p_outcome : dict of arrays, optional
+        For ``metric="calibration"``: by group P(y = 1 | X) in it, of every row, where it is known;
+        else it is fitted. Scores with all else held fixed need it at rows that are not in the data,
+        and fit it in any case.
+    nuisance : object, optional
+        An estimator with ``fit`` and ``predict_proba`` (0 before 1), copied for each fold, that
+        takes the place of the default in all regressions for labels, groups and values of features.
     n_folds : int
-        Folds of the regressions behind scores with the others held fixed.
+        Folds of the regressions.
     confidence_level : float
         Level of the intervals.
     n_draws : int
@@ -100,6 +117,7 @@ def influence_audit(
     Returns
     -------
     InfluenceResult
+        For calibration and divergence one with ``parts``, each with its own interval or limit.
 
     Notes
     -----
@@ -123,10 +141,19 @@ def influence_audit(
     products with penalties by cross-validated log loss, cross-fitted; it is right where either of
     them is. A categorical feature has such a score for pairs of its levels, beyond 12 levels for
     each against the most frequent one. The standard error is the larger of that of the influence
-    function and of the stacked one; where both regressions are wrong the interval fails. Without
-    overlap, with fewer than 10 rows of a label in an arm, and for continuous features, the
-    *partialled-out* score :math:`E[(\psi - l)(x - e)] / E[(x - e)^2]` stands in its place, with l
-    and e the conditional means of :math:`\psi` and x given the other features.
+    function and of the stacked one, which there is for the default regressions only; where both
+    regressions are wrong the interval fails. Without overlap, with fewer than 10 rows of a label in
+    an arm, and for continuous features, the *partialled-out* score
+    :math:`E[(\psi - l)(x - e)] / E[(x - e)^2]` stands in its place, with l and e the conditional
+    means of :math:`\psi` and x given the other features.
+
+    The *calibration* error :math:`E|h - f|`, :math:`h = P(y = 1 \mid X)` in the group, is the mean
+    of :math:`\mathrm{sgn}(h - f)(y - f)` with h cross-fitted. It has an interval from 5 standard
+    errors on; below, it is shown to be above a one-sided limit, or is not distinguishable from 0.
+    The *divergence* in nats has two parts, apart: of the features, a lower bound of
+    :math:`KL(P_0 \| P_1)` with a one-sided limit and no interval, as a wrong regression makes it
+    smaller, refused without overlap (a weight share above .05, or a mean weight outside .9 to 1.1);
+    and of the mean scores, as probabilities.
 
     References
     ----------
@@ -167,6 +194,7 @@ def influence_audit(
         raise ArgumentTypeError(
             f"sets is {sets!r}; accepted: a dict of names of columns by feature"
         )
+    check_estimator(nuisance)
     design = Design(
         measure=measure,
         y_true=y_true,
@@ -182,8 +210,17 @@ def influence_audit(
         pos_label=pos_label,
     )
     question = design.pose()
-    audit = Audit.of(question, n_folds=n_folds, plug_in=compat is not None, n_threads=n_threads)
-    found = audit.scores(level, n_draws, seed, callback)
+    audit = Audit.of(
+        question,
+        n_folds=n_folds,
+        plug_in=compat is not None,
+        n_threads=n_threads,
+        estimator=nuisance,
+    )
+    given = Given.of(question, p_group, p_outcome)
+    if measure.name in ALIGNMENTS:
+        return aligned(question, audit, given, level, seed)
+    found, fits = audit.scores(level, n_draws, seed, callback)
     gap, error = audit.gap, audit.standard_error
     half = audit.half_width(level)
     own, rest = question.target_name, "others"
@@ -205,6 +242,7 @@ def influence_audit(
         values={own: audit.target_group.value.value, rest: audit.other_group.value.value},
         proxy_scores=_ordered(found, level),
         feature_tests={name: pvalue for name, (pvalue, _) in audit.marginal.tests.items()},
+        nuisances=fits,
         row=question.rows,
         influence=audit.influence,
         n_missing=question.n_missing,

@@ -227,6 +227,7 @@ class Learned(Fitted):
 
     def __init__(self, regressors: Regressors, y: Floats, estimator: Any) -> None:
         super().__init__(regressors, y)
+        self.name = type(estimator).__name__
         positive = regressors.by_fold(y)
         negative = regressors.by_fold(1 - y)
         self.fits = [

@@ -18,6 +18,7 @@ from .alone import Alone
 from .coding import Coding
 from .features import Feature
 from .marginal import Cell, Kinds, Marginal, Score, refused
+from .quality import NuisanceFit
 from .question import Question
 from .rates import Measure, MeasureValue, parts_of
 from .simultaneous import on_normal_scale, simultaneous
@@ -128,9 +129,19 @@ class Audit:
     n_threads: int | None = None
     #: Whether scores with all else held fixed are those of the paper.
     plug_in: bool = False
+    #: What regressions are made with in the place of the default.
+    estimator: Any = None
 
     @classmethod
-    def of(cls, question: Question, *, n_folds: int, plug_in: bool, n_threads: int | None) -> Audit:
+    def of(
+        cls,
+        question: Question,
+        *,
+        n_folds: int,
+        plug_in: bool,
+        n_threads: int | None,
+        estimator: Any = None,
+    ) -> Audit:
         """Return the audit of a question."""
         return cls(
             measure=question.measure,
@@ -145,6 +156,7 @@ class Audit:
             n_folds=n_folds,
             n_threads=n_threads,
             plug_in=plug_in,
+            estimator=estimator,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -237,26 +249,27 @@ class Audit:
 
     def scores(
         self, level: float, n_draws: int, seed: int, callback: Callable[[int, int], object] | None
-    ) -> list[Found]:
-        """Return all scores, those that are not refused with what holds for all of their kind."""
+    ) -> tuple[list[Found], tuple[NuisanceFit, ...]]:
+        """Return all scores, those not refused with what holds for all of their kind, and fits."""
         tick = None if callback is None else lambda done: callback(done, n_draws)
         call = _native.Call(self.n_threads, tick)
         draws = _native.Draws(n_draws, seed=seed)
         found = _together(self.marginal.scores, self.marginal.correlation, level, draws, call)
         if self.predict is None:
-            return found
-        value = self.target_group.value
+            return found, ()
         alone = Alone(
             kinds=self.kinds,
-            value=value,
+            value=self.target_group.value,
             features=self.features,
             predict=self.predict,
             n_folds=self.n_folds,
             plug_in=self.plug_in,
             call=self.call,
+            estimator=self.estimator,
         )
         draws = _native.Draws(n_draws, seed=seed, series=1)
-        return [*found, *_together(alone.scores, alone.correlation, level, draws, call)]
+        found += _together(alone.scores, alone.correlation, level, draws, call)
+        return found, alone.fits
 
 
 def _together(

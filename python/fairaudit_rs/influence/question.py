@@ -37,6 +37,8 @@ class Question:
     #: Positions of the rows of both in the data as given.
     rows: NDArray[np.int64]
     other_rows: NDArray[np.int64]
+    #: Places of the groups of the other rows in `other_names`.
+    other_group: NDArray[np.int64]
     coding: Coding
     #: Those that are asked for.
     features: tuple[Feature, ...]
@@ -113,6 +115,9 @@ class Design:
             others=both[known & ~inside],
             rows=own,
             other_rows=np.flatnonzero(known & ~inside),
+            other_group=_places(rows.cells.groups, [one for one in existing if one != key])[
+                rows.group[known & ~inside]
+            ],
             coding=coding,
             features=self._asked(coding),
             predict=predict,
@@ -200,3 +205,8 @@ class Design:
                 f"{what} differs from the model in {int(differ.sum()):,} of {len(given):,} rows of "
                 "the target group; accepted: what the model says of X"
             )
+
+
+def _places(groups: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
+    """Return by code of a group its place among some, -1 where it is not one of them."""
+    return np.array([names.index(one) if one in names else -1 for one in groups], dtype=np.int64)

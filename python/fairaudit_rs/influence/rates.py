@@ -46,6 +46,10 @@ RATES = {
 }
 
 
+#: Metrics that are no rates.
+ALIGNMENTS = ("calibration", "divergence")
+
+
 @dataclass(frozen=True)
 class Measure:
     """A weighted sum of rates: what is compared between the target group and the others."""
@@ -57,6 +61,8 @@ class Measure:
     @property
     def needs_labels(self) -> bool:
         """Whether labels play a part."""
+        if self.name == "calibration":
+            return True
         sides = [side for rate in self.rates for side in (rate.numerator, rate.denominator)]
         return any(side[1] or side[3] for side in sides)
 
@@ -80,6 +86,8 @@ def measure_of(metric: str | Metric | Mapping[str, float]) -> Measure:
             f"{weight:g} {rate.name}" for rate, weight in zip(rates, metric.values(), strict=True)
         )
         return Measure(shown, rates, tuple(float(weight) for weight in metric.values()))
+    if metric in ALIGNMENTS:
+        return Measure(str(metric), (), ())
     rate = _rate(metric)
     return Measure(rate.name, (rate,), (1.0,))
 
@@ -89,7 +97,8 @@ def _rate(metric: str | Metric) -> Rate:
     if name not in RATES:
         raise ArgumentError(
             f"metric is {name!r}, which has no influence of scores; accepted: "
-            f"{', '.join(map(repr, RATES))}, or a dict of them by weight"
+            f"{', '.join(map(repr, RATES))}, or a dict of them by weight; or one of "
+            f"{' and '.join(map(repr, ALIGNMENTS))}"
         )
     return RATES[name]
 

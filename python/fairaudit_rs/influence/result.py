@@ -19,6 +19,7 @@ from ..results.words import number, p_text
 from .chart import proxy_chart
 from .counterfactual import Counterfactual, counterfactual_of
 from .problem import Audit
+from .quality import NuisanceFit
 
 if TYPE_CHECKING:
     from .repair import Repair
@@ -93,6 +94,9 @@ class InfluenceResult(Result):
         The scores of all features, those of the largest |estimate| in standard errors first.
     feature_tests : dict
         For each categorical feature, the p-value of equal levels.
+    nuisances : tuple of NuisanceFit
+        The regressions behind scores with all else held fixed, how good they are on rows that they
+        have not seen: AUC, calibration, overlap; () where there are none.
     row : ndarray of int
         Positions of the rows of the target group in the data as given.
     influence : ndarray
@@ -113,6 +117,7 @@ class InfluenceResult(Result):
     values: dict[Any, float]
     proxy_scores: tuple[ProxyScore, ...]
     feature_tests: dict[str, float]
+    nuisances: tuple[NuisanceFit, ...]
     row: NDArray[np.int64]
     influence: Floats
     n_missing: int

@@ -1,0 +1,269 @@
+"""Audits of metrics that are no rates: calibration, and how far a group is from the others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.groups import group_name
+from ..errors import NotMeasurableError
+from ..inference.pvalues import upper_tail
+from ..results.words import number
+from .calibration import ENOUGH, Calibrated, calibration_of, two_sided
+from .divergence import InputDivergence, OutputDivergence, input_divergence, output_divergence
+from .given import Given
+from .problem import Audit
+from .question import Question
+from .result import InfluenceResult
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignmentPart:
+    """One number of an audit of calibration or divergence.
+
+    Attributes
+    ----------
+    of : str
+        What is measured.
+    estimate, standard_error : float
+        NaN where it is refused.
+    low, high : float
+        The two-sided interval; NaN where none holds.
+    lower : float
+        The one-sided lower limit; NaN where there is an interval only.
+    note : str
+        What can be said of it.
+    """
+
+    of: str
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    lower: float
+    note: str
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class AlignmentResult(InfluenceResult):
+    """What `influence_audit` found of ``metric="calibration"`` or ``"divergence"``.
+
+    Attributes
+    ----------
+    parts : tuple of AlignmentPart
+        Calibration: the error of the target group, that of the others, and their difference (the
+        estimate). Divergence, in nats: by the features ("input", a lower bound) and by the mean
+        score ("output", the estimate).
+    """
+
+    parts: tuple[AlignmentPart, ...]
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        return ". ".join(_sentence(part) for part in self.parts) + "."
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per part."""
+        return [dict(vars(part)) for part in self.parts]
+
+    def descend(self, *_: Any, **__: Any) -> Any:
+        """Refuse: descent and repair are for rates."""
+        raise NotMeasurableError(f"metric {self.metric!r} is no rate; accepted: a rate")
+
+    repair = descend
+
+
+def _sentence(part: AlignmentPart) -> str:
+    if math.isnan(part.estimate):
+        return f"The {part.of} is not measured ({part.note})"
+    said = f"The {part.of} is {number(part.estimate)}"
+    if not math.isnan(part.low):
+        said += f" (interval {number(part.low)} to {number(part.high)})"
+    elif part.lower > 0:
+        said += f" (at least {number(part.lower)})"
+    return f"{said}: {part.note}" if part.note else said
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Found:
+    """What both kinds of audit have in common."""
+
+    parts: tuple[AlignmentPart, ...]
+    #: The place of the part that is the estimate.
+    main: int
+    statistic: float
+    pvalue: float
+    values: dict[Any, float]
+    nuisances: tuple[Any, ...]
+    influence: Floats
+    warnings: list[str]
+
+
+def aligned(
+    question: Question, audit: Audit, given: Given, level: float, seed: int
+) -> AlignmentResult:
+    """Return the audit of calibration or divergence."""
+    measure = _calibration if question.measure.name == "calibration" else _divergence
+    found = measure(question, audit, given, level)
+    main = found.parts[found.main]
+    missing = (
+        f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no group"
+    )
+    warnings = [missing, *found.warnings] if question.n_missing else found.warnings
+    return AlignmentResult(
+        estimate=main.estimate,
+        standard_error=main.standard_error,
+        statistic=found.statistic,
+        pvalue=found.pvalue,
+        confidence_interval=(main.low, main.high),
+        alternative="two-sided",
+        n_rows=question.n_rows,
+        group_sizes={question.target_name: len(question.target), "others": len(question.others)},
+        seed=seed,
+        engine="influence values",
+        warnings=tuple(warnings),
+        metric=question.measure.name,
+        target=question.target_name,
+        others=question.other_names,
+        values=found.values,
+        proxy_scores=(),
+        feature_tests={},
+        nuisances=found.nuisances,
+        row=question.rows,
+        influence=found.influence,
+        n_missing=question.n_missing,
+        attribute=question.attribute,
+        n_draws=0,
+        confidence_level=level,
+        problem=audit,
+        parts=found.parts,
+    )
+
+
+def _calibration(question: Question, audit: Audit, given: Given, level: float) -> _Found:
+    name = str(group_name(question.target_name))
+
+    def of(who: str, rows: Floats, features: Floats, probabilities: Floats | None) -> Calibrated:
+        return calibration_of(
+            who,
+            rows,
+            features,
+            probabilities,
+            level,
+            n_folds=audit.n_folds,
+            estimator=audit.estimator,
+            call=audit.call,
+        )
+
+    own = of(name, question.target, audit.matrix, given.outcome)
+    rest = of("the others", question.others, audit.other_matrix, given.other_outcome)
+    gap = own.value - rest.value
+    error = math.hypot(own.standard_error, rest.standard_error)
+    known = not any(math.isnan(one.interval[0]) for one in (own, rest))
+    low, high = two_sided(gap, error, level) if known else (math.nan, math.nan)
+    note = f"no interval: one of both is below {ENOUGH:g} standard errors"
+    difference = AlignmentPart(
+        of="calibration error less that of the others",
+        estimate=gap,
+        standard_error=error,
+        low=low,
+        high=high,
+        lower=math.nan,
+        note="" if known else note,
+    )
+    parts = (_calibrated(name, own), _calibrated("the others", rest), difference)
+    warnings = [
+        "calibration has no proxy scores: no interval of them is known to hold",
+        "the calibration error is what the regression finds of it: a regression that misses some "
+        "makes it smaller",
+    ]
+    return _Found(
+        parts=parts,
+        main=2,
+        statistic=gap / error if known else math.nan,
+        pvalue=2 * upper_tail(abs(gap) / error) if known else math.nan,
+        values={question.target_name: own.value, "others": rest.value},
+        nuisances=(own.fit, rest.fit),
+        influence=own.influence,
+        warnings=warnings,
+    )
+
+
+def _calibrated(name: str, found: Calibrated) -> AlignmentPart:
+    return AlignmentPart(
+        of=f"calibration error of {name}",
+        estimate=found.value,
+        standard_error=found.standard_error,
+        low=found.interval[0],
+        high=found.interval[1],
+        lower=found.lower,
+        note=found.words,
+    )
+
+
+def _divergence(question: Question, audit: Audit, given: Given, level: float) -> _Found:
+    inside = input_divergence(
+        audit.matrix,
+        audit.other_matrix,
+        given.group,
+        level,
+        n_folds=audit.n_folds,
+        estimator=audit.estimator,
+        call=audit.call,
+    )
+    target, others = question.target[:, 1], question.others[:, 1]
+    outside = output_divergence(target, others, level)
+    warnings = [
+        "the input part is a lower bound: a regression that misses differences makes it smaller"
+    ]
+    if inside.refusal:
+        warnings = [f"the input part is refused: {inside.refusal}"]
+    if math.isnan(outside.derivative):
+        warnings.append("the scores of a group are all 0 or all 1: the output part has no interval")
+    else:
+        warnings.append(
+            "proxy scores of the output part are those of the selection rate times "
+            f"{outside.derivative:.6g}; those of the input part have no interval that is known to "
+            "hold"
+        )
+    with_order = np.sort(target)
+    return _Found(
+        parts=(_input(inside), _output(outside)),
+        main=1,
+        statistic=outside.statistic,
+        pvalue=2 * upper_tail(abs(outside.statistic)),
+        values={"input": inside.value, "output": outside.value},
+        nuisances=(inside.fit,),
+        influence=outside.derivative * (target - float(with_order.mean())),
+        warnings=warnings,
+    )
+
+
+def _input(found: InputDivergence) -> AlignmentPart:
+    return AlignmentPart(
+        of="divergence of the features (input, nats)",
+        estimate=found.value,
+        standard_error=found.standard_error,
+        low=math.nan,
+        high=math.nan,
+        lower=found.lower,
+        note=found.refusal or "a lower bound",
+    )
+
+
+def _output(found: OutputDivergence) -> AlignmentPart:
+    return AlignmentPart(
+        of="divergence of the scores (output, nats)",
+        estimate=found.value,
+        standard_error=found.standard_error,
+        low=found.interval[0],
+        high=found.interval[1],
+        lower=math.nan,
+        note="",
+    )

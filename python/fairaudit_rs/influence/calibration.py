@@ -1,0 +1,107 @@
+"""How far scores are from calibrated: CAL = E|h - f|, h = P(y = 1 | X) in the group.
+
+It is measured as the mean of sgn(h - f)(y - f) with h cross-fitted: a wrong h makes it smaller, not
+larger. Near 0 the signs are noise and no two-sided interval holds: it is given from 5 standard
+errors on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..inference.pvalues import normal_of_tail
+from .nuisance import Regressors, dealt, fit
+from .quality import NuisanceFit, measured, quality
+
+Floats = NDArray[np.float64]
+
+#: Standard errors from which on the two-sided interval holds.
+ENOUGH = 5.0
+CALIBRATED = "not distinguishable from calibrated"
+MISCALIBRATED = "shown to be miscalibrated, its size not pinned down"
+MEASURED = "miscalibrated"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Calibrated:
+    """CAL of a group, with what can be said of it."""
+
+    value: float
+    standard_error: float
+    #: NaN below 5 standard errors.
+    interval: tuple[float, float]
+    #: One-sided.
+    lower: float
+    words: str
+    #: By row as given: sgn(h - f)(y - f) less its mean.
+    influence: Floats
+    fit: NuisanceFit
+
+
+def calibration_of(
+    name: str,
+    rows: Floats,
+    features: Floats,
+    given: Floats | None,
+    level: float,
+    *,
+    n_folds: int,
+    estimator: Any,
+    call: _native.Call,
+) -> Calibrated:
+    """Return CAL of the rows (label, score) of a group; its P(y = 1 | X) is given or fitted."""
+    of = f"P(y = 1 | X) in {name}"
+    if given is None:
+        parts = np.column_stack([features, rows])
+        first, counts, place = _native.distinct_rows(parts, call)
+        kind, fold, count = dealt(counts.astype(np.int64), n_folds)
+        label, score = rows[first[kind]].T
+        fitted = fit(Regressors.of(features[first[kind]], count, fold, call), label, estimator)
+        h, how = fitted.found, quality(of, fitted)
+    else:
+        first, counts, place = _native.distinct_rows(np.column_stack([rows, given]), call)
+        kind, count = np.arange(len(first)), counts.astype(np.float64)
+        label, score = rows[first].T
+        h, how = given[first], measured(of, "given", given[first], label, count)
+    terms = np.sign(h - score) * (label - score)
+    value, error = _mean(terms, count)
+    lower = value - normal_of_tail(1 - level) * error
+    # A row of several folds has the mean of its terms.
+    of_kind = np.bincount(kind, count * terms) / np.bincount(kind, count)
+    return Calibrated(
+        value=value,
+        standard_error=error,
+        interval=two_sided(value, error, level)
+        if value >= ENOUGH * error > 0
+        else (math.nan, math.nan),
+        lower=lower,
+        words=_words(value, error, lower),
+        influence=of_kind[place] - value,
+        fit=how,
+    )
+
+
+def two_sided(value: float, error: float, level: float) -> tuple[float, float]:
+    """Return the normal interval."""
+    half = normal_of_tail((1 - level) / 2) * error
+    return value - half, value + half
+
+
+def _words(value: float, error: float, lower: float) -> str:
+    if not lower > 0:
+        return CALIBRATED
+    return MEASURED if value >= ENOUGH * error > 0 else MISCALIBRATED
+
+
+def _mean(terms: Floats, count: Floats) -> tuple[float, float]:
+    """Return the mean and its standard error."""
+    n = float(count.sum())
+    value = float(count @ terms) / n
+    square = float(count @ (terms - value) ** 2)
+    return value, math.sqrt(square / (n - 1) / n) if n > 1 else math.nan

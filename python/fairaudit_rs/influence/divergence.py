@@ -1,0 +1,164 @@
+"""How far a group is from the others: by its features (DA_in), by its mean score (DA_out), in nats.
+
+DA_in = KL(P0 || P1) is bounded from below, D = mean_0 l - (mean_1 exp(l) - 1) for any l: l is
+logit P(S = 1) - logit P(S = 1 | X), cross-fitted. A wrong l makes D smaller, so there is a
+one-sided limit and no interval. DA_out is the divergence of two Bernoulli laws with the means of
+the scores.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..inference.pvalues import normal_of_tail
+from .nuisance import Regressors, dealt, fit
+from .quality import NuisanceFit, measured, quality
+
+Floats = NDArray[np.float64]
+
+#: The largest weight share, and the mean weight, with which there is overlap.
+_LARGEST_SHARE = 0.05
+_MEAN_WEIGHT = (0.9, 1.1)
+#: Signed roots of divergences below this have the standard error that they have at 0.
+_SMALL = 1e-6
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InputDivergence:
+    """DA_in, a lower bound."""
+
+    #: NaN where it is refused.
+    value: float
+    standard_error: float
+    #: One-sided.
+    lower: float
+    #: Why there is none; "" where there is.
+    refusal: str
+    fit: NuisanceFit
+
+
+def input_divergence(
+    target: Floats,
+    others: Floats,
+    given: tuple[Floats, Floats] | None,
+    level: float,
+    *,
+    n_folds: int,
+    estimator: Any,
+    call: _native.Call,
+) -> InputDivergence:
+    """Return DA_in of the features of the target group and the others.
+
+    Probabilities to be one of the others may be given for the rows of both.
+    """
+    of = "P(group is not the target | X)"
+    other = np.repeat([0.0, 1.0], [len(target), len(others)])
+    values = np.vstack([target, others]) if given is None else np.concatenate(given)[:, None]
+    first, counts, _ = _native.distinct_rows(np.column_stack([values, other]), call)
+    if given is None:
+        kind, fold, count = dealt(counts.astype(np.int64), n_folds)
+        other = other[first[kind]]
+        regressors = Regressors.of(values[first[kind]], count, fold, call)
+        fitted = fit(regressors, other, estimator)
+        share, how = fitted.found, quality(of, fitted)
+    else:
+        count, other, share = counts.astype(np.float64), other[first], values[first, 0]
+        how = measured(of, "given", share, other, count)
+    whole = float(count @ other / count.sum())
+    log_ratio = math.log(whole / (1 - whole)) - np.log(share) + np.log1p(-share)
+    return _bound(log_ratio, other > 0, count, level, how)
+
+
+def _bound(
+    log_ratio: Floats, other: NDArray[np.bool_], count: Floats, level: float, how: NuisanceFit
+) -> InputDivergence:
+    # Beyond this a weight is refused in any case.
+    ratio = np.exp(np.minimum(log_ratio[other], 700.0))
+    in_target, in_others = count[~other], count[other]
+    first, of_first = _moments(log_ratio[~other], in_target)
+    second, of_second = _moments(ratio, in_others)
+    value, error = first - (second - 1), math.sqrt(of_first + of_second)
+    largest = float(ratio.max() / (in_others @ ratio)) if ratio.any() else math.nan
+    refusal = ""
+    if not largest <= _LARGEST_SHARE:
+        refusal = f"one row of the others carries {100 * largest:.2g} % of the weights"
+    elif not _MEAN_WEIGHT[0] <= second <= _MEAN_WEIGHT[1]:
+        refusal = f"the mean weight of the others is {second:.2f}, not 1"
+    if refusal:
+        refusal += ": the features of the group and of the others do not overlap"
+        value = error = math.nan
+    lower = value - normal_of_tail(1 - level) * error
+    return InputDivergence(value=value, standard_error=error, lower=lower, refusal=refusal, fit=how)
+
+
+def _moments(values: Floats, count: Floats) -> tuple[float, float]:
+    """Return the mean and the variance of it."""
+    n = float(count.sum())
+    mean = float(count @ values) / n
+    if n <= 1:
+        return mean, math.nan
+    return mean, float(count @ (values - mean) ** 2) / (n - 1) / n
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OutputDivergence:
+    """DA_out with its interval, and its derivative by the mean score of the target group."""
+
+    value: float
+    #: The signed root in standard errors.
+    statistic: float
+    standard_error: float
+    interval: tuple[float, float]
+    derivative: float
+
+
+def output_divergence(target: Floats, others: Floats, level: float) -> OutputDivergence:
+    """Return DA_out of the scores of both.
+
+    The interval is that of the signed root r = sgn(p - q) sqrt(2 KL), which is close to normal also
+    where the means p and q are equal and the divergence itself is not.
+    """
+    (p, of_p), (q, of_q) = (_moments(one, np.ones(len(one))) for one in _sorted(target, others))
+    value = _bernoulli(p, q)
+    if not (0 < p < 1 and 0 < q < 1):
+        nan = math.nan
+        return OutputDivergence(
+            value=value, statistic=nan, standard_error=nan, interval=(nan, nan), derivative=nan
+        )
+    by_p = math.log(p * (1 - q) / (q * (1 - p)))
+    by_q = (q - p) / (q * (1 - q))
+    error = math.sqrt(by_p**2 * of_p + by_q**2 * of_q)
+    root = math.copysign(math.sqrt(2 * value), p - q)
+    of_root = math.sqrt((of_p + of_q) / (q * (1 - q)))
+    if abs(root) > _SMALL:
+        of_root = error / abs(root)
+    half = normal_of_tail((1 - level) / 2) * of_root
+    low, high = root - half, root + half
+    least = 0.0 if low <= 0 <= high else min(low**2, high**2) / 2
+    return OutputDivergence(
+        value=value,
+        statistic=root / of_root if of_root > 0 else math.nan,
+        standard_error=error,
+        interval=(least, max(low**2, high**2) / 2),
+        derivative=by_p,
+    )
+
+
+def _sorted(*groups: Floats) -> list[Floats]:
+    """Return numbers in an order of their own: sums do not depend on how rows came."""
+    return [np.sort(one) for one in groups]
+
+
+def _bernoulli(p: float, q: float) -> float:
+    """Return the divergence of two Bernoulli laws; infinite where only the first has a value."""
+    total = 0.0
+    for own, other in ((p, q), (1 - p, 1 - q)):
+        if own > 0:
+            total += own * math.log(own / other) if other > 0 else math.inf
+    return max(total, 0.0)

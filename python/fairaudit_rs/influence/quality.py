@@ -1,0 +1,149 @@
+"""How good the regressions behind an audit are: what they tell apart, calibration, overlap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .nuisance import Fitted, Learned, RidgeLogistic
+
+Floats = NDArray[np.float64]
+
+_BINS = 10
+_MOST_STEPS = 50
+_CLOSE = 1e-10
+#: Slopes beyond this come from separated labels.
+_STEEPEST = 1e6
+
+
+@dataclass(frozen=True, kw_only=True)
+class NuisanceFit:
+    """How a probability given the features was found, and how good it is on rows it has not seen.
+
+    Attributes
+    ----------
+    of : str
+        The probability.
+    learner : str
+        ``"ridge logistic, main effects and products"``, ``"ridge logistic, main effects"``,
+        ``"given"``, or the class of an estimator.
+    penalty : float
+        That of the regression; NaN for others.
+    auc : float
+        The chance that a positive row has a larger probability than another one.
+    calibration_slope : float
+        Of a logistic regression of the label on the logit of the probability: 1 where it is
+        calibrated, below 1 where it is too sure.
+    calibration_error : float
+        The mean absolute difference of the mean probability and the share of positive rows, over
+        ten bins of equal numbers of rows by probability; some of it is noise.
+    smallest, largest : float
+        The smallest and the largest probability.
+    largest_share : float
+        The largest share that one row has of the weights 1 / e among the rows of its label, e the
+        probability of that label: without overlap one row stands for many.
+    """
+
+    of: str
+    learner: str
+    penalty: float
+    auc: float
+    calibration_slope: float
+    calibration_error: float
+    smallest: float
+    largest: float
+    largest_share: float
+
+
+def quality(of: str, fitted: Fitted) -> NuisanceFit:
+    """Say how good a cross-fitted regression is."""
+    rows = fitted.regressors
+    count, positive = rows.by_fold(np.ones(len(fitted.y))), rows.by_fold(fitted.y)
+    p = np.zeros(count.shape)
+    p[rows.fold, rows.kind] = fitted.found
+    some = count > 0
+    penalty = fitted.penalty if isinstance(fitted, RidgeLogistic) else math.nan
+    share = positive[some] / count[some]
+    return measured(of, learner_name(fitted), p[some], share, count[some], penalty)
+
+
+def learner_name(fitted: Fitted) -> str:
+    """Say what made a regression."""
+    if isinstance(fitted, Learned):
+        return fitted.name
+    products = " and products" if fitted.regressors.basis.pairs else ""
+    return f"ridge logistic, main effects{products}"
+
+
+def measured(
+    of: str, learner: str, p: Floats, y: Floats, count: Floats, penalty: float = math.nan
+) -> NuisanceFit:
+    """Say how good probabilities are for rows with counts and shares of positive ones."""
+    order = np.lexsort((y, p))
+    p, y, count = p[order], y[order], count[order]
+    return NuisanceFit(
+        of=of,
+        learner=learner,
+        penalty=penalty,
+        auc=_auc(p, y, count),
+        calibration_slope=_slope(p, y, count),
+        calibration_error=_error(p, y, count),
+        smallest=float(p[0]),
+        largest=float(p[-1]),
+        largest_share=max(_largest_share(p, y * count), _largest_share(1 - p, (1 - y) * count)),
+    )
+
+
+def _auc(p: Floats, y: Floats, count: Floats) -> float:
+    """Return the chance that a positive row is above a negative one, half of it for equal ones."""
+    _, place = np.unique(p, return_inverse=True)
+    positive, negative = np.bincount(place, count * y), np.bincount(place, count * (1 - y))
+    pairs = positive.sum() * negative.sum()
+    below = np.cumsum(negative) - negative / 2
+    return float(positive @ below / pairs) if pairs > 0 else math.nan
+
+
+def _slope(p: Floats, y: Floats, count: Floats) -> float:
+    """Return the slope of a logistic regression on the logit; NaN where there is none."""
+    positive = float(count @ y)
+    inside = (p > 0) & (p < 1)
+    p, y, count = p[inside], y[inside], count[inside]
+    if not 0 < positive < count.sum() or np.ptp(p) == 0:
+        return math.nan
+    x = np.column_stack([np.ones(len(p)), np.log(p) - np.log1p(-p)])
+    coef = np.array([0.0, 1.0])
+    for _ in range(_MOST_STEPS):
+        with np.errstate(over="ignore"):
+            found = 1 / (1 + np.exp(-x @ coef))
+        spread = x.T @ (x * (count * found * (1 - found))[:, None])
+        if not np.linalg.det(spread) > 0:
+            return math.nan
+        step = np.linalg.solve(spread, x.T @ (count * (y - found)))
+        coef = coef + step
+        if not abs(coef[1]) < _STEEPEST:
+            return math.nan
+        if np.abs(step).max() < _CLOSE * max(1.0, float(np.abs(coef).max())):
+            return float(coef[1])
+    return math.nan
+
+
+def _error(p: Floats, y: Floats, count: Floats) -> float:
+    """Return the mean absolute error in bins of equal numbers; equal rows stay together."""
+    values, place = np.unique(p, return_inverse=True)
+    number = np.bincount(place, count)
+    rest = np.bincount(place, count * (y - p))
+    middle = np.cumsum(number) - number / 2
+    bins = np.minimum((_BINS * middle / number.sum()).astype(np.int64), _BINS - 1)
+    assert len(values) == len(bins)
+    return float(np.abs(np.bincount(bins, rest)).sum() / number.sum())
+
+
+def _largest_share(p: Floats, count: Floats) -> float:
+    inside = (count > 0) & (p > 0)
+    if not inside.any():
+        return math.nan
+    weights = 1 / p[inside]
+    return float(weights.max() / (count[inside] @ weights))
