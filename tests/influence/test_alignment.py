@@ -88,8 +88,8 @@ class TestKnownValues:
         assert 0 < found.interval[1] < 0.1
 
     def test_a_score_that_only_one_group_has(self):
-        f = np.array([0.0, 1.0, 1.0])
-        found = divergence.output_divergence(f, np.zeros(3), 0.95)
+        f = np.repeat([0.0, 1.0], 20)
+        found = divergence.output_divergence(f, np.zeros(30), 0.95)
         assert found.value == math.inf
         assert math.isnan(found.interval[0])
 
@@ -155,6 +155,20 @@ class TestProperties:
         assert found.parts[0].note in (calibration.CALIBRATED, calibration.MISCALIBRATED)
         assert math.isnan(found.parts[0].low)
         assert math.isnan(found.pvalue)
+
+    @pytest.mark.parametrize("n", [1, 2, 5, 49])
+    def test_a_group_of_few_rows(self, n):
+        X, y, f, _, _ = make()
+        group = np.where(np.arange(N) < n, "t", "o")
+        found = audit("calibration", (X, y, f, group, None))
+        assert found.parts[0].note == calibration.FEW
+        assert math.isnan(found.parts[0].low)
+        assert not math.isnan(found.parts[1].low)
+        found = audit("divergence", (X, y, f, group, None))
+        assert "rows, 50 needed" in found.parts[0].note
+        decided = audit("divergence", (X, y, (f > 0.99).astype(float), group, None))
+        assert math.isnan(decided.confidence_interval[0])
+        assert math.isnan(decided.pvalue)
 
     def test_no_overlap_is_refused(self):
         X, y, f, group, _ = make()
@@ -254,3 +268,22 @@ def test_the_input_limit_holds_and_an_interval_by_a_wrong_regression_does_not():
     right, covers, audits = below(0.0, 0.6, truth)
     assert right == audits
     assert covers == 0
+
+
+@pytest.mark.calibration
+@pytest.mark.parametrize(("p", "n", "q"), [(0.1, 200, 0.1), (0.1, 200, 0.2), (0.3, 1_000, 0.32)])
+def test_output_intervals_hold_and_the_delta_method_fails_near_zero(p, n, q):
+    audits, held, delta = 2_000, 0, 0
+    truth = p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
+    rng = np.random.default_rng(7)
+    for _ in range(audits):
+        target, others = (
+            (rng.random(m) < share).astype(float) for m, share in ((n, p), (2_000, q))
+        )
+        found = divergence.output_divergence(target, others, 0.95)
+        held += found.interval[0] <= truth <= found.interval[1]
+        low, high = calibration.two_sided(found.value, found.standard_error, 0.95)
+        delta += low <= truth <= high
+    # Wider close to 0, where the divergence does not say which mean is the larger one.
+    assert held >= stats.binom.ppf(1e-6, audits, 0.95)
+    assert (abs(p - q) < 0.05) != within(delta, audits, 0.95)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fairaudit_rs import _native
-from fairaudit_rs.influence import nuisance
+from fairaudit_rs import _native, errors
+from fairaudit_rs.influence import nuisance, quality
 
 from ..reference import influence as reference
 
@@ -23,6 +23,30 @@ def rows(seed=0, n=N):
 def regressors(X, folds, count=None):
     count = np.ones(len(X)) if count is None else count
     return nuisance.Regressors.of(X, count, folds, _native.Call(2))
+
+
+class Mean:
+    """An estimator that is not of scikit-learn: the share of positive rows by the first column."""
+
+    def fit(self, X, y):
+        self.shares = [y[X[:, 0] == at].mean() for at in (0, 1)]
+        return self
+
+    def predict_proba(self, X):
+        p = np.where(X[:, 0] == 1, self.shares[1], self.shares[0])
+        return np.column_stack([1 - p, p])
+
+
+class Wrong(Mean):
+    def predict_proba(self, X):
+        return np.ones(len(X))
+
+
+class TestArguments:
+    def test_what_does_not_give_probabilities(self):
+        X, y, folds = rows()
+        with pytest.raises(errors.DataError, match=r"nuisance \(Wrong\) gives numbers of shape"):
+            _ = nuisance.fit(regressors(X, folds), y, Wrong()).found
 
 
 class TestReference:
@@ -78,8 +102,42 @@ class TestReference:
         expected = N * reference.change_of_fit(fit, design, y) @ direction
         assert found.influence(lambda *_: direction) == pytest.approx(expected, rel=1e-6, abs=1e-8)
 
+    def test_quality(self):
+        X, y, folds = rows()
+        fitted = nuisance.fit(regressors(X, folds), y)
+        found, p = quality.quality("P(y = 1 | X)", fitted), fitted.found
+        pairs = p[y == 1][:, None] - p[y == 0]
+        assert found.auc == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2)
+        assert (found.smallest, found.largest) == (p.min(), p.max())
+        shares = [1 / e / (1 / e).sum() for e in (p[y == 1], 1 - p[y == 0])]
+        assert found.largest_share == pytest.approx(max(one.max() for one in shares))
+        logit = np.log(p / (1 - p))[:, None]
+        plain = reference.ridge_logistic(np.column_stack([np.ones(N), logit]), y, None, 1e-9)
+        assert found.calibration_slope == pytest.approx(plain.coef[1], rel=1e-6)
+        bins = np.array_split(np.argsort(p, kind="stable"), 10)
+        errors_of = [abs((y[one] - p[one]).mean()) for one in bins]
+        assert found.calibration_error == pytest.approx(np.mean(errors_of), rel=1e-9)
+        assert found.learner == "ridge logistic, main effects and products"
+
 
 class TestProperties:
+    def test_an_estimator_of_any_kind(self):
+        X, y, folds = rows()
+        fitted = nuisance.fit(regressors(X, folds), y, Mean())
+        outside, first = folds != 2, X[:, 0] == 1
+        expected = y[outside & first].mean()
+        assert fitted.found[(folds == 2) & first] == pytest.approx(expected)
+        assert fitted.predict(X[first]) == pytest.approx(y[first].mean())
+        assert fitted.influence(lambda *_: np.zeros(1)) is None
+        assert quality.quality("P", fitted).learner == "Mean"
+
+    def test_a_fit_of_all_rows(self):
+        X, y, folds = rows()
+        fitted = nuisance.fit(regressors(X, folds), y)
+        design = reference.default_basis(X).design(X)
+        whole = reference.ridge_logistic(design, y, None, fitted.penalty)
+        assert fitted.predict(X) == pytest.approx(whole.predict(design), rel=1e-8)
+
     def test_no_features_leave_the_share(self):
         _, y, folds = rows()
         found = nuisance.fit(regressors(np.empty((N, 0)), folds), y).found

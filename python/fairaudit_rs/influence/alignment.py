@@ -16,6 +16,7 @@ from ..results.words import number
 from .calibration import ENOUGH, Calibrated, calibration_of, two_sided
 from .divergence import InputDivergence, OutputDivergence, input_divergence, output_divergence
 from .given import Given
+from .marginal import ENOUGH_EVENTS
 from .problem import Audit
 from .question import Question
 from .result import InfluenceResult
@@ -225,7 +226,10 @@ def _divergence(question: Question, audit: Audit, given: Given, level: float) ->
     if inside.refusal:
         warnings = [f"the input part is refused: {inside.refusal}"]
     if math.isnan(outside.derivative):
-        warnings.append("the scores of a group are all 0 or all 1: the output part has no interval")
+        warnings.append(
+            "the output part has no interval: a group has fewer than "
+            f"{ENOUGH_EVENTS:g} rows that are predicted positive, or negative"
+        )
     else:
         warnings.append(
             "proxy scores of the output part are those of the selection rate times "
@@ -253,7 +257,7 @@ def _input(found: InputDivergence) -> AlignmentPart:
         low=math.nan,
         high=math.nan,
         lower=found.lower,
-        note=found.refusal or "a lower bound",
+        note=found.refusal or ("a lower bound" if found.lower > 0 else "not shown to be above 0"),
     )
 
 

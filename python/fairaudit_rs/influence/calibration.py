@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 
 #: Standard errors from which on the two-sided interval holds.
 ENOUGH = 5.0
+#: Rows of a group, below which nothing is said.
+FEWEST_ROWS = 50
+FEW = f"fewer than {FEWEST_ROWS} rows: nothing can be said"
 CALIBRATED = "not distinguishable from calibrated"
 MISCALIBRATED = "shown to be miscalibrated, its size not pinned down"
 MEASURED = "miscalibrated"
@@ -71,6 +74,8 @@ def calibration_of(
         h, how = given[first], measured(of, "given", given[first], label, count)
     terms = np.sign(h - score) * (label - score)
     value, error = _mean(terms, count)
+    if len(rows) < FEWEST_ROWS:
+        error = math.nan
     lower = value - normal_of_tail(1 - level) * error
     # A row of several folds has the mean of its terms.
     of_kind = np.bincount(kind, count * terms) / np.bincount(kind, count)
@@ -94,6 +99,8 @@ def two_sided(value: float, error: float, level: float) -> tuple[float, float]:
 
 
 def _words(value: float, error: float, lower: float) -> str:
+    if math.isnan(error):
+        return FEW
     if not lower > 0:
         return CALIBRATED
     return MEASURED if value >= ENOUGH * error > 0 else MISCALIBRATED

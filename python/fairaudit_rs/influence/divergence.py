@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.pvalues import normal_of_tail
+from .marginal import ENOUGH_EVENTS
 from .nuisance import Regressors, dealt, fit
 from .quality import NuisanceFit, measured, quality
 
@@ -25,6 +26,8 @@ Floats = NDArray[np.float64]
 #: The largest weight share, and the mean weight, with which there is overlap.
 _LARGEST_SHARE = 0.05
 _MEAN_WEIGHT = (0.9, 1.1)
+#: Rows of either group, below which the input part is refused.
+_FEWEST_ROWS = 50
 #: Signed roots of divergences below this have the standard error that they have at 0.
 _SMALL = 1e-6
 
@@ -85,13 +88,15 @@ def _bound(
     second, of_second = _moments(ratio, in_others)
     value, error = first - (second - 1), math.sqrt(of_first + of_second)
     largest = float(ratio.max() / (in_others @ ratio)) if ratio.any() else math.nan
-    refusal = ""
-    if not largest <= _LARGEST_SHARE:
-        refusal = f"one row of the others carries {100 * largest:.2g} % of the weights"
+    refusal, overlap = "", ": the features of the group and of the others do not overlap"
+    fewest = min(in_target.sum(), in_others.sum())
+    if fewest < _FEWEST_ROWS:
+        refusal = f"one side has {fewest:g} rows, {_FEWEST_ROWS} needed"
+    elif not largest <= _LARGEST_SHARE:
+        refusal = f"one row of the others carries {100 * largest:.2g} % of the weights{overlap}"
     elif not _MEAN_WEIGHT[0] <= second <= _MEAN_WEIGHT[1]:
-        refusal = f"the mean weight of the others is {second:.2f}, not 1"
+        refusal = f"the mean weight of the others is {second:.2f}, not 1{overlap}"
     if refusal:
-        refusal += ": the features of the group and of the others do not overlap"
         value = error = math.nan
     lower = value - normal_of_tail(1 - level) * error
     return InputDivergence(value=value, standard_error=error, lower=lower, refusal=refusal, fit=how)
@@ -108,7 +113,10 @@ def _moments(values: Floats, count: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OutputDivergence:
-    """DA_out with its interval, and its derivative by the mean score of the target group."""
+    """DA_out with its interval, and its derivative by the mean score of the target group.
+
+    NaN where there are too few events, but for the value.
+    """
 
     value: float
     #: The signed root in standard errors.
@@ -126,7 +134,8 @@ def output_divergence(target: Floats, others: Floats, level: float) -> OutputDiv
     """
     (p, of_p), (q, of_q) = (_moments(one, np.ones(len(one))) for one in _sorted(target, others))
     value = _bernoulli(p, q)
-    if not (0 < p < 1 and 0 < q < 1):
+    events = [side for n, mean in ((len(target), p), (len(others), q)) for side in _sides(n, mean)]
+    if min(events) < ENOUGH_EVENTS:
         nan = math.nan
         return OutputDivergence(
             value=value, statistic=nan, standard_error=nan, interval=(nan, nan), derivative=nan
@@ -148,6 +157,11 @@ def output_divergence(target: Floats, others: Floats, level: float) -> OutputDiv
         interval=(least, max(low**2, high**2) / 2),
         derivative=by_p,
     )
+
+
+def _sides(n: int, mean: float) -> tuple[float, float]:
+    """Return the events and the other ones."""
+    return n * mean, n * (1 - mean)
 
 
 def _sorted(*groups: Floats) -> list[Floats]:

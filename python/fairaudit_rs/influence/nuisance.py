@@ -32,7 +32,7 @@ _UNKNOWN = 1e-13
 _UNCLEAR = 1e-9
 #: Spread of a feature, as a part of its mean, that is rounding.
 _ROUNDING = 1e-12
-#: Predictions of learners are kept this far from 0 and 1.
+#: Probabilities are kept this far from 0 and 1.
 _LEAST = 1e-15
 
 
@@ -176,6 +176,10 @@ class Fitted:
         """Return the probabilities of all rows, were the features of their kinds these."""
         raise NotImplementedError
 
+    def predict(self, features: Floats) -> Floats:
+        """Return the probabilities of any rows, by a fit of all rows."""
+        raise NotImplementedError
+
     @cached_property
     def found(self) -> Floats:
         """The probabilities of the rows as they are."""
@@ -205,8 +209,8 @@ class RidgeLogistic(Fitted):
         scores = columns.scores(self.coef_by_fold, self.regressors.call)
         return self.regressors.of_rows(_expit(scores))
 
-    def of_all(self, features: Floats) -> Floats:
-        """Return the probabilities of rows of features by the fit of all rows."""
+    def predict(self, features: Floats) -> Floats:
+        """Return the probabilities of any rows, by a fit of all rows."""
         columns = self.regressors.basis.columns(features)
         scores = columns.scores(np.ascontiguousarray(self.coef[None]), self.regressors.call)
         return np.ascontiguousarray(_expit(scores[0]))
@@ -227,7 +231,7 @@ class Learned(Fitted):
 
     def __init__(self, regressors: Regressors, y: Floats, estimator: Any) -> None:
         super().__init__(regressors, y)
-        self.name = type(estimator).__name__
+        self.name, self.estimator = type(estimator).__name__, estimator
         positive = regressors.by_fold(y)
         negative = regressors.by_fold(1 - y)
         self.fits = [
@@ -242,8 +246,13 @@ class Learned(Fitted):
 
     def at(self, features: Floats) -> Floats:
         """Return the probabilities of all rows, were the features of their kinds these."""
-        found = np.array([fit(features) for fit in self.fits])
-        return self.regressors.of_rows(np.clip(found, _LEAST, 1 - _LEAST))
+        return self.regressors.of_rows(np.array([fit(features) for fit in self.fits]))
+
+    def predict(self, features: Floats) -> Floats:
+        """Return the probabilities of any rows, by a fit of all rows."""
+        rows = self.regressors
+        both = [rows.by_kind(1 - self.y), rows.by_kind(self.y)]
+        return _learn(self.estimator, rows.features, *both)(features)
 
 
 def _learn(
@@ -253,7 +262,7 @@ def _learn(
     both = [np.rint(one).astype(np.int64) for one in (negative, positive)]
     totals = [int(one.sum()) for one in both]
     if not all(totals):
-        share = totals[1] / max(sum(totals), 1)
+        share = min(max(totals[1] / max(sum(totals), 1), _LEAST), 1 - _LEAST)
         return lambda rows: np.full(len(rows), share)
     rows = np.concatenate([np.repeat(features, one, axis=0) for one in both])
     fit = _copy(estimator).fit(rows, np.repeat([0, 1], totals))
@@ -267,7 +276,7 @@ def _of_one(fit: Any, rows: Floats) -> Floats:
             f"nuisance ({type(fit).__name__}) gives numbers of shape {found.shape} for "
             f"{len(rows):,} rows; accepted: the probabilities of 0 and 1 for each row"
         )
-    return found[:, 1]
+    return np.clip(found[:, 1], _LEAST, 1 - _LEAST)
 
 
 def _copy(estimator: Any) -> Any:
@@ -321,7 +330,7 @@ def label_chance(
         return np.full(len(features), share)
     rows = Regressors.of(known[kind // 2], number, fold, call)
     if estimator is None:
-        found = RidgeLogistic(rows, y).of_all(known)
+        found = RidgeLogistic(rows, y).predict(known)
     else:
         found = _learn(estimator, rows.features, rows.by_kind(1 - y), rows.by_kind(y))(known)
     return np.ascontiguousarray(found[place])
@@ -329,7 +338,7 @@ def label_chance(
 
 def _expit(score: Floats) -> Floats:
     with np.errstate(over="ignore"):
-        return np.asarray(1 / (1 + np.exp(-score)))
+        return np.clip(1 / (1 + np.exp(-score)), _LEAST, 1 - _LEAST)
 
 
 def dealt(count: Counts, n_folds: int) -> tuple[Counts, Counts, Floats]:
