@@ -176,6 +176,14 @@ def influence_descent():
     return lambda: result.descend(tolerance=0.001, step=1e-6, max_steps=10_000)
 
 
+def influence_audit_with_all_else_held_fixed():
+    X, y = _features(60_000, 16)
+    X = (X > 0).astype(float)
+    group = np.arange(60_000) % 2
+    model = fa.LinearModel(np.full(16, 0.3))
+    return lambda: fa.influence_audit(y, X=X, model=model, sensitive_features=group, target=0)
+
+
 CALLS = [
     permutation_test_of_counts,
     permutation_test_of_all_pairs,
@@ -192,4 +200,5 @@ CALLS = [
     individual_test_with_a_bootstrap,
     influence_audit,
     influence_descent,
+    influence_audit_with_all_else_held_fixed,
 ]
