@@ -184,6 +184,22 @@ def influence_audit_with_all_else_held_fixed():
     return lambda: fa.influence_audit(y, X=X, model=model, sensitive_features=group, target=0)
 
 
+def repair():
+    """Forty thousand distinct rows: all pairs of them are looked at."""
+    X, _ = _features(100_000, 3)
+    group = np.arange(100_000) % 2
+    result = fa.influence_audit(
+        None,
+        y_score=0.3 + 0.1 * group + 0.2 * (X[:, 0] > 0) + 0.001 * np.tanh(X[:, 1]),
+        X=X,
+        sensitive_features=group,
+        target=0,
+        metric="selection_rate",
+        n_draws=9,
+    )
+    return lambda: result.repair(parts=(0.9, 0.1), n_threads=1)
+
+
 CALLS = [
     permutation_test_of_counts,
     permutation_test_of_all_pairs,
@@ -201,4 +217,5 @@ CALLS = [
     influence_audit,
     influence_descent,
     influence_audit_with_all_else_held_fixed,
+    repair,
 ]

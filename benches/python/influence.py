@@ -1,17 +1,27 @@
 """The influence lens against NumPy, in one run on one machine.
 
-Marginal proxy scores of many binary features with simultaneous intervals, and the descent. With
+Marginal proxy scores of many binary features with simultaneous intervals, the descent, and
+transport repairs of the women of Adult (FAIRAUDIT_DATA) beside the whole linear program. With
 --write the table goes to benches/README.md and docs/performance.md.
 """
 
+import gzip
+import importlib.util
+import os
+from pathlib import Path
+
 import numpy as np
-from scipy import stats
+from scipy import optimize, sparse, stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native
+from fairaudit_rs.influence.cell_map import Cells
+from fairaudit_rs.influence.coding import Coding
+from fairaudit_rs.influence.cost import Cost
 from fairaudit_rs.influence.descent import rates_of
 from fairaudit_rs.influence.rates import measure_of
-from report import machine, run, seconds, time_table
+from fairaudit_rs.influence.transport import transport as transport_repair
+from report import machine, run, seconds, time_table, timed
 
 N, FEATURES, DRAWS, STEPS = 1_000_000, 50, 2_000, 20
 
@@ -143,8 +153,85 @@ def descent():
     yield work, "NumPy", seconds(lambda: descent_by_numpy(*given), 3), seconds(ours, 5), 5
 
 
+def adult_women():
+    """Cells of the women that train nothing, their counts, and masses with the men's FPR."""
+    path = Path(os.environ["FAIRAUDIT_DATA"], "adult_proxy", "adult_proxy_data.csv.gz")
+    with gzip.open(path, "rt") as file:
+        header, *lines = (line.strip().split(",") for line in file)
+    table = {
+        name.strip('"'): column
+        for name, column in zip(header, zip(*lines, strict=True), strict=True)
+    }
+    label = np.array([value == "1" for value in table.pop("IncomeOver50K")], dtype=float)
+    woman = np.array([value.strip('"') == "Female" for value in table.pop("Sex")])
+    X = np.array([[value in ("1", "TRUE") for value in column] for column in table.values()]).T
+    training = np.random.default_rng(52).random(len(X)) < 0.35
+
+    def loss(coef):
+        score = coef[0] + X[training] @ coef[1:]
+        pull = 1 / (1 + np.exp(-score)) - label[training]
+        value = np.logaddexp(0, score).sum() - label[training] @ score + coef @ coef / 2
+        return value, np.r_[pull.sum(), pull @ X[training]] + coef
+
+    coef = optimize.minimize(loss, np.zeros(X.shape[1] + 1), jac=True, method="L-BFGS-B").x
+    score = 1 / (1 + np.exp(-coef[0] - X @ coef[1:]))
+    men, women = ~training & ~woman & (label == 0), ~training & woman
+    cells, place, count = np.unique(
+        X[women].astype(float), axis=0, return_inverse=True, return_counts=True
+    )
+    negative = np.bincount(place, 1 - label[women])
+    f = np.bincount(place, score[women]) / count
+
+    def gap(tilt):
+        factor = np.exp(tilt * f)
+        return (negative * factor) @ f / (negative @ factor) - score[men].mean()
+
+    tilt = optimize.brentq(gap, -50, 50)
+    return cells, count.astype(float), count * np.exp(tilt * f), list(table)
+
+
+def whole_program(count, wanted, cost):
+    """All pairs of cells at once."""
+    n = len(count)
+    into = sparse.kron(np.ones((1, n)), sparse.eye(n))
+    rows = sparse.vstack([sparse.kron(sparse.eye(n), np.ones((1, n))), into], format="csc")
+    tolerances = dict.fromkeys(("primal_feasibility_tolerance", "dual_feasibility_tolerance"), 1e-9)
+    found = optimize.linprog(
+        cost.ravel(), A_eq=rows[:-1], b_eq=np.r_[count, wanted][:-1], method="highs-ds",
+        options=tolerances,
+    )  # fmt: skip
+    assert found.status == 0
+    return found.fun
+
+
+def transport():
+    if "FAIRAUDIT_DATA" not in os.environ:
+        return
+    features, count, wanted, names = adult_women()
+    wanted *= count.sum() / wanted.sum()
+    cells = Cells(features=features, count=count, score=np.zeros(len(count)))
+    coding = Coding.of({name: features[:, k] for k, name in enumerate(names)}, {})
+    cost = Cost.of(None, (), coding, features, count)
+    matrix = cost.matrix(features, features)
+    value = transport_repair(cells, cost, wanted).certificate["primal"] * count.sum()
+    found = []
+    work = f"transport repair, {len(count)} x {len(count)} cells (Adult, women)"
+    theirs = timed(lambda: found.append(whole_program(count, wanted, matrix)))
+    assert abs(found[0] - value) < 1e-8 * value
+    mine = seconds(lambda: transport_repair(cells, cost, wanted))
+    yield work, "HiGHS, all pairs", theirs, mine, 10
+    if importlib.util.find_spec("ot"):
+        import ot
+
+        def pot():
+            return float((ot.emd(count, wanted, matrix, numItermax=10_000_000) * matrix).sum())
+
+        assert abs(pot() - value) < 1e-9 * value
+        yield work, "POT, ot.emd", seconds(pot), mine, None
+
+
 def lines():
-    yield from time_table([*marginal(), *descent()])
+    yield from time_table([*marginal(), *descent(), *transport()])
     yield from ["", machine()]
 
 
