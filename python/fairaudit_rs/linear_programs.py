@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ _TOLERANCE = 1e-10
 #: Columns that cost more than this many times the typical one are held at that.
 _CEILING = 1e6
 _MOST_SCALES = 60
+#: Seconds between two looks for signals.
+_TICK = 0.05
 #: Coefficients below this share of the largest one of their row are not told to the solver.
 _DROPPED = 1e-15
 
@@ -139,7 +142,11 @@ class GrowingProgram:
 
     def solve(self) -> Solution:
         """Return the best values of all columns, and what a unit of each bound is worth."""
-        self._solver.run()
+        # On a thread of its own: this one hears Ctrl-C, and a solve that is left ends by itself.
+        running = threading.Thread(target=self._solver.run, daemon=True)
+        running.start()
+        while running.is_alive():
+            running.join(_TICK)
         status = self._solver.getModelStatus()
         if status != self._highspy.HighsModelStatus.kOptimal:
             raise InternalError(f"HiGHS ended with {status.name}; please report it")

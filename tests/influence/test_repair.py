@@ -166,7 +166,8 @@ class TestArguments:
         [
             (pd.DataFrame({"married": [1]}), ["woman"], "X has no column 'years'"),
             (None, ["woman"], "group has 1 rows; X has 3,000"),
-            (None, None, "sensitive_features is missing"),
+            (None, None, "group is None; accepted: the values of group, one for each row"),
+            (None, "sex", "group is 'sex'; accepted: the values of group"),
         ],
     )
     def test_rows_that_do_not_fit(self, rows, repair, X, group, words):

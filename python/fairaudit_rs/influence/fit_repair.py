@@ -206,7 +206,7 @@ def _repair(
         n_rows=n_own + n_other,
         group_sizes={audit.target_name: n_own, "others": n_other},
         seed=seed,
-        engine="linear program" if method == "transport" else "one multiplier",
+        engine=_engine(method, certificate),
         warnings=tuple(_warnings(measure, report, method, audit.target_name, n_unseen)),
         method=method,
         metric=measure.name,
@@ -225,6 +225,12 @@ def _repair(
         way=way,
         coding=way.cost.coding,
     )
+
+
+def _engine(method: str, certificate: dict[str, float]) -> str:
+    if method == "transport":
+        return "linear program"
+    return "two multipliers" if certificate["floor_multiplier"] else "one multiplier"
 
 
 def _warnings(

@@ -13,7 +13,7 @@ from ..data.features import named_columns
 from ..data.groups import group_name
 from ..data.labels import matches
 from ..data.tables import AuditTable
-from ..errors import DataError
+from ..errors import ArgumentTypeError, DataError
 from ..results.result import Result
 from ..results.words import number
 from .cell_map import CellMap
@@ -215,6 +215,10 @@ class Repair(Result):
 
     def _inside(self, group: Any, n: int) -> NDArray[np.bool_]:
         """Return which rows are of the target group."""
+        if group is None or isinstance(group, str):
+            raise ArgumentTypeError(
+                f"group is {group!r}; accepted: the values of {self.attribute}, one for each row"
+            )
         if not n:
             return np.zeros(0, dtype=bool)
         table = AuditTable.make(sensitive_features=group).loaded()

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: Pairs of cells whose costs are held.
-MOST_PAIRS = 50_000_000
+MOST_PAIRS = 20_000_000
 #: Tolerance, in rows and in units of cost.
 TOLERANCE = 1e-9
 #: Of the rows of a group: what may be left over in a stratum of what must not change.

@@ -317,10 +317,14 @@ pub fn envelopes(cells: Cells<'_>, weights: &[f64], score: &[f64], control: &Con
             instructions.run(lows);
             part.starts.push(part.to.len() as u64);
             convex(score[cell], &left, &sorted, &mut hull);
-            hull.iter().rev().for_each(|&(place, cost)| part.add(to.order[place], cost));
+            for &(place, cost) in hull.iter().rev() {
+                part.add(to.order[place], cost);
+            }
             part.add(cell as u32, 0.0);
             convex(score[cell], &right, &sorted, &mut hull);
-            hull.iter().for_each(|&(place, cost)| part.add(to.order[place], cost));
+            for &(place, cost) in &hull {
+                part.add(to.order[place], cost);
+            }
         }
         Ok(part)
     })?;
