@@ -256,6 +256,9 @@ impl BorrowedCells<'_> {
     }
 }
 
+/// Where the vertices of each cell start, the cells that they are, what each costs.
+type Vertices<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Floats<'py>);
+
 /// For every cell the lower convex envelope of (score, cost) over the cells of its stratum: where its vertices start,
 /// the cells that they are, by score, and what each costs.
 #[pyfunction]
@@ -266,7 +269,7 @@ fn repair_envelopes<'py>(
     weights: Vec<f64>,
     score: PyReadonlyArray1<'py, f64>,
     call: &Call,
-) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Floats<'py>)> {
+) -> PyResult<Vertices<'py>> {
     let borrowed = BorrowedCells(rows, strata);
     let (cells, score) = (borrowed.cells()?, slice(&score)?);
     let found = call.run(py, borrowed.work(&borrowed), |control| envelopes(cells, &weights, score, control))?;

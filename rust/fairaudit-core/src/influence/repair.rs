@@ -344,6 +344,10 @@ fn convex(own: f64, points: &[(usize, f64)], score: &[f64], hull: &mut Vec<(usiz
     hull.clear();
     let away = |place: usize| (score[place] - own).abs();
     for &(place, cost) in points.iter().rev() {
+        // Of one score the cheapest comes first.
+        if hull.last().is_some_and(|&(last, _)| away(last) == away(place)) {
+            continue;
+        }
         while let Some(&(last, last_cost)) = hull.last() {
             let (before, before_cost) =
                 hull.len().checked_sub(2).map_or((0.0, 0.0), |at| (away(hull[at].0), hull[at].1));
