@@ -113,7 +113,10 @@ class TestArguments:
             ({"method": "walk"}, "method is 'walk'; accepted: 'reweight', 'resample'"),
             ({"parts": (0.5, 0.5)}, "accepted: 3 shares .*fit, stop, report"),
             ({"confidence_level": 95}, "confidence_level is 95; accepted"),
-            ({"nuisance": object()}, "nuisance is a object; accepted: None, or an estimator"),
+            (
+                {"nuisance": object()},
+                "without fit; accepted: an estimator with fit and predict_proba",
+            ),
             ({"rng": 1, "random_state": 1}, "rng and random_state are two names"),
         ],
     )
@@ -137,7 +140,7 @@ class TestArguments:
             def predict_proba(self, X):
                 return found[: len(X)]
 
-        with pytest.raises(errors.DataError, match="nuisance gives other numbers than two"):
+        with pytest.raises(errors.DataError, match="gives other numbers than the probabilities"):
             audit(make()).descend(tolerance=0.1, nuisance=Odd(), rng=1)
 
     def test_a_nuisance_that_rules_a_label_out(self):

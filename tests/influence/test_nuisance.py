@@ -45,7 +45,7 @@ class Wrong(Mean):
 class TestArguments:
     def test_what_does_not_give_probabilities(self):
         X, y, folds = rows()
-        with pytest.raises(errors.DataError, match=r"nuisance \(Wrong\) gives numbers of shape"):
+        with pytest.raises(errors.DataError, match=r"nuisance \(Wrong\) gives other numbers"):
             _ = nuisance.fit(regressors(X, folds), y, Wrong()).found
 
 

@@ -130,7 +130,7 @@ class TestArguments:
             ({"immovable": ["sex"]}, "immovable names 'sex'; accepted: features of the audit"),
             ({"floor": 0}, "floor is 0; accepted: a mean score above 0, at most 1"),
             ({"floor": "low"}, "floor is 'low'; accepted: a finite number"),
-            ({"nuisance": 3}, "nuisance is 3; accepted: None, or an estimator with fit and"),
+            ({"nuisance": 3}, "nuisance is 3, without fit; accepted: an estimator with fit and"),
             ({"counterfactual": object()}, "counterfactual goes with method='transport'"),
             ({"rng": -1}, "rng is -1"),
             ({"n_threads": 0}, "n_threads is 0"),

@@ -246,13 +246,15 @@ class Learned(Fitted):
 
     def at(self, features: Floats) -> Floats:
         """Return the probabilities of all rows, were the features of their kinds these."""
-        return self.regressors.of_rows(np.array([fit(features) for fit in self.fits]))
+        found = np.array([fit(features) for fit in self.fits])
+        return self.regressors.of_rows(np.clip(found, _LEAST, 1 - _LEAST))
 
     def predict(self, features: Floats) -> Floats:
         """Return the probabilities of any rows, by a fit of all rows."""
         rows = self.regressors
         both = [rows.by_kind(1 - self.y), rows.by_kind(self.y)]
-        return _learn(self.estimator, rows.features, *both)(features)
+        found = _learn(self.estimator, rows.features, *both)(features)
+        return np.clip(found, _LEAST, 1 - _LEAST)
 
 
 def _learn(
@@ -262,7 +264,7 @@ def _learn(
     both = [np.rint(one).astype(np.int64) for one in (negative, positive)]
     totals = [int(one.sum()) for one in both]
     if not all(totals):
-        share = min(max(totals[1] / max(sum(totals), 1), _LEAST), 1 - _LEAST)
+        share = totals[1] / max(sum(totals), 1)
         return lambda rows: np.full(len(rows), share)
     rows = np.concatenate([np.repeat(features, one, axis=0) for one in both])
     fit = _copy(estimator).fit(rows, np.repeat([0, 1], totals))
@@ -273,10 +275,10 @@ def _of_one(fit: Any, rows: Floats) -> Floats:
     found = np.asarray(fit.predict_proba(rows), dtype=np.float64)
     if found.shape != (len(rows), 2) or not ((found >= 0) & (found <= 1)).all():
         raise DataError(
-            f"nuisance ({type(fit).__name__}) gives numbers of shape {found.shape} for "
-            f"{len(rows):,} rows; accepted: the probabilities of 0 and 1 for each row"
+            f"nuisance ({type(fit).__name__}) gives other numbers than the probabilities of 0 and "
+            f"1 for each row: of shape {found.shape} for {len(rows):,} rows; accepted: from 0 to 1"
         )
-    return np.clip(found[:, 1], _LEAST, 1 - _LEAST)
+    return np.asarray(found[:, 1])
 
 
 def _copy(estimator: Any) -> Any:
