@@ -209,25 +209,28 @@ def _laws():
 def _influences(draws, call):
     """Three features of 40 rows."""
     rng = np.random.default_rng(3)
-    features, parts = rng.random((40, 3)), rng.random((40, 3))
-    ones, scaling = np.ones(40), ([0.0] * 3, [1.0] * 3)
-    rows = _native.InfluenceRows(features, parts, ones, ones, scaling)
+    features = rng.random((40, 3))
+    group = (np.arange(30), rng.random(40) < 0.5, rng.random(40))
+    columns = _native.InfluenceColumns(list(features.T), call)
+    rows = _native.InfluenceRows(columns, [1.0] * 3, group, call)
     influences, leverages = rng.random((3, 9)), np.zeros((3, 4))
     half, rates = np.full(40, 0.5), np.array([[1.0, 0, 0, 1, 0, 1, 0, 0, 0]])
-    group = half, rng.random(40), np.ones((40, 3), dtype=np.int64)
-    design = _native.InfluenceDesign(features, *scaling, [(0, 1)])
+    kinds = half, rng.random(40), np.ones((40, 3), dtype=np.int64)
+    design = _native.InfluenceDesign(features, [0.0] * 3, [1.0] * 3, [(0, 1)])
     folds, lists = np.repeat(np.eye(2), 20, axis=1), rng.random((2, 40))
     return {
         "distinct_rows": lambda call: _native.distinct_rows(features, call),
-        "InfluenceRows.sums": rows.sums,
+        "InfluenceColumns": lambda call: _native.InfluenceColumns(list(features.T), call),
+        "InfluenceRows": lambda call: _native.InfluenceRows(columns, [1.0] * 3, group, call),
         "InfluenceRows.gram": lambda call: rows.gram(influences, [1.0] * 4, leverages, call),
         "InfluenceDesign.cross_fit": lambda call: design.cross_fit(folds, folds, [1.0], call),
         "InfluenceDesign.scores": lambda call: design.scores(rng.random((2, 5)), call),
         "InfluenceDesign.sums": lambda call: design.sums(lists, call),
         "InfluenceDesign.gram": lambda call: design.gram(lists, call),
+        "group_moments": lambda call: _native.group_moments(group, call),
         "normal_maxima": lambda call: _native.normal_maxima(np.eye(3), draws, call),
         "descent_path": lambda call: _native.descent_path(
-            group, half, group, rates, (0.1, 0.05, 1.645, 0.1, 5), call
+            kinds, half, kinds, rates, (0.1, 0.05, 1.645, 0.1, 5), call
         ),
         "descent_factors": lambda call: _native.descent_factors(
             half, half, np.full((2, 4), 0.1), call

@@ -15,6 +15,7 @@ __all__ = [
     "CountTest",
     "Draws",
     "FunctionTest",
+    "InfluenceColumns",
     "InfluenceDesign",
     "InfluenceRows",
     "ProjectionTest",
@@ -36,6 +37,7 @@ __all__ = [
     "distinct_margins",
     "distinct_rows",
     "encode",
+    "group_moments",
     "hypergeometric",
     "kernel_flow",
     "linear_flow",
@@ -219,16 +221,32 @@ class CorrelationTest:
     def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
 
 @final
+class InfluenceColumns:
+    def __new__(
+        cls,
+        columns: Sequence[
+            NDArray[np.generic]
+            | tuple[NDArray[np.uint32], list[float]]
+            | tuple[NDArray[np.float64], int]
+        ],
+        call: Call,
+    ) -> InfluenceColumns: ...
+    @property
+    def not_finite(self) -> tuple[int, int] | None: ...
+    @property
+    def ends(self) -> list[tuple[float, float]]: ...
+
+@final
 class InfluenceRows:
     def __new__(
         cls,
-        features: NDArray[np.float64],
-        parts: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        square: NDArray[np.float64],
-        scaling: tuple[Sequence[float], Sequence[float]],
+        columns: InfluenceColumns,
+        ones: Sequence[float],
+        group: tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]],
+        call: Call,
     ) -> InfluenceRows: ...
-    def sums(self, call: Call) -> NDArray[np.float64]: ...
+    @property
+    def sums(self) -> NDArray[np.float64]: ...
     def gram(
         self,
         influences: NDArray[np.float64],
@@ -259,6 +277,9 @@ class InfluenceDesign:
     def sums(self, weights: NDArray[np.float64], call: Call) -> NDArray[np.float64]: ...
     def gram(self, weights: NDArray[np.float64], call: Call) -> NDArray[np.float64]: ...
 
+def group_moments(
+    group: tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]], call: Call
+) -> NDArray[np.float64]: ...
 def normal_maxima(
     correlation: NDArray[np.float64], draws: Draws, call: Call
 ) -> NDArray[np.float64]: ...

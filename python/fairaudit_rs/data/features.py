@@ -70,7 +70,9 @@ def named_columns(X: Any) -> list[tuple[str, Column]]:
     """Return the columns of a frame, a dict or an array by name: x1, x2, ... of an array."""
     columns = [(str(name), X[name]) for name in X] if isinstance(X, Mapping) else _frame_columns(X)
     if columns is None:
-        values = _array(X)
+        values = _any_numbers(X)
+        # Truth in an array of numbers is 0 and 1.
+        values = values.view(np.uint8) if values.dtype.kind == "b" else values
         return [(f"x{place + 1}", values[:, place]) for place in range(values.shape[1])]
     names = [name for name, _ in columns]
     if len(set(names)) < len(names):
@@ -117,6 +119,11 @@ def _stacked(columns: list[tuple[str, Any]], n_rows: int) -> NDArray[np.float64]
 
 
 def _array(X: Any) -> NDArray[np.float64]:
+    return np.ascontiguousarray(_any_numbers(X), dtype=np.float64)
+
+
+def _any_numbers(X: Any) -> NDArray[Any]:
+    """Return a two-dimensional array of numbers of any kind, as it is where it is one already."""
     accepted = "a two-dimensional array of numbers (rows x features), or a frame"
     if hasattr(X, "toarray"):
         raise ArgumentTypeError(f"X is sparse; accepted: {accepted} (X.toarray())")
@@ -136,7 +143,7 @@ def _array(X: Any) -> NDArray[np.float64]:
         raise ArgumentTypeError(f"X has dtype {array.dtype}; accepted: {accepted}")
     if array.ndim != 2:
         raise ArgumentError(f"X has {array.ndim} dimensions; accepted: {accepted}")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return array
 
 
 def positions_of(

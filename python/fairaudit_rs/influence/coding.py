@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _native
 from ..data.columns import Coded, Column
 from ..errors import ColumnError, DataError
 from .features import Feature, Kind
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+#: A column as native code reads it: numbers, codes with the number of each, a column of a matrix.
+Given: TypeAlias = NDArray[Any] | tuple[NDArray[np.uint32], list[float]] | tuple[Floats, int]
 
 #: Levels of a categorical feature: more are to be put into classes first.
 _MOST_LEVELS = 200
@@ -44,6 +47,15 @@ class Code(Protocol):
         """Return its columns, of some rows or all."""
         ...
 
+    def given(self, data: Mapping[str, Column]) -> list[Given]:
+        """Return its columns for native code, without copies where that can be."""
+        ...
+
+    @property
+    def ones(self) -> list[float]:
+        """What counts as 1 in its columns as given, where they have two values."""
+        ...
+
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
         """Return what its columns stand for, by the names of the data."""
         ...
@@ -65,6 +77,15 @@ class NumberCode:
         low, high = self.ends
         found = found if rows is None else found[rows]
         return [found if (low, high) == (0.0, 1.0) else (found - low) / (high - low)]
+
+    def given(self, data: Mapping[str, Column]) -> list[Given]:
+        """Return its column as it is."""
+        return [_given(self.name, data[self.name])]
+
+    @property
+    def ones(self) -> list[float]:
+        """The higher of two values."""
+        return [self.ends[1]]
 
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
         """Return the numbers."""
@@ -94,6 +115,22 @@ class TextCode:
             return [np.array([1.0, 0.0, 0.5])[place]]
         return [(place == k).astype(np.float64) for k in range(len(self.levels))]
 
+    def given(self, data: Mapping[str, Column]) -> list[Given]:
+        """Return the codes with a table for each level, or truth as it is."""
+        column = data[self.name]
+        if not isinstance(column, Coded):
+            return [column]
+        named = [*(str(value) for value in column.labels), _MISSING]
+        shown = self.levels[:1] if self.kind == "binary" else self.levels
+        return [(column.codes, [float(name == level) for name in named]) for level in shown]
+
+    @property
+    def ones(self) -> list[float]:
+        """1, but for truth that is never true."""
+        if self.kind == "binary":
+            return [0.0 if self.labels[0] is False else 1.0]
+        return [1.0] * len(self.levels)
+
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
         """Return the levels as the data have them."""
         place = np.where(coded[:, 0] > 0, 0, 1) if self.kind == "binary" else coded.argmax(axis=1)
@@ -118,6 +155,18 @@ class SetCode:
         if len(self.levels) > len(self.members):
             found.append(1.0 - np.sum(found, axis=0))
         return found
+
+    def given(self, data: Mapping[str, Column]) -> list[Given]:
+        """Return the members, and truth of the rows that are in none of them."""
+        found = [_given(member, data[member]) for member in self.members]
+        if len(self.levels) > len(self.members):
+            found.append(_marks(self.members, data) == 0)
+        return found
+
+    @property
+    def ones(self) -> list[float]:
+        """1 is 1."""
+        return [1.0] * len(self.levels)
 
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
         """Return the members."""
@@ -160,6 +209,15 @@ class CombinedCode:
             for combination in self.combinations
         ]
 
+    def given(self, data: Mapping[str, Column]) -> list[Given]:
+        """Return truth of each combination."""
+        return [column > 0 for column in self.columns(data, None)]
+
+    @property
+    def ones(self) -> list[float]:
+        """True is 1."""
+        return [1.0] * len(self.levels)
+
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
         """Return what the members are."""
         place = np.array(self.combinations)[coded.argmax(axis=1)]
@@ -194,12 +252,47 @@ class Coding:
     codes: tuple[Code, ...]
 
     @classmethod
-    def of(cls, data: Mapping[str, Column], sets: Mapping[str, Sequence[str]]) -> Coding:
+    def of(
+        cls,
+        data: Mapping[str, Column],
+        sets: Mapping[str, Sequence[str]],
+        n_threads: int | None = None,
+    ) -> Coding:
         """Find out what the columns are; several of them are one feature by ``sets``."""
+        data = {name: _without_wide_text(column) for name, column in data.items()}
         codes: list[Code] = [_set_code(name, tuple(sets[name]), data) for name in sets]
         used = {member for members in sets.values() for member in members}
         codes += [_code(name, column) for name, column in data.items() if name not in used]
-        return cls(data, tuple(codes))
+        given = [code.given(data) for code in codes]
+        native = _native.InfluenceColumns(
+            [column for columns in given for column in columns], _native.Call(n_threads)
+        )
+        owner = [code for code, columns in zip(codes, given, strict=True) for _ in columns]
+        if native.not_finite is not None:
+            place, row = native.not_finite
+            raise _not_finite(owner[place].name, row)
+        ends = native.ends
+        for place, code in enumerate(owner):
+            if isinstance(code, NumberCode):
+                codes[codes.index(code)] = _number_code(code.name, *ends[place])
+        made = cls(data, tuple(codes))
+        # What native code saw is not found again.
+        made.__dict__["native"] = native
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"data": self.data, "codes": self.codes}
+
+    @cached_property
+    def native(self) -> _native.InfluenceColumns:
+        """The columns as native code reads them."""
+        given = [column for code in self.codes for column in code.given(self.data)]
+        return _native.InfluenceColumns(given, _native.Call())
+
+    @property
+    def ones(self) -> list[float]:
+        """What counts as 1 in each column, where it has two values."""
+        return [one for code in self.codes for one in code.ones]
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -244,42 +337,54 @@ def _set_code(name: str, members: tuple[str, ...], data: Mapping[str, Column]) -
     lacking = [member for member in members if member not in data]
     if lacking or not members:
         raise ColumnError(f"sets names {(lacking or [name])[0]!r} in {name!r}, which is no feature")
-    codes = tuple(_code(member, data[member]) for member in members)
+    codes = tuple(_code(member, data[member], alone=True) for member in members)
     for code in codes:
         if code.kind == "continuous":
             raise DataError(
                 f"sets: {code.name!r} in {name!r} is continuous; accepted: features of few values, "
                 "put it into classes first"
             )
-    if all(code.kind == "binary" and set(code.levels) <= {"0", "1"} for code in codes):
-        sums = np.sum([numbers(member, data[member]) for member in members], axis=0)
-        if (sums <= 1).all():
-            levels = members if (sums == 1).all() else (*members, f"none of {name}")
+    if all(isinstance(code, NumberCode) and code.ends == (0.0, 1.0) for code in codes):
+        marks = _marks(members, data)
+        if (marks <= 1).all():
+            levels = members if (marks == 1).all() else (*members, f"none of {name}")
             return SetCode(name, "categorical", levels, members)
     return CombinedCode.of(name, codes, data)
 
 
-def _code(name: str, column: Column) -> Code:
+def _marks(
+    members: Sequence[str], data: Mapping[str, Column]
+) -> NDArray[np.unsignedinteger[Any]]:
+    """Return how many columns of a set are 1 in each row."""
+    marks = np.zeros(len(data[members[0]]), dtype=np.uint16)
+    for member in members:
+        marks += numbers(member, data[member]) == 1
+    return marks
+
+
+def _code(name: str, column: Column, *, alone: bool = False) -> Code:
+    """Return how text or truth is coded, and numbers by themselves.
+
+    Numbers that are read with all others in native code are continuous until then.
+    """
     text = (
         bool(len(column.labels)) and isinstance(column.labels[0], str)
         if isinstance(column, Coded)
         else column.dtype.kind not in "iuf"
     )
     if not text:
-        distinct = np.unique(numbers(name, column))
-        if len(distinct) > 2:
+        if not alone:
             return NumberCode(name, "continuous", ())
-        low, high = float(distinct[0]), float(distinct[-1])
-        # A constant is 0.
-        ends = (low, high) if low < high else (low, low + 1.0)
-        return NumberCode(name, "binary", (f"{high:g}", f"{low:g}"), ends)
-    levels, codes = _levels(column)
-    present = set(np.unique(codes).tolist())
-    levels = [level for code, level in enumerate(levels) if code in present]
+        distinct = np.unique(numbers(name, column))
+        few = len(distinct) <= 2
+        return _number_code(name, *(distinct[[0, -1]].tolist() if few else (np.nan, np.nan)))
+    present = _present(column)
+    named, _ = _ordered_levels(column)
+    levels = [level for level, here in zip(named, present, strict=True) if here]
     _check_levels(name, len(levels))
-    truths = not isinstance(column, Coded) and column.dtype.kind == "b"
+    truths = not isinstance(column, Coded)
     labels: list[str | bool | None] = [level == "True" if truths else level for level in levels]
-    if isinstance(column, Coded) and levels[-1] == _MISSING and (column.codes < 0).any():
+    if isinstance(column, Coded) and present[-1]:
         labels[-1] = None
     if len(levels) <= 2:
         return TextCode(name, "binary", tuple(levels[::-1]), tuple(labels[::-1]))
@@ -294,33 +399,102 @@ def _check_levels(name: str, n_levels: int) -> None:
         )
 
 
+def _number_code(name: str, low: float, high: float) -> NumberCode:
+    """Return how numbers are coded: those with two ends have two values, NaN says more."""
+    if np.isnan(low):
+        return NumberCode(name, "continuous", ())
+    # A constant is 0.
+    ends = (low, high) if low < high else (low, low + max(1.0, abs(low)))
+    return NumberCode(name, "binary", (f"{high:g}", f"{low:g}"), ends)
+
+
+def _without_wide_text(column: Column) -> Column:
+    """Return text of a fixed width as codes."""
+    if isinstance(column, Coded) or column.dtype.kind in "biuf":
+        return column
+    distinct, codes = np.unique(column, return_inverse=True)
+    return Coded(codes.ravel().astype(np.uint32), [str(value) for value in distinct])
+
+
+def _given(name: str, column: Column) -> Given:
+    """Return numbers for native code."""
+    if isinstance(column, Coded):
+        return np.ascontiguousarray(column.codes), _table(name, column)
+    if not column.dtype.isnative or not column.flags.aligned:
+        return column.astype(column.dtype.newbyteorder("="))
+    return _of_matrix(column) or column
+
+
+def _of_matrix(column: NDArray[Any]) -> tuple[Floats, int] | None:
+    """Return the matrix that a column is a view of, and its place there; None of other arrays."""
+    matrix = column.base
+    if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or not matrix.flags.c_contiguous:
+        return None
+    first, least = (array.__array_interface__["data"][0] for array in (column, matrix))
+    place, within = divmod(first - least, matrix.itemsize)
+    same = column.dtype == matrix.dtype == np.float64 and len(column) == len(matrix)
+    if (
+        not same
+        or within
+        or column.strides != matrix.strides[:1]
+        or not 0 <= place < matrix.shape[1]
+    ):
+        return None
+    return matrix, place
+
+
+def _table(name: str, column: Coded) -> list[float]:
+    """Return the number of each code, NaN of missing ones."""
+    try:
+        return [*(float(value) for value in column.labels), np.nan]
+    except (TypeError, ValueError):
+        raise DataError(f"feature {name!r} holds text; accepted here: numbers") from None
+
+
 def numbers(name: str, column: Column) -> Floats:
     """Return a column of numbers, none missing."""
     if isinstance(column, Coded):
-        try:
-            table = np.array([float(value) for value in column.labels] + [np.nan])
-        except (TypeError, ValueError):
-            raise DataError(f"feature {name!r} holds text; accepted here: numbers") from None
-        values = table[column.codes]
+        values = np.array(_table(name, column))[column.codes]
     else:
         values = np.asarray(column, dtype=np.float64)
     if not np.isfinite(values).all():
-        row = int((~np.isfinite(values)).argmax())
-        raise DataError(
-            f"feature {name!r} is missing or infinite in row {row}; accepted: finite numbers, or "
-            "text, of which a missing value is a level of its own"
-        )
+        raise _not_finite(name, int((~np.isfinite(values)).argmax()))
     return values
 
 
-def _levels(column: Column) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the levels in order, missing last, and the code of every row."""
+def _not_finite(name: str, row: int) -> DataError:
+    return DataError(
+        f"feature {name!r} is missing or infinite in row {row}; accepted: finite numbers, or "
+        "text, of which a missing value is a level of its own"
+    )
+
+
+def _present(column: Column) -> list[bool]:
+    """Return which levels occur, in their order."""
     if not isinstance(column, Coded):
-        distinct, codes = np.unique(column, return_inverse=True)
-        return [str(value) for value in distinct], codes.ravel().astype(np.int64)
+        return [not column.all(), bool(column.any())]
+    _, place = _ordered_levels(column)
+    counts = np.bincount(column.codes, minlength=len(place))
+    found = np.zeros(len(place), dtype=bool)
+    found[place] = counts > 0
+    return found.tolist()
+
+
+def _ordered_levels(column: Column) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the levels in order, missing last, and the place of every code among them."""
+    if not isinstance(column, Coded):
+        return ["False", "True"], np.arange(2)
     named = [str(value) for value in column.labels]
     order = sorted(range(len(named)), key=named.__getitem__)
     place = np.empty(len(named) + 1, dtype=np.int64)
     place[order] = np.arange(len(named))
     place[len(named)] = len(named)
-    return [*(named[i] for i in order), _MISSING], place[column.codes]
+    return [*(named[i] for i in order), _MISSING], place
+
+
+def _levels(column: Column) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the levels in order, missing last, and the code of every row."""
+    column = _without_wide_text(column)
+    levels, place = _ordered_levels(column)
+    codes = column.codes if isinstance(column, Coded) else column.astype(np.int64)
+    return levels, place[codes]

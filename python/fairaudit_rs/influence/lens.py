@@ -209,6 +209,7 @@ def influence_audit(
         features=features,
         sets=sets,
         pos_label=pos_label,
+        n_threads=n_threads,
     )
     question = design.pose()
     audit = Audit.of(
@@ -233,7 +234,7 @@ def influence_audit(
         confidence_interval=(gap - half, gap + half),
         alternative="two-sided",
         n_rows=question.n_rows,
-        group_sizes={own: len(question.target), rest: len(question.others)},
+        group_sizes={own: len(question.rows), rest: len(question.other_rows)},
         seed=seed,
         engine="influence values",
         warnings=tuple(_warnings(question, found, gap, half)),

@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.pvalues import chi_square_tail, t_quantile, t_upper_tail
+from .coding import Coding
 from .features import Feature
 from .rates import PARTS, MeasureValue, RateValue
 
@@ -44,12 +46,28 @@ class Kinds:
         return float(self.count.sum())
 
 
+#: Places of a group's rows, and the labels and scores of all rows.
+GroupRows: TypeAlias = tuple[NDArray[np.int64], NDArray[np.bool_], Floats]
+
+
 @dataclass(frozen=True, eq=False)
 class Cell:
     """Rows of one kind of feature: their number, sums of parts, sums of products of parts."""
 
     sums: Floats
     products: Floats
+
+    @classmethod
+    def of(cls, rows: GroupRows, call: _native.Call) -> Cell:
+        """Add up the rows of a group, in whatever order they come."""
+        one, label, score, both, square, both_square = _native.group_moments(rows, call)
+        products = [
+            [one, label, score, both],
+            [label, label, both, both],
+            [score, both, square, both_square],
+            [both, both, both_square, both_square],
+        ]
+        return cls(np.array([one, label, score, both]), np.array(products))
 
     @property
     def n(self) -> float:
@@ -130,43 +148,26 @@ class Marginal:
 
     def __init__(
         self,
-        kinds: Kinds,
+        coding: Coding,
+        rows: GroupRows,
+        whole: Cell,
         value: MeasureValue,
         features: tuple[Feature, ...],
         call: _native.Call,
     ) -> None:
-        self.kinds, self.value, self.features, self.call = kinds, value, features, call
-        parts = np.column_stack([np.ones(len(kinds.count)), kinds.parts])
-        weighted = kinds.count[:, None] * parts
-        self.all = Cell(weighted.sum(axis=0), np.asarray(weighted.T @ parts))
-        scaling = self._scaling()
-        self._native = _native.InfluenceRows(
-            kinds.features, kinds.parts, kinds.count, kinds.count, scaling
-        )
-        flat = self._native.sums(call)
+        self.all, self.value, self.features, self.call = whole, value, features, call
+        self._native = _native.InfluenceRows(coding.native, coding.ones, rows, call)
+        flat = self._native.sums
         first, second = np.triu_indices(PARTS)
         self._sums, self._squares = flat[:, :PARTS], flat[:, PARTS : 2 * PARTS]
         self._products = np.empty((len(flat), PARTS, PARTS))
         self._products[:, first, second] = self._products[:, second, first] = flat[:, 2 * PARTS :]
-        self._columns = [_no_column() for _ in range(kinds.features.shape[1])]
+        self._columns = [_no_column() for _ in range(len(flat))]
         self.scores: list[Score] = []
         self.tests: dict[str, tuple[float, int]] = {}
         for feature in features:
             self.scores += self._scores_of(feature)
         self._add_slopes()
-
-    def _scaling(self) -> tuple[list[float], list[float]]:
-        """Return shift and scale of all columns: continuous ones are standardised, ddof 1."""
-        p = self.kinds.features.shape[1]
-        shift, scale = np.zeros(p), np.ones(p)
-        n, count = self.all.n, self.kinds.count
-        for feature in self.features:
-            if feature.kind == "continuous":
-                (at,) = feature.columns
-                x = self.kinds.features[:, at]
-                shift[at] = count @ x / n
-                scale[at] = math.sqrt(count @ (x - shift[at]) ** 2 / max(n - 1, 1)) or 1.0
-        return shift.tolist(), scale.tolist()
 
     def _cell(self, column: int) -> Cell:
         """Return the rows that a column of 0 and 1 marks."""

@@ -17,7 +17,7 @@ from ..inference.pvalues import upper_tail
 from .alone import Alone
 from .coding import Coding
 from .features import Feature
-from .marginal import Cell, Kinds, Marginal, Score, refused
+from .marginal import Cell, GroupRows, Kinds, Marginal, Score, refused
 from .quality import NuisanceFit
 from .question import Question
 from .rates import Measure, MeasureValue, parts_of
@@ -41,11 +41,10 @@ class Group:
     n_rows: float
 
     @classmethod
-    def of(cls, measure: Measure, rows: Floats, name: str, call: _native.Call) -> Group:
-        """Add up the rows of a group, in an order that does not depend on how they came."""
-        first, counts, _ = _native.distinct_rows(np.ascontiguousarray(rows), call)
-        label, score = rows[first].T
-        return cls.of_parts(measure, parts_of(label, score), counts.astype(np.float64), None, name)
+    def of(cls, measure: Measure, rows: GroupRows, name: str, call: _native.Call) -> Group:
+        """Add up the rows of a group."""
+        cell = Cell.of(rows, call)
+        return cls(value=MeasureValue.of(measure, cell.sums, name), cell=cell, n_rows=cell.n)
 
     @classmethod
     def of_parts(
@@ -113,9 +112,9 @@ class Audit:
     """A target group with its features, and the others."""
 
     measure: Measure
-    #: Label and score of the rows of the target group, and of all others.
-    rows: Floats
-    others: Floats
+    #: Labels and scores of all rows.
+    label: NDArray[np.bool_]
+    score: Floats
     #: The features of all rows, and which of them are those of the target group and the others.
     coding: Coding
     positions: NDArray[np.int64]
@@ -145,8 +144,8 @@ class Audit:
         """Return the audit of a question."""
         return cls(
             measure=question.measure,
-            rows=question.target,
-            others=question.others,
+            label=question.label,
+            score=question.score,
             coding=question.coding,
             positions=question.rows,
             other_positions=question.other_rows,
@@ -179,14 +178,31 @@ class Audit:
         return self.coding.matrix(self.other_positions)
 
     @cached_property
+    def rows(self) -> Floats:
+        """Label and score of the rows of the target group."""
+        return np.column_stack([self.label[self.positions], self.score[self.positions]])
+
+    @cached_property
+    def others(self) -> Floats:
+        """Label and score of all other rows."""
+        places = self.other_positions
+        return np.column_stack([self.label[places], self.score[places]])
+
+    @property
+    def group_rows(self) -> GroupRows:
+        """The rows of the target group as native code reads them."""
+        return self.positions, self.label, self.score
+
+    @cached_property
     def target_group(self) -> Group:
         """The target group."""
-        return Group.of(self.measure, self.rows, group_name(self.target_name), self.call)
+        return Group.of(self.measure, self.group_rows, group_name(self.target_name), self.call)
 
     @cached_property
     def other_group(self) -> Group:
         """All others."""
-        return Group.of(self.measure, self.others, "the others", self.call)
+        rows = (self.other_positions, self.label, self.score)
+        return Group.of(self.measure, rows, "the others", self.call)
 
     @property
     def gap(self) -> float:
@@ -208,8 +224,9 @@ class Audit:
     def influence(self) -> Floats:
         """By row of the target group, what it adds to the measure: psi."""
         one, label, score, both = self.target_group.value.parts
-        y, f = self.rows.T
-        return np.asarray(one + label * y + score * f + both * y * f)
+        y, f = self.label[self.positions], self.score[self.positions]
+        # By label, where a line in the score begins and its slope.
+        return np.asarray(np.where(y, one + label, one) + np.where(y, score + both, score) * f)
 
     @cached_property
     def distinct(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]:
@@ -241,7 +258,8 @@ class Audit:
     @cached_property
     def marginal(self) -> Marginal:
         """The marginal scores of all features."""
-        return Marginal(self.kinds, self.target_group.value, self.features, self.call)
+        whole, value = self.target_group.cell, self.target_group.value
+        return Marginal(self.coding, self.group_rows, whole, value, self.features, self.call)
 
     def half_width(self, level: float) -> float:
         """Half of the interval of the gap."""

@@ -28,13 +28,13 @@ _ROUNDING = 1e-5
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Question:
-    """Labels and scores of the target group and of the others, with the group's features."""
+    """Labels, scores and features of all rows, and which are the target group and the others."""
 
     measure: Measure
-    #: Labels (0 where none are needed) and scores of both.
-    target: Floats
-    others: Floats
-    #: Positions of the rows of both in the data as given.
+    #: Labels (False where none are needed) and scores of all rows as given.
+    label: NDArray[np.bool_]
+    score: Floats
+    #: Places of the rows of the target group and the others among them.
     rows: NDArray[np.int64]
     other_rows: NDArray[np.int64]
     #: Places of the groups of the other rows in `other_names`.
@@ -67,6 +67,7 @@ class Design:
     features: Sequence[str] | None
     sets: Mapping[str, Sequence[str]] | None
     pos_label: Label
+    n_threads: int | None = None
 
     def pose(self) -> Question:
         """Check the arguments and read the data."""
@@ -91,10 +92,13 @@ class Design:
                 f"only one group: every row is {group_name(label(key))!r}; a gap needs others"
             )
         code = rows.cells.groups.index(key)
-        known = np.array([None not in group for group in rows.cells.groups])[rows.group]
-        inside = rows.group == code
-        columns = self._columns(table, names, len(inside))
-        coding = Coding.of(columns, self.sets or {})
+        known = np.array([None not in group for group in rows.cells.groups])
+        own = np.flatnonzero(rows.group == code)
+        rest = known.copy()
+        rest[code] = False
+        others = np.flatnonzero(rest[rows.group])
+        columns = self._columns(table, names, len(rows.group))
+        coding = Coding.of(columns, self.sets or {}, self.n_threads)
         predictor = self._predictor(columns, what)
         if what in rows.columns:
             score = self._score(rows.columns[what], what)
@@ -102,21 +106,18 @@ class Design:
             assert predictor is not None
             score = predictor.of_given()
         truth = rows.columns.get("y_true")
-        truth = np.zeros(len(score)) if truth is None else truth.astype(np.float64)
-        both = np.column_stack([truth, score])
-        own = np.flatnonzero(inside)
         predict = None
         if predictor is not None:
             predict = OfCoded(predictor, coding)
             self._check_model(predict(coding.matrix(own)), score[own], what)
         return Question(
             measure=self.measure,
-            target=both[own],
-            others=both[known & ~inside],
+            label=np.zeros(len(score), dtype=bool) if truth is None else truth,
+            score=np.ascontiguousarray(score),
             rows=own,
-            other_rows=np.flatnonzero(known & ~inside),
+            other_rows=others,
             other_group=_places(rows.cells.groups, [one for one in existing if one != key])[
-                rows.group[known & ~inside]
+                rows.group[others]
             ],
             coding=coding,
             features=self._asked(coding),
@@ -124,8 +125,8 @@ class Design:
             target_name=label(key),
             other_names=tuple(label(other) for other in existing if other != key),
             attribute=" and ".join(rows.cells.sensitive_features),
-            n_rows=int(known.sum()),
-            n_missing=int((~known).sum()),
+            n_rows=len(own) + len(others),
+            n_missing=len(rows.group) - len(own) - len(others),
         )
 
     def _names(self) -> list[str]:

@@ -8,15 +8,18 @@ mod bootstrap;
 mod call;
 mod callable;
 mod correlation;
+mod descent;
 mod individual;
 mod influence;
 mod law;
 mod metrics;
+mod nuisance;
 mod numerics;
 mod options;
 mod permutation;
 mod projection;
 mod random;
+mod repair;
 mod tabulate;
 
 use pyo3::prelude::*;

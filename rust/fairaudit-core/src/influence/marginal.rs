@@ -1,148 +1,274 @@
 //! Sums over rows for the marginal scores of many features, and the joint law of the scores.
 //!
-//! Rows come in an order of their own, see [`crate::tabulate::distinct`], are cut into blocks of fixed size, and what
-//! the blocks have is added up in their order: the bits do not depend on threads.
+//! Features are taken sixteen at a time. No sum depends on the order of rows or on threads: each number is rounded to
+//! a fixed unit, and the rounded ones are added up without error.
 
-use std::ops::Range;
-
+use super::columns::{Columns, Numbers};
+use super::exact::{Exact, ROWS, cut};
+use super::moments::{Group, MOMENTS, PARTS, PRODUCT_OF, PRODUCTS, block_of, moments};
 use crate::error::{Error, Result};
-use crate::parallel::{Control, map_blocks};
+use crate::parallel::{Control, reduce_blocks};
 use crate::simd::{InstructionSet, LANES, Task};
 
-/// Rows of a block, where there are few.
-const BLOCK: usize = 1 << 12;
-/// Blocks that rows are cut into at most: each has sums of its own.
-const MOST_BLOCKS: usize = 256;
 /// Rows whose influence values are in the cache at a time.
 const TILE: usize = 128;
 /// Features that are held against [`LANES`] others at a time.
 const STRIP: usize = 4;
-
-/// Numbers of a row that metrics are made of, the constant 1 first: for rates 1, label, score and their product.
-pub const PARTS: usize = 4;
-/// Products of two of them.
-pub const PRODUCTS: usize = PARTS * (PARTS + 1) / 2;
-/// How many [`sums`] there are of each feature.
+/// Bits of an influence value in [`gram`]: products of two of them are added up over [`ROWS`] without error.
+const VALUE_BITS: i32 = 20;
+/// Rounds a float below 2^51 to a whole number when added and taken away.
+const ROUNDER: f64 = 6_755_399_441_055_744.0;
+/// A row with this share of a slope decides it alone: its residual is 0 but for rounding.
+const WHOLE_LEVERAGE: f64 = 1.0 - 1e-8;
+/// Sums of a feature in a pass: times the moments, and its square times the parts.
+const TERMS: usize = MOMENTS + PARTS;
+/// How many sums there are of each feature in the end.
 pub const SUMS: usize = 2 * PARTS + PRODUCTS;
 
-/// Rows of the target group, one for each kind of row.
-#[derive(Debug, Clone, Copy)]
+/// Sixteen features of a row.
+type Lanes = [f64; LANES];
+
+/// The rows of a group with their features.
 pub struct Rows<'a> {
-    /// Row by row.
-    features: &'a [f64],
-    n_features: usize,
-    /// The parts but for the constant, row by row.
-    parts: &'a [f64],
-    /// The sum of the weights of the rows of this kind, and that of their squares.
-    weight: &'a [f64],
-    square: &'a [f64],
+    columns: &'a Columns,
+    numbers: &'a [&'a dyn Numbers],
+    group: Group<'a>,
+    tiles: Vec<Tile>,
+}
+
+/// Sixteen features.
+#[derive(Debug, Clone, Default)]
+struct Tile {
+    /// Which bits are 0 for the value that counts as 1.
+    flip: u16,
+    /// Lanes of features with more than two values.
+    continuous: Vec<usize>,
+}
+
+/// Where the values of a feature lie: `u = (x - centre) unit` is between -1 and 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Range {
+    centre: f64,
+    unit: f64,
+}
+
+impl Range {
+    /// A power of two is the unit, so that u has lost nothing.
+    fn of((least, most): (f64, f64)) -> Self {
+        let half = most / 2.0 - least / 2.0;
+        Self { centre: least / 2.0 + most / 2.0, unit: power_of_two(-exponent(half)) }
+    }
 }
 
 impl<'a> Rows<'a> {
-    /// Rows by their features, their parts but for the constant 1, and their weights.
+    /// Features of a group; of those with two values `ones` has the one that counts as 1, the other one is 0.
     ///
     /// # Errors
-    /// [`Error::Argument`] when the columns differ in length.
-    pub fn new(features: &'a [f64], parts: &'a [f64], weight: &'a [f64], square: &'a [f64]) -> Result<Self> {
-        let n = weight.len();
-        let whole = n > 0 && !features.is_empty() && features.len().is_multiple_of(n);
-        if !whole || square.len() != n || parts.len() != (PARTS - 1) * n {
-            let given = format!("{} numbers for {n} rows", features.len());
-            return Err(Error::argument("features", given, "columns of one length, and one feature at least"));
+    /// [`Error::Argument`] when something is of another number of features or rows.
+    pub fn new(columns: &'a Columns, numbers: &'a [&'a dyn Numbers], ones: &[f64], group: Group<'a>) -> Result<Self> {
+        let p = columns.found().len();
+        if numbers.len() != p || ones.len() != p || group.n_rows() != columns.n_rows() {
+            let given = format!("of {} features, for {} rows", ones.len(), group.n_rows());
+            let accepted = format!("of {p} features, for {} rows", columns.n_rows());
+            return Err(Error::argument("ones", given, &accepted));
         }
-        Ok(Self { features, n_features: features.len() / n, parts, weight, square })
+        let mut tiles = vec![Tile::default(); p.div_ceil(LANES)];
+        for (place, found) in columns.found().iter().enumerate() {
+            let (tile, lane) = (&mut tiles[place / LANES], place % LANES);
+            if found.is_continuous() {
+                tile.continuous.push(lane);
+            } else if !columns.marks(place, ones[place]) {
+                tile.flip |= 1 << lane;
+            }
+        }
+        Ok(Self { columns, numbers, group, tiles })
     }
 
-    fn len(&self) -> usize {
-        self.weight.len()
+    /// Ranges of continuous features within the group.
+    fn ranges(&self, control: &Control) -> Result<Vec<Range>> {
+        let p = self.numbers.len();
+        let empty = || vec![(f64::INFINITY, f64::NEG_INFINITY); p];
+        let continuous: Vec<usize> = (0..p).filter(|&place| self.columns.found()[place].is_continuous()).collect();
+        let add = |ends: &mut Vec<(f64, f64)>, block: usize| {
+            control.check()?;
+            let range = block_of(block, self.group.len());
+            let mut numbers = [0.0; TILE];
+            for first in range.clone().step_by(TILE) {
+                let n = TILE.min(range.end - first);
+                self.fetch(first, n);
+                let rows = &self.group.rows()[first..first + n];
+                for &place in &continuous {
+                    let numbers = &mut numbers[..rows.len()];
+                    self.numbers[place].pick(rows, numbers);
+                    ends[place] = numbers.iter().fold(ends[place], |(least, most), &x| (least.min(x), most.max(x)));
+                }
+            }
+            Ok(())
+        };
+        let wider = |mut one: Vec<(f64, f64)>, other: Vec<(f64, f64)>| {
+            one.iter_mut().zip(other).for_each(|(ends, more)| *ends = (ends.0.min(more.0), ends.1.max(more.1)));
+            Ok(one)
+        };
+        let n_blocks = if continuous.is_empty() { 0 } else { self.group.len().div_ceil(ROWS) };
+        let ends = reduce_blocks(n_blocks, control, empty, add, wider)?;
+        Ok(ends
+            .into_iter()
+            .map(|ends| if ends.0 <= ends.1 { Range::of(ends) } else { Range::of((0.0, 1.0)) })
+            .collect())
     }
 
-    /// Rows of a block: it depends on the number of rows alone.
-    fn block(&self) -> usize {
-        BLOCK.max(self.len().div_ceil(MOST_BLOCKS))
+    /// Brings the numbers of the `n` rows from `first` on into the cache, unless they lie far apart.
+    fn fetch(&self, first: usize, n: usize) {
+        let rows = &self.group.rows()[first..first + n];
+        let (start, end) = (rows[0], rows[n - 1] + 1);
+        if (0..2 * n as i64).contains(&(end - start)) {
+            let continuous = |place: usize| self.columns.found()[place].is_continuous();
+            let wanted = self.numbers.iter().enumerate().filter(|(place, _)| continuous(*place));
+            wanted.for_each(|(_, numbers)| numbers.fetch(start as usize..end as usize));
+        }
     }
 
+    /// Fills `to` with sixteen features of the rows from `first` on: 0 and 1, and numbers between -1 and 1.
     #[inline(always)]
-    fn parts(&self, row: usize) -> [f64; PARTS] {
-        let given = &self.parts[row * (PARTS - 1)..][..PARTS - 1];
-        [1.0, given[0], given[1], given[2]]
-    }
-
-    #[inline(always)]
-    fn features(&self, row: usize) -> &'a [f64] {
-        &self.features[row * self.n_features..][..self.n_features]
+    fn load(&self, ranges: &[Range], place: usize, first: usize, to: &mut [Lanes]) {
+        let tile = &self.tiles[place];
+        let rows = &self.group.rows()[first..first + to.len()];
+        for (to, &row) in to.iter_mut().zip(rows) {
+            let bits = u32::from(self.columns.bits(row as usize, place) ^ tile.flip);
+            for lane in 0..LANES {
+                to[lane] = f64::from((bits >> lane) & 1);
+            }
+        }
+        let mut numbers = [0.0; TILE];
+        for &lane in &tile.continuous {
+            let column = place * LANES + lane;
+            let Range { centre, unit } = ranges[column];
+            let numbers = &mut numbers[..rows.len()];
+            self.numbers[column].pick(rows, numbers);
+            for (to, number) in to.iter_mut().zip(numbers) {
+                to[lane] = (*number - centre) * unit;
+            }
+        }
     }
 
     /// Estimated nanoseconds of [`sums`] on one thread.
-    pub fn sums_work(&self) -> u64 {
-        2 * self.features.len() as u64
+    pub fn sums_work(n_rows: usize, n_features: usize) -> u64 {
+        n_rows as u64 * n_features as u64
     }
 
     /// Estimated nanoseconds of [`gram`] on one thread.
-    pub fn gram_work(&self) -> u64 {
-        self.features.len() as u64 * (2 + self.n_features as u64 / 32)
+    pub fn gram_work(n_rows: usize, n_features: usize) -> u64 {
+        (n_rows * n_features * (1 + n_features / 32)) as u64
     }
 }
 
-/// Where features lie and how far they spread: scores work on z = (x - shift) / scale.
-#[derive(Debug, Clone, Copy)]
-pub struct Scaling<'a> {
-    /// Taken away from each feature.
-    pub shift: &'a [f64],
-    /// What each feature is divided by.
-    pub scale: &'a [f64],
+/// The number of bits before the point: the least e with |x| < 2^e, within bounds where 2^e is a normal number.
+fn exponent(x: f64) -> i32 {
+    if x == 0.0 { 0 } else { libm::frexp(x).1.clamp(-1_000, 1_024) }
 }
 
-/// For every feature z and the parts r of the rows, with weights w and squared weights q: the sums of w z r, of w z^2 r,
-/// and of q z r r' for each pair of parts. For an indicator z these are moments of the rows that it marks.
+fn power_of_two(exponent: i32) -> f64 {
+    libm::ldexp(1.0, exponent)
+}
+
+/// Sums of the features of a group with their parts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sums {
+    /// The moments of all rows.
+    pub all: [f64; MOMENTS],
+    /// For every feature z: the sums of z r over parts r, of z^2 r, and of z r r' over pairs of parts. For 0 and 1 these
+    /// are moments of the rows with 1; other features are standardised, with n - 1.
+    pub of_features: Vec<[f64; SUMS]>,
+    ranges: Vec<Range>,
+    scaling: Vec<Scaling>,
+}
+
+/// z = (u - shift) / scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Scaling {
+    shift: f64,
+    scale: f64,
+    /// The largest |z| that there can be.
+    most: f64,
+}
+
+/// Adds up the features of a group.
 ///
 /// # Errors
-/// [`Error::Argument`] when the scaling is of another number of features, [`Error::Cancelled`].
-pub fn sums(rows: &Rows<'_>, scaling: Scaling<'_>, control: &Control) -> Result<Vec<[f64; SUMS]>> {
-    let n_tiles = tiles(rows, scaling)?;
+/// [`Error::Cancelled`].
+pub fn sums(rows: &Rows<'_>, control: &Control) -> Result<Sums> {
     let instructions = InstructionSet::current()?;
-    let blocks = map_blocks(rows.len(), rows.block(), control, |range| {
-        let mut sums = vec![[[0.0; LANES]; SUMS]; n_tiles];
-        instructions.run(BlockSums { rows, scaling, range, sums: &mut sums });
-        Ok(sums)
-    })?;
-    let mut total = vec![[[0.0; LANES]; SUMS]; n_tiles];
-    for block in &blocks {
-        add(total.as_flattened_mut().as_flattened_mut(), block.as_flattened().as_flattened());
+    let n_tiles = rows.tiles.len();
+    let ranges = rows.ranges(control)?;
+    let add = |totals: &mut Vec<[[Exact; LANES]; TERMS]>, block: usize| {
+        control.check()?;
+        let mut sums = vec![[[[0.0; LANES]; 2]; TERMS]; n_tiles];
+        instructions.run(BlockSums {
+            rows,
+            ranges: &ranges,
+            range: block_of(block, rows.group.len()),
+            sums: &mut sums,
+        });
+        for (total, [high, low]) in totals.as_flattened_mut().iter_mut().zip(sums.as_flattened()) {
+            for lane in 0..LANES {
+                total[lane].add([high[lane], low[lane]]);
+            }
+        }
+        Ok(())
+    };
+    let merge = |mut one: Vec<[[Exact; LANES]; TERMS]>, other: Vec<[[Exact; LANES]; TERMS]>| {
+        let more = other.as_flattened().as_flattened();
+        one.as_flattened_mut().as_flattened_mut().iter_mut().zip(more).for_each(|(sum, more)| sum.merge(*more));
+        Ok(one)
+    };
+    let empty = || vec![[[Exact::default(); LANES]; TERMS]; n_tiles];
+    let totals = reduce_blocks(rows.group.len().div_ceil(ROWS), control, empty, add, merge)?;
+    let all = moments(&rows.group, control)?;
+    let mut made = Sums { all, of_features: Vec::new(), ranges, scaling: Vec::new() };
+    for (column, found) in rows.columns.found().iter().enumerate() {
+        let terms = std::array::from_fn(|k| totals[column / LANES][k][column % LANES].value());
+        let scaling = if found.is_continuous() { Scaling::standard(&terms, all[0]) } else { Scaling::none() };
+        made.of_features.push(scaling.apply(&terms, &all));
+        made.scaling.push(scaling);
     }
-    let of_feature = |j: usize| std::array::from_fn(|s| total[j / LANES][s][j % LANES]);
-    Ok((0..rows.n_features).map(of_feature).collect())
+    Ok(made)
 }
 
-fn add(total: &mut [f64], more: &[f64]) {
-    total.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-}
-
-fn tiles(rows: &Rows<'_>, scaling: Scaling<'_>) -> Result<usize> {
-    if scaling.shift.len() != rows.n_features || scaling.scale.len() != rows.n_features {
-        let given = format!("of {} features", scaling.shift.len());
-        return Err(Error::argument("scaling", given, &format!("of {}", rows.n_features)));
+impl Scaling {
+    fn none() -> Self {
+        Self { shift: 0.0, scale: 1.0, most: 1.0 }
     }
-    Ok(rows.n_features.div_ceil(LANES))
-}
 
-/// The scaled features of a tile, 0 beyond the last one.
-#[inline(always)]
-fn scaled(features: &[f64], scaling: Scaling<'_>, first: usize) -> [f64; LANES] {
-    let mut z = [0.0; LANES];
-    let last = features.len().min(first + LANES);
-    let (x, shift, scale) = (&features[first..last], &scaling.shift[first..last], &scaling.scale[first..last]);
-    for lane in 0..x.len() {
-        z[lane] = (x[lane] - shift[lane]) / scale[lane];
+    fn standard(terms: &[f64; TERMS], n: f64) -> Self {
+        let shift = terms[0] / n;
+        let variance = (terms[MOMENTS] - terms[0] * shift) / (n - 1.0).max(1.0);
+        let scale = if variance > 0.0 { variance.sqrt() } else { 1.0 };
+        Self { shift, scale, most: (1.0 + shift.abs()) / scale }
     }
-    z
+
+    fn z(&self, u: f64) -> f64 {
+        (u - self.shift) / self.scale
+    }
+
+    /// From sums of u to those of z.
+    fn apply(&self, terms: &[f64; TERMS], all: &[f64; MOMENTS]) -> [f64; SUMS] {
+        let Self { shift, scale, .. } = *self;
+        let first = |k: usize| (terms[k] - shift * all[k]) / scale;
+        let second = |m: usize| (terms[MOMENTS + m] - shift * (2.0 * terms[m] - shift * all[m])) / (scale * scale);
+        std::array::from_fn(|k| match k {
+            k if k < PARTS => first(k),
+            k if k < 2 * PARTS => second(k - PARTS),
+            k => first(PRODUCT_OF[k - 2 * PARTS]),
+        })
+    }
 }
 
+/// The sums of both [`cut`] parts of all terms in a block.
 struct BlockSums<'a> {
     rows: &'a Rows<'a>,
-    scaling: Scaling<'a>,
-    range: Range<usize>,
-    sums: &'a mut [[[f64; LANES]; SUMS]],
+    ranges: &'a [Range],
+    range: std::ops::Range<usize>,
+    sums: &'a mut [[[Lanes; 2]; TERMS]],
 }
 
 impl Task for BlockSums<'_> {
@@ -150,33 +276,79 @@ impl Task for BlockSums<'_> {
 
     #[inline(always)]
     fn run(self) {
-        for (tile, sums) in self.sums.iter_mut().enumerate() {
-            for i in self.range.clone() {
-                let (w, q, parts) = (self.rows.weight[i], self.rows.square[i], self.rows.parts(i));
-                let z = scaled(self.rows.features(i), self.scaling, tile * LANES);
-                let mut twice = z;
-                for lane in 0..LANES {
-                    twice[lane] *= z[lane];
+        let Self { rows, ranges, range, sums } = self;
+        let mut features = [[0.0; LANES]; TILE];
+        let (mut moments, mut cuts) = ([[0.0; TILE]; MOMENTS], [[0.0; LANES]; TILE]);
+        for first in range.clone().step_by(TILE) {
+            let n = TILE.min(range.end - first);
+            rows.fetch(first, n);
+            for i in 0..n {
+                for (k, moment) in rows.group.moments(first + i).into_iter().enumerate() {
+                    let [high, low] = cut(moment);
+                    (moments[k][i], cuts[i][k], cuts[i][MOMENTS + k]) = (moment, high, low);
                 }
-                let mut next = 2 * PARTS;
-                for (m, &part) in parts.iter().enumerate() {
-                    add_multiple(&z, w * part, &mut sums[m]);
-                    add_multiple(&twice, w * part, &mut sums[PARTS + m]);
-                    for &other in &parts[m..] {
-                        add_multiple(&z, q * part * other, &mut sums[next]);
-                        next += 1;
-                    }
+            }
+            for (place, sums) in sums.iter_mut().enumerate() {
+                rows.load(ranges, place, first, &mut features[..n]);
+                if rows.tiles[place].continuous.is_empty() {
+                    add_marked(&features[..n], &cuts[..n], sums);
+                } else {
+                    add_numbers(&mut features[..n], &moments, sums);
                 }
+            }
+        }
+        for (tile, sums) in rows.tiles.iter().zip(sums) {
+            if tile.continuous.is_empty() {
+                // The square of 0 and 1.
+                sums.copy_within(..PARTS, MOMENTS);
             }
         }
     }
 }
 
+/// Adds up the moments of the rows that are marked: products of 0 and 1 with the parts of moments are exact.
 #[inline(always)]
-fn add_multiple(values: &[f64; LANES], factor: f64, sums: &mut [f64; LANES]) {
-    for lane in 0..LANES {
-        sums[lane] = values[lane].mul_add(factor, sums[lane]);
+fn add_marked(marks: &[Lanes], cuts: &[Lanes], sums: &mut [[Lanes; 2]; TERMS]) {
+    let mut found = [0.0; LANES * LANES];
+    for strip in (0..2 * MOMENTS).step_by(STRIP) {
+        add_products(cuts, strip, marks, &mut found[strip * LANES..], LANES);
     }
+    let found = found.as_chunks::<LANES>().0;
+    for k in 0..MOMENTS {
+        for lane in 0..LANES {
+            sums[k][0][lane] += found[k][lane];
+            sums[k][1][lane] += found[MOMENTS + k][lane];
+        }
+    }
+}
+
+/// Adds up the products of numbers with the moments, and of their squares with the parts.
+#[inline(always)]
+fn add_numbers(numbers: &mut [Lanes], moments: &[[f64; TILE]; MOMENTS], sums: &mut [[Lanes; 2]; TERMS]) {
+    for (moments, sums) in moments.iter().zip(&mut sums[..MOMENTS]) {
+        add_multiples(numbers, moments, sums);
+    }
+    for numbers in &mut *numbers {
+        for lane in 0..LANES {
+            numbers[lane] *= numbers[lane];
+        }
+    }
+    for (parts, sums) in moments[..PARTS].iter().zip(&mut sums[MOMENTS..]) {
+        add_multiples(numbers, parts, sums);
+    }
+}
+
+#[inline(always)]
+fn add_multiples(numbers: &[Lanes], factors: &[f64], sums: &mut [Lanes; 2]) {
+    let (mut highs, mut lows) = (sums[0], sums[1]);
+    for (numbers, factor) in numbers.iter().zip(factors) {
+        for lane in 0..LANES {
+            let [high, low] = cut(numbers[lane] * factor);
+            highs[lane] += high;
+            lows[lane] += low;
+        }
+    }
+    *sums = [highs, lows];
 }
 
 /// The influence of a row with parts r on the score of a feature z: the sum over parts of
@@ -191,9 +363,16 @@ pub struct Influence {
     pub curve: f64,
 }
 
+impl Influence {
+    /// More than its largest value.
+    fn bound(&self, most: f64) -> f64 {
+        let size = |parts: &[f64; PARTS]| parts.iter().map(|part| part.abs()).sum::<f64>();
+        size(&self.level) + (size(&self.slope) + self.curve.abs() * most) * most
+    }
+}
+
 /// What a slope of u, a sum of parts, adds to the influence of a row by its leverage (HC3): with the residual
-/// `u - mean - slope z` and the leverage `weight (1 / total + z^2 / spread)`,
-/// `factor z residual leverage / (1 - leverage)`.
+/// `u - mean - slope z` and the leverage `1 / n + z^2 / spread`, `factor z residual leverage / (1 - leverage)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Leverage {
     /// The mean of u.
@@ -202,16 +381,32 @@ pub struct Leverage {
     pub slope: f64,
     /// What the slope's influence is multiplied by; 0 for features without a slope.
     pub factor: f64,
-    /// The sum of weight times z^2.
+    /// The sum of z^2.
     pub spread: f64,
+}
+
+impl Leverage {
+    #[inline(always)]
+    fn more(&self, z: f64, u: f64, n: f64) -> f64 {
+        let pull = 1.0 / n + z * z / self.spread;
+        let residual = u - self.mean - self.slope * z;
+        if pull < WHOLE_LEVERAGE { self.factor * z * residual * pull / (1.0 - pull) } else { 0.0 }
+    }
+
+    /// More than the largest of them, for |z| up to `most` and |u| up to `u`.
+    fn bound(&self, most: f64, u: f64, n: f64) -> f64 {
+        let pull = (1.0 / n + most * most / self.spread).min(WHOLE_LEVERAGE);
+        let residual = u + self.mean.abs() + self.slope.abs() * most;
+        self.factor.abs() * most * residual * pull / (1.0 - pull)
+    }
 }
 
 /// What the influence values of all features come to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gram {
-    /// The sums of squared weight times the influences on two features, feature by feature.
+    /// The sums of the influences on two features, each rounded to 2^-20 of a bound, feature by feature.
     pub products: Vec<f64>,
-    /// For features with a slope: the same of its square, with leverage.
+    /// For features with a slope: the sum of the square of its influence with leverage.
     pub squares: Vec<f64>,
 }
 
@@ -221,73 +416,176 @@ pub struct Gram {
 /// [`Error::Argument`] when a list is of another number of features, [`Error::Cancelled`].
 pub fn gram(
     rows: &Rows<'_>,
-    scaling: Scaling<'_>,
+    sums: &Sums,
     influences: &[Influence],
     parts_of_u: [f64; PARTS],
     leverages: &[Leverage],
     control: &Control,
 ) -> Result<Gram> {
-    let p = rows.n_features;
-    let n_tiles = tiles(rows, scaling)?;
-    if influences.len() != p || leverages.len() != p {
+    let p = rows.numbers.len();
+    if influences.len() != p || leverages.len() != p || sums.scaling.len() != p {
         let given = format!("of {} and {} features", influences.len(), leverages.len());
         return Err(Error::argument("influences", given, &format!("of {p}")));
     }
     let instructions = InstructionSet::current()?;
-    let width = n_tiles * LANES;
-    let total_weight = rows.weight.iter().sum();
-    let influences = &by_tile(influences, n_tiles);
-    let pass = Pass { rows, scaling, influences, parts_of_u, leverages, total_weight, width };
-    let empty = || Gram { products: vec![0.0; width * width], squares: vec![0.0; p] };
-    let blocks = map_blocks(rows.len(), rows.block(), control, |range| {
-        let mut sums = empty();
-        instructions.run(BlockGram { pass: &pass, range, sums: &mut sums });
-        Ok(sums)
-    })?;
-    let mut total = empty();
-    for block in &blocks {
-        add(&mut total.products, &block.products);
-        add(&mut total.squares, &block.squares);
-    }
+    let pass = &Pass::new(rows, sums, influences, parts_of_u, leverages);
+    let add = |state: &mut State, block: usize| {
+        control.check()?;
+        instructions.run(BlockGram { pass, range: block_of(block, rows.group.len()), state });
+        state.take_block();
+        Ok(())
+    };
+    let total = reduce_blocks(rows.group.len().div_ceil(ROWS), control, || State::new(pass), add, State::merge)?;
     // Only tiles on and above the diagonal were added up.
     let entry = |j: usize, k: usize| {
         let (j, k) = if j / LANES <= k / LANES { (j, k) } else { (k, j) };
-        total.products[j * width + k]
+        total.products[j * pass.width + k] as f64 / pass.units[j] / pass.units[k]
     };
     let products = (0..p).flat_map(|j| (0..p).map(move |k| (j, k))).map(|(j, k)| entry(j, k)).collect();
-    Ok(Gram { products, squares: total.squares })
-}
-
-/// The influences of a tile of features: levels by part, slopes by part, curve.
-type TileInfluence = [[f64; LANES]; 2 * PARTS + 1];
-
-fn by_tile(influences: &[Influence], n_tiles: usize) -> Vec<TileInfluence> {
-    let at = |feature: usize, c: usize| {
-        influences.get(feature).map_or(0.0, |one| match c {
-            c if c < PARTS => one.level[c],
-            c if c < 2 * PARTS => one.slope[c - PARTS],
-            _ => one.curve,
-        })
+    let square = |(slope, [high, low]): (&Slope, &[Exact; 2])| {
+        (slope.column, (high.value() + low.value() * REST) / (slope.unit * slope.unit))
     };
-    let tile = |tile: usize| std::array::from_fn(|c| std::array::from_fn(|lane| at(tile * LANES + lane, c)));
-    (0..n_tiles).map(tile).collect()
+    let mut squares = vec![0.0; p];
+    pass.slopes.iter().zip(&total.squares).map(square).for_each(|(column, sum)| squares[column] = sum);
+    Ok(Gram { products, squares })
 }
 
-#[derive(Clone, Copy)]
+/// What [`cut`] leaves over is below this: 2^-80.
+const REST: f64 = 1.0 / (1u128 << 80) as f64;
+
+/// The influences of sixteen features, as whole numbers: levels by part, slopes by part, curve.
+type TileInfluence = [Lanes; 2 * PARTS + 1];
+
+/// A feature whose square is added up with leverage.
+struct Slope {
+    column: usize,
+    influence: Influence,
+    leverage: Leverage,
+    /// A power of two that takes the influence below 1.
+    unit: f64,
+}
+
 struct Pass<'a> {
     rows: &'a Rows<'a>,
-    scaling: Scaling<'a>,
-    influences: &'a [TileInfluence],
+    ranges: &'a [Range],
+    scaling: &'a [Scaling],
+    influences: Vec<TileInfluence>,
+    /// What influences are multiplied by to be rounded to whole numbers.
+    units: Vec<f64>,
     parts_of_u: [f64; PARTS],
-    leverages: &'a [Leverage],
-    total_weight: f64,
+    slopes: Vec<Slope>,
+    n: f64,
     width: usize,
+}
+
+impl<'a> Pass<'a> {
+    fn new(
+        rows: &'a Rows<'a>,
+        sums: &'a Sums,
+        influences: &[Influence],
+        parts_of_u: [f64; PARTS],
+        leverages: &[Leverage],
+    ) -> Self {
+        let (scaling, n) = (&sums.scaling, sums.all[0]);
+        let bounds: Vec<f64> = influences.iter().zip(scaling).map(|(one, scaling)| one.bound(scaling.most)).collect();
+        let units: Vec<f64> = bounds.iter().map(|&bound| power_of_two(VALUE_BITS - exponent(bound))).collect();
+        let at = |feature: usize, c: usize| {
+            influences.get(feature).map_or(0.0, |one| match c {
+                c if c < PARTS => one.level[c] * units[feature],
+                c if c < 2 * PARTS => one.slope[c - PARTS] * units[feature],
+                _ => one.curve * units[feature],
+            })
+        };
+        let tile = |tile: usize| std::array::from_fn(|c| std::array::from_fn(|lane| at(tile * LANES + lane, c)));
+        let n_tiles = rows.tiles.len();
+        let most_u: f64 = parts_of_u.iter().map(|part| part.abs()).sum();
+        let slopes = leverages.iter().enumerate().filter(|(_, leverage)| leverage.factor != 0.0);
+        let slopes = slopes.map(|(column, &leverage)| {
+            let bound = bounds[column] + leverage.bound(scaling[column].most, most_u, n);
+            Slope { column, influence: influences[column], leverage, unit: power_of_two(-exponent(bound) - 1) }
+        });
+        Self {
+            rows,
+            ranges: &sums.ranges,
+            scaling,
+            influences: (0..n_tiles).map(tile).collect(),
+            slopes: slopes.collect(),
+            units,
+            parts_of_u,
+            n,
+            width: n_tiles * LANES,
+        }
+    }
+
+    /// Adds the squares of influences with leverage of one feature, z being given.
+    #[inline(always)]
+    fn add_squares(&self, slope: &Slope, first: usize, features: &[Lanes], sums: &mut [[f64; 2]; 2]) {
+        let one = &slope.influence;
+        for (i, z) in (first..).zip(features) {
+            let z = z[slope.column % LANES];
+            let parts = self.rows.group.parts(i);
+            let dot = |weights: &[f64; PARTS]| weights.iter().zip(&parts).map(|(w, part)| w * part).sum::<f64>();
+            let influence = dot(&one.level) + (dot(&one.slope) + one.curve * z) * z;
+            let total = (influence + slope.leverage.more(z, dot(&self.parts_of_u), self.n)) * slope.unit;
+            let square = total * total;
+            let [high, low] = cut(square);
+            let [next, least] = cut((square - high - low) / REST);
+            sums[0] = [sums[0][0] + high, sums[0][1] + low];
+            sums[1] = [sums[1][0] + next, sums[1][1] + least];
+        }
+    }
+}
+
+/// What a thread has.
+struct State {
+    /// Tile by tile the features, and then the influences, of some rows.
+    values: Vec<Lanes>,
+    /// Of the block at hand.
+    block: Vec<f64>,
+    block_squares: Vec<[[f64; 2]; 2]>,
+    products: Vec<i128>,
+    squares: Vec<[Exact; 2]>,
+}
+
+impl State {
+    fn new(pass: &Pass<'_>) -> Self {
+        let (size, n_slopes) = (pass.width * pass.width, pass.slopes.len());
+        Self {
+            values: vec![[0.0; LANES]; pass.influences.len() * TILE],
+            block: vec![0.0; size],
+            block_squares: vec![[[0.0; 2]; 2]; n_slopes],
+            products: vec![0; size],
+            squares: vec![[Exact::default(); 2]; n_slopes],
+        }
+    }
+
+    /// Moves the sums of a block to the totals.
+    fn take_block(&mut self) {
+        for (total, sum) in self.products.iter_mut().zip(&mut self.block) {
+            *total += i128::from(std::mem::take(sum) as i64);
+        }
+        for (total, sums) in self.squares.iter_mut().zip(&mut self.block_squares) {
+            let sums = std::mem::take(sums);
+            total[0].add(sums[0]);
+            total[1].add(sums[1]);
+        }
+    }
+
+    #[allow(clippy::unnecessary_wraps)]
+    fn merge(mut self, other: Self) -> Result<Self> {
+        self.products.iter_mut().zip(other.products).for_each(|(sum, more)| *sum += more);
+        for (sum, more) in self.squares.iter_mut().zip(other.squares) {
+            sum[0].merge(more[0]);
+            sum[1].merge(more[1]);
+        }
+        Ok(self)
+    }
 }
 
 struct BlockGram<'a> {
     pass: &'a Pass<'a>,
-    range: Range<usize>,
-    sums: &'a mut Gram,
+    range: std::ops::Range<usize>,
+    state: &'a mut State,
 }
 
 impl Task for BlockGram<'_> {
@@ -295,34 +593,37 @@ impl Task for BlockGram<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let pass = self.pass;
-        // Tile by tile the influence of some rows, and the same times the squared weight.
-        let mut plain = vec![[0.0; LANES]; pass.influences.len() * TILE];
-        let mut weighted = plain.clone();
-        for first in self.range.clone().step_by(TILE) {
-            let last = self.range.end.min(first + TILE);
-            for i in first..last {
-                let parts = pass.rows.parts(i);
-                for (tile, influence) in pass.influences.iter().enumerate() {
-                    let z = scaled(pass.rows.features(i), pass.scaling, tile * LANES);
-                    let value = influence_of(influence, &parts, &z);
-                    plain[tile * TILE + i - first] = value;
-                    weighted[tile * TILE + i - first] = value.map(|value| pass.rows.square[i] * value);
-                }
+        let Self { pass, range, state } = self;
+        let mut parts = [[0.0; PARTS]; TILE];
+        for first in range.clone().step_by(TILE) {
+            let n = TILE.min(range.end - first);
+            pass.rows.fetch(first, n);
+            for (i, parts) in parts[..n].iter_mut().enumerate() {
+                *parts = pass.rows.group.parts(first + i);
             }
-            for (j, leverage) in pass.leverages.iter().enumerate() {
-                if leverage.factor != 0.0 {
-                    let influence = &plain[j / LANES * TILE..][..last - first];
-                    self.sums.squares[j] += pass.slope_squares(j, leverage, first, influence);
+            for (place, influence) in pass.influences.iter().enumerate() {
+                let values = &mut state.values[place * TILE..][..n];
+                pass.rows.load(pass.ranges, place, first, values);
+                for &lane in &pass.rows.tiles[place].continuous {
+                    let scaling = pass.scaling[place * LANES + lane];
+                    values.iter_mut().for_each(|values| values[lane] = scaling.z(values[lane]));
+                }
+                for (slope, sums) in pass.slopes.iter().zip(&mut state.block_squares) {
+                    if slope.column / LANES == place {
+                        pass.add_squares(slope, first, values, sums);
+                    }
+                }
+                for (z, parts) in values.iter_mut().zip(&parts) {
+                    *z = influence_of(influence, parts, z);
                 }
             }
             for tile in 0..pass.influences.len() {
-                let own = &weighted[tile * TILE..][..last - first];
+                let own = &state.values[tile * TILE..][..n];
                 for other in tile..pass.influences.len() {
-                    let others = &plain[other * TILE..][..last - first];
+                    let others = &state.values[other * TILE..][..n];
                     for strip in (0..LANES).step_by(STRIP) {
                         let at = (tile * LANES + strip) * pass.width + other * LANES;
-                        add_products(own, strip, others, &mut self.sums.products[at..], pass.width);
+                        add_products(own, strip, others, &mut state.block[at..], pass.width);
                     }
                 }
             }
@@ -330,8 +631,9 @@ impl Task for BlockGram<'_> {
     }
 }
 
+/// Influences as whole numbers.
 #[inline(always)]
-fn influence_of(influence: &TileInfluence, parts: &[f64; PARTS], z: &[f64; LANES]) -> [f64; LANES] {
+fn influence_of(influence: &TileInfluence, parts: &[f64; PARTS], z: &Lanes) -> Lanes {
     let mut value = [0.0; LANES];
     for lane in 0..LANES {
         let mut level = influence[0][lane];
@@ -340,14 +642,15 @@ fn influence_of(influence: &TileInfluence, parts: &[f64; PARTS], z: &[f64; LANES
             level = influence[m][lane].mul_add(parts[m], level);
             slope = influence[PARTS + m][lane].mul_add(parts[m], slope);
         }
-        value[lane] = influence[2 * PARTS][lane].mul_add(z[lane], slope).mul_add(z[lane], level);
+        let exact = influence[2 * PARTS][lane].mul_add(z[lane], slope).mul_add(z[lane], level);
+        value[lane] = (exact + ROUNDER) - ROUNDER;
     }
     value
 }
 
 /// Adds the products of `STRIP` features from `strip` on with a tile of others to the rows of a matrix.
 #[inline(always)]
-fn add_products(own: &[[f64; LANES]], strip: usize, others: &[[f64; LANES]], matrix: &mut [f64], width: usize) {
+fn add_products(own: &[Lanes], strip: usize, others: &[Lanes], matrix: &mut [f64], width: usize) {
     let mut sums = [[0.0; LANES]; STRIP];
     for (one, other) in own.iter().zip(others) {
         for s in 0..STRIP {
@@ -363,164 +666,6 @@ fn add_products(own: &[[f64; LANES]], strip: usize, others: &[[f64; LANES]], mat
     }
 }
 
-impl Pass<'_> {
-    /// The sum of squared weight times the square of one feature's influence with leverage, over some rows.
-    #[inline(always)]
-    fn slope_squares(&self, feature: usize, leverage: &Leverage, first: usize, influence: &[[f64; LANES]]) -> f64 {
-        let mut sum = 0.0;
-        for (i, influence) in (first..).zip(influence) {
-            let x = self.rows.features(i)[feature];
-            let z = (x - self.scaling.shift[feature]) / self.scaling.scale[feature];
-            let (weight, square) = (self.rows.weight[i], self.rows.square[i]);
-            // The weight of one row of this kind.
-            let own = if weight > 0.0 { square / weight } else { 0.0 };
-            let pull = own * (1.0 / self.total_weight + z * z / leverage.spread);
-            let u: f64 = self.rows.parts(i).iter().zip(self.parts_of_u).map(|(part, share)| part * share).sum();
-            let residual = u - leverage.mean - leverage.slope * z;
-            // A row that decides the slope alone has leverage 1: its residual is 0 but for rounding.
-            let more = if pull < 1.0 { leverage.factor * z * residual * pull / (1.0 - pull) } else { 0.0 };
-            let total = influence[feature % LANES] + more;
-            sum += square * total * total;
-        }
-        sum
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::{Domain, Stream};
-
-    struct Data {
-        features: Vec<f64>,
-        parts: Vec<f64>,
-        weight: Vec<f64>,
-        square: Vec<f64>,
-        shift: Vec<f64>,
-        scale: Vec<f64>,
-        n: usize,
-        p: usize,
-    }
-
-    impl Data {
-        fn new(n: usize, p: usize) -> Self {
-            let mut stream = Stream::new(3, Domain::Simulation, 0, 0, 0);
-            let mut column = |n: usize| (0..n).map(|_| stream.uniform()).collect::<Vec<_>>();
-            let (features, parts) = (column(n * p), column(3 * n));
-            let (weight, square) = (column(n), column(n));
-            Self { features, parts, weight, square, shift: vec![0.3; p], scale: vec![0.7; p], n, p }
-        }
-
-        fn rows(&self) -> Rows<'_> {
-            Rows::new(&self.features, &self.parts, &self.weight, &self.square).unwrap()
-        }
-
-        fn scaling(&self) -> Scaling<'_> {
-            Scaling { shift: &self.shift, scale: &self.scale }
-        }
-
-        fn z(&self, i: usize, j: usize) -> f64 {
-            (self.features[i * self.p + j] - 0.3) / 0.7
-        }
-
-        fn parts(&self, i: usize) -> [f64; PARTS] {
-            self.rows().parts(i)
-        }
-
-        fn sum(&self, term: impl Fn(usize) -> f64) -> f64 {
-            (0..self.n).map(term).sum()
-        }
-    }
-
-    fn near(found: f64, expected: f64) {
-        assert!((found - expected).abs() < 1e-9 * (1.0 + expected.abs()), "{found} is not {expected}");
-    }
-
-    #[test]
-    fn sums_are_those_of_a_plain_loop() {
-        let data = Data::new(2 * BLOCK + 77, 19);
-        let found = sums(&data.rows(), data.scaling(), &Control::with_threads(2)).unwrap();
-        for j in [0, 15, 16, 18] {
-            let mut next = 2 * PARTS;
-            for m in 0..PARTS {
-                near(found[j][m], data.sum(|i| data.weight[i] * data.z(i, j) * data.parts(i)[m]));
-                near(found[j][PARTS + m], data.sum(|i| data.weight[i] * data.z(i, j).powi(2) * data.parts(i)[m]));
-                for other in m..PARTS {
-                    let product = |i| data.parts(i)[m] * data.parts(i)[other];
-                    near(found[j][next], data.sum(|i| data.square[i] * data.z(i, j) * product(i)));
-                    next += 1;
-                }
-            }
-        }
-    }
-
-    fn some_influences(p: usize) -> Vec<Influence> {
-        let number = |j: usize, c: usize| ((j * 7 + c) % 5) as f64 - 2.0;
-        (0..p)
-            .map(|j| Influence {
-                level: std::array::from_fn(|m| number(j, m)),
-                slope: std::array::from_fn(|m| number(j, 4 + m)),
-                curve: number(j, 8),
-            })
-            .collect()
-    }
-
-    #[test]
-    fn the_matrix_is_that_of_a_plain_loop() {
-        let mut data = Data::new(BLOCK + 300, 21);
-        data.weight.fill(1.0);
-        let influences = some_influences(data.p);
-        let u = [0.1, 0.5, -0.4, 0.2];
-        let leverage = Leverage { mean: 0.1, slope: 0.2, factor: 1.5, spread: 0.05 * data.n as f64 };
-        let leverages: Vec<_> = (0..data.p).map(|j| if j % 2 == 0 { leverage } else { Leverage::default() }).collect();
-        let found = gram(&data.rows(), data.scaling(), &influences, u, &leverages, &Control::default()).unwrap();
-        let influence = |i: usize, j: usize| {
-            let (one, z) = (&influences[j], data.z(i, j));
-            let part = |m: usize| (one.level[m] + one.slope[m] * z) * data.parts(i)[m];
-            (0..PARTS).map(part).sum::<f64>() + one.curve * z * z
-        };
-        for (j, k) in [(0, 0), (3, 17), (17, 3), (20, 20), (15, 16)] {
-            let expected = data.sum(|i| data.square[i] * influence(i, j) * influence(i, k));
-            near(found.products[j * data.p + k], expected);
-        }
-        let expected = data.sum(|i| {
-            let z = data.z(i, 2);
-            let pull = data.square[i] * (1.0 / data.n as f64 + z * z / leverage.spread);
-            let u: f64 = data.parts(i).iter().zip(u).map(|(part, share)| part * share).sum();
-            let residual = u - 0.1 - 0.2 * z;
-            data.square[i] * (influence(i, 2) + 1.5 * z * residual * pull / (1.0 - pull)).powi(2)
-        });
-        near(found.squares[2], expected);
-        assert_eq!(found.squares[1], 0.0);
-    }
-
-    #[test]
-    fn the_bits_are_the_same_for_any_threads_and_instruction_set() {
-        let data = Data::new(3 * BLOCK + 5, 18);
-        let rows = data.rows();
-        let by_threads = |threads| {
-            let control = Control::with_threads(threads);
-            let influences = some_influences(18);
-            let leverages = vec![Leverage::default(); 18];
-            let gram = gram(&rows, data.scaling(), &influences, [1.0; PARTS], &leverages, &control).unwrap();
-            (sums(&rows, data.scaling(), &control).unwrap(), gram)
-        };
-        assert_eq!(by_threads(1), by_threads(3));
-        let by_set = |set: InstructionSet| {
-            let mut sums = vec![[[0.0; LANES]; SUMS]; 2];
-            set.run(BlockSums { rows: &rows, scaling: data.scaling(), range: 0..500, sums: &mut sums });
-            sums
-        };
-        let all: Vec<_> = InstructionSet::available().into_iter().map(by_set).collect();
-        assert!(all.iter().all(|one| *one == all[0]));
-    }
-
-    #[test]
-    fn columns_of_different_lengths_are_refused() {
-        assert!(Rows::new(&[1.0, 2.0], &[1.0; 6], &[1.0], &[1.0, 1.0]).is_err());
-        assert!(Rows::new(&[1.0], &[1.0; 6], &[1.0, 1.0], &[1.0, 1.0]).is_err());
-        let data = Data::new(10, 2);
-        let scaling = Scaling { shift: &[0.0], scale: &[1.0] };
-        assert!(sums(&data.rows(), scaling, &Control::default()).is_err());
-    }
-}
+#[path = "marginal_tests.rs"]
+mod tests;

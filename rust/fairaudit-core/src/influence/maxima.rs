@@ -5,7 +5,7 @@
 
 use crate::draws::Draws;
 use crate::error::{Error, Result};
-use crate::numerics::laws::normal_quantile;
+use crate::numerics::laws::quick_normal_quantile;
 use crate::parallel::{Control, each_replicate};
 use crate::random::{Domain, Stream};
 
@@ -14,7 +14,7 @@ const NOTHING: f64 = 1e-10;
 
 /// Estimated nanoseconds of a draw of `n` numbers on one thread.
 pub fn draw_work(n: usize) -> u64 {
-    (60 * n + n * n / 2) as u64
+    (30 * n + n * n) as u64
 }
 
 /// max |Z| of each draw of Z from the normal law with a correlation matrix, given row by row.
@@ -37,7 +37,7 @@ pub fn maxima(correlation: &[f64], draws: &Draws, control: &Control) -> Result<V
             let index = draws.replicates.start + replicate;
             let mut stream = Stream::new(draws.seed, Domain::Multiplier, draws.series, index, 0);
             for number in &mut *z {
-                *number = normal_quantile(stream.uniform());
+                *number = quick_normal_quantile(stream.uniform());
             }
             let sum = |row: usize| root[row * n..][..=row].iter().zip(&z[..=row]).map(|(l, z)| l * z).sum::<f64>();
             (0..n).map(|row| sum(row).abs()).fold(0.0, f64::max)

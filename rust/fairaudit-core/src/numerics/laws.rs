@@ -24,6 +24,88 @@ pub fn normal_quantile(p: f64) -> f64 {
     bisect(-40.0, 0.0, |z| normal_cdf(z) < p)
 }
 
+/// As [`normal_quantile`] for 0 < p < 1, by ratios of polynomials (Wichura, 1988, AS 241): for many draws, in
+/// some nanoseconds, to 2e-15 of the quantile, in arithmetic that has the same bits everywhere.
+pub fn quick_normal_quantile(p: f64) -> f64 {
+    let away = p - 0.5;
+    if away.abs() <= 0.425 {
+        let near = 0.180_625 - away * away;
+        return away * ratio(&NEAR_ABOVE, &NEAR_BELOW, near);
+    }
+    let tail = if away < 0.0 { p } else { 1.0 - p };
+    let far = (-libm::log(tail)).sqrt();
+    let size =
+        if far <= 5.0 { ratio(&TAIL_ABOVE, &TAIL_BELOW, far - 1.6) } else { ratio(&FAR_ABOVE, &FAR_BELOW, far - 5.0) };
+    if away < 0.0 { -size } else { size }
+}
+
+/// The ratio of two polynomials, the highest powers first.
+fn ratio(above: &[f64; 8], below: &[f64; 8], x: f64) -> f64 {
+    let value = |of: &[f64; 8]| of[1..].iter().fold(of[0], |sum, number| sum * x + number);
+    value(above) / value(below)
+}
+
+const NEAR_ABOVE: [f64; 8] = [
+    2_509.080_928_730_122_7,
+    33_430.575_583_588_13,
+    67_265.770_927_008_7,
+    45_921.953_931_549_87,
+    13_731.693_765_509_461,
+    1_971.590_950_306_551_4,
+    133.141_667_891_784_38,
+    3.387_132_872_796_366_5,
+];
+const NEAR_BELOW: [f64; 8] = [
+    5_226.495_278_852_854,
+    28_729.085_735_721_943,
+    39_307.895_800_092_71,
+    21_213.794_301_586_597,
+    5_394.196_021_424_751,
+    687.187_007_492_057_9,
+    42.313_330_701_600_91,
+    1.0,
+];
+const TAIL_ABOVE: [f64; 8] = [
+    7.745_450_142_783_414e-4,
+    2.272_384_498_926_918_4e-2,
+    0.241_780_725_177_450_6,
+    1.270_458_252_452_368_4,
+    3.647_848_324_763_204_5,
+    5.769_497_221_460_691,
+    4.630_337_846_156_546,
+    1.423_437_110_749_683_5,
+];
+const TAIL_BELOW: [f64; 8] = [
+    1.050_750_071_644_416_9e-9,
+    5.475_938_084_995_345e-4,
+    1.519_866_656_361_645_7e-2,
+    0.148_103_976_427_480_08,
+    0.689_767_334_985_1,
+    1.676_384_830_183_803_8,
+    2.053_191_626_637_759,
+    1.0,
+];
+const FAR_ABOVE: [f64; 8] = [
+    2.010_334_399_292_288e-7,
+    2.711_555_568_743_487_6e-5,
+    1.242_660_947_388_078_4e-3,
+    2.653_218_952_657_612_4e-2,
+    0.296_560_571_828_504_87,
+    1.784_826_539_917_291_3,
+    5.463_784_911_164_114,
+    6.657_904_643_501_103_5,
+];
+const FAR_BELOW: [f64; 8] = [
+    2.044_263_103_389_939_8e-15,
+    1.421_511_758_316_446e-7,
+    1.846_318_317_510_054_8e-5,
+    7.868_691_311_456_133e-4,
+    1.487_536_129_085_061_5e-2,
+    0.136_929_880_922_735_8,
+    0.599_832_206_555_887_9,
+    1.0,
+];
+
 /// The exact (Clopper-Pearson) interval of a binomial probability after `successes` of `trials`.
 ///
 /// Its bounds are the probabilities at which the observed count or a more extreme one has
@@ -102,6 +184,16 @@ mod tests {
         }
         assert_eq!(normal_quantile(0.0), f64::NEG_INFINITY);
         assert_eq!(normal_quantile(1.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn quick_quantiles_are_the_same_numbers() {
+        let grid = (1..2_000).map(|i| f64::from(i) / 2_000.0);
+        for p in grid.chain([1e-300, 1e-100, 2e-17, 1e-11, 1e-9, 1e-6, 0.074_9, 0.075_1, 1.0 - 1e-12]) {
+            let (quick, slow) = (quick_normal_quantile(p), normal_quantile(p));
+            assert!((quick - slow).abs() <= 4e-15 * (1.0 + slow.abs()), "{p}: {quick} is not {slow}");
+        }
+        assert_eq!(quick_normal_quantile(0.25), -quick_normal_quantile(0.75));
     }
 
     #[test]
