@@ -125,7 +125,7 @@ def aligned(
         confidence_interval=(main.low, main.high),
         alternative="two-sided",
         n_rows=question.n_rows,
-        group_sizes={question.target_name: len(question.target), "others": len(question.others)},
+        group_sizes={question.target_name: len(question.rows), "others": len(question.other_rows)},
         seed=seed,
         engine="influence values",
         warnings=tuple(warnings),
@@ -162,8 +162,8 @@ def _calibration(question: Question, audit: Audit, given: Given, level: float) -
             call=audit.call,
         )
 
-    own = of(name, question.target, audit.matrix, given.outcome)
-    rest = of("the others", question.others, audit.other_matrix, given.other_outcome)
+    own = of(name, audit.rows, audit.matrix, given.outcome)
+    rest = of("the others", audit.others, audit.other_matrix, given.other_outcome)
     gap = own.value - rest.value
     error = math.hypot(own.standard_error, rest.standard_error)
     known = not any(math.isnan(one.interval[0]) for one in (own, rest))
@@ -218,7 +218,7 @@ def _divergence(question: Question, audit: Audit, given: Given, level: float) ->
         estimator=audit.estimator,
         call=audit.call,
     )
-    target, others = question.target[:, 1], question.others[:, 1]
+    target, others = audit.rows[:, 1], audit.others[:, 1]
     outside = output_divergence(target, others, level)
     warnings = [
         "the input part is a lower bound: a regression that misses differences makes it smaller"

@@ -352,9 +352,7 @@ def _set_code(name: str, members: tuple[str, ...], data: Mapping[str, Column]) -
     return CombinedCode.of(name, codes, data)
 
 
-def _marks(
-    members: Sequence[str], data: Mapping[str, Column]
-) -> NDArray[np.unsignedinteger[Any]]:
+def _marks(members: Sequence[str], data: Mapping[str, Column]) -> NDArray[np.unsignedinteger[Any]]:
     """Return how many columns of a set are 1 in each row."""
     marks = np.zeros(len(data[members[0]]), dtype=np.uint16)
     for member in members:

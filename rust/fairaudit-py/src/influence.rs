@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use fairaudit_core::Error;
 use fairaudit_core::influence::columns::{Columns, Numbers, first_not_finite};
-use fairaudit_core::influence::marginal::{Influence, Leverage, Rows, SUMS, Sums, gram, sums};
+use fairaudit_core::influence::gram::{Influence, Leverage, gram};
+use fairaudit_core::influence::marginal::{Rows, SUMS, Sums, sums};
 use fairaudit_core::influence::maxima::{draw_work, maxima};
 use fairaudit_core::influence::moments::{Group, PARTS, moments};
 use fairaudit_core::parallel::Control;

@@ -7,7 +7,7 @@
 //! do not depend on threads.
 
 use crate::error::{Error, Result};
-use crate::influence::marginal::PARTS;
+use crate::influence::moments::PARTS;
 use crate::parallel::{Control, fill, map_blocks};
 use crate::simd::{InstructionSet, LANES, Task};
 

@@ -1,5 +1,10 @@
+//! Of the sums, too: both work on the same rows.
+
 use super::*;
 use crate::influence::columns::tests::Strided;
+use crate::influence::columns::{Columns, Numbers};
+use crate::influence::marginal::{BlockSums, TERMS, sums};
+use crate::influence::moments::Group;
 use crate::random::{Domain, Stream};
 
 /// Features with two values in even places, continuous ones in odd places; the last two are binary.
@@ -163,7 +168,15 @@ fn the_bits_are_the_same_for_every_instruction_set() {
         let whole = sums(rows, control).unwrap();
         let leverages = some_leverages(18, 479.0);
         let influences = some_influences(18);
-        let pass = &Pass::new(rows, &whole, &influences, PARTS_OF_U, &leverages);
+        let pass = Pass::new(rows, &whole, &influences, PARTS_OF_U, &leverages);
+        let look = |set: InstructionSet| {
+            let mut most = vec![[[0.0; LANES]; 2]; 2];
+            set.run(BlockMost { pass: &pass, range: 0..300, most: &mut most });
+            most
+        };
+        let all: Vec<_> = InstructionSet::available().into_iter().map(look).collect();
+        assert!(all.iter().all(|one| *one == all[0]));
+        let pass = &Pass { units: units(&all[0]), ..pass };
         let by_set = |set: InstructionSet| {
             let mut sums = vec![[[[0.0; LANES]; 2]; TERMS]; 2];
             set.run(BlockSums { rows, ranges: &whole.ranges, range: 0..300, sums: &mut sums });
