@@ -147,3 +147,16 @@ def test_nobody_selected(metric):
     X, y, group, _ = make()
     with pytest.raises(errors.NotMeasurableError, match="has no rows in the denominator"):
         audit(X, y, group, y_pred=np.where(group == "t", 0, y), metric=metric)
+
+
+def test_no_label_of_one_among_the_rows_without_a_feature():
+    """The influence values of the score are all 0 then: rounding leaves no variance below 0."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = (rng.random(400) < 0.5).astype(float)
+        y = ((rng.random(400) < 0.3) & (x == 1)).astype(int)
+        group = np.where(np.arange(400) % 2, "t", "o")
+        (one,) = audit(
+            x[:, None], y, group, y_score=rng.random(400), metric="false_negative_rate"
+        ).proxy_scores
+        assert one.note == "refused: 0 events in a cell, 5 are needed"

@@ -382,6 +382,8 @@ def split_variance(cells: list[tuple[Cell, Floats]], n_rows: float) -> tuple[Flo
         below += np.maximum(np.diag(V), 0.0) ** 2 / (cell.n - 1)
         between += cell.n * np.outer(mean, mean) / n_rows**2
     total += between
+    # Rounding may leave less than nothing.
+    np.fill_diagonal(total, np.maximum(np.diag(total), 0.0))
     below += np.diag(between) ** 2 / (n_rows - 1)
     df = np.full(size, math.nan)
     np.divide(np.diag(total) ** 2, below, out=df, where=below > 0)
