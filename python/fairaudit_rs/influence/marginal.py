@@ -126,6 +126,11 @@ class Score:
         """Two-sided, of no difference."""
         return 2 * t_upper_tail(abs(self.t), self.df)
 
+    @property
+    def has_few_events(self) -> bool:
+        """Whether its interval may be off for want of events."""
+        return self.n_events < ENOUGH_EVENTS
+
     def interval(self, level: float) -> tuple[float, float]:
         """Return the interval of this score alone."""
         half = t_quantile((1 - level) / 2, self.df) * self.standard_error
@@ -414,4 +419,6 @@ def _scored(what: Compared, estimate: float, error: float, df: float, n_events: 
 
 def note_on(n_events: float) -> str:
     """Say that a score has few events behind it; "" where they are enough."""
-    return f"few events: {n_events:.3g} in a cell" if n_events < ENOUGH_EVENTS else ""
+    if n_events >= ENOUGH_EVENTS:
+        return ""
+    return f"few events: {n_events:.3g} in a cell, so that it is not looked at with the others"

@@ -303,7 +303,8 @@ def _together(
         refused(one.what, "the same in every row") if one.standard_error <= _NO_ERROR else one
         for one in scores
     ]
-    shown = [one for one in scores if one.standard_error > 0]
+    # With few events a score is too often far out: it would spoil what holds for all of them.
+    shown = [one for one in scores if one.standard_error > 0 and not one.has_few_events]
     known: dict[int, Found] = {}
     if shown:
         pvalues, intervals = simultaneous(shown, correlation(shown), level, draws, call)

@@ -43,7 +43,8 @@ class ProxyScore:
     estimate, standard_error, low, high, pvalue : float
         The score by itself; NaN where too few events stand behind it.
     simultaneous_low, simultaneous_high, adjusted_pvalue : float
-        The same when all scores are to hold together.
+        The same when all scores of its kind are to hold together; NaN where few events stand
+        behind it.
     n_events : float
         The fewest events, or non-events, of the metric in a cell of the feature.
     note : str
