@@ -48,6 +48,7 @@ atlas: $(VENV)/.extras $(VENV)/.wheel
 papers: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	$(BIN)/python -m benches.papers.projection --variants --write
 	$(BIN)/python -m benches.papers.individual --variants --write
+	$(BIN)/python -m benches.papers.influence --write
 
 docs: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m tests.write_docs

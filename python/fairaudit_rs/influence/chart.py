@@ -41,7 +41,7 @@ def proxy_chart(rows: Sequence[dict[str, Any]], metric: str, target: str) -> Cha
             "$schema": SCHEMA,
             "title": f"{metric}: what the influence of rows of {target} goes with",
             "width": 420,
-            "height": {"step": _ROW},
+            "height": {"step": _ROW + 8 * (len(kinds) - 1), "for": "position"},
             "data": {"values": found},
             "encoding": {"y": y, "yOffset": offset, "color": color},
             "layer": [
@@ -91,10 +91,8 @@ def _zero(channel: str) -> dict[str, Any]:
     }
 
 
-def descent_chart(
-    path: Sequence[dict[str, Any]], tolerance: float, stopped: int, metric: str
-) -> Chart:
-    """Return the gap along a descent with its bound, and where it was stopped.
+def descent_chart(path: Sequence[dict[str, Any]], tolerance: float, metric: str) -> Chart:
+    """Return the gap along a descent with its bound, and below it how many rows it is as good as.
 
     A row has step, gap, bound (of the size of the gap) and share (effective rows of all).
     """
@@ -128,11 +126,6 @@ def descent_chart(
                 "data": {"values": rules},
                 "mark": {"type": "rule", "strokeDash": [4, 4], "color": "firebrick"},
                 "encoding": {"y": {"field": "at", "type": "quantitative"}},
-            },
-            {
-                "data": {"values": [{"step": stopped}]},
-                "mark": {"type": "rule", "color": "gray"},
-                "encoding": {"x": step},
             },
         ],
     }

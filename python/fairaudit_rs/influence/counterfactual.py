@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..data.groups import group_name
 from ..inference.pvalues import upper_tail
+from ..results.chart import Chart
 from ..results.result import Result
 from ..results.words import number
+from .chart import descent_chart, marginals_chart
 from .descent import (
     FEW_WEIGHTED,
     PARTS,
@@ -153,6 +155,42 @@ class Counterfactual(Result):
         place = np.searchsorted(ends, stream.random(n) * ends[-1], side="right")
         last = np.flatnonzero(self.weights)[-1]
         return np.asarray(self.row[np.minimum(place, last)])
+
+    def plot(self, what: str = "path") -> Chart:
+        """Return a chart of the descent, or of the features before and after it.
+
+        Parameters
+        ----------
+        what : {"path", "marginals"}
+            The gap of the part that stops the descent, with its bound, by step; or the means of the
+            features in the target group, under the weights, and in the others.
+
+        Returns
+        -------
+        Chart
+            The chart.
+        """
+        what = arguments.choice("what", what, ("path", "marginals"))
+        if what == "path":
+            steps = [
+                {"step": one.step, "gap": one.gap, "bound": one.bound, "share": one.effective_share}
+                for one in self.path
+            ]
+            return descent_chart(steps, self.tolerance, self.metric)
+        rows = [
+            {
+                "feature": f"{one.feature}: {one.level}"
+                if one.level not in ("", "1", "True")
+                else one.feature,
+                "before": one.before,
+                "after": one.after,
+                "low": one.low,
+                "high": one.high,
+                "others": one.others,
+            }
+            for one in self.marginals
+        ]
+        return marginals_chart(rows, group_name(self.target), "others")
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""

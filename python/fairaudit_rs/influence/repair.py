@@ -14,9 +14,11 @@ from ..data.groups import group_name
 from ..data.labels import matches
 from ..data.tables import AuditTable
 from ..errors import ArgumentTypeError, DataError
+from ..results.chart import Chart
 from ..results.result import Result
 from ..results.words import number
 from .cell_map import CellMap
+from .chart import moves_chart
 from .coding import Coding
 from .effects import RepairEffect
 from .rewrite import rewritten
@@ -285,6 +287,31 @@ class Repair(Result):
                 "to": ends[1].to_struct("to"),
             }
         )
+
+    def plot(self) -> Chart:
+        """Return a chart of what the repair changes: by feature the share of rows that move."""
+        import polars as pl
+
+        moves, shown = self.moves, []
+        for name in moves["from"].struct.fields:
+            before, after = moves["from"].struct.field(name), moves["to"].struct.field(name)
+            changed = moves.filter(before != after)
+            if self._is_continuous(name):
+                more = (after > before).filter(before != after)
+                becomes = pl.Series(["more" if one else "less" for one in more], dtype=pl.String)
+            else:
+                values = after.filter(before != after).to_list()
+                becomes = pl.Series([_shown(value) for value in values], dtype=pl.String)
+            totals = (
+                pl.DataFrame({"change": becomes, "rows": changed["rows"]})
+                .group_by("change", maintain_order=True)
+                .sum()
+            )
+            shown += [{"feature": name, **row} for row in totals.to_dicts()]
+        return moves_chart(shown, self.way.cells.n_rows)
+
+    def _is_continuous(self, name: str) -> bool:
+        return any(one.name == name and one.kind == "continuous" for one in self.coding.features)
 
     def _frame(self, coded: Floats) -> pl.DataFrame:
         import polars as pl
