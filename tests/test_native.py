@@ -143,6 +143,14 @@ class TestKnownValues:
             oracle = np.random.Philox(key=key, counter=before).random_raw(4)
             assert _native.philox(counter.tolist(), key.tolist()) == oracle.tolist()
 
+    @pytest.mark.parametrize("df", [1.0, 2.6, 9.0, 57.3, 800.0, 3e5, 1e13, np.inf])
+    def test_students_t(self, df):
+        law = stats.t(df) if np.isfinite(df) else stats.norm
+        for t in (-3.0, 0.0, 1e-6, 0.4, 2.0, 8.0, 30.0):
+            assert _native.t_upper_tail(t, df) == pytest.approx(law.sf(t), rel=1e-10)
+        for tail in (1e-30, 1e-6, 0.025, 0.3, 0.5, 0.9):
+            assert _native.t_tail_quantile(tail, df) == pytest.approx(law.isf(tail), rel=1e-8)
+
     def test_normal_quantiles(self):
         for p in (1e-12, 0.025, 0.5, 0.9, 0.999):
             assert _native.normal_quantile(p) == pytest.approx(stats.norm.ppf(p), rel=1e-10)

@@ -59,18 +59,12 @@ def normal_cdf(z: float) -> float:
 
 def t_upper_tail(t: float, df: float) -> float:
     """Return the probability of Student's t above a value; the normal law has infinite df."""
-    if math.isinf(df):
-        return upper_tail(t)
-    from scipy import special
-
-    return float(special.stdtr(df, -t))
+    return _native.t_upper_tail(t, df)
 
 
 def t_quantile(tail: float, df: float) -> float:
     """Return what Student's t exceeds with a probability."""
-    from scipy import special
-
-    return float(-special.ndtri(tail) if math.isinf(df) else -special.stdtrit(df, tail))
+    return _native.t_tail_quantile(tail, df)
 
 
 def chi_square_tail(value: float, df: int) -> float:
@@ -82,6 +76,4 @@ def chi_square_tail(value: float, df: int) -> float:
 
 def normal_of_tail(tail: float) -> float:
     """Return what a standard normal number exceeds with a probability."""
-    from scipy import special
-
-    return float(-special.ndtri(tail))
+    return -_native.normal_quantile(tail)

@@ -21,8 +21,22 @@ fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
     laws::beta_quantile(a.max(1.0), b.max(1.0), p)
 }
 
+/// The probability of Student's t above a number.
+#[pyfunction]
+fn t_upper_tail(t: f64, df: f64) -> f64 {
+    laws::t_upper_tail(t, df)
+}
+
+/// The number that Student's t exceeds with a probability.
+#[pyfunction]
+fn t_tail_quantile(tail: f64, df: f64) -> f64 {
+    laws::t_tail_quantile(tail, df)
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(beta_quantile, module)?)?;
     module.add_function(wrap_pyfunction!(normal_quantile, module)?)?;
+    module.add_function(wrap_pyfunction!(t_tail_quantile, module)?)?;
+    module.add_function(wrap_pyfunction!(t_upper_tail, module)?)?;
     module.add_function(wrap_pyfunction!(clopper_pearson, module)?)
 }

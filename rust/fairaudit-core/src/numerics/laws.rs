@@ -136,7 +136,7 @@ fn ln_beta_constant(a: f64, b: f64) -> f64 {
     libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b)
 }
 
-/// `I_x(a, b)`, the regularised incomplete beta function, by its continued fraction (Lentz).
+/// `I_x(a, b)`, the regularised incomplete beta function.
 fn beta_cdf(a: f64, b: f64, constant: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
@@ -145,6 +145,11 @@ fn beta_cdf(a: f64, b: f64, constant: f64, x: f64) -> f64 {
         return 1.0 - beta_cdf(b, a, constant, 1.0 - x);
     }
     let ln_front = constant + a * libm::log(x) + b * libm::log1p(-x);
+    libm::exp(ln_front) * beta_fraction(a, b, x) / a
+}
+
+/// The continued fraction of the incomplete beta function (Lentz).
+fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     let tiny = 1e-300;
     let guard = |value: f64| if value.abs() < tiny { tiny } else { value };
     let mut c = 1.0;
@@ -166,7 +171,95 @@ fn beta_cdf(a: f64, b: f64, constant: f64, x: f64) -> f64 {
         }
         m += 1.0;
     }
-    libm::exp(ln_front) * fraction / a
+    fraction
+}
+
+/// Degrees of freedom from which on Student's t is normal to the last digit that is looked at.
+const NORMAL_DF: f64 = 1e12;
+
+/// The probability of Student's t with `df` degrees of freedom above a number.
+///
+/// ```
+/// use fairaudit_core::numerics::laws::t_upper_tail;
+/// assert!((t_upper_tail(1.0, 1.0) - 0.25).abs() < 1e-15);
+/// ```
+pub fn t_upper_tail(t: f64, df: f64) -> f64 {
+    if t.is_nan() || df.is_nan() || df <= 0.0 {
+        return f64::NAN;
+    }
+    if t < 0.0 {
+        return 1.0 - t_upper_tail(-t, df);
+    }
+    if df >= NORMAL_DF {
+        return normal_cdf(-t);
+    }
+    let (a, square) = (0.5 * df, t * t / df);
+    let (x, rest) = if square.is_finite() { (1.0 / (1.0 + square), square / (1.0 + square)) } else { (0.0, 1.0) };
+    let ln_front = |a: f64| ln_t_constant(a) + libm::log(t) - 0.5 * libm::log(df) - (a + 0.5) * libm::log1p(square);
+    if t == 0.0 {
+        return 0.5;
+    }
+    if x > (a + 1.0) / (a + 2.5) {
+        return 0.5 - libm::exp(ln_front(a)) * beta_fraction(0.5, a, rest);
+    }
+    if square.is_finite() {
+        return 0.5 * libm::exp(ln_front(a)) * beta_fraction(a, 0.5, x) / a;
+    }
+    // Far out the tail is a power.
+    let ln_tail = ln_t_constant(a) + 0.5 * df * (libm::log(df) - 2.0 * libm::log(t)) - libm::log(2.0 * a);
+    libm::exp(ln_tail)
+}
+
+/// ln Gamma(a + 1/2) - ln Gamma(a) - ln Gamma(1/2).
+fn ln_t_constant(a: f64) -> f64 {
+    let half_ln_pi = 0.572_364_942_924_700_1;
+    if a < 40.0 {
+        return libm::lgamma(a + 0.5) - libm::lgamma(a) - half_ln_pi;
+    }
+    // The difference of two large numbers, by its series.
+    let (y, z) = (1.0 / a, 1.0 / (a * a));
+    0.5 * libm::log(a) - y * (1.0 / 8.0 - z * (1.0 / 192.0 - z * (1.0 / 640.0 - z * 17.0 / 14_336.0))) - half_ln_pi
+}
+
+/// The number that Student's t exceeds with a probability.
+///
+/// ```
+/// use fairaudit_core::numerics::laws::t_tail_quantile;
+/// assert!((t_tail_quantile(0.25, 1.0) - 1.0).abs() < 1e-14);
+/// ```
+pub fn t_tail_quantile(tail: f64, df: f64) -> f64 {
+    if !(0.0..=1.0).contains(&tail) || df.is_nan() || df <= 0.0 {
+        return f64::NAN;
+    }
+    if tail > 0.5 {
+        return -t_tail_quantile(1.0 - tail, df);
+    }
+    if df >= NORMAL_DF || tail == 0.0 {
+        return -normal_quantile(tail);
+    }
+    if tail == 0.5 {
+        return 0.0;
+    }
+    // ln tail is concave in ln t: Newton's steps come to the root from above after the first one.
+    let mut t = -normal_quantile(tail);
+    for _ in 0..200 {
+        let found = t_upper_tail(t, df);
+        let ln_density = ln_t_constant(0.5 * df) - 0.5 * libm::log(df) - (0.5 * df + 0.5) * libm::log1p(t * t / df);
+        let hazard = libm::exp(ln_density) / found;
+        let next = if tail > 0.25 {
+            t + (found - tail) / (hazard * found)
+        } else {
+            // Far out the tail is a power of t.
+            let slope = if (t * t).is_finite() { t * hazard } else { df };
+            t * libm::exp(libm::log(found / tail) / slope)
+        };
+        let close = (next - t).abs() <= 4e-16 * next.abs();
+        t = next;
+        if close || !t.is_finite() {
+            break;
+        }
+    }
+    t
 }
 
 #[cfg(test)]
@@ -194,6 +287,30 @@ mod tests {
             assert!((quick - slow).abs() <= 4e-15 * (1.0 + slow.abs()), "{p}: {quick} is not {slow}");
         }
         assert_eq!(quick_normal_quantile(0.25), -quick_normal_quantile(0.75));
+    }
+
+    /// With 1, 2 and 4 degrees of freedom there are formulas.
+    #[test]
+    fn students_t_equals_formulas_and_its_quantiles_invert_it() {
+        use std::f64::consts::PI;
+        for t in [1e-9, 0.01, 0.3, 1.0, 2.5, 30.0, 1e4, 1e9] {
+            let one = (1.0 / t as f64).atan() / PI;
+            assert!((t_upper_tail(t, 1.0) / one - 1.0).abs() < 1e-13, "{t}");
+            let root: f64 = (2.0 + t * t as f64).sqrt();
+            let two = 1.0 / (root * (root + t));
+            assert!((t_upper_tail(t, 2.0) / two - 1.0).abs() < 1e-13, "{t}");
+        }
+        for df in [0.7, 1.0, 3.3, 17.0, 120.5, 1e4, 1e8, 1e13] {
+            for tail in [1e-200, 1e-12, 1e-4, 0.025, 0.2, 0.26, 0.4999, 0.5, 0.7] {
+                let t = t_tail_quantile(tail, df);
+                assert!((t_upper_tail(t, df) / tail - 1.0).abs() < 1e-11, "{df} {tail}: {t}");
+            }
+            assert_eq!(t_upper_tail(0.0, df), 0.5);
+            assert!((t_upper_tail(-1.0, df) + t_upper_tail(1.0, df) - 1.0).abs() < 1e-15);
+        }
+        assert!(t_upper_tail(f64::NAN, 3.0).is_nan() && t_tail_quantile(0.1, f64::NAN).is_nan());
+        assert_eq!(t_tail_quantile(0.0, 3.0), f64::INFINITY);
+        assert_eq!(t_upper_tail(f64::INFINITY, 3.0), 0.0);
     }
 
     #[test]
