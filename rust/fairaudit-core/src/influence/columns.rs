@@ -79,7 +79,9 @@ impl Columns {
             let mut numbers = [0.0; STRETCH];
             for start in range.clone().step_by(STRETCH) {
                 let n = STRETCH.min(range.end - start);
-                columns.iter().for_each(|column| column.fetch(start..start + n));
+                for column in columns {
+                    column.fetch(start..start + n);
+                }
                 for (tile, columns) in columns.chunks(LANES).enumerate() {
                     let mut words = [0; STRETCH];
                     for (lane, column) in columns.iter().enumerate() {
@@ -139,7 +141,7 @@ impl Columns {
 /// # Errors
 /// [`Error::Cancelled`].
 pub fn first_not_finite(columns: &[&dyn Numbers], control: &Control) -> Result<Option<(usize, usize)>> {
-    let mut numbers = [0.0; BLOCK];
+    let mut numbers = vec![0.0; BLOCK];
     for (place, column) in columns.iter().enumerate() {
         for start in (0..column.n_rows()).step_by(BLOCK) {
             control.check()?;
@@ -227,7 +229,7 @@ impl Task for Look<'_> {
             for (word, &number) in words.iter_mut().zip(numbers) {
                 let differs = number != first;
                 *word |= u16::from(differs) << lane;
-                odd |= u16::from(differs & (number != other));
+                odd |= u16::from(differs) & u16::from(number != other);
             }
             if odd == 0 {
                 return;

@@ -98,7 +98,7 @@ pub fn gram(
 }
 
 /// The larger ones of each.
-#[allow(clippy::unnecessary_wraps)]
+#[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)]
 fn larger(mut one: Vec<[Lanes; 2]>, other: Vec<[Lanes; 2]>) -> Result<Vec<[Lanes; 2]>> {
     let more = other.as_flattened().as_flattened();
     one.as_flattened_mut().as_flattened_mut().iter_mut().zip(more).for_each(|(size, more)| *size = size.max(*more));
@@ -178,7 +178,9 @@ impl<'a> Pass<'a> {
         self.rows.load(self.ranges, place, first, to);
         for &lane in &self.rows.tiles[place].continuous {
             let scaling = self.scaling[place * LANES + lane];
-            to.iter_mut().for_each(|to| to[lane] = scaling.z(to[lane]));
+            for to in &mut *to {
+                to[lane] = scaling.z(to[lane]);
+            }
         }
     }
 

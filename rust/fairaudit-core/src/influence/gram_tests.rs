@@ -19,7 +19,7 @@ struct Data {
 impl Data {
     fn new(n: usize, p: usize) -> Self {
         let mut stream = Stream::new(3, Domain::Simulation, 0, 0, 0);
-        let binary = |j: usize| j % 2 == 0 || j + 2 >= p;
+        let binary = |j: usize| j.is_multiple_of(2) || j + 2 >= p;
         let mut number = |j: usize| {
             let uniform = stream.uniform();
             if binary(j) { if uniform < 0.3 { 5.0 } else { 2.0 } } else { 40.0 / (uniform + 0.01) - 7.0 }
@@ -80,7 +80,7 @@ fn near(found: f64, expected: f64, error: f64) {
 #[test]
 fn sums_are_those_of_a_plain_loop() {
     let data = Data::new(2 * ROWS + 77, 19);
-    let found = data.with(2, |rows, control| sums(rows, control)).unwrap();
+    let found = data.with(2, sums).unwrap();
     for j in [0, 1, 15, 16, 18] {
         let z = data.z(j);
         let of = &found.of_features[j];
@@ -195,7 +195,7 @@ fn a_number_far_away_and_a_constant_are_standardised() {
     data.features[1] = 1e12;
     data.rows.iter().for_each(|&row| data.features[row as usize * 5 + 3] = 0.1);
     data.features[3 * 5 + 3] = 1e300;
-    let found = data.with(1, |rows, control| sums(rows, control)).unwrap();
+    let found = data.with(1, sums).unwrap();
     near(found.of_features[1][PARTS], data.rows.len() as f64 - 1.0, 1e-9);
     assert_eq!(found.of_features[3][..2 * PARTS], [0.0; 2 * PARTS]);
 }
