@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,20 @@ def test_pages_run(page, tmp_path, monkeypatch):
     text = (Path(__file__).resolve().parents[1] / "docs" / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     exec(text.partition("```python\n")[2].partition("```")[0], {})
+
+
+def test_the_readme_prints_what_it_shows(capsys):
+    text = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```\n\n((?:    .*\n)*)", text, flags=re.DOTALL)
+    names = {}
+    shown = 0
+    for code, output in blocks:
+        exec(code, names)
+        if output:
+            assert capsys.readouterr().out.split() == output.split()
+            shown += 1
+        capsys.readouterr()
+    assert shown == 2
 
 
 def test_there_are_examples():
