@@ -33,7 +33,7 @@ def test_pages_run(page, tmp_path, monkeypatch):
 
 def test_the_readme_prints_what_it_shows(capsys):
     text = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```\n\n((?:    .*\n)*)", text, flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)*)", text, flags=re.DOTALL)
     names = {}
     shown = 0
     for code, output in blocks:
