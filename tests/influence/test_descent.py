@@ -466,8 +466,8 @@ def simulate(
     coding = Coding.of(dict(zip("abcdefghij", np.vstack([X0, X1]).T, strict=False)), {})
     problem = Audit(
         measure=measure_of("false_positive_rate"),
-        rows=np.column_stack([y0, f0]),
-        others=np.column_stack([y1, f1]),
+        label=np.concatenate([y0, y1]) > 0,
+        score=np.concatenate([f0, f1]),
         coding=coding,
         positions=np.arange(n),
         other_positions=np.arange(n, 2 * n),

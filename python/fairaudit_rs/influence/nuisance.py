@@ -267,7 +267,8 @@ def _learn(
         share = totals[1] / max(sum(totals), 1)
         return lambda rows: np.full(len(rows), share)
     rows = np.concatenate([np.repeat(features, one, axis=0) for one in both])
-    fit = _copy(estimator).fit(rows, np.repeat([0, 1], totals))
+    fit = _copy(estimator)
+    fit.fit(rows, np.repeat([0, 1], totals))
     return lambda rows: _of_one(fit, rows)
 
 
