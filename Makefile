@@ -43,6 +43,7 @@ bench: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 atlas: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python benches/python/atlas.py
 	$(BIN)/python benches/python/atlas_individual.py
+	$(BIN)/python benches/python/atlas_influence.py
 
 # Tables of the papers, rerun on the public data sets (FAIRAUDIT_DATA); about half an hour.
 papers: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel

@@ -1,0 +1,524 @@
+"""Marginal scores in the influence atlas: what is simulated, audited and counted.
+
+The rows come from the designs of `tests/reference/influence_designs.py`: V normal, P(Y = 1 | V)
+logistic, scores or decisions by V, features that go with V or not. All true scores are sums over a
+fine grid of V. Weights and clusters, which the public function does not take, are measured with the
+slow reference `tests/reference/influence.py`.
+"""
+
+import math
+import zlib
+from dataclasses import asdict, dataclass
+from functools import cache
+
+import numpy as np
+from scipy import special, stats
+
+import fairaudit_rs as fa
+from atlas_tools import ALPHA
+from tests.reference import influence as reference
+from tests.reference import influence_designs as designs
+from tests.reference.influence_designs import GRID, GRID_MASS
+
+#: Raise it when a change of the package or of these files changes what is measured.
+VERSION = 1
+
+NAMES = {
+    "fpr": "false_positive_rate",
+    "fnr": "false_negative_rate",
+    "tpr": "true_positive_rate",
+    "fdr": "false_discovery_rate",
+    "ppv": "positive_predictive_value",
+    "selection_rate": "selection_rate",
+}
+COMBINATIONS = {
+    "fpr / 2 - 1.5 fnr": {"fpr": 0.5, "fnr": -1.5},
+    "tpr - fpr": {"tpr": 1.0, "fpr": -1.0},
+    "fdr + selection rate": {"fdr": 1.0, "selection_rate": 1.0},
+}
+METRICS = (*NAMES, *COMBINATIONS)
+#: Metrics of the parts that do not go through all of them.
+FEW_METRICS = ("fpr", "fnr", "fdr")
+SIZES = (500, 2_000, 5_000)
+BASES = (0.31, 0.05)
+PREVALENCES = (0.5, 0.1, 0.02)
+LEVELS = (0.95, 0.99, 0.999)
+ENOUGH, FEW = reference.ENOUGH_EVENTS, reference.FEW_EVENTS
+NORMAL = {level: stats.norm.isf((1 - level) / 2) for level in LEVELS}
+
+
+def of_reference(metric):
+    """A metric as the reference takes it."""
+    return COMBINATIONS.get(metric, metric)
+
+
+def of_package(metric):
+    """A metric as the package takes it."""
+    if metric in NAMES:
+        return NAMES[metric]
+    return {NAMES[name]: weight for name, weight in COMBINATIONS[metric].items()}
+
+
+def audit(y, f, X, metric, decision, **options):
+    """Audit these rows; the others are two rows that play no part in proxy scores."""
+    labels = np.r_[y, 0, 1].astype(np.int64)
+    X = {name: np.append(column, two_of(column)) for name, column in X.items()}
+    said = {"y_pred": np.r_[f, 0, 1].astype(np.int64)} if decision else {"y_score": np.r_[f, 0, 1]}
+    return fa.influence_audit(
+        labels, X=X, sensitive_features=np.r_[np.zeros(len(y)), 1, 1].astype(np.int64), target=0,
+        metric=of_package(metric), n_threads=1, **{"n_draws": 1, "rng": 1, **said, **options},
+    )  # fmt: skip
+
+
+def two_of(column):
+    return ["a", "b"] if column.dtype.kind == "U" else [0.0, 1.0]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Many audits of n rows of one design."""
+
+    metric: str
+    n: int
+    base: float
+    decision: bool
+
+    part = ""
+    audits = 1_000
+
+    @property
+    def key(self):
+        values = ":".join(str(value) for value in asdict(self).values())
+        return f"{VERSION}:{self.part}:{values}:{self.audits}"
+
+    def rng(self):
+        return np.random.default_rng(zlib.crc32(self.key.encode()))
+
+    def design(self, prevalence=0.5, dependent=False):
+        return designs.Marginal(self.base, prevalence, self.decision, dependent)
+
+    def rows(self, rng):
+        """(v, y, f)."""
+        v = rng.normal(size=self.n)
+        y = (rng.random(self.n) < self.design().label_rate(v)).astype(float)
+        return v, y, self.design().predict(v)
+
+    def psi(self):
+        """The influence of the points of the grid."""
+        return psi_of(self.metric, self.base, self.decision)
+
+    def measure(self):
+        raise NotImplementedError
+
+
+@cache
+def psi_of(metric, base, decision):
+    design, metric = designs.Marginal(base, 0.5, decision), of_reference(metric)
+    h, f = design.label_rate(GRID), design.predict(GRID)
+    return reference.psi_of_x(metric, f, h, reference.rates_of(metric, h, f, GRID_MASS))
+
+
+def measure(scenario):
+    return {
+        "key": scenario.key,
+        "part": scenario.part,
+        **asdict(scenario),
+        "audits": scenario.audits,
+        **scenario.measure(),
+    }
+
+
+class Tally:
+    """Coverage of the intervals of one score over many audits, by what the guard says."""
+
+    def __init__(self, truth, **words):
+        self.truth, self.words = truth, words
+        self.samples = {"enough": 0, "few": 0, "refused": 0}
+        self.covered = dict.fromkeys(LEVELS, 0)
+        self.covered_few = 0
+        #: Of intervals without a guard: samples that have one, and hits by level and kind.
+        self.unguarded = 0
+        self.normal = dict.fromkeys(LEVELS, 0)
+        self.t = dict.fromkeys(LEVELS, 0)
+
+    def add(self, events, interval):
+        """Count one interval, a function of the level, with its events."""
+        if not events >= FEW:
+            self.samples["refused"] += 1
+        elif events < ENOUGH:
+            self.samples["few"] += 1
+            self.covered_few += self.holds(*interval(LEVELS[0]))
+        else:
+            self.samples["enough"] += 1
+            for level in LEVELS:
+                self.covered[level] += self.holds(*interval(level))
+
+    def add_unguarded(self, one):
+        """Count the intervals that an estimate of the reference gives whatever the events."""
+        if not one.se > 0:
+            return
+        self.unguarded += 1
+        plain = reference.standard_error(one.influence)[0]
+        for level in LEVELS:
+            self.normal[level] += abs(one.value - self.truth) <= NORMAL[level] * plain
+            self.t[level] += self.holds(*one.interval(level))
+
+    def holds(self, low, high):
+        return bool(low <= self.truth <= high)
+
+    def entry(self):
+        counts = {"normal": self.normal, "t": self.t, "covered": self.covered}
+        return {
+            **self.words,
+            "truth": self.truth,
+            **self.samples,
+            "covered_few": self.covered_few,
+            "unguarded": self.unguarded,
+            **{name: [int(by[level]) for level in LEVELS] for name, by in counts.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Binary(Scenario):
+    """Binary features of three prevalences, with V and without, in one audit."""
+
+    part = "binary"
+    audits = 2_000
+
+    def measure(self):
+        rng = self.rng()
+        made = [self.design(p, dependent) for p in PREVALENCES for dependent in (False, True)]
+        tallies = [
+            Tally(
+                one.truth(of_reference(self.metric)),
+                prevalence=one.prevalence, dependent=one.dependent,
+            )
+            for one in made
+        ]  # fmt: skip
+        for _ in range(self.audits):
+            v, y, f = self.rows(rng)
+            X = np.column_stack([rng.random(self.n) < one.feature_rate(v) for one in made])
+            X = {f"x{j}": column for j, column in enumerate(X.T.astype(float))}
+            result = audit(y, f, X, self.metric, self.decision)
+            shown = {one.feature: one for one in result.proxy_scores}
+            # Other levels than that of the audit come from the scores behind it.
+            behind = {one.what.feature: one for one in result.problem.marginal.scores}
+            for name, tally in zip(X, tallies, strict=True):
+                score = behind[name]
+                assert score.note.startswith("refused") or score.interval(0.95) == (
+                    shown[name].low, shown[name].high,
+                )  # fmt: skip
+                tally.add(score.n_events, score.interval)
+                if self.metric in FEW_METRICS:
+                    tally.add_unguarded(reference.marginal_binary(self.metric, y, f, X[name]))
+        return {"features": [tally.entry() for tally in tallies]}
+
+
+@dataclass(frozen=True)
+class Family(Scenario):
+    """Thirty features that say nothing: how often is one of them found?"""
+
+    part = "family"
+    n_draws = 999
+
+    @property
+    def audits(self):
+        return 1_000 if self.n < 1_000 else 500
+
+    def measure(self):
+        rng = self.rng()
+        names = ("ours", "enough", "normal", "t")
+        false, taking_part = dict.fromkeys(names, 0), {"ours": 0, "enough": 0}
+        for number in range(self.audits):
+            y, f, X = designs.global_null(rng, self.n, self.base, self.decision)
+            features = {f"x{j}": column for j, column in enumerate(X.T)}
+            result = audit(
+                y, f, features, self.metric, self.decision, n_draws=self.n_draws, rng=number
+            )
+            shown = [one for one in result.proxy_scores if one.standard_error > 0]
+            enough = [one for one in shown if one.n_events >= ENOUGH]
+            for name, some in (("ours", shown), ("enough", enough)):
+                taking_part[name] += len(some)
+                false[name] += any(one.adjusted_pvalue <= ALPHA for one in some)
+            for name, found in self.unguarded(rng, y, f, X).items():
+                false[name] += found
+        return {"false": false, "taking_part": taking_part}
+
+    def unguarded(self, rng, y, f, X):
+        """Whether max |t| finds one of all features, by normal quantiles and by Satterthwaite's."""
+        scores = [reference.marginal_binary(self.metric, y, f, x) for x in X.T]
+        scores = [one for one in scores if one.se > 0]
+        influence = np.column_stack([one.influence for one in scores])
+        normals = rng.normal(size=(self.n_draws, len(scores)))
+        Z = reference.correlated(reference.correlation(influence), normals)
+        cut = np.sort(np.abs(Z).max(axis=1))[math.ceil(0.95 * (self.n_draws + 1)) - 1]
+        value = np.array([one.value for one in scores])
+        plain = np.sqrt(np.sum(influence**2, axis=0)) / self.n
+        t = value / np.array([one.se for one in scores])
+        z = reference.on_normal_scale(t, np.array([one.df for one in scores]))
+        return {"normal": bool((np.abs(value) > cut * plain).any()), "t": bool((z > cut).any())}
+
+
+@dataclass(frozen=True)
+class Levels(Scenario):
+    """A categorical feature, with V and without: P(level | V) is multinomial logistic."""
+
+    n_levels: int
+    part = "levels"
+    n_draws = 399
+
+    def shares(self, v, dependent):
+        """P(level | v), rows by levels: the rarest is a fifth of the most frequent one at v = 0."""
+        level = np.arange(self.n_levels)
+        order = (level * 3) % self.n_levels if self.n_levels % 3 else level
+        slope = np.linspace(-0.8, 0.8, self.n_levels)[order] if dependent else 0.0 * level
+        size = np.log(np.geomspace(1, 0.2, self.n_levels))
+        return special.softmax(size + v[:, None] * slope, axis=1)
+
+    def measure(self):
+        return {
+            name: self.of_design(dependent)
+            for name, dependent in (("independent", False), ("dependent", True))
+        }
+
+    def of_design(self, dependent):
+        rng, names = self.rng(), np.array([chr(97 + k) for k in range(self.n_levels)])
+        mass = GRID_MASS[:, None] * self.shares(GRID, dependent)
+        parts = {
+            name: (self.psi() @ column, column.sum())
+            for name, column in zip(names.tolist(), mass.T, strict=True)
+        }
+        seen = {"tested": 0, "rejected": 0, "covered": 0, "merged": 0, "pairs": 0, "alone": 0}
+        for number in range(self.audits):
+            v, y, f = self.rows(rng)
+            below = np.cumsum(self.shares(v, dependent), axis=1)[:, :-1]
+            level = names[(rng.random(self.n)[:, None] > below).sum(axis=1)]
+            result = audit(
+                y, f, {"level": level}, self.metric, self.decision, n_draws=self.n_draws, rng=number
+            )
+            if "level" not in result.feature_tests:
+                continue
+            scores = result.proxy_scores
+            own = {name for one in scores for name in one.levels if name in parts}
+            hold = [self.holds(one, parts, own) for one in scores]
+            seen["tested"] += 1
+            seen["rejected"] += result.feature_tests["level"] <= ALPHA
+            seen["merged"] += len(own) < self.n_levels
+            seen["covered"] += all(together for together, _ in hold)
+            seen["pairs"] += len(hold)
+            seen["alone"] += sum(alone for _, alone in hold)
+        return seen
+
+    @staticmethod
+    def holds(score, parts, own):
+        """Whether both intervals of a pair hold; what has no name of its own is "other"."""
+        means = []
+        for level in score.levels:
+            members = [level] if level in parts else [name for name in parts if name not in own]
+            above, below = np.sum([parts[name] for name in members], axis=0)
+            means.append(above / below)
+        truth = means[0] - means[1]
+        return (
+            bool(score.simultaneous_low <= truth <= score.simultaneous_high),
+            bool(score.low <= truth <= score.high),
+        )
+
+
+@dataclass(frozen=True)
+class Slopes(Scenario):
+    """Continuous features: normal and lognormal, with V (correlation .6 with its normal) or not."""
+
+    part = "slopes"
+
+    def measure(self):
+        rng = self.rng()
+        tallies = {
+            f"{law}, {share}": Tally(self.truth(law, share), law=law, correlation=share)
+            for law in ("normal", "lognormal")
+            for share in (0.0, 0.6)
+        }
+        for _ in range(self.audits):
+            v, y, f = self.rows(rng)
+            X = {}
+            for name, tally in tallies.items():
+                share = tally.words["correlation"]
+                z = share * v + math.sqrt(1 - share**2) * rng.normal(size=self.n)
+                X[name] = z if tally.words["law"] == "normal" else np.exp(z)
+            result = audit(y, f, X, self.metric, self.decision)
+            for one in result.problem.marginal.scores:
+                tallies[one.what.feature].add(one.n_events, one.interval)
+        return {"features": [tally.entry() for tally in tallies.values()]}
+
+    def truth(self, law, share):
+        """E[psi E[x | V]] / sd(x): the mean of psi is 0."""
+        if law == "normal":
+            return float(GRID_MASS @ (self.psi() * share * GRID))
+        mean = np.exp(share * GRID + (1 - share**2) / 2)
+        return float(GRID_MASS @ (self.psi() * mean)) / math.sqrt((math.e - 1) * math.e)
+
+
+WEIGHTS = {
+    "none": "",
+    "uniform": "uniform from .5 to 1.5, independent of the rest",
+    "lognormal": "lognormal, sd 1 of the logarithm, independent of the rest",
+    "uniform, with x and y": "the same, times 3 where x = 1, divided by 3 where Y = 0",
+    "lognormal, with x and y": "the same, times 3 where x = 1, divided by 3 where Y = 0",
+}
+
+
+@dataclass(frozen=True)
+class Weighted(Scenario):
+    """Binary features with weights of rows, by the slow reference."""
+
+    part = "weights"
+
+    def measure(self):
+        rng = self.rng()
+        made = [self.design(p, dependent) for p in PREVALENCES for dependent in (False, True)]
+        tallies = {
+            (law, place): Tally(
+                self.truth(one, "with" in law),
+                weights=law, prevalence=one.prevalence, dependent=one.dependent,
+            )
+            for law in WEIGHTS
+            for place, one in enumerate(made)
+        }  # fmt: skip
+        for _ in range(self.audits):
+            v, y, f = self.rows(rng)
+            X = [(rng.random(self.n) < one.feature_rate(v)).astype(float) for one in made]
+            drawn = {
+                "none": np.ones(self.n),
+                "uniform": rng.uniform(0.5, 1.5, self.n),
+                "lognormal": rng.lognormal(size=self.n),
+            }
+            rows = [fewest_events(self.metric, y, f, x) for x in X]
+            for (law, place), tally in tallies.items():
+                w = drawn[law.partition(",")[0]]
+                if "with" in law:
+                    w = w * tilt(X[place], y)
+                one = reference.marginal_binary(self.metric, y, f, X[place], w)
+                tally.add(one.events, one.interval)
+                # What a reader gets who counts rows and not effective events.
+                if rows[place] >= ENOUGH and one.se > 0:
+                    tally.unguarded += 1
+                    tally.t[0.95] += tally.holds(*one.interval(0.95))
+        return {"features": [tally.entry() for tally in tallies.values()]}
+
+    def truth(self, design, tilted):
+        """The score in the weighted population: sums over V, x and Y."""
+        h, f, at = design.label_rate(GRID), design.predict(GRID), design.feature_rate(GRID)
+        mass, label, x = [], [], []
+        for of_y in (0.0, 1.0):
+            for of_x in (0.0, 1.0):
+                one = GRID_MASS * (h if of_y else 1 - h) * (at if of_x else 1 - at)
+                mass.append(one * (tilt(of_x, of_y) if tilted else 1.0))
+                label.append(np.full(len(GRID), of_y))
+                x.append(np.full(len(GRID), of_x))
+        mass, label, x, f = *map(np.concatenate, (mass, label, x)), np.tile(f, 4)
+        psi = reference.psi_rows(self.metric, label, f, mass)
+        return reference.mean(psi, mass * x) - reference.mean(psi, mass * (1 - x))
+
+
+def fewest_events(metric, y, f, x):
+    return min(reference.events(metric, y, f, inside) for inside in (x == 1, x == 0))
+
+
+def tilt(x, y):
+    return (1 + 2 * x) * (1 / 3 + 2 / 3 * y)
+
+
+ROWS_OF_ONE = 5
+LIKENESS = 0.3
+FEATURES_OF_ONE = {"varies": 0.0, "alike": LIKENESS, "constant": 1.0}
+
+
+@dataclass(frozen=True)
+class Clustered(Scenario):
+    """Five rows of each person, taken for rows of their own; a feature is the person's or not.
+
+    V and what is left of the label have an intra-class correlation of .3, the feature one of 0, .3
+    or 1 (of the normals behind them).
+    """
+
+    part = "clusters"
+
+    def measure(self):
+        rng = self.rng()
+        places = [(kind, p) for kind in FEATURES_OF_ONE for p in (0.5, 0.1)]
+        tallies, by_person = (
+            [
+                Tally(self.design(p).truth(self.metric), feature=kind, prevalence=p)
+                for kind, p in places
+            ]
+            for _ in range(2)
+        )
+        for _ in range(self.audits):
+            v = self.shared(rng, LIKENESS)
+            design = self.design()
+            label = special.ndtr(self.shared(rng, LIKENESS)) < design.label_rate(v)
+            y, f = label.astype(float), design.predict(v)
+            X = {
+                f"x{j}": (special.ndtr(self.shared(rng, FEATURES_OF_ONE[kind])) < p).astype(float)
+                for j, (kind, p) in enumerate(places)
+            }
+            result = audit(y, f, X, self.metric, self.decision)
+            scores = zip(result.problem.marginal.scores, tallies, by_person, strict=True)
+            for score, tally, other in scores:
+                tally.add(score.n_events, score.interval)
+                self.add_by_person(other, y, f, X[score.what.feature])
+        return {
+            "features": [tally.entry() for tally in tallies],
+            "by_person": [tally.entry() for tally in by_person],
+        }
+
+    def shared(self, rng, share):
+        """Standard normals, those of a person of this correlation."""
+        persons = np.repeat(rng.normal(size=self.n // ROWS_OF_ONE), ROWS_OF_ONE)
+        return math.sqrt(share) * persons + math.sqrt(1 - share) * rng.normal(size=self.n)
+
+    def add_by_person(self, tally, y, f, x):
+        """Count an interval that adds up the influence values of a person first."""
+        one = reference.marginal_binary(self.metric, y, f, x)
+        if not one.se > 0:
+            tally.add(0.0, None)
+            return
+        persons = self.n // ROWS_OF_ONE
+        sums = one.influence.reshape(persons, ROWS_OF_ONE).sum(axis=1)
+        error = math.sqrt(persons / (persons - 1) * np.sum(sums**2)) / self.n
+        df = np.sum(sums**2) ** 2 / np.sum(sums**4)
+
+        def interval(level):
+            half = stats.t.isf((1 - level) / 2, df) * error
+            return one.value - half, one.value + half
+
+        tally.add(self.events_by_person(y, f, x), interval)
+
+    def events_by_person(self, y, f, x):
+        """Effective events when a person's rows in a cell are one: (sum A)^2 / sum k A."""
+        a, b = reference.parts(self.metric, y, f)
+        fewest = math.inf
+        for inside in (x, 1 - x):
+            for counted in (a, b - a):
+                terms = (inside * counted).reshape(-1, ROWS_OF_ONE).sum(axis=1)
+                rows = (inside * (counted > 0)).reshape(-1, ROWS_OF_ONE).sum(axis=1)
+                below = np.sum(rows * terms)
+                fewest = min(fewest, np.sum(terms) ** 2 / below if below > 0 else 0.0)
+        return fewest
+
+
+def scenarios():
+    """All of them; those of the first parts first."""
+    places = [(n, base, decision) for n in SIZES for base in BASES for decision in (False, True)]
+    for metric in METRICS:
+        yield from (Binary(metric, *place) for place in places)
+    for metric in FEW_METRICS:
+        yield from (Family(metric, n, 0.31, d) for n in (500, 5_000) for d in (False, True))
+    for metric in FEW_METRICS:
+        for n_levels in (3, 5, 10):
+            # With rare labels 500 rows have no two levels of enough events.
+            few = [place for place in places if place[:2] != (500, 0.05)]
+            yield from (Levels(metric, *place, n_levels) for place in few)
+        yield from (Slopes(metric, *place) for place in places)
+    for metric in (*FEW_METRICS, "selection_rate"):
+        yield from (Weighted(metric, n, 0.31, d) for n in SIZES for d in (False, True))
+        yield from (Clustered(metric, n, 0.31, d) for n in SIZES for d in (False, True))
