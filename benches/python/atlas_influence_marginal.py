@@ -118,16 +118,6 @@ def psi_of(metric, base, decision):
     return reference.psi_of_x(metric, f, h, reference.rates_of(metric, h, f, GRID_MASS))
 
 
-def measure(scenario):
-    return {
-        "key": scenario.key,
-        "part": scenario.part,
-        **asdict(scenario),
-        "audits": scenario.audits,
-        **scenario.measure(),
-    }
-
-
 class Tally:
     """Coverage of the intervals of one score over many audits, by what the guard says."""
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 import atlas_influence_marginal as marginal
+from atlas_influence_alone import METRICS as ALONE_METRICS
 from atlas_influence_marginal import COMBINATIONS, LEVELS, NAMES, PREVALENCES, WEIGHTS
 from atlas_tools import percent, picture
 
@@ -10,6 +11,11 @@ from atlas_tools import percent, picture
 PROMISED = (0.93, 0.97)
 MOST_FALSE = 0.07
 PASSES = 0.9
+#: The same with all else held fixed.
+ALONE = (0.925, 0.98)
+LABEL_METRICS = ("fpr", "fnr", "fdr")
+#: Scores behind a share of scores.
+FEWEST_SHOWN = 100
 
 
 # --- what was counted, as shares ----------------------------------------------------------------
@@ -93,8 +99,8 @@ def coverages(some, kind=None):
     return [one.coverage() if kind is None else one.unguarded(kind) for one in some]
 
 
-def promised():
-    return f"{100 * PROMISED[0]:g} to {100 * PROMISED[1]:g} %"
+def promised(limits=PROMISED):
+    return f"{100 * limits[0]:g} to {100 * limits[1]:g} %"
 
 
 def mean(shares):
@@ -333,3 +339,67 @@ def clusters(entries):
                     yield (
                         f"| {kind} | {n:,} | {short(p)} | {len(both[0])} | {' | '.join(shown)} |"
                     )
+
+
+def alone(entries):
+    yield (
+        "Eight binary features, the first one flipped; the default regressions. In the populations "
+        "*signs* P(Y=1 | X) and P(x_1=1 | the others) are logistic with a product of the signs "
+        "of two other features where they are *right* for the default (main effects and pairs), "
+        "of three where they are wrong; *one product* is the design of the tests. *Rare*: "
+        f"P(x_1=1) = {rare(entries, 'signs, rare')}, *very rare*: "
+        f"{rare(entries, 'signs, very rare')}. *Ours*: the larger of the two standard errors with "
+        "its t; *plain*: that of the influence function alone with normal quantiles; *plug-in*: the "
+        'paper\'s score with its own error (`compat="paper"`). '
+        f"{promised(ALONE)} are promised where one of the regressions is right and a score is not "
+        "refused (*shown*); *bias* is in standard deviations of the estimate."
+    )
+    yield ""
+    heads = [
+        f"{metric.replace('_', ' ')}, {what}"
+        for metric in ALONE_METRICS
+        for what in ("scores", "decisions")
+    ]
+    yield f"| population | n | | {' | '.join(heads)} |"
+    yield "|---" * (3 + len(heads)) + "|"
+    for e in entries:
+        if e["part"] != "alone":
+            continue
+        for what, limits in (
+            ("shown", None),
+            ("ours", ALONE),
+            ("plain", ALONE),
+            ("plug_in", ALONE),
+        ):
+            counts = [alone_share(e, cell, what) for cell in e["cells"]]
+            shown = ["-" if share is None else bold(share, *(limits or (0, 1))) for share in counts]
+            yield f"| {e['name']} | {e['n']:,} | {what.replace('_', '-')} | {' | '.join(shown)} |"
+        biases = [
+            "-" if not cell["deviation"] else f"{cell['bias'] / cell['deviation']:+.2f}"
+            for cell in e["cells"]
+        ]
+        yield f"| {e['name']} | {e['n']:,} | bias | {' | '.join(biases)} |"
+
+
+def rare(entries, name):
+    return f"{next(e['share'] for e in entries if e.get('name') == name):.2g}".removeprefix("0")
+
+
+def alone_share(entry, cell, what):
+    """Of samples that have a score; the plug-in score, and the share shown, of all."""
+    if what in ("shown", "plug_in"):
+        return cell[what] / entry["audits"]
+    if cell["shown"] < FEWEST_SHOWN:
+        return None
+    return ratio(cell[what], cell["shown"])
+
+
+def alone_shares(entries, what, right, metrics=LABEL_METRICS):
+    """The shares of the populations in which these regressions are right."""
+    return [
+        alone_share(e, cell, what)
+        for e in entries
+        if e["part"] == "alone" and right(e["name"])
+        for cell in e["cells"]
+        if cell["metric"] in metrics
+    ]
