@@ -348,8 +348,9 @@ def alone(entries):
         "of two other features where they are *right* for the default (main effects and pairs), "
         "of three where they are wrong; *one product* is the design of the tests. *Rare*: "
         f"P(x_1=1) = {rare(entries, 'signs, rare')}, *very rare*: "
-        f"{rare(entries, 'signs, very rare')}. *Ours*: the larger of the two standard errors, "
-        "with its t; *plain*: that of the influence function alone with normal quantiles; *plug-in*: the "
+        f"{rare(entries, 'signs, very rare')}. *Ours*: the larger of the two "
+        "standard errors, with its t; *plain*: that of the influence function alone with normal "
+        "quantiles; *plug-in*: the "
         'paper\'s score with its own error (`compat="paper"`). '
         f"{promised(ALONE)} are promised where one of the regressions is right and a score is not "
         "refused (*shown*); *bias* is in standard deviations of the estimate."
