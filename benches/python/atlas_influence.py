@@ -21,10 +21,11 @@ from atlas_influence_tables import (
     LABEL_METRICS,
     MOST_FALSE,
     PASSES,
+    PROMISED,
+    Cell,
     alone_shares,
     cells,
     coverages,
-    few_events,
     mean,
     promised,
     spread,
@@ -91,20 +92,31 @@ def introduction():
 def of_binary(entries):
     some = [one for one in cells(entries, "binary") if one["metric"] in NAMES]
     passing, rest = ([one for one in some if one.passes is passes] for passes in (True, False))
-    missed = [one for one in passing if not one.holds]
-    names = "; ".join(f"{one.words}: {percent(one.coverage())}" for one in missed)
+    given = [one for one in some if one.is_given]
     yield (
         f"- **Binary features**: in {len(passing)} of {len(some)} designs the guard passes in at "
         f"least {100 * PASSES:g} % of samples; intervals cover {spread(coverages(passing))} % "
-        f"there. Outside of {promised()}: "
-        + (f"{len(missed)} ({names})." if missed else "none of them.")
+        f"there. Outside of {promised()}: {missed(passing, Cell.coverage)}. With those marked "
+        f"`few events` (5 to 10) {len(given)} designs have an interval in at least "
+        f"{100 * PASSES:g} % of samples, and they cover {spread([one.given for one in given])} %; "
+        f"outside: {missed(given, lambda one: one.given)}."
     )
+    seldom = [one for one in rest if 0.01 <= one.share("enough") <= 0.1]
     yield (
         f"- **Elsewhere scores are refused or marked**: in the other {len(rest)} designs "
         f"{percent(mean(one.share('refused') for one in rest))} % of samples have no score and "
-        f"{percent(mean(one.share('few') for one in rest))} % the mark `few events` (5 to 10). "
-        f"Intervals with the mark cover {percent(few_events(some))} % over all designs."
+        f"{percent(mean(one.share('few') for one in rest))} % the mark. The guard looks at the "
+        "events that were observed, which the estimate goes with: where it passes in only 1 to "
+        f"10 % of samples ({len(seldom)} designs), what passes was lucky, and covers "
+        f"{spread(coverages(seldom))} %."
     )
+
+
+def missed(some, coverage):
+    """Which of them do not cover as promised, and how much they do."""
+    found = [one for one in some if not PROMISED[0] <= coverage(one) <= PROMISED[1]]
+    names = "; ".join(f"{one.words}: {percent(coverage(one))}" for one in found)
+    return f"{len(found)} ({names})" if found else "none"
 
 
 def of_unguarded(entries):

@@ -42,13 +42,19 @@ class Cell:
         """Of intervals with enough events."""
         return ratio(self["covered"][LEVELS.index(level)], self["enough"])
 
+    @property
+    def is_given(self):
+        """Whether nearly all samples have an interval, with the mark or without."""
+        return self.share("enough") + self.share("few") >= PASSES
+
+    @property
+    def given(self):
+        """Coverage of all intervals that are given, with few events too."""
+        return ratio(self["covered"][0] + self["covered_few"], self["enough"] + self["few"])
+
     def unguarded(self, kind, level=LEVELS[0]):
         """Of intervals in all samples, whatever the events: "normal" or "t"."""
         return ratio(self[kind][LEVELS.index(level)], self["unguarded"])
-
-    @property
-    def holds(self):
-        return PROMISED[0] <= self.coverage() <= PROMISED[1]
 
     @property
     def words(self):
@@ -107,30 +113,27 @@ def mean(shares):
     return float(np.mean([*shares]))
 
 
-def few_events(some):
-    return pooled(some, lambda one: one["covered_few"], lambda one: one["few"])
-
-
 # --- tables ---
 
 
 def binary(entries):
     yield (
-        "| P(Y=1) | n | P(x=1) | designs | passes in 90 % | coverage there, % | enough, % | "
-        "few, % | refused, % | few: coverage, % | no guard, normal, % | no guard, t, % |"
+        "| P(Y=1) | n | P(x=1) | designs | passes in 90 % | coverage there, % | given in 90 % | "
+        "coverage there, % | enough, % | few, % | refused, % | no guard, normal, % | "
+        "no guard, t, % |"
     )
-    yield "|---" * 12 + "|"
+    yield "|---" * 13 + "|"
     for base, n, p in places(entries):
         some = single_rates(entries, base, n, p)
         passing = [one for one in some if one.passes]
+        given = [one.given for one in some if one.is_given]
         bare = [one for one in some if one["unguarded"]]
-        said = [
-            percent(mean(one.share(what) for one in some)) for what in ("enough", "few", "refused")
-        ]
+        said = [percent(mean(one.share(w) for one in some)) for w in ("enough", "few", "refused")]
         yield (
             f"| {short(base)} | {n:,} | {short(p)} | {len(some)} | {len(passing)} | "
-            f"{spread(coverages(passing), *PROMISED)} | {' | '.join(said)} | "
-            f"{percent(few_events(some))} | {spread(coverages(bare, 'normal'), *PROMISED)} | "
+            f"{spread(coverages(passing), *PROMISED)} | {len(given)} | "
+            f"{spread(given, *PROMISED)} | {' | '.join(said)} | "
+            f"{spread(coverages(bare, 'normal'), *PROMISED)} | "
             f"{spread(coverages(bare, 't'), *PROMISED)} |"
         )
     yield ""
@@ -301,11 +304,13 @@ def weights(entries):
             for p in PREVALENCES:
                 some = cells(entries, "weights", weights=law, n=n, prevalence=p)
                 passing = [one for one in some if one.passes]
+                given = [one.given for one in some if one.is_given]
                 rows = [one for one in some if one["unguarded"] >= PASSES * one["audits"]]
                 if some:
                     yield (
                         f"| {law} | {n:,} | {short(p)} | "
                         f"{len(some)} | {len(passing)} | {spread(coverages(passing), *PROMISED)} | "
+                        f"{len(given)} | {spread(given, *PROMISED)} | "
                         f"{spread(coverages(rows, 't'), *PROMISED)} |"
                     )
 
