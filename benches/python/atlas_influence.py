@@ -96,10 +96,11 @@ def of_binary(entries):
     yield (
         f"- **Binary features**: in {len(passing)} of {len(some)} designs the guard passes in at "
         f"least {100 * PASSES:g} % of samples; intervals cover {spread(coverages(passing))} % "
-        f"there. Outside of {promised()}: {missed(passing, Cell.coverage)}. With those marked "
+        f"there; outside of {promised()} are {missed(passing, Cell.coverage)}: where a sample with "
+        "few events by chance is set aside the rest cover more. With those marked "
         f"`few events` (5 to 10) {len(given)} designs have an interval in at least "
         f"{100 * PASSES:g} % of samples, and they cover {spread([one.given for one in given])} %; "
-        f"outside: {missed(given, lambda one: one.given)}."
+        f"outside are {missed(given, lambda one: one.given)}."
     )
     seldom = [one for one in rest if 0.01 <= one.share("enough") <= 0.1]
     yield (
@@ -107,16 +108,23 @@ def of_binary(entries):
         f"{percent(mean(one.share('refused') for one in rest))} % of samples have no score and "
         f"{percent(mean(one.share('few') for one in rest))} % the mark. The guard looks at the "
         "events that were observed, which the estimate goes with: where it passes in only 1 to "
-        f"10 % of samples ({len(seldom)} designs), what passes was lucky, and covers "
-        f"{spread(coverages(seldom))} %."
+        f"10 % of samples ({len(seldom)} designs) what passes was lucky, and covers "
+        f"{percent(mean(coverages(seldom)))} % on average. A score whose events are barely enough "
+        "deserves more rows, not trust."
     )
 
 
 def missed(some, coverage):
-    """Which of them do not cover as promised, and how much they do."""
-    found = [one for one in some if not PROMISED[0] <= coverage(one) <= PROMISED[1]]
-    names = "; ".join(f"{one.words}: {percent(coverage(one))}" for one in found)
-    return f"{len(found)} ({names})" if found else "none"
+    """Which of them do not cover as promised, on either side, and how much they do."""
+    low, high = PROMISED
+    said = []
+    for where, found in (
+        ("below", [one for one in some if coverage(one) < low]),
+        ("above", [one for one in some if coverage(one) > high]),
+    ):
+        names = "; ".join(f"{one.words}: {percent(coverage(one))}" for one in found)
+        said.append(f"{len(found)} {where} ({names})" if found else f"none {where}")
+    return ", ".join(said)
 
 
 def of_unguarded(entries):
