@@ -2,8 +2,9 @@
 
 `python benches/python/atlas_influence.py` measures what is not measured yet (about 40 minutes on
 two cores) and writes the section "Influence lens" of docs/validity.md. What is simulated stands in
-atlas_influence_marginal.py and atlas_influence_alone.py, the tables in atlas_influence_tables.py.
-Results are kept in target/atlas_influence.jsonl.
+atlas_influence_marginal.py, atlas_influence_alone.py and atlas_influence_partialled.py, the tables
+in atlas_influence_tables.py and atlas_influence_held.py. Results are kept in
+target/atlas_influence.jsonl.
 """
 
 import argparse
@@ -12,18 +13,16 @@ from collections import Counter
 from dataclasses import asdict
 
 import atlas_influence_alone as alone
+import atlas_influence_held as held
 import atlas_influence_marginal as marginal
+import atlas_influence_partialled as partialled
 import atlas_influence_tables as tables
-from atlas_influence_alone import POPULATIONS, RIGHT
 from atlas_influence_marginal import NAMES, WEIGHTS
 from atlas_influence_tables import (
-    ALONE,
-    LABEL_METRICS,
     MOST_FALSE,
     PASSES,
     PROMISED,
     Cell,
-    alone_shares,
     cells,
     coverages,
     mean,
@@ -38,6 +37,7 @@ RESULTS = ROOT / "target" / "atlas_influence.jsonl"
 def scenarios():
     yield from marginal.scenarios()
     yield from alone.scenarios()
+    yield from partialled.scenarios()
 
 
 # --- the page -----------------------------------------------------------------------------------
@@ -53,7 +53,11 @@ SECTIONS = (
     ("Continuous features", "slopes", tables.continuous),
     ("Weights", "weights", tables.weights),
     ("Several rows of one person", "clusters", tables.clusters),
-    ("All else held fixed", "alone", tables.alone),
+    ("All else held fixed", "alone", held.alone),
+    ("Features that say nothing once others are held fixed", "family alone", held.families),
+    ("Guards with all else held fixed", "alone", held.guards),
+    ("Three values with all else held fixed", "alone", held.towns),
+    ("Continuous features with all else held fixed", "partialled", held.partialled),
 )
 
 
@@ -211,37 +215,6 @@ def of_clusters(entries):
     )
 
 
-def of_alone(entries):
-    def covered(what, names, metrics=LABEL_METRICS):
-        return spread(alone_shares(entries, what, lambda name: name in names, metrics), *ALONE)
-
-    signs = {name: f"signs, {name} right" for name in RIGHT}
-    right = (signs["both"], "one product")
-    either = (*right, signs["e"], signs["h"])
-    yield (
-        f"- **All else held fixed** (ceteris paribus; {promised(ALONE)} are promised where one "
-        "of the default regressions is right): intervals cover "
-        f"{covered('ours', right)} % where both are right, {covered('ours', [signs['e']])} % where "
-        f"only P(x=1 | the others) is, {covered('ours', [signs['h']])} % where only P(Y=1 | X) "
-        "is. With the plain standard error "
-        f"{covered('plain', either)} %. Where *both* are wrong they fail: "
-        f"{covered('ours', [signs['none']])} %. The paper's plug-in score covers "
-        f"{covered('plug_in', (*right, signs['h']))} % where its regression is right and "
-        f"{covered('plug_in', (signs['e'], signs['none']))} % where it is wrong. The selection "
-        "rate needs no regression: "
-        f"{covered('ours', tuple(POPULATIONS), ('selection_rate',))} % over all populations."
-    )
-    few = ("signs, rare", "signs, very rare")
-    yield (
-        "- **A rare feature held fixed** is refused or covered: of samples with a score "
-        f"{covered('ours', few)} %, which {covered_shown(entries, few)} % of samples have."
-    )
-
-
-def covered_shown(entries, names):
-    return spread(alone_shares(entries, "shown", lambda name: name in names))
-
-
 FINDINGS = (
     ("binary", of_binary),
     ("binary", of_unguarded),
@@ -250,7 +223,11 @@ FINDINGS = (
     ("slopes", of_slopes),
     ("weights", of_weights),
     ("clusters", of_clusters),
-    ("alone", of_alone),
+    ("alone", held.of_alone),
+    ("alone", held.of_guards),
+    ("alone", held.of_towns),
+    ("partialled", held.of_partialled),
+    ("family alone", held.of_families),
 )
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 
 import atlas_influence_marginal as marginal
-from atlas_influence_alone import METRICS as ALONE_METRICS
 from atlas_influence_marginal import COMBINATIONS, LEVELS, NAMES, PREVALENCES, WEIGHTS
 from atlas_tools import percent, picture
 
@@ -11,11 +10,6 @@ from atlas_tools import percent, picture
 PROMISED = (0.93, 0.97)
 MOST_FALSE = 0.07
 PASSES = 0.9
-#: The same with all else held fixed.
-ALONE = (0.925, 0.98)
-LABEL_METRICS = ("fpr", "fnr", "fdr")
-#: Scores behind a share of scores.
-FEWEST_SHOWN = 100
 
 
 # --- what was counted, as shares ----------------------------------------------------------------
@@ -200,23 +194,22 @@ def combinations(entries):
 def families(entries):
     yield (
         "How often is one of thirty features found, of prevalence .5 to .02 and correlated, when "
-        f"none says anything (at most {100 * MOST_FALSE:g} % are promised)? *Ours*: all features "
-        "that are not refused, those marked `few events` too; *enough* those of at least 10 events "
-        "among them; *no guard* takes all thirty, with max |Z| of the same correlations."
+        f"none says anything (at most {100 * MOST_FALSE:g} % are promised)? *Ours*: the adjusted "
+        "p-values, in which features marked `few events` have no part; *no guard* takes all "
+        "thirty, with max |Z| of the same correlations."
     )
     yield ""
     yield (
-        "| metric | of | n | audits | features not refused | of 10 events | ours, % | enough, % | "
+        "| metric | of | n | audits | features that take part | marked | ours, % | "
         "no guard, normal, % | no guard, t, % |"
     )
-    yield "|---" * 10 + "|"
+    yield "|---" * 9 + "|"
     for e in entries:
         if e["part"] != "family":
             continue
-        taking = [e["taking_part"][name] / e["audits"] for name in ("ours", "enough")]
+        taking = [e["taking_part"][name] / e["audits"] for name in ("ours", "marked")]
         false = [
-            bold(e["false"][name] / e["audits"], 0, MOST_FALSE)
-            for name in ("ours", "enough", "normal", "t")
+            bold(e["false"][name] / e["audits"], 0, MOST_FALSE) for name in ("ours", "normal", "t")
         ]
         yield (
             f"| {e['metric']} | {'decisions' if e['decision'] else 'scores'} | {e['n']:,} | "
@@ -296,9 +289,10 @@ def weights(entries):
     )
     yield ""
     yield (
-        "| weights | n | P(x=1) | designs | passes in 90 % | coverage there, % | guard on rows, % |"
+        "| weights | n | P(x=1) | designs | passes in 90 % | coverage there, % | given in 90 % | "
+        "coverage there, % | guard on rows, % |"
     )
-    yield "|---|---|---|---|---|---|---|"
+    yield "|---" * 9 + "|"
     for law in WEIGHTS:
         for n in marginal.SIZES:
             for p in PREVALENCES:
@@ -344,68 +338,3 @@ def clusters(entries):
                     yield (
                         f"| {kind} | {n:,} | {short(p)} | {len(both[0])} | {' | '.join(shown)} |"
                     )
-
-
-def alone(entries):
-    yield (
-        "Eight binary features, the first one flipped; the default regressions. In the populations "
-        "*signs* P(Y=1 | X) and P(x_1=1 | the others) are logistic with a product of the signs "
-        "of two other features where they are *right* for the default (main effects and pairs), "
-        "of three where they are wrong; *one product* is the design of the tests. *Rare*: "
-        f"P(x_1=1) = {rare(entries, 'signs, rare')}, *very rare*: "
-        f"{rare(entries, 'signs, very rare')}. *Ours*: the larger of the two "
-        "standard errors, with its t; *plain*: that of the influence function alone with normal "
-        "quantiles; *plug-in*: the "
-        'paper\'s score with its own error (`compat="paper"`). '
-        f"{promised(ALONE)} are promised where one of the regressions is right and a score is not "
-        "refused (*shown*); *bias* is in standard deviations of the estimate."
-    )
-    yield ""
-    heads = [
-        f"{metric.replace('_', ' ')}, {what}"
-        for metric in ALONE_METRICS
-        for what in ("scores", "decisions")
-    ]
-    yield f"| population | n | | {' | '.join(heads)} |"
-    yield "|---" * (3 + len(heads)) + "|"
-    for e in entries:
-        if e["part"] != "alone":
-            continue
-        for what, limits in (
-            ("shown", None),
-            ("ours", ALONE),
-            ("plain", ALONE),
-            ("plug_in", ALONE),
-        ):
-            counts = [alone_share(e, cell, what) for cell in e["cells"]]
-            shown = ["-" if share is None else bold(share, *(limits or (0, 1))) for share in counts]
-            yield f"| {e['name']} | {e['n']:,} | {what.replace('_', '-')} | {' | '.join(shown)} |"
-        biases = [
-            "-" if not cell["deviation"] else f"{cell['bias'] / cell['deviation']:+.2f}"
-            for cell in e["cells"]
-        ]
-        yield f"| {e['name']} | {e['n']:,} | bias | {' | '.join(biases)} |"
-
-
-def rare(entries, name):
-    return f"{next(e['share'] for e in entries if e.get('name') == name):.2g}".removeprefix("0")
-
-
-def alone_share(entry, cell, what):
-    """Of samples that have a score; the plug-in score, and the share shown, of all."""
-    if what in ("shown", "plug_in"):
-        return cell[what] / entry["audits"]
-    if cell["shown"] < FEWEST_SHOWN:
-        return None
-    return ratio(cell[what], cell["shown"])
-
-
-def alone_shares(entries, what, right, metrics=LABEL_METRICS):
-    """The shares of the populations in which these regressions are right."""
-    return [
-        alone_share(e, cell, what)
-        for e in entries
-        if e["part"] == "alone" and right(e["name"])
-        for cell in e["cells"]
-        if cell["metric"] in metrics
-    ]
