@@ -1,10 +1,9 @@
 """The influence lens in the validity atlas: intervals and family-wise errors of proxy scores.
 
-`python benches/python/atlas_influence.py` measures what is not measured yet (about 40 minutes on
-two cores) and writes the section "Influence lens" of docs/validity.md. What is simulated stands in
-atlas_influence_marginal.py, atlas_influence_alone.py and atlas_influence_partialled.py, the tables
-in atlas_influence_tables.py and atlas_influence_held.py. Results are kept in
-target/atlas_influence.jsonl.
+`python benches/python/atlas_influence.py` measures what is not measured yet (about an hour on two
+cores) and writes the section "Influence lens" of docs/validity.md. What is simulated stands in
+atlas_influence_marginal.py, _rows.py, _alone.py and _partialled.py, the tables in _tables.py and
+_held.py. Results are kept in target/atlas_influence.jsonl.
 """
 
 import argparse
@@ -16,8 +15,10 @@ import atlas_influence_alone as alone
 import atlas_influence_held as held
 import atlas_influence_marginal as marginal
 import atlas_influence_partialled as partialled
+import atlas_influence_rows as rows
 import atlas_influence_tables as tables
-from atlas_influence_marginal import NAMES, WEIGHTS
+from atlas_influence_marginal import NAMES
+from atlas_influence_rows import WEIGHTS
 from atlas_influence_tables import (
     MOST_FALSE,
     PASSES,
@@ -36,6 +37,7 @@ RESULTS = ROOT / "target" / "atlas_influence.jsonl"
 
 def scenarios():
     yield from marginal.scenarios()
+    yield from rows.scenarios()
     yield from alone.scenarios()
     yield from partialled.scenarios()
 
@@ -165,9 +167,18 @@ def of_categories(entries):
     }
     sizes = tables.shares(held["independent"], "rejected", "tested")
     together = [x for name in names for x in tables.shares(held[name], "covered", "tested")]
+    above = [
+        f"{e['metric']}, {'decisions' if e['decision'] else 'scores'}, n = {e['n']:,}, "
+        f"P(Y=1) = {tables.short(e['base'])}, {e['n_levels']} levels: "
+        f"{percent(e['independent']['rejected'] / e['independent']['tested'])}"
+        for e in found
+        if e["independent"] in held["independent"]
+        and e["independent"]["rejected"] > MOST_FALSE * e["independent"]["tested"]
+    ]
     yield (
         f"- **Categorical features**: the test of equal levels rejects {spread(sizes)} % of "
-        "features that say nothing; the simultaneous intervals of all pairs hold together in "
+        f"features that say nothing; above {100 * MOST_FALSE:g} % are {len(above)} of {len(sizes)} "
+        f"({'; '.join(above)}). The simultaneous intervals of all pairs hold together in "
         f"{spread(together)} %."
     )
 

@@ -123,6 +123,10 @@ POPULATIONS = {
     "signs, very rare": (Signs, {"level": -3.5}, None),
     "little overlap": (Lopsided, {}, None),
     "least overlap": (Lopsided, {"pull": 5.0}, None),
+    "repeated": (Lopsided, {"pull": 8.0}, None),
+    "repeated, e right": (Lopsided, {"pull": 8.0}, ((), ((0, 1),))),
+    "little overlap, h right": (Lopsided, {}, (((1, 2),), ())),
+    "little overlap, none right": (Lopsided, {}, ((), ())),
     "towns": (Towns, {}, None),
 }  # fmt: skip
 

@@ -3,13 +3,16 @@
 import numpy as np
 
 import atlas_influence_marginal as marginal
-from atlas_influence_marginal import COMBINATIONS, LEVELS, NAMES, PREVALENCES, WEIGHTS
+from atlas_influence_marginal import COMBINATIONS, LEVELS, NAMES, PREVALENCES
+from atlas_influence_rows import FEATURES_OF_ONE, WEIGHTS
 from atlas_tools import percent, picture
 
 #: What is promised of coverage at 95 % and of a family of tests, and where: the guard passes here.
 PROMISED = (0.93, 0.97)
 MOST_FALSE = 0.07
 PASSES = 0.9
+#: Samples behind a share.
+FEWEST = 100
 
 
 # --- what was counted, as shares ----------------------------------------------------------------
@@ -248,7 +251,8 @@ def categorical(entries):
 
 
 def shares(some, count, of):
-    return [ratio(one[count], one[of]) for one in some]
+    """By design, where there are enough samples to say so."""
+    return [ratio(one[count], one[of]) for one in some if one[of] >= FEWEST]
 
 
 def rate(some, count, of):
@@ -323,7 +327,7 @@ def clusters(entries):
         "passes in 90 % | coverage there, % |"
     )
     yield "|---" * 8 + "|"
-    for kind in marginal.FEATURES_OF_ONE:
+    for kind in FEATURES_OF_ONE:
         for n in marginal.SIZES:
             for p in (0.5, 0.1):
                 both = [
