@@ -41,35 +41,6 @@ FEW_EVENTS = 5
 
 
 @dataclass(frozen=True)
-class Signs(designs.CeterisParibus):
-    """Products of signs in h, in e and in the model."""
-
-    h_right: bool = True
-    e_right: bool = True
-    #: Of the logit of e: lower where the flipped feature is rare.
-    level: float = 0.2
-
-    @staticmethod
-    def signs(rest, right):
-        return np.prod(2 * rest[:, : 2 if right else 3] - 1, axis=1)
-
-    def e(self, rest):
-        tail = rest[:, 2:] @ np.array([0.5, -0.5, 0.4, 0.3, -0.3])
-        return special.expit(self.level + self.signs(rest, self.e_right) + tail)
-
-    def h(self, X):
-        tail = X[:, 3:] @ np.array([0.6, -0.5, 0.5, -0.4, 0.3])
-        signs = 1.2 * self.signs(X[:, 1:], self.h_right)
-        return special.expit(-1.0 + 0.8 * X[:, 0] + signs + tail)
-
-    def model(self, X):
-        signs = 0.3 * self.signs(X[:, 1:], True) + 0.6 * self.signs(X[:, 1:], False)
-        tail = X[:, 3:] @ np.array([0.7, -0.4, 0.5, -0.5, 0.4])
-        eta = -1.2 + 0.7 * X[:, 0] + signs + tail
-        return (eta > -0.3).astype(float) if self.decision else special.expit(eta)
-
-
-@dataclass(frozen=True)
 class Lopsided(designs.CeterisParibus):
     """One more of the others says nearly all of the flipped feature: little overlap."""
 
@@ -109,7 +80,7 @@ class Model:
 #: are in that of the label and in that of the feature.
 POPULATIONS = {
     **{
-        f"signs, {name} right": (Signs, {"h_right": h, "e_right": e}, None)
+        f"signs, {name} right": (designs.Signs, {"h_right": h, "e_right": e}, None)
         for name, (h, e) in RIGHT.items()
     },
     **{
@@ -119,8 +90,8 @@ POPULATIONS = {
         for name, (h, e) in RIGHT.items()
     },
     "one product": (designs.CeterisParibus, {}, None),
-    "signs, rare": (Signs, {"level": -2.2}, None),
-    "signs, very rare": (Signs, {"level": -3.5}, None),
+    "signs, rare": (designs.Signs, {"level": -2.2}, None),
+    "signs, very rare": (designs.Signs, {"level": -3.5}, None),
     "little overlap": (Lopsided, {}, None),
     "least overlap": (Lopsided, {"pull": 5.0}, None),
     "repeated": (Lopsided, {"pull": 8.0}, None),

@@ -132,6 +132,36 @@ class CeterisParibus:
         return reference.plug_in(metric, self.true_flip(X), rates, p)[0]
 
 
+@dataclass(frozen=True)
+class Signs(CeterisParibus):
+    """Products of signs in h, in e and in the model: of two features where the default regression,
+    which has products of pairs, is right, and of three where it is wrong."""
+
+    h_right: bool = True
+    e_right: bool = True
+    #: Of the logit of e: lower where the flipped feature is rare.
+    level: float = 0.2
+
+    @staticmethod
+    def signs(rest, right):
+        return np.prod(2 * rest[:, : 2 if right else 3] - 1, axis=1)
+
+    def e(self, rest):
+        tail = rest[:, 2:] @ np.array([0.5, -0.5, 0.4, 0.3, -0.3])
+        return special.expit(self.level + self.signs(rest, self.e_right) + tail)
+
+    def h(self, X):
+        tail = X[:, 3:] @ np.array([0.6, -0.5, 0.5, -0.4, 0.3])
+        signs = 1.2 * self.signs(X[:, 1:], self.h_right)
+        return special.expit(-1.0 + 0.8 * X[:, 0] + signs + tail)
+
+    def model(self, X):
+        signs = 0.3 * self.signs(X[:, 1:], True) + 0.6 * self.signs(X[:, 1:], False)
+        tail = X[:, 3:] @ np.array([0.7, -0.4, 0.5, -0.5, 0.4])
+        eta = -1.2 + 0.7 * X[:, 0] + signs + tail
+        return (eta > -0.3).astype(float) if self.decision else special.expit(eta)
+
+
 def global_null(rng, n, base=0.31, decision=False, n_features=30, shared=0.3):
     """(y, f, X): features of prevalence .5 to .02 (geometric), independent of (Y, f).
 
