@@ -104,6 +104,27 @@ class TestReference:
         assert found.estimate == pytest.approx(theirs.value, rel=1e-9, abs=1e-12)
         assert found.standard_error == pytest.approx(theirs.se, rel=1e-9)
 
+    def test_slopes_are_per_standard_deviation(self):
+        """Of a number: the slope of the reference times the deviation, in any unit."""
+        rng = np.random.default_rng(9)
+        design, rows, folds = rows_of(n=900)
+        number = rows.features[:, 0] + rng.normal(size=900)
+        found = []
+        for unit in (1.0, 12.0):
+            features = np.column_stack([rows.features, 5 + unit * number])
+            some = ceteris_paribus.Folded(
+                features=features, label=rows.label, score=rows.score, count=rows.count, folds=folds
+            )
+            value = value_of("fpr", some)
+            found.append(ceteris_paribus.partialled_out(some, value, (8,), 8, None))
+        one, other = found
+        assert other.estimate == pytest.approx(one.estimate, rel=1e-9)
+        assert other.standard_error == pytest.approx(one.standard_error, rel=1e-9)
+        of = rows.regressors
+        expected, e = of.means(rows.parts @ value_of("fpr", rows).parts, number)
+        theirs = reference.partialled_out("fpr", rows.label, rows.score, number, e, expected)
+        assert one.estimate == pytest.approx(theirs.value * number.std(), rel=1e-9)
+
     def test_kinds_with_counts_are_rows(self):
         """The same fits from distinct rows with counts."""
         _, rows, folds = rows_of()

@@ -26,9 +26,9 @@ def run(file, *more):
 def test_what_is_printed_and_written(file, tmp_path, capsys):
     run(file, "-m", "fpr", "-m", "selection_rate", "--json", str(tmp_path / "out.json"))
     printed = capsys.readouterr().out
-    assert "false_positive_rate is 0." in printed
-    assert "selection_rate is 0." in printed
-    assert "binary (True)" in printed
+    assert "false_positive_rate of scores is 0." in printed
+    assert "selection_rate of scores is 0." in printed
+    assert "binary True against False" in printed
     written = json.loads((tmp_path / "out.json").read_text())
     assert [one["metric"] for one in written] == ["false_positive_rate", "selection_rate"]
     assert written[0]["seed"] == written[1]["seed"] == 1

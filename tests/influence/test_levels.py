@@ -158,6 +158,23 @@ class TestModels:
             if one.feature == "town":
                 assert one.estimate == pytest.approx(other[one.levels], rel=1e-4)
 
+    def test_missing_text_reaches_the_model_as_it_was(self):
+        frame, _, y, group = self.make()
+        frame["town"] = frame["town"].astype(object)
+        frame.loc[frame.index % 9 == 0, "town"] = np.nan
+        encoder = make_column_transformer(
+            (OneHotEncoder(sparse_output=False), ["town"]), remainder="passthrough"
+        )
+        model = make_pipeline(encoder, LogisticRegression()).fit(frame, y)
+        result = fa.influence_audit(
+            y, X=frame, model=model, sensitive_features=group, target="t", n_draws=99, rng=1
+        )
+        assert any("missing" in one.levels for one in result.proxy_scores)
+        repaired = result.repair(rng=1).transform(frame, group)
+        assert (repaired.dtypes == frame.dtypes).all()
+        assert not any(value is None for value in repaired["town"])
+        assert model.predict_proba(repaired).shape == (len(frame), 2)
+
     def test_a_set_of_features_has_a_level_for_each_combination(self):
         frame, _, y, group = self.make()
         encoder = make_column_transformer(

@@ -371,6 +371,13 @@ class TestReference:
         assert by_name["accuracy"].after == pytest.approx(1 - wrong, abs=1e-12)
 
 
+class TestGroups:
+    def test_groups_that_were_not_audited_are_named(self, repair, rows):
+        X = {name: column[:3] for name, column in rows[0].items()}
+        with pytest.raises(errors.DataError, match="group names 'nobody', which is no group of"):
+            repair.transform(X, ["nobody"] * 3)
+
+
 class TestProperties:
     def test_threads_and_the_order_of_rows_change_nothing(self, rows, result, repair):
         X, y, score, group = rows

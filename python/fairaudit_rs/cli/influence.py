@@ -16,7 +16,7 @@ from .show import print_scores, write_json
 
 @click.command()
 @options.data
-@options.metric("Name of a rate; may be repeated.")
+@options.metric("A rate, calibration or divergence; may be repeated.")
 @click.option(
     "--sensitive", "-s", "feature", required=True, help="Column whose values make the groups."
 )
@@ -51,12 +51,12 @@ def influence(
     threads: int | None,
     json_path: Path | None,
 ) -> None:
-    r"""Find the features of DATA that stand in for a group.
+    """Find the features of DATA that stand in for a group.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes.
 
     \b
-    fairaudit influence loans.parquet -s sex --target female -m fpr -f job -f hours \
+    fairaudit influence loans.parquet -s sex --target female -m fpr -f job -f hours \\
         --y-true repaid --y-pred approved
     """
     check_folders(json=json_path)

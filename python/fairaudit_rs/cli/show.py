@@ -89,12 +89,14 @@ def print_scores(result: InfluenceResult) -> None:
     if not result.proxy_scores:
         return
     heading = f"{'score':>8}  {'interval of all':<18}{'p, all':>9}"
-    click.echo(f"\n  {'feature':<24}{heading}")
-    for score in result.proxy_scores:
-        name = score.feature + (f" ({score.levels[0]})" if score.levels else "")
+    names = [" ".join([one.feature, " against ".join(one.levels)]) for one in result.proxy_scores]
+    width = min(max(map(len, names)) + 2, 56)
+    click.echo(f"\n  {'feature':<{width}}{heading}")
+    for name, score in zip(names, result.proxy_scores, strict=True):
         low, high = score.simultaneous_low, score.simultaneous_high
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
         line = (
-            f"  {name[:24]:<24}{score.estimate:>+8.3f}  {interval:<18}{score.adjusted_pvalue:>9.3g}"
+            f"  {name[: width - 2]:<{width}}{score.estimate:>+8.3f}  {interval:<18}"
+            f"{score.adjusted_pvalue:>9.3g}"
         )
-        click.echo(line if not score.note else f"  {name[:24]:<24}  {score.note}")
+        click.echo(line if not score.note else f"  {name[: width - 2]:<{width}}  {score.note}")

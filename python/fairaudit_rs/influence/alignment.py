@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.groups import group_name
-from ..errors import NotMeasurableError
+from ..errors import ArgumentError, NotMeasurableError
 from ..inference.pvalues import upper_tail
 from ..results.words import number
 from .calibration import ENOUGH, Calibrated, calibration_of, two_sided
@@ -110,6 +110,8 @@ def aligned(
     question: Question, audit: Audit, given: Given, level: float, seed: int
 ) -> AlignmentResult:
     """Return the audit of calibration or divergence."""
+    if question.measure.name == "calibration" and not question.of_scores:
+        raise ArgumentError("metric is 'calibration' and there are decisions; accepted: y_score")
     measure = _calibration if question.measure.name == "calibration" else _divergence
     found = measure(question, audit, given, level)
     main = found.parts[found.main]
@@ -140,6 +142,7 @@ def aligned(
         influence=found.influence,
         n_missing=question.n_missing,
         attribute=question.attribute,
+        of_scores=question.of_scores,
         n_draws=0,
         confidence_level=level,
         problem=audit,
@@ -231,11 +234,7 @@ def _divergence(question: Question, audit: Audit, given: Given, level: float) ->
             f"{ENOUGH_EVENTS:g} rows that are predicted positive, or negative"
         )
     else:
-        warnings.append(
-            "proxy scores of the output part are those of the selection rate times "
-            f"{outside.derivative:.6g}; those of the input part have no interval that is known to "
-            "hold"
-        )
+        warnings.append("divergence has no proxy scores: no interval of them is known to hold")
     with_order = np.sort(target)
     return _Found(
         parts=(_input(inside), _output(outside)),

@@ -330,7 +330,7 @@ def partialled_out(
 
     E[(psi - l)(x - e)] / E[(x - e)^2], l = E[psi | X_-j] and e = E[x | X_-j] cross-fitted:
     the overlap-weighted score of a binary feature, right where e is. It needs predictions only. The
-    regression of a binary feature is given.
+    regression of a binary feature is given; others have the score of one standard deviation.
     """
     others, x = rows.regressors.without(columns), rows.features[:, column]
     psi = rows.parts @ value.parts
@@ -354,6 +354,11 @@ def partialled_out(
         shared = float(rows.count @ (b * rest)) / n / square
         centred = b / rate.mean_base - 1
         influence -= weight * (shared * u / rate.mean_base**2 + own * centred)
+    if share_of is None:
+        # Per standard deviation, which is estimated too.
+        scale = math.sqrt(spread)
+        influence = scale * influence + theta * ((x - center) ** 2 - spread) / (2 * scale)
+        theta *= scale
     second, fourth = float(rows.count @ influence**2), float(rows.count @ influence**4)
     error = math.sqrt(second) / n
     return Flip(

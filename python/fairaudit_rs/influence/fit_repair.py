@@ -46,7 +46,7 @@ class Design:
     rng: Any
     n_threads: int | None
 
-    def fit(self, audit: Audit, attribute: str, level: float) -> Repair:
+    def fit(self, audit: Audit, attribute: str, others: tuple[Any, ...], level: float) -> Repair:
         """Check the arguments, find the map, and measure what it does."""
         arguments.choice("method", self.method, ("direct", "transport"))
         if self.n_threads is not None:
@@ -61,6 +61,7 @@ class Design:
             way,
             method=self.method,
             attribute=attribute,
+            others=others,
             certificate=certificate,
             floor=floor,
             n_unseen=unseen,
@@ -185,6 +186,7 @@ def _repair(
     *,
     method: str,
     attribute: str,
+    others: tuple[Any, ...],
     certificate: dict[str, float],
     floor: float | None,
     n_unseen: int,
@@ -211,6 +213,7 @@ def _repair(
         method=method,
         metric=measure.name,
         target=audit.target_name,
+        others=others,
         attribute=attribute,
         gap_before=before,
         gap_before_interval=(before - quantile * error_before, before + quantile * error_before),

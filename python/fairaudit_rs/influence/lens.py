@@ -249,6 +249,7 @@ def influence_audit(
         influence=audit.influence,
         n_missing=question.n_missing,
         attribute=question.attribute,
+        of_scores=question.of_scores,
         n_draws=n_draws,
         confidence_level=level,
         problem=audit,

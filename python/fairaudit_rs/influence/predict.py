@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, DataError
 from .coding import Coding
+from .rewrite import like_column
 
 Floats = NDArray[np.float64]
 
@@ -84,14 +85,9 @@ def like_given(given: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
     """Return columns as rows in the form in which features were given: a frame or an array."""
     package = type(given).__module__.partition(".")[0]
     if package in ("pandas", "polars") and hasattr(given, "columns"):
-        return type(given)({name: _plain(column) for name, column in columns.items()})
+        return type(given)({name: like_column(given[name], columns[name]) for name in columns})
     if any(column.dtype.kind not in "biuf" for column in columns.values()):
         raise ArgumentTypeError(
             "model does not go with text in X as it is given; accepted: a pandas or polars frame"
         )
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns.values()])
-
-
-def _plain(column: NDArray[Any]) -> Any:
-    """Return a column that every kind of frame takes: text and missing values as a list."""
-    return column.tolist() if column.dtype.kind == "O" else column

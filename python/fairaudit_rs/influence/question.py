@@ -47,6 +47,8 @@ class Question:
     target_name: Any
     other_names: tuple[Any, ...]
     attribute: str
+    #: Whether there are scores, not decisions.
+    of_scores: bool
     n_rows: int
     n_missing: int
 
@@ -125,6 +127,7 @@ class Design:
             target_name=label(key),
             other_names=tuple(label(other) for other in existing if other != key),
             attribute=" and ".join(rows.cells.sensitive_features),
+            of_scores=what == "y_score" and not bool(((score == 0) | (score == 1)).all()),
             n_rows=len(own) + len(others),
             n_missing=len(rows.group) - len(own) - len(others),
         )

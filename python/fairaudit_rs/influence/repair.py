@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: Growth of a gap that the sentence tells.
+_HARM = 0.01
 #: Of the draws of `transform`; the parts of the rows have the two before it.
 _SERIES = 2
 
@@ -76,6 +79,8 @@ class Repair(Result):
         What is compared.
     target : object
         The group whose rows are moved.
+    others : tuple
+        The groups that it is compared with, together.
     attribute : str
         The sensitive feature.
     gap_before : float
@@ -83,9 +88,9 @@ class Repair(Result):
     gap_before_interval : tuple of float
         Its interval.
     cost : float
-        Mean cost per row of the target group.
+        Mean cost per row of the target group in the fit part.
     moved : float
-        Share of the rows of the target group that are given other features.
+        Share of its rows there that are given other features.
     n_cells : int
         Distinct rows of features of the target group in the fit part.
     n_unseen : int
@@ -104,6 +109,7 @@ class Repair(Result):
     method: str
     metric: str
     target: Any
+    others: tuple[Any, ...]
     attribute: str
     gap_before: float
     gap_before_interval: tuple[float, float]
@@ -227,10 +233,15 @@ class Repair(Result):
         if table.n_rows != n:
             raise DataError(f"group has {table.n_rows:,} rows; X has {n:,}")
         rows = table.rows(columns=())
-        parts = self.target if isinstance(self.target, tuple) else (self.target,)
-        wanted = [
-            len(key) == len(parts) and all(map(matches, key, parts)) for key in rows.cells.groups
-        ]
+        known = [self.target, *self.others]
+        for key in rows.cells.groups:
+            if None not in key and not any(_is(key, one) for one in known):
+                shown = key[0] if len(key) == 1 else key
+                raise DataError(
+                    f"group names {shown!r}, which is no group of the audit; accepted: "
+                    f"{', '.join(map(repr, known))}"
+                )
+        wanted = [_is(key, self.target) for key in rows.cells.groups]
         return np.array(wanted, dtype=bool)[rows.group]
 
     def transformer(self, rng: Any = None) -> Any:
@@ -324,18 +335,36 @@ class Repair(Result):
         low, high = self.confidence_interval
         text = (
             f"The {self.method} repair moves {100 * self.moved:.3g} % of the rows of "
-            f"{group_name(self.target)} at a cost of {number(self.cost)} a row. On rows that had "
+            f"{group_name(self.target)} that it was fitted to, at a cost of {number(self.cost)} a "
+            f"row. On rows that had "
             f"no part in it the gap in {self.metric} goes from {number(self.gap_before)} to "
             f"{number(self.estimate)} ({100 * self.confidence_level:g} % interval {number(low)} to "
             f"{number(high)})"
         )
         accuracy = next((one for one in self.effects if one.metric == "accuracy"), None)
-        if accuracy is None:
-            return f"{text}."
-        return (
-            f"{text}; accuracy in {group_name(self.target)} goes from {number(accuracy.before)} to "
-            f"{number(accuracy.after)}."
-        )
+        if accuracy is not None:
+            text += (
+                f"; accuracy in {group_name(self.target)} goes from {number(accuracy.before)} to "
+                f"{number(accuracy.after)}"
+            )
+        worst = self._most_harmed()
+        if worst is not None:
+            text += (
+                f". Of the other gaps that in {worst.metric} grows most, from "
+                f"{number(worst.gap_before)} to {number(worst.gap_after)}"
+            )
+        return f"{text}."
+
+    def _most_harmed(self) -> RepairEffect | None:
+        """Return the rate whose gap grows most, if one grows by more than a hundredth."""
+
+        def growth(one: RepairEffect) -> float:
+            found = abs(one.gap_after) - abs(one.gap_before)
+            return -math.inf if math.isnan(found) else found
+
+        others = [one for one in self.effects if one.metric not in ("accuracy", self.metric)]
+        worst = max(others, key=growth, default=None)
+        return worst if worst is not None and growth(worst) > _HARM else None
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per rate."""
@@ -352,6 +381,12 @@ class Repair(Result):
             }
             for one in self.effects
         ]
+
+
+def _is(key: tuple[Any, ...], name: Any) -> bool:
+    """Whether the key of a group is that of a name, or of several of them."""
+    parts = name if isinstance(name, tuple) else (name,)
+    return len(key) == len(parts) and all(map(matches, key, parts))
 
 
 def _change(before: dict[str, Any], after: dict[str, Any]) -> str:

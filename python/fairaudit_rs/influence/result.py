@@ -106,6 +106,8 @@ class InfluenceResult(Result):
         Rows that belong to no group because a sensitive feature is missing.
     attribute : str
         The sensitive feature.
+    of_scores : bool
+        Whether scores were taken as probabilities of a positive decision, not decisions themselves.
     n_draws : int
         Draws behind the simultaneous intervals.
     confidence_level : float
@@ -123,6 +125,7 @@ class InfluenceResult(Result):
     influence: Floats
     n_missing: int
     attribute: str
+    of_scores: bool
     n_draws: int
     confidence_level: float
     #: The rows and the model, for what is asked of the result later.
@@ -291,7 +294,8 @@ class InfluenceResult(Result):
             are sent and rows where to, each a dict of columns, and returns the costs of all pairs:
             from 0 on, 0 of a row to itself; it takes at most 2,000 distinct rows.
         immovable : sequence of str
-            Features that must not change.
+            Features that must not change. Rows go to rows that there are, so that an immovable
+            feature of many values leaves few of them: put it into classes.
         parts : sequence of float
             Of ``method="direct"``: shares of the rows for the fit and for the report. A
             counterfactual has parts of its own.
@@ -355,14 +359,15 @@ class InfluenceResult(Result):
             rng=rng,
             n_threads=n_threads,
         )
-        return design.fit(self.problem, self.attribute, self.confidence_level)
+        return design.fit(self.problem, self.attribute, self.others, self.confidence_level)
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         own, rest = self.values.values()
         low, high = self.confidence_interval
+        what = f"{self.metric} of scores" if self.of_scores else self.metric
         gap = (
-            f"{self.metric} is {number(own)} for {group_name(self.target)} and {number(rest)} for "
+            f"{what} is {number(own)} for {group_name(self.target)} and {number(rest)} for "
             f"the others, a gap of {number(self.estimate)} ({100 * self.confidence_level:g} % "
             f"interval {number(low)} to {number(high)})"
         )
@@ -376,16 +381,20 @@ class InfluenceResult(Result):
         names = list(dict.fromkeys(one.feature for one in shown))
         all_names = {one.feature for one in self.proxy_scores}
         if not names:
-            return f"{gap}. None of {len(all_names)} features is shown to go with it."
+            return (
+                f"{gap}. What rows add to it is not shown to differ with any of {len(all_names)} "
+                "features."
+            )
         first = shown[0]
         widens = first.estimate * self.estimate > 0
-        what = _compared(first)
+        compared = _compared(first)
         held = "" if first.kind == "marginal" else ", all else held fixed,"
         effect = "widens" if widens else "narrows"
+        who, p = group_name(self.target), p_text(first.adjusted_pvalue)
         return (
-            f"{gap}. {len(names)} of {len(all_names)} features are shown to go with it; the "
-            f"clearest is {first.feature}: {what}{held} {effect} the gap (score "
-            f"{number(first.estimate)}, {p_text(first.adjusted_pvalue)} adjusted for all)."
+            f"{gap}. What rows of {who} add to it differs with {len(names)} of {len(all_names)} "
+            f"features; the clearest is {first.feature}: {compared}{held} {effect} the gap (score "
+            f"{number(first.estimate)}, {p} adjusted for all)."
         )
 
     def rows(self) -> list[dict[str, Any]]:

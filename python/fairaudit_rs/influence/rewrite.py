@@ -56,11 +56,10 @@ def _column(column: Any, rows: Rows, values: NDArray[Any]) -> Any:
     package = type(column).__module__.partition(".")[0]
     if package == "pandas":
         found = column.copy()
-        found.iloc[rows] = type(column)(values.tolist(), dtype=column.dtype).array
+        found.iloc[rows] = like_column(column, values).array
         return found
     if package == "polars":
-        fresh = type(column)(column.name, values.tolist()).cast(column.dtype)
-        return column.clone().scatter(rows, fresh)
+        return column.clone().scatter(rows, like_column(column, values))
     if isinstance(column, list | tuple):
         mixed = list(column)
         for row, value in zip(rows.tolist(), values.tolist(), strict=True):
@@ -69,3 +68,14 @@ def _column(column: Any, rows: Rows, values: NDArray[Any]) -> Any:
     found = np.array(column)
     found[rows] = values
     return found
+
+
+def like_column(column: Any, values: NDArray[Any]) -> Any:
+    """Return values as a column of a frame like another: of its type, missing in its way."""
+    listed = values.tolist()
+    if is_pandas(column):
+        missing = column[column.isna()]
+        if len(missing):
+            listed = [missing.iloc[0] if value is None else value for value in listed]
+        return type(column)(listed, dtype=column.dtype)
+    return type(column)(column.name, listed).cast(column.dtype)
