@@ -107,7 +107,7 @@ class TestReference:
     def test_slopes_are_per_standard_deviation(self):
         """Of a number: the slope of the reference times the deviation, in any unit."""
         rng = np.random.default_rng(9)
-        design, rows, folds = rows_of(n=900)
+        _, rows, folds = rows_of(n=900)
         number = rows.features[:, 0] + rng.normal(size=900)
         found = []
         for unit in (1.0, 12.0):
