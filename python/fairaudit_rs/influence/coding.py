@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -12,17 +12,21 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.columns import Coded, Column
-from ..errors import ColumnError, DataError
+from ..errors import ArgumentTypeError, ColumnError, DataError
 from .features import Feature, Kind
+from .levels import (
+    check_levels,
+    levels_of,
+    name_of_missing,
+    ordered_levels,
+    present_levels,
+    without_wide_text,
+)
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 #: A column as native code reads it: numbers, codes with the number of each, a column of a matrix.
 Given: TypeAlias = NDArray[Any] | tuple[NDArray[np.uint32], list[float]] | tuple[Floats, int]
-
-#: Levels of a categorical feature: more are to be put into classes first.
-_MOST_LEVELS = 200
-_MISSING = "missing"
 
 
 class Code(Protocol):
@@ -107,9 +111,9 @@ class TextCode:
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
         """Return a column for each level; a level that was not seen is in none of them."""
-        named, codes = _levels(data[self.name])
+        named, codes = levels_of(self.name, data[self.name], self.is_truth)
         codes = codes if rows is None else codes[rows]
-        place = np.array([*(_place(self.levels, name) for name in named), -1])[codes]
+        place = np.array([*(self._place(name) for name in named), -1])[codes]
         if self.kind == "binary":
             # The first level is the high one; one that was not seen is between both.
             return [np.array([1.0, 0.0, 0.5])[place]]
@@ -120,9 +124,9 @@ class TextCode:
         column = data[self.name]
         if not isinstance(column, Coded):
             return [column]
-        named = [*(str(value) for value in column.labels), _MISSING]
-        shown = self.levels[:1] if self.kind == "binary" else self.levels
-        return [(column.codes, [float(name == level) for name in named]) for level in shown]
+        places = [self._place(name) for name in (*map(str, column.labels), None)]
+        n_shown = 1 if self.kind == "binary" else len(self.levels)
+        return [(column.codes, [float(at == k) for at in places]) for k in range(n_shown)]
 
     @property
     def ones(self) -> list[float]:
@@ -135,8 +139,19 @@ class TextCode:
         """Return the levels as the data have them."""
         place = np.where(coded[:, 0] > 0, 0, 1) if self.kind == "binary" else coded.argmax(axis=1)
         place = np.minimum(place, len(self.labels) - 1)
-        truths = all(isinstance(label, bool) for label in self.labels)
-        return {self.name: np.array(self.labels, dtype=bool if truths else object)[place]}
+        return {self.name: np.array(self.labels, dtype=bool if self.is_truth else object)[place]}
+
+    @property
+    def is_truth(self) -> bool:
+        """Whether the data have truth, not text."""
+        return all(isinstance(label, bool) for label in self.labels)
+
+    def _place(self, name: str | None) -> int:
+        """Return the place of a level, None for a missing value; -1 where there is none."""
+        if name is None:
+            return self.labels.index(None) if None in self.labels else -1
+        known = name in self.levels and self.labels[self.levels.index(name)] is not None
+        return self.levels.index(name) if known else -1
 
 
 @dataclass(frozen=True)
@@ -196,7 +211,7 @@ class CombinedCode:
             )
             for combination in found
         )
-        _check_levels(name, len(levels))
+        check_levels(name, len(levels))
         return cls(
             name=name, kind="categorical", levels=levels, members=members, combinations=found
         )
@@ -240,10 +255,6 @@ def _places(code: Code, data: Mapping[str, Column], rows: Rows | None) -> NDArra
     return np.where(columns.any(axis=1), columns.argmax(axis=1), -1)
 
 
-def _place(levels: Sequence[str], name: str) -> int:
-    return levels.index(name) if name in levels else -1
-
-
 @dataclass(frozen=True, eq=False)
 class Coding:
     """The features of all rows of an audit, and how they become columns."""
@@ -259,9 +270,14 @@ class Coding:
         n_threads: int | None = None,
     ) -> Coding:
         """Find out what the columns are; several of them are one feature by ``sets``."""
-        data = {name: _without_wide_text(column) for name, column in data.items()}
-        codes: list[Code] = [_set_code(name, tuple(sets[name]), data) for name in sets]
+        data = {name: without_wide_text(column) for name, column in data.items()}
+        codes: list[Code] = [_set_code(name, sets[name], data) for name in sets]
         used = {member for members in sets.values() for member in members}
+        taken = [name for name in sets if name in data and name not in used]
+        if taken:
+            raise ColumnError(
+                f"sets has the name {taken[0]!r}, which is a feature; accepted: another name"
+            )
         codes += [_code(name, column) for name, column in data.items() if name not in used]
         given = [code.given(data) for code in codes]
         native = _native.InfluenceColumns(
@@ -333,7 +349,12 @@ class Coding:
         return np.ascontiguousarray(np.column_stack(parts))
 
 
-def _set_code(name: str, members: tuple[str, ...], data: Mapping[str, Column]) -> Code:
+def _set_code(name: str, given: Sequence[str], data: Mapping[str, Column]) -> Code:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ArgumentTypeError(
+            f"sets[{name!r}] is {given!r}; accepted: a list of names of columns"
+        )
+    members = tuple(given)
     lacking = [member for member in members if member not in data]
     if lacking or not members:
         raise ColumnError(f"sets names {(lacking or [name])[0]!r} in {name!r}, which is no feature")
@@ -376,25 +397,18 @@ def _code(name: str, column: Column, *, alone: bool = False) -> Code:
         distinct = np.unique(numbers(name, column))
         few = len(distinct) <= 2
         return _number_code(name, *(distinct[[0, -1]].tolist() if few else (np.nan, np.nan)))
-    present = _present(column)
-    named, _ = _ordered_levels(column)
-    levels = [level for level, here in zip(named, present, strict=True) if here]
-    _check_levels(name, len(levels))
+    present = present_levels(column)
+    named, _ = ordered_levels(column)
+    levels = [level or "" for level, here in zip(named, present, strict=True) if here]
+    check_levels(name, len(levels))
     truths = not isinstance(column, Coded)
     labels: list[str | bool | None] = [level == "True" if truths else level for level in levels]
     if isinstance(column, Coded) and present[-1]:
         labels[-1] = None
+        levels[-1] = name_of_missing(levels[:-1])
     if len(levels) <= 2:
         return TextCode(name, "binary", tuple(levels[::-1]), tuple(labels[::-1]))
     return TextCode(name, "categorical", tuple(levels), tuple(labels))
-
-
-def _check_levels(name: str, n_levels: int) -> None:
-    if n_levels > _MOST_LEVELS:
-        raise DataError(
-            f"feature {name!r} has {n_levels:,} levels; accepted: at most {_MOST_LEVELS}, put them "
-            "into classes first"
-        )
 
 
 def _number_code(name: str, low: float, high: float) -> NumberCode:
@@ -406,18 +420,12 @@ def _number_code(name: str, low: float, high: float) -> NumberCode:
     return NumberCode(name, "binary", (f"{high:g}", f"{low:g}"), ends)
 
 
-def _without_wide_text(column: Column) -> Column:
-    """Return text of a fixed width as codes."""
-    if isinstance(column, Coded) or column.dtype.kind in "biuf":
-        return column
-    distinct, codes = np.unique(column, return_inverse=True)
-    return Coded(codes.ravel().astype(np.uint32), [str(value) for value in distinct])
-
-
 def _given(name: str, column: Column) -> Given:
     """Return numbers for native code."""
     if isinstance(column, Coded):
         return np.ascontiguousarray(column.codes), _table(name, column)
+    if column.dtype.kind == "f" and column.dtype.itemsize not in (4, 8):
+        return column.astype(np.float64)
     if not column.dtype.isnative or not column.flags.aligned:
         return column.astype(column.dtype.newbyteorder("="))
     return _of_matrix(column) or column
@@ -453,6 +461,8 @@ def numbers(name: str, column: Column) -> Floats:
     """Return a column of numbers, none missing."""
     if isinstance(column, Coded):
         values = np.array(_table(name, column))[column.codes]
+    elif column.dtype.kind not in "biuf":
+        raise DataError(f"feature {name!r} holds text; accepted here: numbers")
     else:
         values = np.asarray(column, dtype=np.float64)
     if not np.isfinite(values).all():
@@ -465,34 +475,3 @@ def _not_finite(name: str, row: int) -> DataError:
         f"feature {name!r} is missing or infinite in row {row}; accepted: finite numbers, or "
         "text, of which a missing value is a level of its own"
     )
-
-
-def _present(column: Column) -> list[bool]:
-    """Return which levels occur, in their order."""
-    if not isinstance(column, Coded):
-        return [not column.all(), bool(column.any())]
-    _, place = _ordered_levels(column)
-    counts = np.bincount(column.codes, minlength=len(place))
-    found = np.zeros(len(place), dtype=bool)
-    found[place] = counts > 0
-    return found.tolist()
-
-
-def _ordered_levels(column: Column) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the levels in order, missing last, and the place of every code among them."""
-    if not isinstance(column, Coded):
-        return ["False", "True"], np.arange(2)
-    named = [str(value) for value in column.labels]
-    order = sorted(range(len(named)), key=named.__getitem__)
-    place = np.empty(len(named) + 1, dtype=np.int64)
-    place[order] = np.arange(len(named))
-    place[len(named)] = len(named)
-    return [*(named[i] for i in order), _MISSING], place
-
-
-def _levels(column: Column) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the levels in order, missing last, and the code of every row."""
-    column = _without_wide_text(column)
-    levels, place = _ordered_levels(column)
-    codes = column.codes if isinstance(column, Coded) else column.astype(np.int64)
-    return levels, place[codes]

@@ -140,6 +140,8 @@ class Design:
             raise ArgumentError("X is None; accepted: features, or data= with features= by name")
         if self.features is None:
             raise ArgumentError("features is None; with data= it names the columns to look at")
+        if isinstance(self.features, str) or not len(self.features):
+            raise ArgumentTypeError(f"features is {self.features!r}; accepted: a list of names")
         return list(self.features)
 
     def _check(self, table: AuditTable) -> None:
@@ -167,13 +169,17 @@ class Design:
             source = table.source.in_memory()
             return {name: source.columns[f"extra:{name}"] for name in names}
         columns = dict(named_columns(self.X))
-        if any(len(column) != n_rows for column in columns.values()):
-            n = len(next(iter(columns.values())))
-            raise DataError(f"X has {n:,} rows; the labels and scores have {n_rows:,}")
+        if not columns:
+            raise ArgumentError("X has no columns; accepted: at least one feature")
+        lengths = {len(column) for column in columns.values()} - {n_rows}
+        if lengths:
+            raise DataError(f"X has {min(lengths):,} rows; the labels and scores have {n_rows:,}")
         if self.features is None:
             return columns
         if isinstance(self.features, str):
             raise ArgumentTypeError(f"features is {self.features!r}; accepted: a list of names")
+        if not len(self.features):
+            raise ArgumentError("features is empty; accepted: names of columns, or None for all")
         lacking = [name for name in self.features if name not in columns]
         if lacking:
             raise ColumnError(f"features names {lacking[0]!r}; X has {', '.join(columns)}")

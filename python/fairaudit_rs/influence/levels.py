@@ -1,0 +1,77 @@
+"""The levels of columns of text or truth, and of their missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.columns import Coded, Column
+from ..errors import DataError
+
+#: Levels of a categorical feature: more are to be put into classes first.
+_MOST_LEVELS = 200
+_MISSING = "missing"
+
+
+def without_wide_text(column: Column) -> Column:
+    """Return text of a fixed width as codes."""
+    if isinstance(column, Coded) or column.dtype.kind in "biuf":
+        return column
+    distinct, codes = np.unique(column, return_inverse=True)
+    return Coded(codes.ravel().astype(np.uint32), [str(value) for value in distinct])
+
+
+def present_levels(column: Column) -> list[bool]:
+    """Return which levels occur, in their order."""
+    if not isinstance(column, Coded):
+        return [not column.all(), bool(column.any())]
+    _, place = ordered_levels(column)
+    counts = np.bincount(column.codes, minlength=len(place))
+    found = np.zeros(len(place), dtype=bool)
+    found[place] = counts > 0
+    return found.tolist()
+
+
+def ordered_levels(column: Column) -> tuple[list[str | None], NDArray[np.int64]]:
+    """Return the levels in order, missing (None) last, and the place of every code among them."""
+    if not isinstance(column, Coded):
+        return ["False", "True"], np.arange(2)
+    named = [str(value) for value in column.labels]
+    order = sorted(range(len(named)), key=named.__getitem__)
+    place = np.empty(len(named) + 1, dtype=np.int64)
+    place[order] = np.arange(len(named))
+    place[len(named)] = len(named)
+    return [*(named[i] for i in order), None], place
+
+
+def levels_of(
+    name: str, column: Column, is_truth: bool
+) -> tuple[list[str | None], NDArray[np.int64]]:
+    """Return the levels in order, missing last, and the code of every row."""
+    column = without_wide_text(column)
+    if not isinstance(column, Coded) and len(column) and column.dtype.kind != "b":
+        accepted = "truth, or 0 and 1" if is_truth else "text"
+        if not (is_truth and np.isin(column, (0, 1)).all()):
+            raise DataError(f"feature {name!r} holds numbers; accepted here: {accepted}")
+    levels, place = ordered_levels(column)
+    codes = column.codes if isinstance(column, Coded) else column.astype(np.int64)
+    return levels, place[codes]
+
+
+def name_of_missing(levels: Sequence[str]) -> str:
+    """Return what a missing value is called: no level that the data have."""
+    name = _MISSING
+    while name in levels:
+        name = f"({name})"
+    return name
+
+
+def check_levels(name: str, n_levels: int) -> None:
+    """Refuse more levels than can be compared."""
+    if n_levels > _MOST_LEVELS:
+        raise DataError(
+            f"feature {name!r} has {n_levels:,} levels; accepted: at most {_MOST_LEVELS}, put them "
+            "into classes first"
+        )
