@@ -20,15 +20,15 @@ def proxy(name, estimate, half, kind="marginal"):
     )  # fmt: skip
 
 
-def make(n=3_000):
+def make(n=3_000, target="woman", metric="selection_rate"):
     rng = np.random.default_rng(0)
     woman, part = rng.random(n) < 0.5, rng.random(n) < 0.3
     part |= woman & (rng.random(n) < 0.4)
     X = {"part": part, "x": rng.normal(size=n), "town": rng.choice(list("abc"), n)}
     y, p = rng.random(n) < 0.5, rng.random(n) < np.where(part, 0.2, 0.5)
-    group = np.where(woman, "woman", "man")
+    group = np.where(woman, target, "man")
     return fa.influence_audit(
-        y, p, X=X, sensitive_features=group, target="woman", metric="selection_rate", rng=1
+        y, p, X=X, sensitive_features=group, target=target, metric=metric, n_draws=99, rng=1
     )
 
 
@@ -67,6 +67,40 @@ class TestCharts:
     def test_bad_value(self):
         with pytest.raises(errors.FairAuditError, match="kind is 'all'; accepted"):
             make().plot("all")
+
+    def test_no_scores_no_chart(self):
+        with pytest.raises(errors.NotMeasurableError, match="'calibration' has no proxy scores"):
+            make(metric="calibration").plot()
+
+
+class TestWords:
+    @pytest.mark.parametrize("metric", ["selection_rate", "calibration"])
+    def test_a_group_called_others(self, metric):
+        result, named = make(target="others", metric=metric), make(metric=metric)
+        assert list(result.values.values()) == list(named.values.values())
+        assert list(result.values) == ["others", "all others"]
+        assert list(result.group_sizes.values()) == list(named.group_sizes.values())
+        assert str(result)
+
+    def test_what_is_made_of_a_group_called_others(self):
+        result = make(target="others")
+        for found in (result.descend(tolerance=0.5, rng=1), result.repair(rng=1)):
+            assert list(found.group_sizes) == ["others", "all others"]
+
+    def test_a_gap_of_one_row_has_no_interval(self):
+        y, group = np.arange(60) % 3 < 1, np.arange(60) < 1
+        result = fa.influence_audit(
+            None, y, X={"x": ~y}, sensitive_features=group, target=True, metric="selection_rate",
+            n_draws=9, rng=1,
+        )  # fmt: skip
+        assert "includes 0" not in str(result)
+        assert "the gap has no interval" in str(result)
+
+    def test_a_small_weight_only_scales(self):
+        one, small = (make(metric={"selection_rate": weight}) for weight in (1.0, 1e-9))
+        for first, second in zip(one.proxy_scores, small.proxy_scores, strict=True):
+            assert second.estimate == pytest.approx(1e-9 * first.estimate)
+            assert second.adjusted_pvalue == first.adjusted_pvalue
 
 
 def test_a_result_can_be_kept():

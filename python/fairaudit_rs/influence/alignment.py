@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from ..data.groups import group_name
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.pvalues import upper_tail
+from ..results.chart import Chart
 from ..results.words import number
 from .calibration import ENOUGH, Calibrated, calibration_of, two_sided
 from .divergence import InputDivergence, OutputDivergence, input_divergence, output_divergence
 from .given import Given
 from .marginal import ENOUGH_EVENTS
-from .problem import Audit
+from .problem import Audit, others_name
 from .question import Question
 from .result import InfluenceResult
 
@@ -73,6 +74,10 @@ class AlignmentResult(InfluenceResult):
         """Return one row per part."""
         return [dict(vars(part)) for part in self.parts]
 
+    def plot(self, kind: str | None = None) -> Chart:
+        """Refuse: there are no proxy scores to show."""
+        raise NotMeasurableError(f"metric {self.metric!r} has no proxy scores; accepted: a rate")
+
     def descend(self, *_: Any, **__: Any) -> Any:
         """Refuse: descent and repair are for rates."""
         raise NotMeasurableError(f"metric {self.metric!r} is no rate; accepted: a rate")
@@ -115,6 +120,7 @@ def aligned(
     measure = _calibration if question.measure.name == "calibration" else _divergence
     found = measure(question, audit, given, level)
     main = found.parts[found.main]
+    who, rest = question.target_name, others_name(question.target_name)
     missing = (
         f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no group"
     )
@@ -127,7 +133,7 @@ def aligned(
         confidence_interval=(main.low, main.high),
         alternative="two-sided",
         n_rows=question.n_rows,
-        group_sizes={question.target_name: len(question.rows), "others": len(question.other_rows)},
+        group_sizes={who: len(question.rows), rest: len(question.other_rows)},
         seed=seed,
         engine="influence values",
         warnings=tuple(warnings),
@@ -192,7 +198,7 @@ def _calibration(question: Question, audit: Audit, given: Given, level: float) -
         main=2,
         statistic=gap / error if known else math.nan,
         pvalue=2 * upper_tail(abs(gap) / error) if known else math.nan,
-        values={question.target_name: own.value, "others": rest.value},
+        values={question.target_name: own.value, others_name(question.target_name): rest.value},
         nuisances=(own.fit, rest.fit),
         influence=own.influence,
         warnings=warnings,

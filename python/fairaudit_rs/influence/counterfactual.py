@@ -29,7 +29,7 @@ from .descent import (
     Rule,
     descent_of,
 )
-from .problem import Audit, Parts
+from .problem import Audit, Parts, others_name
 from .split import check_parts
 
 Floats = NDArray[np.float64]
@@ -190,7 +190,7 @@ class Counterfactual(Result):
             }
             for one in self.marginals
         ]
-        return marginals_chart(rows, group_name(self.target), "others")
+        return marginals_chart(rows, group_name(self.target), others_name(self.target))
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -269,7 +269,10 @@ def counterfactual_of(
         confidence_interval=(after.low, after.high),
         alternative="two-sided",
         n_rows=len(audit.rows) + len(audit.others),
-        group_sizes={audit.target_name: len(audit.rows), "others": len(audit.others)},
+        group_sizes={
+            audit.target_name: len(audit.rows),
+            others_name(audit.target_name): len(audit.others),
+        },
         seed=seed,
         engine="descent",
         warnings=(*_warnings(descent, path), *notes),

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.groups import group_name
 from ..errors import ArgumentError, ArgumentTypeError
 from .question import Question
 
@@ -61,8 +60,7 @@ def _outcomes(
     for name in p_outcome:
         if name not in known:
             raise ArgumentError(
-                f"p_outcome names the group {name!r}; accepted: "
-                f"{', '.join(repr(group_name(one)) for one in known)}"
+                f"p_outcome names the group {name!r}; accepted: {', '.join(map(repr, known))}"
             )
     return {
         name: _probabilities(f"p_outcome[{name!r}]", values, n_rows)

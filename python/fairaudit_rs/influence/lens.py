@@ -14,7 +14,7 @@ from ..metrics.metric import Metric
 from .alignment import aligned
 from .given import Given
 from .nuisance import check_estimator
-from .problem import Audit, Found
+from .problem import Audit, Found, others_name
 from .question import Design, Question
 from .rates import ALIGNMENTS, measure_of
 from .result import InfluenceResult, ProxyScore, ranked
@@ -225,7 +225,7 @@ def influence_audit(
     found, fits = audit.scores(level, n_draws, seed, callback)
     gap, error = audit.gap, audit.standard_error
     half = audit.half_width(level)
-    own, rest = question.target_name, "others"
+    own, rest = question.target_name, others_name(question.target_name)
     return InfluenceResult(
         estimate=gap,
         standard_error=error,
@@ -293,7 +293,9 @@ def _warnings(question: Question, found: Sequence[Found], gap: float, half: floa
             f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no "
             "group"
         )
-    if not abs(gap) > half:
+    if math.isnan(half):
+        warnings.append("a group has fewer than two rows: the gap has no interval")
+    elif not abs(gap) > half:
         warnings.append(
             "the interval of the gap includes 0, so that the direction in which a feature moves it "
             "is not known"

@@ -93,6 +93,11 @@ class Parts:
         return Group.of_parts(measure, self.others, count, None, "the others")
 
 
+def others_name(target: Any) -> str:
+    """Return what the others are called beside the target group, which may have that name."""
+    return "all others" if target == "others" else "others"
+
+
 @dataclass(frozen=True, eq=False)
 class Found:
     """A score, and what it is among all of them."""
@@ -272,7 +277,9 @@ class Audit:
         tick = None if callback is None else lambda done: callback(done, n_draws)
         call = _native.Call(self.n_threads, tick)
         draws = _native.Draws(n_draws, seed=seed)
-        found = _together(self.marginal.scores, self.marginal.correlation, level, draws, call)
+        least = _NO_ERROR * max(map(abs, self.measure.weights))
+        marginal = self.marginal
+        found = _together(marginal.scores, marginal.correlation, level, draws, call, least)
         if self.predict is None:
             return found, ()
         alone = Alone(
@@ -286,7 +293,7 @@ class Audit:
             estimator=self.estimator,
         )
         draws = _native.Draws(n_draws, seed=seed, series=1)
-        found += _together(alone.scores, alone.correlation, level, draws, call)
+        found += _together(alone.scores, alone.correlation, level, draws, call, least)
         return found, alone.fits
 
 
@@ -296,11 +303,15 @@ def _together(
     level: float,
     draws: _native.Draws,
     call: _native.Call,
+    least: float,
 ) -> list[Found]:
-    """Return scores with what holds for all of them that are not refused."""
+    """Return scores with what holds for all of them that are not refused.
+
+    Standard errors up to the least one are rounding.
+    """
     nothing = (math.nan, math.nan)
     scores = [
-        refused(one.what, "the same in every row") if one.standard_error <= _NO_ERROR else one
+        refused(one.what, "the same in every row") if one.standard_error <= least else one
         for one in scores
     ]
     # With few events a score is too often far out: it would spoil what holds for all of them.

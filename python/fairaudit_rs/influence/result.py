@@ -371,6 +371,8 @@ class InfluenceResult(Result):
             f"the others, a gap of {number(self.estimate)} ({100 * self.confidence_level:g} % "
             f"interval {number(low)} to {number(high)})"
         )
+        if math.isnan(low):
+            return f"{gap}. Too few rows for an interval: no feature is shown to go with it."
         if not (low > 0 or high < 0):
             return (
                 f"{gap}. The interval includes 0: which features widen or narrow the gap cannot be "
