@@ -114,6 +114,16 @@ def repair(result):
     return result.repair(rng=3)
 
 
+class Sure:
+    """P(Y = 1 | X) is 1."""
+
+    def fit(self, X, y):
+        pass
+
+    def predict_proba(self, X):
+        return np.tile([0.0, 1.0], (len(X), 1))
+
+
 class TestArguments:
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -127,6 +137,9 @@ class TestArguments:
             ({"cost": {"age": 1}}, "cost names 'age'; accepted: features of the audit, which are"),
             ({"cost": {"years": -1}}, "years.* is -1"),
             ({"immovable": "married"}, "immovable is 'married'; accepted: a sequence of names"),
+            ({"immovable": 3}, "immovable is 3; accepted: a sequence of names"),
+            ({"cost": lambda a, b: "far"}, "cost gives 'far'; accepted: numbers from 0 on"),
+            ({"nuisance": Sure()}, "no row of the target group is in a denominator of false_posi"),
             ({"immovable": ["sex"]}, "immovable names 'sex'; accepted: features of the audit"),
             ({"floor": 0}, "floor is 0; accepted: a mean score above 0, at most 1"),
             ({"floor": "low"}, "floor is 'low'; accepted: a finite number"),
@@ -503,6 +516,32 @@ class TestProperties:
         assert "<table>" in repair._repr_html_()
         assert repair.certificate["difference"] == pytest.approx(0, abs=1e-12)
         assert abs(repair.certificate["expected_gap"]) < 1e-12
+
+    def test_tables_of_arrow_keep_their_types(self, rows):
+        pa = pytest.importorskip("pyarrow")
+        flag, group = np.arange(2_000) % 5 < 2, np.arange(2_000) % 3 < 1
+        flag |= group & (np.arange(2_000) % 7 < 2)
+        columns = {"flag": pa.array(flag), "town": pa.array(np.where(flag, "u", "v"))}
+        columns["code"] = columns["town"].dictionary_encode()
+        for X in (pa.table(columns), pa.record_batch(columns)):
+            made = fa.influence_audit(
+                None, flag, X=X, sensitive_features=group, target=True, n_draws=39, rng=1,
+                metric="selection_rate",
+            ).repair(rng=1)  # fmt: skip
+            found = made.transform(X, group)
+            assert type(found) is type(X)
+            assert found.schema == X.schema
+            others = pa.array(~group)
+            assert found.filter(others).to_pylist() == X.filter(others).to_pylist()
+            assert made.transform(X.slice(0, 0), group[:0]).num_rows == 0
+
+    def test_scores_that_features_do_not_tell_are_told(self, rows, repair):
+        X, y, score, group = rows
+        words = "rows with the same features have different scores"
+        assert not any(words in one for one in repair.warnings)
+        decided = np.random.default_rng(9).random(len(score)) < score
+        noisy = audit(X, y, decided.astype(float), group).repair(rng=1)
+        assert any(words in one for one in noisy.warnings)
 
     def test_pickles(self, rows, repair):
         again = pickle.loads(pickle.dumps(repair))

@@ -47,7 +47,7 @@ class Cost:
     ) -> Cost:
         """Check the arguments; a continuous feature costs by its standard deviation in cells."""
         features = {feature.name: feature for feature in coding.features}
-        if isinstance(immovable, str):
+        if isinstance(immovable, str) or not isinstance(immovable, Iterable):
             raise ArgumentTypeError(
                 f"immovable is {immovable!r}; accepted: a sequence of names of features"
             )
@@ -90,7 +90,10 @@ class Cost:
     def _by_function(self, source: Floats, destination: Floats) -> Floats:
         assert self.function is not None
         given = self.function(self.coding.decode(source), self.coding.decode(destination))
-        found = np.array(given, dtype=np.float64)
+        try:
+            found = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"cost gives {given!r}; accepted: numbers from 0 on") from None
         wanted = (len(source), len(destination))
         if found.shape != wanted:
             raise DataError(f"cost gives an array of shape {found.shape}; accepted here: {wanted}")

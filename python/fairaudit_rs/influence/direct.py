@@ -202,6 +202,12 @@ def direct(
         score = way.expected_score(np.arange(len(cells)), cells.score)
     else:
         multipliers = (price, 0.0)
+    after = target.gap(cells.count, score)
+    if np.isnan(after):
+        raise NotMeasurableError(
+            f"by P(Y = 1 | X) no row of the target group is in a denominator of "
+            f"{target.measure.name}; accepted: a nuisance with both labels"
+        )
     first, second = multipliers
     reduced = _reduced(cells, cost, first * slope - second, call)
     dual = float(cells.count @ (reduced + first * level)) / cells.n_rows
@@ -214,7 +220,7 @@ def direct(
             "difference": way.mean_cost - dual,
             "multiplier": first,
             "floor_multiplier": second,
-            "expected_gap": target.gap(cells.count, score),
+            "expected_gap": after,
             "mean_score": float(cells.count @ score) / cells.n_rows,
         },
     )

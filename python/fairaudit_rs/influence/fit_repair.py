@@ -19,7 +19,7 @@ from .cost import Cost, CostFunction
 from .direct import Target, direct
 from .effects import Report
 from .label_rate import label_rate
-from .problem import Audit, Parts
+from .problem import Audit, Parts, others_name
 from .rates import Measure
 from .repair import Repair
 from .split import check_parts
@@ -30,6 +30,8 @@ Ints = NDArray[np.int64]
 
 #: Rows in a denominator from which on the interval of a gap holds.
 _ENOUGH_ROWS = 50.0
+#: Scores of one model differ by less, in single precision too.
+_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -206,10 +208,13 @@ def _repair(
         confidence_interval=(after - quantile * error, after + quantile * error),
         alternative="two-sided",
         n_rows=n_own + n_other,
-        group_sizes={audit.target_name: n_own, "others": n_other},
+        group_sizes={audit.target_name: n_own, others_name(audit.target_name): n_other},
         seed=seed,
         engine=_engine(method, certificate),
-        warnings=tuple(_warnings(measure, report, method, audit.target_name, n_unseen)),
+        warnings=(
+            *_warnings(measure, report, method, audit.target_name, n_unseen),
+            *_warnings_of_scores(audit),
+        ),
         method=method,
         metric=measure.name,
         target=audit.target_name,
@@ -260,3 +265,20 @@ def _warnings(
             "features that were not seen in the fit part and go the way of the nearest that were"
         )
     return warnings
+
+
+def _warnings_of_scores(audit: Audit) -> list[str]:
+    """Say where the score of a row that moves is but a mean of the rows that it joins."""
+    if audit.predict is not None:
+        return []
+    kinds = audit.kinds
+    first, _, place = _native.distinct_rows(kinds.features, audit.call)
+    score = kinds.parts[:, 1]
+    if (np.abs(score - score[first][place]) <= _ROUNDING).all():
+        return []
+    return [
+        "rows with the same features have different scores, so that a row that moves is given the "
+        "mean score of the rows that it joins in the fit part: the map goes where chance made it "
+        "good, what is left of the gap looks smaller than it is, and its interval does not hold; "
+        "pass model=, or all features that the scores depend on"
+    ]

@@ -30,7 +30,10 @@ def rewritten(X: Any, rows: Rows, values: Values) -> Any:
     if hasattr(X, "__arrow_c_stream__") and hasattr(X, "column_names"):
         import polars as pl
 
-        return rewritten(pl.DataFrame(X), rows, values).to_arrow()
+        if not len(X):
+            return X
+        table = rewritten(pl.DataFrame(X), rows, values).to_arrow().cast(X.schema)
+        return table if hasattr(X, "to_batches") else table.combine_chunks().to_batches()[0]
     if hasattr(X, "detach") and hasattr(X, "new_tensor"):
         return X.new_tensor(_array(X.detach().cpu().numpy(), rows, values))
     return _array(X, rows, values)
