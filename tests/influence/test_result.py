@@ -27,8 +27,9 @@ def make(n=3_000, target="woman", metric="selection_rate"):
     X = {"part": part, "x": rng.normal(size=n), "town": rng.choice(list("abc"), n)}
     y, p = rng.random(n) < 0.5, rng.random(n) < np.where(part, 0.2, 0.5)
     group = np.where(woman, target, "man")
+    shown = {"y_score": 0.1 + 0.8 * p} if metric == "calibration" else {"y_pred": p}
     return fa.influence_audit(
-        y, p, X=X, sensitive_features=group, target=target, metric=metric, n_draws=99, rng=1
+        y, X=X, sensitive_features=group, target=target, metric=metric, n_draws=99, rng=1, **shown
     )
 
 

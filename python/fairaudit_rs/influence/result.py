@@ -305,7 +305,7 @@ class InfluenceResult(Result):
             discoveries, predictive value), which decisions of 0 would satisfy; else none.
         nuisance : estimator, optional
             Of ``method="direct"``: with ``fit`` and ``predict_proba``, for P(Y = 1 | X) in the
-            target group; it gets features as they are coded (`to_frame` has their names). By
+            target group; it gets features as they are coded, levels as columns of 0 and 1. By
             default a ridge logistic regression with its penalty by cross-validated log loss.
         rng : None, int, SeedSequence or Generator
             Source of the seed of the parts, and of the draws of `Repair.transform`.
