@@ -51,8 +51,15 @@ class TestArguments:
         ],
     )
     def test_bad_values(self, options, words):
+        metric = "divergence" if "p_group" in options else "calibration"
         with pytest.raises(errors.FairAuditError, match=words):
-            audit("calibration", **options)
+            audit(metric, **options)
+
+    def test_what_is_known_goes_with_its_metric(self):
+        given = np.full(1_200, 0.5)
+        for metric, name in (("selection_rate", "p_group"), ("divergence", "p_outcome")):
+            with pytest.raises(errors.ArgumentError, match=f"{name} is given and the metric is"):
+                audit(metric, **{name: given})
 
     def test_descent_and_repair_are_for_rates(self):
         found = audit("calibration")

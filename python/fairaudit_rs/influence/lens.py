@@ -13,6 +13,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..metrics.metric import Metric
 from .alignment import aligned
 from .given import Given
+from .marginal import ENOUGH_EVENTS
 from .nuisance import check_estimator
 from .problem import Audit, Found, others_name
 from .question import Design, Question
@@ -88,8 +89,8 @@ def influence_audit(
         known; else it is fitted.
     p_outcome : dict of arrays, optional
         For ``metric="calibration"``: by group P(y = 1 | X) in it, of every row, where it is known;
-        else it is fitted. Scores with all else held fixed need it at rows that are not in the data,
-        and fit it in any case.
+        else it is fitted. (Scores with all else held fixed need it at rows that are not in the
+        data, and fit it in any case.)
     nuisance : object, optional
         An estimator with ``fit`` and ``predict_proba`` (0 before 1), copied for each fold, that
         takes the place of the default in all regressions for labels, groups and values of features.
@@ -219,6 +220,14 @@ def influence_audit(
         n_threads=n_threads,
         estimator=nuisance,
     )
+    for name, value, wanted in (
+        ("p_group", p_group, "divergence"),
+        ("p_outcome", p_outcome, "calibration"),
+    ):
+        if value is not None and measure.name != wanted:
+            raise ArgumentError(
+                f"{name} is given and the metric is {measure.name!r}; accepted: metric={wanted!r}"
+            )
     given = Given.of(question, p_group, p_outcome)
     if measure.name in ALIGNMENTS:
         return aligned(question, audit, given, level, seed)
@@ -237,7 +246,7 @@ def influence_audit(
         group_sizes={own: len(question.rows), rest: len(question.other_rows)},
         seed=seed,
         engine="influence values",
-        warnings=tuple(_warnings(question, found, gap, half)),
+        warnings=tuple(_warnings(question, audit, found, gap, half)),
         metric=measure.name,
         target=own,
         others=question.other_names,
@@ -285,9 +294,21 @@ def _proxy(found: Found, level: float) -> ProxyScore:
     )
 
 
-def _warnings(question: Question, found: Sequence[Found], gap: float, half: float) -> list[str]:
+def _warnings(
+    question: Question, audit: Audit, found: Sequence[Found], gap: float, half: float
+) -> list[str]:
     """Say what a reader must know besides the numbers."""
     warnings = []
+    for name, group in (
+        (group_name(question.target_name), audit.target_group),
+        ("the others", audit.other_group),
+    ):
+        n_events = group.value.n_events(group.cell.sums)
+        if n_events < ENOUGH_EVENTS:
+            warnings.append(
+                f"only {n_events:.3g} events, or non-events, of {question.measure.name} in {name}: "
+                "the interval of the gap may be off"
+            )
     if question.n_missing:
         warnings.append(
             f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no "
