@@ -87,6 +87,21 @@ class TestKnownValues:
             0.942894, abs=2e-4
         )
 
+    def test_the_binned_error_is_that_of_the_metric(self):
+        rng = np.random.default_rng(4)
+        score, group = rng.random(900), rng.choice(["t", "o"], 900)
+        y = (rng.random(900) < score**2).astype(int)
+        given = {"sensitive_features": group, "rng": 1}
+        found = fa.influence_audit(
+            y, y_score=score, X={"x": score}, target="t", metric="calibration", **given
+        )
+        tested = fa.permutation_test(
+            y, y_score=score, metric="calibration_error", n_resamples=19, **given
+        )
+        binned = {one.group: one.value for one in tested.values}
+        assert [one.binned for one in found.parts[:2]] == pytest.approx([binned["t"], binned["o"]])
+        assert "over ten bins of the score" in str(found)
+
     def test_equal_groups(self):
         f = np.tile([0.2, 0.8], 200)
         found = divergence.output_divergence(f, f, 0.95)

@@ -41,6 +41,9 @@ class AlignmentPart:
         The one-sided lower limit; NaN where there is an interval only.
     note : str
         What can be said of it.
+    binned : float
+        Of a calibration error, that over ten bins of the score, which needs no regression; it is
+        too large in small groups.
     """
 
     of: str
@@ -50,6 +53,7 @@ class AlignmentPart:
     high: float
     lower: float
     note: str
+    binned: float = math.nan
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -93,6 +97,8 @@ def _sentence(part: AlignmentPart) -> str:
         said += f" (interval {number(part.low)} to {number(part.high)})"
     elif part.lower > 0:
         said += f" (at least {number(part.lower)})"
+    if not math.isnan(part.binned):
+        said += f", {number(part.binned)} over ten bins of the score"
     return f"{said}: {part.note}" if part.note else said
 
 
@@ -214,6 +220,7 @@ def _calibrated(name: str, found: Calibrated) -> AlignmentPart:
         high=found.interval[1],
         lower=found.lower,
         note=found.words,
+        binned=found.binned,
     )
 
 

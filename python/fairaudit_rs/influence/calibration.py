@@ -27,6 +27,7 @@ ENOUGH = 5.0
 FEWEST_ROWS = 50
 FEW = f"fewer than {FEWEST_ROWS} rows: nothing can be said"
 CALIBRATED = "not distinguishable from calibrated"
+_BINS = 10
 MISCALIBRATED = "shown to be miscalibrated, its size not pinned down"
 MEASURED = "miscalibrated"
 
@@ -42,6 +43,9 @@ class Calibrated:
     #: One-sided.
     lower: float
     words: str
+    #: The expected calibration error over ten bins of the score, beside it: no regression, and
+    #: biased upwards in small groups.
+    binned: float
     #: By row as given: sgn(h - f)(y - f) less its mean.
     influence: Floats
     fit: NuisanceFit
@@ -87,9 +91,17 @@ def calibration_of(
         else (math.nan, math.nan),
         lower=lower,
         words=_words(value, error, lower),
+        binned=_binned(label, score, count),
         influence=of_kind[place] - value,
         fit=how,
     )
+
+
+def _binned(label: Floats, score: Floats, count: Floats) -> float:
+    """Return the sum over bins of the score of |sum (y - f)|, by row."""
+    place = np.minimum((score * _BINS).astype(np.int64), _BINS - 1)
+    sums = np.bincount(place, count * (label - score), _BINS)
+    return float(np.abs(sums).sum() / count.sum())
 
 
 def two_sided(value: float, error: float, level: float) -> tuple[float, float]:
