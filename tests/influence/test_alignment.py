@@ -99,7 +99,9 @@ class TestKnownValues:
             y, y_score=score, metric="calibration_error", n_resamples=19, **given
         )
         binned = {one.group: one.value for one in tested.values}
-        assert [one.binned for one in found.parts[:2]] == pytest.approx([binned["t"], binned["o"]])
+        # The metric takes the mean score of fine bins for that of their rows.
+        ours = [one.binned for one in found.parts[:2]]
+        assert ours == pytest.approx([binned["t"], binned["o"]], rel=1e-3)
         assert "over ten bins of the score" in str(found)
 
     def test_equal_groups(self):
