@@ -50,7 +50,7 @@ def two_curves(table, scale=1.0, shift=0.0, upper=None):
     ],
 )
 def test_the_cuts_are_those_of_the_page(xi, page):
-    found = reference.cuts(34, 500, 500, xi, 6000, 21, OUTER)
+    found = reference.cuts(34, 500, 500, xi, 5000, 21, OUTER)
     np.testing.assert_allclose(found[1:-1], page[1:-1], atol=0.09)
     np.testing.assert_allclose(found, page, atol=0.16)
 
@@ -211,6 +211,11 @@ def test_the_scale_of_a_known_end():
     np.testing.assert_allclose(reference.from_t(t, 1.0), c, atol=1e-15)
     np.testing.assert_allclose(reference.to_t(0.3 * c, 0.3), t, rtol=1e-12)
     assert reference.to_t(c) is c
+
+
+def test_bounds_of_rows():
+    shares, apart = reference.row_shares([0.1, 0.0, 0.3], [0.4, 0.0, 0.3])
+    assert (shares.tolist(), apart) == ([0.25, 1.0], 1)
 
 
 def test_a_law_at_a_known_end_is_exponential():
@@ -452,6 +457,14 @@ def test_cells_of_an_exponential_are_geometric():
     assert top >= value
     level = reference.return_excess(xi, wide, 12.0)
     assert reference.grouped_signed_root(cells, level, 12.0)[0] == pytest.approx(0, abs=1e-3)
+
+
+def test_intervals_of_scores_on_a_grid(table):
+    """Scores on a grid of .005 have about the interval of the scores before rounding."""
+    c = np.random.default_rng(8).beta(2, 4, 500)
+    plain = np.array(reference.return_level_interval(reference.curve(c, 500, table, 34, 1.0)))
+    sample = reference.grouped_curve(np.rint(200 * c) / 200, 0.005, 500, table, 34, 1.0)
+    np.testing.assert_allclose(reference.return_level_interval(sample), plain, atol=0.03)
 
 
 # --- the GEV law ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ loop over replicates or levels is one call. The limit xi = 0 is taken where |xi|
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import optimize, stats
@@ -86,6 +86,12 @@ def from_t(t, upper=None):
     """c = b (1 - exp(-t))."""
     t = np.asarray(t, dtype=float)
     return t if upper is None else -upper * np.expm1(-t)
+
+
+def row_shares(c, bounds):
+    """(shares c / bound, number of rows with bound 0, which are left out)."""
+    c, bounds = np.asarray(c, dtype=float), np.asarray(bounds, dtype=float)
+    return c[bounds > 0] / bounds[bounds > 0], int(np.sum(bounds <= 0))
 
 
 def default_k(n):
@@ -176,7 +182,11 @@ def fit_at_level(y, y0, M):
         support = np.log1p(-np.minimum(share, 1.0)) / math.log(M)
     low = np.maximum(LOWEST_SHAPE, np.where(share < 1, support, LOWEST_SHAPE))
     xi, value = maximise(
-        lambda xi: gpd_log_likelihood(y, xi, y0 / growth(xi, M)), low, HIGHEST_SHAPE
+        lambda xi: gpd_log_likelihood(y, xi, y0 / growth(xi, M)),
+        low,
+        HIGHEST_SHAPE,
+        points=49,
+        steps=34,
     )
     return xi, y0 / growth(xi, M), value
 
@@ -382,6 +392,10 @@ class Curve:
         r, xi = signed_root(self.y, to_t(x, self.upper) - self.u, self.M, self.fit)
         return np.array([z_of(*one, self.table) for one in zip(r, xi, strict=True)])
 
+    def on_t(self):
+        """The curve on the scale of t."""
+        return replace(self, upper=None)
+
 
 def curve(c, m, table, k=None, upper=None):
     """The curve of a sample: threshold at the (k+1)-th largest, M = m k / n."""
@@ -413,7 +427,7 @@ def return_level_interval(sample, confidence=0.95):
     For a confidence among the tabled probabilities: q_low(xi~) <= r <= q_high(xi~).
     """
     cut = stats.norm.ppf((1 + confidence) / 2)
-    on_t = Curve(u=sample.u, y=sample.y, M=sample.M, table=sample.table)
+    on_t = sample.on_t()
     estimate = on_t.estimate()
     grid = levels_around(estimate, estimate - sample.u)
     grid = np.concatenate([[sample.u], grid[grid > sample.u]])
@@ -760,7 +774,8 @@ def fit_grouped_at_level(cells, y0, M):
         lambda xi: grouped_log_likelihood(cells, xi, y0 / growth(xi, M)),
         np.full(y0.shape, LOWEST_SHAPE),
         HIGHEST_SHAPE,
-        points=161,
+        points=81,
+        steps=36,
     )
     return xi, y0 / growth(xi, M), value
 
@@ -776,6 +791,7 @@ def fit_grouped(cells):
             np.full(np.shape(xi), -12.0),
             6.0,
             points=61,
+            steps=34,
         )
 
     grid = np.linspace(LOWEST_SHAPE, HIGHEST_SHAPE, 41)
@@ -790,13 +806,50 @@ def fit_grouped(cells):
     return float(xi), float(scale * np.exp(over_scale(xi)[0])), float(value)
 
 
-def grouped_signed_root(cells, y0, M):
+def grouped_signed_root(cells, y0, M, fit=None):
     """(r, xi~) from the censored likelihood, r = +inf for y0 <= 0; same cuts."""
     y0 = np.asarray(y0, dtype=float)
-    xi, sigma, top = fit_grouped(cells)
-    at, _, value = fit_grouped_at_level(cells, np.where(y0 > 0, y0, 1.0), M)
+    xi, sigma, top = fit_grouped(cells) if fit is None else fit
+    known = (y0 > 0) & np.isfinite(y0)
+    at, _, value = fit_grouped_at_level(cells, np.where(known, y0, 1.0), M)
     r = root_of(top - value, np.sign(return_excess(xi, sigma, M) - y0))
-    return np.where(y0 > 0, r, np.inf), np.where(y0 > 0, at, xi)
+    r = np.where(known, r, np.where(y0 > 0, -np.inf, np.inf))
+    return r, np.where(known, at, xi)
+
+
+@dataclass(kw_only=True)
+class GroupedCurve:
+    """z(x) from the censored likelihood; used like a Curve."""
+
+    cells: Grouped
+    M: float
+    table: np.ndarray
+    upper: float | None = None
+
+    def __post_init__(self):
+        self.u = self.cells.u
+        self.fit = fit_grouped(self.cells)
+
+    def estimate(self):
+        """The fitted return level."""
+        xi, sigma, _ = self.fit
+        return float(return_level(self.u, xi, sigma, self.M, self.upper))
+
+    def z(self, x):
+        """Phi^-1 of the null probability of r at the levels x."""
+        x = np.atleast_1d(np.asarray(x, dtype=float))
+        r, xi = grouped_signed_root(self.cells, to_t(x, self.upper) - self.u, self.M, self.fit)
+        return np.array([z_of(*one, self.table) for one in zip(r, xi, strict=True)])
+
+    def on_t(self):
+        """The curve on the scale of t."""
+        return replace(self, upper=None)
+
+
+def grouped_curve(c, resolution, m, table, k=None, upper=None):
+    """The curve of scores on a grid; M = m k / n with the number k of exceedances in the cells."""
+    cells = grouped(c, resolution, k, upper)
+    return GroupedCurve(cells=cells, M=m * cells.k / len(c), table=table, upper=upper)
 
 
 # --- the GEV law ------------------------------------------------------------------------------
