@@ -404,6 +404,16 @@ def curve(c, m, table, k=None, upper=None):
     return Curve(u=u, y=y, M=m * k / len(c), table=table, upper=upper)
 
 
+def scores_at(samples, x, m, table, k=None, upper=None):
+    """(z, r) at x of many samples (rows): an interval holds x where |z| is within its cut."""
+    n = samples.shape[1]
+    k = default_k(n) if k is None else k
+    t = -np.sort(-to_t(samples, upper), axis=1)[:, : k + 1]
+    u, y = t[:, k], t[:, :k] - t[:, [k]]
+    r, xi = signed_root(y, to_t(x, upper) - u, m * k / n)
+    return np.array([z_of(*one, table) for one in zip(r, xi, strict=True)]), r
+
+
 def levels_around(centre, span, per_decade=8, decades=(-5, 3)):
     """The centre and centre -+ span 10^d, d on an even grid: in order."""
     steps = span * np.logspace(*decades, (decades[1] - decades[0]) * per_decade + 1)
