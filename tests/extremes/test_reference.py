@@ -51,7 +51,7 @@ def two_curves(table, scale=1.0, shift=0.0, upper=None):
     ],
 )
 def test_the_cuts_are_those_of_the_page(xi, page):
-    found = reference.cuts(34, 500, 500, xi, 5000, 21, OUTER)
+    found = reference.cuts(34, 500, 500, xi, 4000, 21, OUTER)
     np.testing.assert_allclose(found[1:-1], page[1:-1], atol=0.09)
     np.testing.assert_allclose(found, page, atol=0.16)
 
@@ -361,12 +361,11 @@ def test_equal_levels(table):
     first, second = two_curves(table)
     Q, p = reference.equal_levels_test(first, second)
     assert reference.equal_levels_test(second, first) == pytest.approx((Q, p), abs=1e-5)
-    assert reference.equal_levels_test(*two_curves(table, 5.0, 2.0)) == pytest.approx(
-        (Q, p), abs=1e-4
-    )
-    dense = np.linspace(0.4, 2, 601)
+    moved = reference.equal_levels_test(*two_curves(table, 5.0, 2.0))
+    assert moved == pytest.approx((Q, p), abs=1e-4)
+    dense = np.linspace(0.4, 2, 401)
     lowest = np.min(first.z(dense) ** 2 + second.z(dense) ** 2)
-    assert lowest - 2e-3 < Q < lowest + 1e-9
+    assert lowest - 4e-3 < Q < lowest + 1e-9
     same, sure = reference.equal_levels_test(first, first)
     assert (same, sure) == pytest.approx((0, 1), abs=1e-4)
 

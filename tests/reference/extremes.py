@@ -203,6 +203,8 @@ def fit_at_shape(y, xi):
         lambda w: gpd_log_likelihood(y, xi, least + scale * np.exp(w)),
         np.full(np.shape(least), -25.0),
         10.0,
+        points=61,
+        steps=36,
     )
     edge = gpd_log_likelihood(y, LOWEST_SHAPE, y.max(-1))
     at_edge = xi <= LOWEST_SHAPE
@@ -414,13 +416,13 @@ def scores_at(samples, x, m, table, k=None, upper=None):
     return np.array([z_of(*one, table) for one in zip(r, xi, strict=True)]), r
 
 
-def levels_around(centre, span, per_decade=8, decades=(-5, 3)):
+def levels_around(centre, span, per_decade=6, decades=(-5, 3)):
     """The centre and centre -+ span 10^d, d on an even grid: in order."""
     steps = span * np.logspace(*decades, (decades[1] - decades[0]) * per_decade + 1)
     return np.concatenate([centre - steps[::-1], [centre], centre + steps])
 
 
-def edge_of(inside, within, outside, steps=36):
+def edge_of(inside, within, outside, steps=30):
     """The border between a point that is inside and one that is not, by bisection."""
     for _ in range(steps):
         middle = (within + outside) / 2
@@ -566,7 +568,7 @@ def at_least(fitted_low, values, m, confidence=0.95):
 # --- two samples ------------------------------------------------------------------------------
 
 
-def least_distance(first, second, centres, rounds=7, points=15):
+def least_distance(first, second, centres, rounds=6, points=15):
     """(x, Q): the minimum over x of first(x) + second(x), both squared deviations.
 
     A grid around every centre, two-sided and geometric, and an even one over all; then ever finer
