@@ -106,7 +106,7 @@ class TestKnownValues:
         assert levels["never"] == ("False",)
         assert levels["truth"] == ("True", "False")
         assert levels["wide"] == ("a", "b", "c")
-        assert len(levels["bytes"]) == 2
+        assert set(levels["bytes"]) == {"x", "y"}
         truth, wide = coding.features[2].columns[0], list(coding.features[3].columns)
         assert matrix[:, truth].tolist() == [1, 0] * 3
         assert matrix[:, wide].tolist() == np.eye(3).tolist() * 2

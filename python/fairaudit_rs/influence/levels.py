@@ -20,7 +20,8 @@ def without_wide_text(column: Column) -> Column:
     if isinstance(column, Coded) or column.dtype.kind in "biuf":
         return column
     distinct, codes = np.unique(column, return_inverse=True)
-    return Coded(codes.ravel().astype(np.uint32), [str(value) for value in distinct])
+    named = np.char.decode(distinct, "latin-1") if distinct.dtype.kind == "S" else distinct
+    return Coded(codes.ravel().astype(np.uint32), [str(value) for value in named])
 
 
 def present_levels(column: Column) -> list[bool]:
