@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
 from fairaudit_rs.influence import nuisance, quality
 
@@ -177,3 +179,26 @@ class TestProperties:
         assert by_fold.max() - by_fold.min() <= 1
         assert (number[kind == 1] >= 1).all()
         assert len(number[kind == 1]) == 5
+
+
+def test_the_estimator_of_an_audit_is_that_of_its_descent_and_repair():
+    rng = np.random.default_rng(3)
+    X = (rng.random((3_000, 2)) < 0.4).astype(float)
+    group = np.where(rng.random(3_000) < 0.3 + 0.4 * X[:, 0], "t", "o")
+    y = (rng.random(3_000) < 0.3 + 0.3 * X[:, 1]).astype(int)
+    model = fa.LinearModel([1.0, 1.0], -1.0)
+    fits = []
+
+    class Counting(LogisticRegression):
+        def fit(self, X, y):
+            fits.append(len(X))
+            return super().fit(X, y)
+
+    result = fa.influence_audit(
+        y, X=X, model=model, sensitive_features=group, target="t", nuisance=Counting(),
+        n_draws=39, rng=1,
+    )  # fmt: skip
+    for ask in (lambda: result.descend(tolerance=0.1, rng=1), lambda: result.repair(rng=1)):
+        before = len(fits)
+        ask()
+        assert len(fits) == before + 1

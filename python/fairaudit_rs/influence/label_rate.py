@@ -16,7 +16,8 @@ Floats = NDArray[np.float64]
 def label_rate(audit: Audit, parts: Parts, part: int, nuisance: Any = None) -> Floats:
     """Return P(Y = 1 | X, target group) for every kind of row, fitted on the rows of one part.
 
-    By default a ridge logistic regression whose penalty has the least cross-validated log loss.
+    By default with the audit's own estimator, or a ridge logistic regression whose penalty has the
+    least cross-validated log loss.
     """
     kinds = parts.kinds
     if not audit.measure.needs_labels:
@@ -26,6 +27,6 @@ def label_rate(audit: Audit, parts: Parts, part: int, nuisance: Any = None) -> F
         kinds.parts[:, 0],
         parts.count[:, part],
         n_folds=audit.n_folds,
-        estimator=nuisance,
+        estimator=audit.estimator if nuisance is None else nuisance,
         call=audit.call,
     )

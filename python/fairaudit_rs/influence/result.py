@@ -205,8 +205,8 @@ class InfluenceResult(Result):
             The most steps.
         nuisance : estimator, optional
             Fits P(Y = 1 | X) on the fit part, with ``fit`` and ``predict_proba``; columns of
-            categorical features are 0 and 1. None: a ridge logistic regression with main effects
-            and pairwise products. Metrics without labels need none.
+            categorical features are 0 and 1. None: that of the audit, or a ridge logistic
+            regression with main effects and pairwise products. Metrics without labels need none.
         confidence_level : float, optional
             Of the intervals and of the one-sided bound; None takes that of the audit.
         rng : None, int, SeedSequence or Generator
@@ -306,7 +306,8 @@ class InfluenceResult(Result):
         nuisance : estimator, optional
             Of ``method="direct"``: with ``fit`` and ``predict_proba``, for P(Y = 1 | X) in the
             target group; it gets features as they are coded, levels as columns of 0 and 1. By
-            default a ridge logistic regression with its penalty by cross-validated log loss.
+            default that of the audit, or a ridge logistic regression with its penalty by
+            cross-validated log loss.
         rng : None, int, SeedSequence or Generator
             Source of the seed of the parts, and of the draws of `Repair.transform`.
         n_threads : int, optional
