@@ -11,6 +11,7 @@
 pub mod bootstrap;
 pub mod draws;
 pub mod error;
+pub mod extremes;
 pub mod individual;
 pub mod influence;
 pub mod metrics;

@@ -5,5 +5,6 @@ pub mod exponential;
 pub mod laws;
 pub(crate) mod matrix;
 pub(crate) mod order;
+pub(crate) mod peaks;
 pub(crate) mod roots;
 pub mod sums;
