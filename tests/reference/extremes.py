@@ -609,6 +609,8 @@ def middle_of(sample):
     if sample.upper is not None:
         grid = grid[grid < sample.upper]
     positive = sample.z(grid) > 0
+    if positive.all():
+        return float(grid[-1])
     last = int(np.argmin(positive))
     if last == 0:
         return float(grid[0])

@@ -8,7 +8,9 @@ mod bootstrap;
 mod call;
 mod callable;
 mod correlation;
+mod cuts;
 mod descent;
+mod extremes;
 mod individual;
 mod influence;
 mod law;
@@ -31,6 +33,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     bootstrap::register(module)?;
     callable::register(module)?;
     correlation::register(module)?;
+    extremes::register(module)?;
     individual::register(module)?;
     influence::register(module)?;
     law::register(module)?;

@@ -1,7 +1,7 @@
 //! The generalised Pareto law of excesses over a threshold: fitted, fitted at a return level, fitted at a shape.
 //!
-//! Notation: y the excesses, k their number, xi shape, sigma scale, tau = xi y_max / sigma > -1, M the horizon in
-//! exceedances, y0 the excess of a return level. Excesses are divided by the largest one, w = y / y_max.
+//! Notation: y the excesses, k their number, xi shape, sigma scale, tau = xi `y_max` / sigma > -1, M the horizon in
+//! exceedances, y0 the excess of a return level. Excesses are divided by the largest one, w = y / `y_max`.
 //!
 //! All fits ask for the sum of log(1 + tau w), again and again. The factors are multiplied up, as many as a float
 //! holds, before a logarithm is taken.

@@ -174,6 +174,40 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     fraction
 }
 
+/// P(X >= r) of X ~ Bin(n, p).
+///
+/// ```
+/// use fairaudit_core::numerics::laws::binomial_upper_tail;
+/// assert!((binomial_upper_tail(1, 2, 0.5) - 0.75).abs() < 1e-15);
+/// ```
+pub fn binomial_upper_tail(r: u64, n: u64, p: f64) -> f64 {
+    if r == 0 {
+        return 1.0;
+    }
+    if r > n {
+        return 0.0;
+    }
+    let (a, b) = (r as f64, (n - r) as f64 + 1.0);
+    beta_cdf(a, b, ln_beta_constant(a, b), p)
+}
+
+/// P(X < r) of X ~ Bin(n, p), to the same relative precision.
+pub fn binomial_lower_tail(r: u64, n: u64, p: f64) -> f64 {
+    if r == 0 {
+        return 0.0;
+    }
+    if r > n {
+        return 1.0;
+    }
+    let (a, b) = ((n - r) as f64 + 1.0, r as f64);
+    beta_cdf(a, b, ln_beta_constant(a, b), 1.0 - p)
+}
+
+/// P(X > x) of chi-square with one degree of freedom.
+pub fn chi_square_upper_tail(x: f64) -> f64 {
+    libm::erfc((0.5 * x.max(0.0)).sqrt())
+}
+
 /// Degrees of freedom from which on Student's t is normal to the last digit that is looked at.
 const NORMAL_DF: f64 = 1e12;
 

@@ -62,20 +62,12 @@ pub(crate) fn climb(
         let next = if step.abs() >= width { x + step } else { x + width.copysign(step) };
         let at_next = function(next);
         if at_next >= at_x {
-            if next >= x {
-                low = x
-            } else {
-                high = x
-            }
+            *(if next >= x { &mut low } else { &mut high }) = x;
             (third, at_third) = (second, at_second);
             (second, at_second) = (x, at_x);
             (x, at_x) = (next, at_next);
         } else {
-            if next < x {
-                low = next
-            } else {
-                high = next
-            }
+            *(if next < x { &mut low } else { &mut high }) = next;
             if at_next >= at_second || second == x {
                 (third, at_third) = (second, at_second);
                 (second, at_second) = (next, at_next);

@@ -1,0 +1,123 @@
+//! How well a return level fits a tail, for every level: the curve that intervals and tests are read off.
+
+use super::cuts::{Cuts, signed_root};
+use super::gpd::{Fit, Sample, return_excess};
+use crate::numerics::roots::crossing;
+
+/// Levels that a curve looks at first lie at these powers of ten of the excess of the estimate, on both sides.
+const FIRST_DECADE: f64 = -4.0;
+/// See [`FIRST_DECADE`].
+const PER_DECADE: usize = 4;
+const BELOW: usize = 17;
+const ABOVE: usize = 25;
+/// The farthest level that is looked at, in excesses of the estimate.
+const FARTHEST: f64 = 1e12;
+/// z of a level below the threshold.
+const IMPOSSIBLE: f64 = 1e3;
+/// To how much limits are known, in excesses of the estimate.
+const WIDTH: f64 = 1e-9;
+
+/// z(x), Phi^-1 of the null probability of the signed root, for the excess x of a return level over the threshold: from
+/// large at 0 down, 0 in the middle.
+pub struct Curve<'a> {
+    sample: &'a dyn Sample,
+    cuts: &'a Cuts,
+    /// M = m k / n > 1.
+    horizon: f64,
+    fit: Fit,
+    estimate: f64,
+    /// Some levels with their z, upwards.
+    known: Vec<(f64, f64)>,
+}
+
+impl<'a> Curve<'a> {
+    /// The curve for a horizon of M > 1 exceedances, from the fit of the sample.
+    pub fn new(sample: &'a dyn Sample, fit: Fit, horizon: f64, cuts: &'a Cuts) -> Self {
+        let estimate = return_excess(fit.shape, fit.scale, horizon);
+        let mut curve = Self { sample, cuts, horizon, fit, estimate, known: Vec::with_capacity(48) };
+        let step = |index: usize| libm::exp10(FIRST_DECADE + index as f64 / PER_DECADE as f64);
+        let below = (0..BELOW).rev().map(|index| estimate * (1.0 - step(index)));
+        let above = (0..ABOVE).map(|index| estimate * (1.0 + step(index)));
+        let levels: Vec<f64> = below.chain([estimate]).chain(above).collect();
+        curve.known = levels.into_iter().map(|level| (level, curve.z(level))).collect();
+        curve
+    }
+
+    /// The fitted return level, as an excess.
+    pub fn estimate(&self) -> f64 {
+        self.estimate
+    }
+
+    /// z of an excess.
+    pub fn z(&self, level: f64) -> f64 {
+        if level <= 0.0 {
+            return IMPOSSIBLE;
+        }
+        if level.is_infinite() {
+            return -IMPOSSIBLE;
+        }
+        let (shape, value) = self.sample.at_level(level, self.horizon);
+        self.cuts.z(signed_root(self.fit.log_likelihood - value, self.estimate - level), shape)
+    }
+
+    /// The outermost levels with |z| <= `width`: (0, ...) where no level above the threshold is too low, and infinite
+    /// where none is too high.
+    pub fn limits(&self, width: f64) -> (f64, f64) {
+        (self.lowest(width), self.highest(width))
+    }
+
+    /// The lowest level with z <= `width`.
+    pub fn lowest(&self, width: f64) -> f64 {
+        let first = self.known.iter().take_while(|(_, z)| *z > width).count();
+        match first {
+            0 => 0.0,
+            _ if first == self.known.len() => self.known[first - 1].0,
+            _ => self.between(self.known[first - 1].0, self.known[first].0, width),
+        }
+    }
+
+    /// The highest level with z >= -`width`.
+    pub fn highest(&self, width: f64) -> f64 {
+        let outside = self.known.iter().rev().take_while(|(_, z)| *z < -width).count();
+        let last = self.known.len() - outside;
+        if outside > 0 && last > 0 {
+            return self.between(self.known[last - 1].0, self.known[last].0, -width);
+        }
+        if last == 0 {
+            return self.known[0].0;
+        }
+        let mut low = self.known[last - 1].0;
+        while low < FARTHEST * self.estimate {
+            let high = 10.0 * low;
+            if self.z(high) < -width {
+                return self.between(low, high, -width);
+            }
+            low = high;
+        }
+        f64::INFINITY
+    }
+
+    fn between(&self, low: f64, high: f64, target: f64) -> f64 {
+        crossing(low, high, WIDTH * self.estimate, |level| self.z(level) - target)
+    }
+}
+
+/// The outermost shapes from -1 to 3 whose signed root is within `width` of its middle; None where there is none.
+pub fn shape_limits(sample: &dyn Sample, fit: Fit, cuts: &Cuts, width: f64) -> Option<(f64, f64)> {
+    const STEPS: usize = 40;
+    const TO: f64 = 1e-7;
+    let z = |shape: f64| {
+        let (_, value) = sample.at_shape(shape);
+        cuts.z(signed_root(fit.log_likelihood - value, fit.shape - shape), shape)
+    };
+    let shape = |step: usize| -1.0 + 0.1 * step as f64;
+    let known: Vec<f64> = (0..=STEPS).map(|step| z(shape(step))).collect();
+    let first = known.iter().position(|z| z.abs() <= width)?;
+    let last = known.iter().rposition(|z| z.abs() <= width)?;
+    // A border is where |z| - width crosses 0; `crossing` wants it to go down.
+    let low =
+        if first == 0 { shape(0) } else { crossing(shape(first - 1), shape(first), TO, |at| z(at).abs() - width) };
+    let high =
+        if last == STEPS { shape(STEPS) } else { crossing(shape(last), shape(last + 1), TO, |at| width - z(at).abs()) };
+    Some((low, high))
+}

@@ -1,0 +1,95 @@
+//! What order statistics say of a return level, whatever the law.
+//!
+//! The number of rows above the level that one in m rows exceeds is Bin(n, 1/m). X_(1) is the largest value.
+
+use crate::numerics::laws::{binomial_lower_tail, binomial_upper_tail};
+
+/// Deviances this much apart are one.
+const TIE: f64 = 1e-9;
+
+/// The rank r of the lower limit X_(r), the smallest with P(N >= r) <= tail.
+pub fn lower_rank(n: u64, m: f64, tail: f64) -> u64 {
+    first(0, n + 1, |r| binomial_upper_tail(r, n, 1.0 / m) <= tail)
+}
+
+/// The rank s of the upper limit X_(s), the largest with P(N < s) <= tail; 0 where there is none.
+pub fn upper_rank(n: u64, m: f64, tail: f64) -> u64 {
+    first(0, n + 1, |s| binomial_lower_tail(s + 1, n, 1.0 / m) > tail)
+}
+
+/// Whether order statistics limit a level from both sides: (1 - 1/m)^n <= tail.
+pub fn is_measured(n: u64, m: f64, tail: f64) -> bool {
+    n as f64 * libm::log1p(-1.0 / m) <= libm::log(tail)
+}
+
+/// The first whole number from `low` on where a condition holds that holds from some place on; `high` if none.
+fn first(mut low: u64, mut high: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { high = middle } else { low = middle + 1 }
+    }
+    low
+}
+
+/// 2 [N log(N m / n) + (n - N) log((n - N) / (n - n / m))]: how badly N rows above a level of horizon m fit.
+pub fn deviance(count: u64, n: u64, m: f64) -> f64 {
+    let (count, n) = (count as f64, n as f64);
+    let part = |seen: f64, meant: f64| if seen > 0.0 { seen * libm::log(seen / meant) } else { 0.0 };
+    (2.0 * (part(count, n / m) + part(n - count, n - n / m))).max(0.0)
+}
+
+/// The least and the largest count with a deviance of at most `limit`; None where there is none.
+pub fn counts_within(limit: f64, n: u64, m: f64) -> Option<(u64, u64)> {
+    // The deviance falls up to n / m and rises from there.
+    let near = (n as f64 / m) as u64;
+    let least = first(0, near + 1, |count| deviance(count, n, m) <= limit + TIE);
+    let above = first(near + 1, n + 1, |count| deviance(count, n, m) > limit + TIE);
+    (least < above).then(|| (least, above - 1))
+}
+
+/// P(deviance >= `found`), exactly.
+pub fn deviance_tail(found: f64, n: u64, m: f64) -> f64 {
+    match counts_within(found - 2.0 * TIE, n, m) {
+        Some((least, most)) => binomial_lower_tail(least, n, 1.0 / m) + binomial_upper_tail(most + 1, n, 1.0 / m),
+        None => 1.0,
+    }
+}
+
+/// #{values > x} of values that go down.
+pub fn count_above(descending: &[f64], x: f64) -> u64 {
+    descending.partition_point(|&value| value > x) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_those_of_the_binomial_law() {
+        // n = 4, m = 2: P(N >= 4) = 1/16, P(N < 1) = 1/16.
+        assert_eq!((lower_rank(4, 2.0, 0.07), upper_rank(4, 2.0, 0.07)), (4, 1));
+        assert_eq!((lower_rank(4, 2.0, 0.05), upper_rank(4, 2.0, 0.05)), (5, 0));
+        assert!(is_measured(369, 100.0, 0.025) && !is_measured(366, 100.0, 0.025));
+        assert_eq!(upper_rank(369, 100.0, 0.025), 1);
+        assert_eq!(upper_rank(366, 100.0, 0.025), 0);
+    }
+
+    #[test]
+    fn deviances_have_their_exact_law() {
+        let (n, m) = (50, 10.0);
+        let pmf = |count| binomial_upper_tail(count, n, 0.1) - binomial_upper_tail(count + 1, n, 0.1);
+        for found in [0.0, 0.3, 1.0, 3.84, 6.6, 20.0] {
+            let slow: f64 = (0..=n).filter(|&count| deviance(count, n, m) >= found - TIE).map(pmf).sum();
+            assert!((deviance_tail(found, n, m) - slow).abs() < 1e-12, "{found}");
+        }
+        assert_eq!(counts_within(0.0, n, m), Some((5, 5)));
+        assert_eq!(counts_within(0.0, 51, m), None);
+        assert_eq!(counts_within(1e9, n, m), Some((0, 50)));
+    }
+
+    #[test]
+    fn values_above_are_counted() {
+        assert_eq!(count_above(&[3.0, 2.0, 2.0, 1.0], 2.0), 1);
+        assert_eq!(count_above(&[3.0, 2.0, 2.0, 1.0], 0.0), 4);
+    }
+}
