@@ -46,6 +46,7 @@ class AuditTable:
         y_true: Any = None,
         y_pred: Any = None,
         y_score: Any = None,
+        counterfactual_score: Any = None,
         sensitive_features: Any = None,
         strata: Any = None,
         clusters: Any = None,
@@ -67,6 +68,7 @@ class AuditTable:
             "y_true": y_true,
             "y_pred": y_pred,
             "y_score": y_score,
+            "counterfactual_score": counterfactual_score,
             "sample_weight": sample_weight,
             "distance": distance,
         }
