@@ -114,7 +114,7 @@ def _parts(given: Any, form: Form) -> tuple[list[_Part], tuple[str, ...]]:
         if not given:
             raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}")
         return [_named_part(str(name), one, form) for name, one in given.items()], ()
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
+    if not isinstance(given, list | tuple):
         return [_part(given, form)], ()
     entries = list(given)
     if not entries:
@@ -255,10 +255,11 @@ def _places(given: Any, form: Form) -> list[int]:
 
 def _place(given: Any, form: Form) -> int:
     names = form.names
+    if isinstance(given, bool) or not isinstance(given, str | int | np.integer):
+        shown = repr(given) if isinstance(given, bool | float) else f"a {type(given).__name__}"
+        raise ArgumentTypeError(f"attribute is {shown}; accepted: {_ACCEPTED}")
     if names is None:
         return int(positions_of("attribute", given, None, form.n_columns)[0])
-    if isinstance(given, bool) or not isinstance(given, str | int | np.integer):
-        raise ArgumentTypeError(f"attribute is {given!r}; accepted: {_ACCEPTED}")
     if str(given) not in names:
         raise ColumnError(
             f"attribute is {given!r}, which is no column of X and the prefix of none; its columns: "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.columns import Column, column_array, is_pandas, some
+from ..data.columns import Column, column_array, is_column, is_pandas, some
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 
 RowNumbers = NDArray[np.int64]
@@ -227,6 +227,12 @@ def form_of(X: Any, called: str = "X") -> Form:
 def _form(X: Any, called: str) -> Form:
     package = type(X).__module__.partition(".")[0]
     if isinstance(X, Mapping):
+        for name, column in X.items():
+            if not is_column(column):
+                raise ArgumentTypeError(
+                    f"column {str(name)!r} of {called} is a {type(column).__name__}; accepted: a "
+                    "column, one value per row"
+                )
         lengths = {str(name): len(column) for name, column in X.items()}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
