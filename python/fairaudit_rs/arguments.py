@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,17 @@ def count(name: str, value: object, low: int, high: int) -> int:
 def n_resamples(value: object) -> int:
     """Return the number of replicates."""
     return count("n_resamples", value, 1, MAX_RESAMPLES)
+
+
+def parts(value: object, names: Sequence[str]) -> tuple[float, ...]:
+    """Return shares of the rows that add up to 1, one for each name."""
+    what = f"{len(names)} shares that add up to 1 ({', '.join(names)})"
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != len(names):
+        raise ArgumentTypeError(f"parts is {value!r}; accepted: {what}")
+    shares = tuple(finite_number("parts", share) for share in value)
+    if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
+        raise ArgumentError(f"parts is {value!r}; accepted: {what}, none of them 0")
+    return shares
 
 
 def flag(name: str, value: object) -> bool:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fairaudit_rs import errors
-from fairaudit_rs.influence.split import check_parts, deal_at_random
+from fairaudit_rs import arguments, errors
+from fairaudit_rs.influence.split import deal_at_random
 
 COUNT = np.array([5, 1, 0, 1_000, 3])
 
@@ -12,7 +12,7 @@ COUNT = np.array([5, 1, 0, 1_000, 3])
 @pytest.mark.parametrize("parts", [(0.5, 0.6), (1.0, 0.0), "ab", 0.5, (0.2, 0.3, 0.5), (-1, 2)])
 def test_bad_values(parts):
     with pytest.raises(errors.FairAuditError, match=r"accepted: 2 shares .*fit, report"):
-        check_parts(parts, ("fit", "report"))
+        arguments.parts(parts, ("fit", "report"))
 
 
 def test_every_row_is_in_one_part():

@@ -171,10 +171,10 @@ class _Columns(Form):
         return list(self.given.values())[place]
 
     def _rows(self, rows: RowNumbers) -> Any:
-        return {name: _taken(column, rows) for name, column in self.given.items()}
+        return {name: taken(column, rows) for name, column in self.given.items()}
 
     def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        found[list(self.given)[place]] = _taken(self.raw(place), source)
+        found[list(self.given)[place]] = taken(self.raw(place), source)
         return found
 
 
@@ -281,8 +281,8 @@ def _as_array(X: Any, called: str) -> NDArray[Any]:
     return array
 
 
-def _taken(column: Any, rows: RowNumbers) -> Any:
-    """Return some values of a column of a dict, in its kind."""
+def taken(column: Any, rows: RowNumbers) -> Any:
+    """Return some values of a column, in its kind."""
     package = type(column).__module__.partition(".")[0]
     if package == "pandas":
         return column.iloc[rows] if hasattr(column, "iloc") else column.take(rows)

@@ -19,7 +19,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError
 from .attribute import read_attribute
 from .flips import Flips, flips_of, mapped_flips
 from .forms import Form, RowNumbers, form_of
-from .scoring import probability_of, score_rows
+from .scoring import Probability, probability_of, score_rows
 
 Floats = NDArray[np.float64]
 
@@ -132,7 +132,7 @@ class Design:
         if upper is not None:
             for name, column in (("y_score", score), ("counterfactual_score", flipped)):
                 _check_probabilities(name, column)
-        chosen = _Chosen.of(rows.cells, rows.group, self.groups, self.reference)
+        chosen = Chosen.of(rows.cells, rows.group, self.groups, self.reference)
         every = np.flatnonzero(chosen.place >= 0)
         return _question(
             chosen,
@@ -161,21 +161,21 @@ class Design:
                     "counterfactual_score"
                 )
         probability = probability_of(self.model, self.pos_label)
+        return self.prepared(upper).ask(probability, progress=progress)
+
+    def prepared(self, upper: float | str | None) -> Prepared:
+        """Read what is asked of a model, whatever the model."""
         form = form_of(self.X)
         flips, cells, group, called, notes = self._flips(form)
         kept = flips.kept
-        chosen = _Chosen.of(cells, group, self._left(cells, group[kept]), self.reference)
-        rows = np.flatnonzero((chosen.place >= 0) & kept)
-        scored = score_rows(probability, form, flips, rows, progress)
-        return _question(
-            chosen,
-            rows,
-            scored.score,
-            scored.discrimination,
-            upper=upper,
+        chosen = Chosen.of(cells, group, self._left(cells, group[kept]), self.reference)
+        return Prepared(
+            form=form,
+            flips=flips,
+            chosen=chosen,
+            rows=np.flatnonzero((chosen.place >= 0) & kept),
             attribute=called,
-            n_flips=flips.n_different,
-            n_scored=scored.n_scored,
+            upper=upper,
             notes=(*notes, *flips.notes),
         )
 
@@ -243,8 +243,43 @@ class Design:
         return rows.cells, rows.group.astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prepared:
+    """Rows with their flips and groups: what is asked of a model, or of several."""
+
+    form: Form
+    flips: Flips
+    chosen: Chosen
+    #: Rows of the groups compared that have a flip.
+    rows: RowNumbers
+    attribute: str | None
+    upper: float | str | None
+    notes: tuple[str, ...]
+
+    def ask(
+        self,
+        probability: Probability,
+        rows: RowNumbers | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Question:
+        """Return the discrimination by a model, of all rows or of some of them."""
+        rows = self.rows if rows is None else rows
+        scored = score_rows(probability, self.form, self.flips, rows, progress)
+        return _question(
+            self.chosen,
+            rows,
+            scored.score,
+            scored.discrimination,
+            upper=self.upper,
+            attribute=self.attribute,
+            n_flips=self.flips.n_different,
+            n_scored=scored.n_scored,
+            notes=self.notes,
+        )
+
+
 @dataclass(frozen=True, eq=False)
-class _Chosen:
+class Chosen:
     """The groups that are compared, and the place among them of every row, or -1."""
 
     keys: list[GroupKey]
@@ -255,7 +290,8 @@ class _Chosen:
     @classmethod
     def of(
         cls, cells: Cells, group: NDArray[Any], groups: Sequence[Any] | None, reference: Any
-    ) -> _Chosen:
+    ) -> Chosen:
+        """Choose groups as `choose_groups` does."""
         keys = choose_groups(cells, groups, reference)
         at = {key: i for i, key in enumerate(keys)}
         place = np.array([at.get(key, -1) for key in cells.groups], dtype=np.int64)
@@ -263,7 +299,7 @@ class _Chosen:
 
 
 def _question(
-    chosen: _Chosen,
+    chosen: Chosen,
     rows: RowNumbers,
     score: Floats,
     discrimination: Floats,

@@ -46,7 +46,7 @@ class Probability:
 
     def __call__(self, X: Any, rows: RowNumbers, what: str) -> Floats:
         """Return a probability for each row; `rows` are their places, for messages."""
-        given = _stacked(X) if self.as_array and isinstance(X, Mapping) else X
+        given = stacked(X) if self.as_array and isinstance(X, Mapping) else X
         found = _as_numbers(self.predict(given))
         if found.ndim == 2 and found.shape[1] == 1:
             found = found[:, 0]
@@ -146,7 +146,7 @@ def _as_numbers(found: Any) -> NDArray[Any]:
         raise DataError(f"model gives no array of numbers: {error}") from None
 
 
-def _stacked(columns: Mapping[Any, Any]) -> Floats:
+def stacked(columns: Mapping[Any, Any]) -> Floats:
     """Return columns as an array, in their order."""
     try:
         return np.column_stack([np.asarray(c, dtype=np.float64) for c in columns.values()])
@@ -195,3 +195,15 @@ def score_rows(
         if progress is not None:
             progress(done, total)
     return Scored(score[kinds.kind], raised[kinds.kind], total)
+
+
+def scores_of(
+    probability: Probability, form: Form, rows: RowNumbers, batch: int = _BATCH
+) -> Floats:
+    """Return the probability of each of some rows; rows that are alike are scored once."""
+    kinds = distinct_rows([form], rows)
+    score = np.empty(len(kinds.first))
+    for start in range(0, len(score), batch):
+        at = kinds.first[start : start + batch]
+        score[start : start + batch] = probability(form.take(at), at, "X,")
+    return score[kinds.kind]

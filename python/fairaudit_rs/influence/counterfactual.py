@@ -30,7 +30,6 @@ from .descent import (
     descent_of,
 )
 from .problem import Audit, Parts, others_name
-from .split import check_parts
 
 Floats = NDArray[np.float64]
 
@@ -248,7 +247,7 @@ def counterfactual_of(
         max_steps=arguments.count("max_steps", max_steps, 0, _MOST_STEPS),
         level=arguments.level("confidence_level", confidence_level),
     )
-    shares = check_parts(parts, PARTS)
+    shares = arguments.parts(parts, PARTS)
     method = arguments.choice("method", method, METHODS)
     seed = arguments.seed(rng, random_state)
     descent, notes = descent_of(audit, rule, shares, seed, nuisance)

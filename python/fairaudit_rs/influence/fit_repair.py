@@ -22,7 +22,6 @@ from .label_rate import label_rate
 from .problem import Audit, Parts, others_name
 from .rates import Measure
 from .repair import Repair
-from .split import check_parts
 from .transport import transport
 
 Floats = NDArray[np.float64]
@@ -78,7 +77,7 @@ class Design:
             raise ArgumentTypeError(
                 "counterfactual goes with method='transport'; method is 'direct'"
             )
-        shares = check_parts(self.parts, ("fit", "report"))
+        shares = arguments.parts(self.parts, ("fit", "report"))
         parts = audit.parts(shares, seed)
         cells, _, place = _cells(audit, parts)
         cost = self._cost(audit, cells)

@@ -7,21 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import arguments
-from ..errors import ArgumentError, ArgumentTypeError
-
 Counts = NDArray[np.int64]
-
-
-def check_parts(parts: object, names: Sequence[str]) -> tuple[float, ...]:
-    """Return shares of the rows that add up to 1, one for each name."""
-    what = f"{len(names)} shares that add up to 1 ({', '.join(names)})"
-    if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) != len(names):
-        raise ArgumentTypeError(f"parts is {parts!r}; accepted: {what}")
-    shares = tuple(arguments.finite_number("parts", share) for share in parts)
-    if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
-        raise ArgumentError(f"parts is {parts!r}; accepted: {what}, none of them 0")
-    return shares
 
 
 def deal_at_random(count: Counts, shares: Sequence[float], seed: int, series: int = 0) -> Counts:
