@@ -1,0 +1,84 @@
+"""Labels of the rows of a search, and the parts that rows are dealt into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.columns import Coded, column_array, some
+from ..data.labels import Label, matches
+from ..errors import ArgumentError, ArgumentTypeError, DataError
+from .distinct import row_words
+from .forms import Form, RowNumbers, form_of
+from .question import Prepared
+from .space import stream_of
+
+#: The stream of random numbers that deals, beyond those of the trials.
+_DEALING = 1 << 40
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels as given, and which are the favourable one."""
+
+    given: Any
+    #: 0 and 1, in the order of the labels.
+    code: NDArray[np.int64]
+    favourable: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, y: Any, form: Form, pos_label: Label) -> Labels:
+        """Check labels of two classes, one for each row."""
+        if y is None:
+            raise ArgumentTypeError("y is None; accepted: a label for every row of X")
+        column = column_array("y", y)
+        if len(column) != form.n_rows:
+            raise DataError(f"y has {len(column):,} rows; X has {form.n_rows:,}")
+        if isinstance(column, Coded):
+            values = [*map(_item, column.labels), None]
+            used = np.unique(column.codes)
+            if len(values) - 1 in used:
+                raise DataError("y is missing in some rows; accepted: a label in every row")
+            labels, code = [values[at] for at in used.tolist()], np.searchsorted(used, column.codes)
+        else:
+            distinct, code = np.unique(column, return_inverse=True)
+            code = code.ravel()
+            labels = distinct.tolist()
+        if len(labels) != 2 or any(one != one for one in labels):
+            raise DataError(f"y holds {some(labels)}; accepted: labels of two classes")
+        wanted = _item(pos_label)
+        found = [at for at, one in enumerate(labels) if matches(one, wanted)]
+        if pos_label is not None and not found:
+            raise ArgumentError(
+                f"pos_label is {pos_label!r}, which does not occur in y; it holds {some(labels)}"
+            )
+        # The second class of scikit-learn is the larger label.
+        at = found[0] if found else labels.index(max(labels))
+        return cls(y, (code == labels.index(max(labels))).astype(np.int64), code == at)
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def dealt(
+    prepared: Prepared, labels: Labels, shares: Sequence[float], seed: int
+) -> tuple[RowNumbers, ...]:
+    """Deal the rows of each group into parts at random, whatever their order."""
+    place = prepared.chosen.place
+    known = form_of({"label": labels.code, "group": place})
+    words = row_words([prepared.form, known], np.arange(len(place), dtype=np.int64))
+    order = np.lexsort((*words[::-1], place))
+    stream = stream_of(seed, _DEALING)
+    found: list[list[RowNumbers]] = [[] for _ in shares]
+    for group in np.unique(place):
+        rows = order[place[order] == group]
+        ends = np.round(np.cumsum(shares) * len(rows)).astype(np.int64)
+        pieces = np.split(stream.permutation(rows), ends[:-1])
+        for part, piece in zip(found, pieces, strict=True):
+            part.append(piece)
+    return tuple(stream.permutation(np.concatenate(part)).astype(np.int64) for part in found)

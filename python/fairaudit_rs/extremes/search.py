@@ -1,0 +1,371 @@
+"""`ecd_search`: the settings of a model for which the worst cases of groups are most alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import arguments
+from ..data.labels import Label
+from ..errors import ArgumentError, DataError
+from .dealing import Labels, dealt
+from .forms import RowNumbers, taken
+from .maker import Maker
+from .question import Design, Prepared, Question, upper_of
+from .scoring import Probability, probability_of, scores_of
+from .search_result import PairEcd, SearchResult, Trial, worst_of
+from .space import SAMPLERS, OptunaSampler, RandomSampler, Sampler, Settings, read_space, stream_of
+
+PARTS = ("fit", "selection", "report")
+
+#: Fewer rows of a group, or a horizon of more times its rows, have no return level.
+_FEWEST_ROWS = 100
+_FARTHEST = 5
+_MOST_SETTINGS = 1_000_000
+_MOST_INTERACTIONS = 1_000_000_000
+#: How far below the most accurate setting the floor is, where none is given.
+_TOLERATED = 0.01
+#: The first stream of random numbers for seeds of models, beyond those that draw settings.
+_MODELS = 1 << 41
+
+
+class Measure(Protocol):
+    """What gives the ECD of every pair of groups."""
+
+    def __call__(self, question: Question, horizon: int, *, intervals: bool) -> Sequence[PairEcd]:
+        """Return the ECD of the pairs of a question, with intervals where they are asked for."""
+        ...
+
+
+def ecd_search(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    attribute: Any = None,
+    space: Mapping[str, Any],
+    measure: Measure,
+    train: Callable[[Any, Any, Any, Settings], Any] | None = None,
+    sensitive_features: Any = None,
+    groups: Sequence[Any] | None = None,
+    reference: Any = None,
+    flip: Any = None,
+    upper: float | str | None = 1.0,
+    pos_label: Label = None,
+    n_settings: int = 50,
+    accuracy_floor: float | None = None,
+    horizon: int = 1_000,
+    parts: Sequence[float] = (0.5, 0.25, 0.25),
+    sampler: str = "random",
+    rng: Any = None,
+    random_state: Any = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+) -> SearchResult:
+    """Search the settings of a model with the smallest ECD among those accurate enough.
+
+    Parameters
+    ----------
+    estimator : estimator or callable
+        A scikit-learn estimator, which is copied for every setting; or a function of settings by
+        name that returns an object with ``fit`` and ``predict_proba``, or a torch module.
+    X : array or frame
+        Features, in the form that the model is fitted on.
+    y : array
+        Labels of two classes; decisions are those of probability 0.5.
+    attribute : str, int, list or dict, optional
+        What is flipped in X, as in `extreme_test`.
+    space : dict
+        By name of a setting: a list of values, ``(low, high)``, ``(low, high, "log")`` (whole
+        numbers where both ends are), a distribution with ``rvs``, or a function of a random
+        generator. Lists alone with no more than ``n_settings`` combinations are all tried.
+    measure : callable
+        What gives the ECD of the pairs of groups.
+    train : callable, optional
+        Called with the model, X, y and the settings (a dict) instead of ``fit``; it may return
+        another model. Torch modules need it.
+    sensitive_features, groups, reference, flip, upper
+        As in `extreme_test`.
+    pos_label : optional
+        The favourable label; by default the second class.
+    n_settings : int
+        Settings that are tried.
+    accuracy_floor : float, optional
+        The smallest accuracy that is accepted on the selection part; by default 0.01 below that of
+        the most accurate setting.
+    horizon : int
+        Interactions over which the worst case is looked at.
+    parts : tuple of three floats
+        Shares of rows on which models are fitted, on which the setting is chosen, and on which it
+        is reported.
+    sampler : {"random", "optuna"}
+        How settings are drawn; optuna must be installed.
+    rng : None, int, SeedSequence or Generator
+        Source of the seed; ``random_state`` is an alias.
+    progress : bool or callable, optional
+        Of the settings: True prints; a callable gets (settings done, settings in all).
+
+    Returns
+    -------
+    SearchResult
+        With the best settings, the model that was fitted with them, all trials, and the ECD on
+        the selection part and on the report part, apart.
+
+    Raises
+    ------
+    DataError
+        When no setting could be fitted and measured, or a group is too small for the horizon.
+
+    Notes
+    -----
+    Of every setting a model is fitted on the first part. Its accuracy and its ECD, that of the pair
+    of groups farthest apart in either direction, are measured on the second. The smallest of many
+    estimates is too small: what is to be reported was measured on the third part, which took no
+    part in fits or choice. A floor that depends on the most accurate setting is found on the
+    second part too.
+
+    Rows are dealt into parts at random within each group, and fitted in an order that depends on
+    what they hold, so the order of rows and levels changes nothing. Seeds of estimators that
+    have none (``random_state``) come from ``rng``, as that of torch while a setting is made and
+    trained. A setting whose fit fails, or whose ECD cannot be measured, counts as a trial with a
+    note. A model that ignores the attribute has an ECD of exactly 0.
+
+    References
+    ----------
+    .. [1] Monjezi, V., Trivedi, A., Kreinovich, V. and Tizpaz-Niari, S. (2025). Fairness Testing
+       through Extreme Value Theory. ICSE. arXiv:2501.11597
+    """
+    axes = read_space(space)
+    n_settings = arguments.count("n_settings", n_settings, 1, _MOST_SETTINGS)
+    horizon = arguments.count("horizon", horizon, 2, _MOST_INTERACTIONS)
+    shares = arguments.parts(parts, PARTS)
+    sampler = arguments.choice("sampler", sampler, SAMPLERS)
+    floor = None if accuracy_floor is None else _floor(accuracy_floor)
+    callback = arguments.progress(progress)
+    seed = arguments.seed(rng, random_state)
+    maker = Maker.of(estimator, train, list(axes))
+    design = Design(
+        X=X,
+        attribute=attribute,
+        sensitive_features=sensitive_features,
+        groups=groups,
+        reference=reference,
+        flip=flip,
+        upper=upper,
+        pos_label=pos_label,
+    )
+    prepared = design.prepared(upper_of(upper))
+    labels = Labels.of(y, prepared.form, pos_label)
+    search = _Search(
+        prepared=prepared,
+        labels=labels,
+        maker=maker,
+        parts=dealt(prepared, labels, shares, seed),
+        measure=measure,
+        horizon=horizon,
+        pos_label=pos_label,
+        seed=seed,
+    )
+    search.check_sizes()
+    kind = RandomSampler if sampler == "random" else OptunaSampler
+    drawn: Sampler = kind(axes, n_settings, seed)
+    return search.run(drawn, sampler, floor, callback)
+
+
+def _floor(value: object) -> float:
+    floor = arguments.finite("accuracy_floor", value)
+    if not 0 <= floor <= 1:
+        raise ArgumentError(f"accuracy_floor is {value!r}; accepted: None, or from 0 to 1")
+    return floor
+
+
+# -- the search --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A fitted model and what was measured of it."""
+
+    trial: int
+    model: Any
+    accuracy: float
+    ecd: float
+
+    def beats(self, other: _Candidate) -> bool:
+        """Whether it is as good in both and was there before, or better in one."""
+        return self.accuracy >= other.accuracy and self.ecd <= other.ecd
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Search:
+    prepared: Prepared
+    labels: Labels
+    maker: Maker
+    parts: tuple[RowNumbers, ...]
+    measure: Measure
+    horizon: int
+    pos_label: Label
+    seed: int
+
+    def check_sizes(self) -> None:
+        """Refuse groups that are too small for the horizon before any model is fitted."""
+        needed = max(_FEWEST_ROWS, math.ceil(self.horizon / _FARTHEST))
+        for part, rows in zip(PARTS[1:], self.parts[1:], strict=True):
+            place = self.prepared.chosen.place[self._asked(rows)]
+            for at, key in enumerate(self.prepared.chosen.keys):
+                n = int(np.count_nonzero(place == at))
+                if n < needed:
+                    name = key[0] if len(key) == 1 else key
+                    raise DataError(
+                        f"group {name!r} has {n:,} rows in the {part} part; horizon="
+                        f"{self.horizon:,} needs {needed:,}. Accepted: more rows, other parts, "
+                        + (
+                            f"or a horizon of at most {n * _FARTHEST:,}"
+                            if n >= _FEWEST_ROWS
+                            else "or groups= without it"
+                        )
+                    )
+
+    def run(
+        self,
+        sampler: Sampler,
+        sampled_by: str,
+        floor: float | None,
+        progress: arguments.ProgressCallback | None,
+    ) -> SearchResult:
+        """Try settings, choose one, and measure it where it was not chosen."""
+        trials: list[Trial] = []
+        best: list[_Candidate] = []
+        first_error: Exception | None = None
+        for at in range(sampler.n_settings):
+            settings = sampler.ask(at)
+            accuracy = math.nan
+            try:
+                probability, model = self._fit(settings, at)
+                accuracy = self._accuracy(probability, self.parts[1])
+                pair, note = self._worst(probability)
+            except ArgumentError:
+                # No other setting would help.
+                raise
+            except (ValueError, ArithmeticError, RuntimeError) as error:
+                first_error = first_error or error
+                pair, note = PairEcd(first=None, second=None, estimate=math.nan), str(error)
+            sampler.tell(at, abs(pair.estimate), accuracy)
+            trials.append(
+                Trial(
+                    settings=settings,
+                    accuracy=accuracy,
+                    ecd=pair.estimate,
+                    first=pair.first,
+                    second=pair.second,
+                    feasible=False,
+                    note=note,
+                )
+            )
+            if not math.isnan(pair.estimate):
+                best = _with(best, _Candidate(at, model, accuracy, abs(pair.estimate)))
+            if progress is not None:
+                progress(at + 1, sampler.n_settings)
+        if not best:
+            raise DataError(
+                f"none of {len(trials):,} settings could be fitted and measured; the first failed "
+                f"with: {first_error}"
+            ) from first_error
+        return self._result(trials, best, sampled_by, floor)
+
+    def _fit(self, settings: Settings, trial: int) -> tuple[Probability, Any]:
+        rows = self.parts[0]
+        seed = int(stream_of(self.seed, _MODELS + trial).integers(2**31))
+        X, y = self.prepared.form.take(rows), taken(self.labels.given, rows)
+        model = self.maker.fitted(settings, X, y, seed)
+        return probability_of(model, self.pos_label), model
+
+    def _asked(self, rows: RowNumbers) -> RowNumbers:
+        return rows[np.isin(rows, self.prepared.rows)]
+
+    def _accuracy(self, probability: Probability, rows: RowNumbers) -> float:
+        decided = scores_of(probability, self.prepared.form, rows) >= 0.5
+        return float(np.mean(decided == self.labels.favourable[rows]))
+
+    def _pairs(
+        self, probability: Probability, rows: RowNumbers, intervals: bool
+    ) -> tuple[Question, tuple[PairEcd, ...], str]:
+        question = self.prepared.ask(probability, self._asked(rows))
+        if question.nothing_changes:
+            names = [(question.groups[i].name, question.groups[j].name) for i, j in question.pairs]
+            pairs = [
+                PairEcd(first=first, second=second, estimate=0.0, low=0.0, high=0.0)
+                for first, second in names
+            ]
+            return question, tuple(pairs), "no flip changes a score"
+        return question, tuple(self.measure(question, self.horizon, intervals=intervals)), ""
+
+    def _worst(self, probability: Probability) -> tuple[PairEcd, str]:
+        _, pairs, note = self._pairs(probability, self.parts[1], False)
+        return worst_of(pairs), note
+
+    def _result(
+        self,
+        trials: Sequence[Trial],
+        best: Sequence[_Candidate],
+        sampled_by: str,
+        floor: float | None,
+    ) -> SearchResult:
+        warnings = []
+        if floor is None:
+            floor = max(0.0, max(one.accuracy for one in best) - _TOLERATED)
+            warnings.append(
+                f"the accuracy floor is {_TOLERATED} below the most accurate setting, and was "
+                "found on the part on which the setting was chosen"
+            )
+        failed = sum(math.isnan(trial.ecd) for trial in trials)
+        if failed:
+            warnings.append(f"{failed:,} settings could not be fitted or measured: see their notes")
+        final = tuple(
+            _judged(one, not math.isnan(one.ecd) and one.accuracy >= floor) for one in trials
+        )
+        able = [one for one in best if one.accuracy >= floor]
+        chosen = min(able, key=lambda one: (one.ecd, -one.accuracy, one.trial)) if able else None
+        report: tuple[PairEcd, ...] = ()
+        sizes: dict[Any, int] = {}
+        accuracy = math.nan
+        if chosen is not None:
+            probability = probability_of(chosen.model, self.pos_label)
+            accuracy = self._accuracy(probability, self.parts[2])
+            try:
+                question, report, _ = self._pairs(probability, self.parts[2], True)
+                sizes = question.group_sizes
+                warnings += question.notes
+            except DataError as error:
+                warnings.append(f"the report part has no ECD: {error}")
+        return SearchResult(
+            best=None if chosen is None else final[chosen.trial],
+            model=None if chosen is None else chosen.model,
+            trials=final,
+            selection_ecd=math.nan if chosen is None else final[chosen.trial].ecd,
+            report_ecd=worst_of(report).estimate if report else math.nan,
+            report=report,
+            selection_accuracy=math.nan if chosen is None else chosen.accuracy,
+            report_accuracy=accuracy,
+            accuracy_floor=floor,
+            horizon=self.horizon,
+            n_rows={name: len(rows) for name, rows in zip(PARTS, self.parts, strict=True)},
+            group_sizes=sizes,
+            sampler=sampled_by,
+            seed=self.seed,
+            warnings=tuple(warnings),
+        )
+
+
+def _with(best: Sequence[_Candidate], new: _Candidate) -> list[_Candidate]:
+    """Keep models that may still be chosen: no other is as accurate with as small an ECD."""
+    if any(one.beats(new) for one in best):
+        return list(best)
+    return [*(one for one in best if not new.beats(one)), new]
+
+
+def _judged(trial: Trial, feasible: bool) -> Trial:
+    return replace(trial, feasible=feasible)

@@ -1,0 +1,202 @@
+"""Spaces of settings, and how settings are drawn from them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..arguments import finite_number
+from ..errors import ArgumentError, ArgumentTypeError
+
+Settings = dict[str, Any]
+
+SAMPLERS = ("random", "optuna")
+_ACCEPTED = (
+    "a list of values, (low, high), (low, high, 'log'), a distribution with rvs, or a function of "
+    "a random generator"
+)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers between two ends, whole ones where both ends are."""
+
+    low: float
+    high: float
+    log: bool
+    whole: bool
+
+    def draw(self, stream: np.random.Generator) -> float:
+        """Return a number, uniform on the scale of the range."""
+        if self.whole and not self.log:
+            return int(stream.integers(int(self.low), int(self.high), endpoint=True))
+        if not self.log:
+            return float(stream.uniform(self.low, self.high))
+        # Each whole number has the share of half a step on either side.
+        half = 0.5 if self.whole else 0.0
+        low, high = math.log(self.low - half), math.log(self.high + half)
+        value = math.exp(stream.uniform(low, high))
+        if self.whole:
+            return min(max(round(value), int(self.low)), int(self.high))
+        return min(max(value, self.low), self.high)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Values of a list."""
+
+    values: tuple[Any, ...]
+
+    def draw(self, stream: np.random.Generator) -> Any:
+        """Return one of them."""
+        return self.values[int(stream.integers(len(self.values)))]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a function of the user's, or a distribution, draws."""
+
+    function: Callable[[np.random.Generator], Any]
+
+    def draw(self, stream: np.random.Generator) -> Any:
+        """Return a value; numbers of NumPy as those of Python."""
+        value = self.function(stream)
+        return value.item() if isinstance(value, np.generic) else value
+
+
+Axis = Range | Choice | Drawn
+
+
+def read_space(space: object) -> dict[str, Axis]:
+    """Return the axes of a space by name."""
+    if not isinstance(space, Mapping):
+        raise ArgumentTypeError(f"space is a {type(space).__name__}; accepted: a dict by name")
+    if not space:
+        raise ArgumentError(f"space is empty; accepted: at least one name with {_ACCEPTED}")
+    for name in space:
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"space has the name {name!r}; accepted: text")
+    return {name: _axis(name, given) for name, given in space.items()}
+
+
+def _axis(name: str, given: Any) -> Axis:
+    if isinstance(given, list):
+        if not given:
+            raise ArgumentError(f"space[{name!r}] is an empty list; accepted: {_ACCEPTED}")
+        return Choice(tuple(given))
+    if isinstance(given, tuple):
+        return _range(name, given)
+    if hasattr(given, "rvs"):
+        return Drawn(lambda stream: given.rvs(random_state=stream))
+    if callable(given):
+        return Drawn(given)
+    raise ArgumentTypeError(f"space[{name!r}] is {given!r}; accepted: {_ACCEPTED}")
+
+
+def _range(name: str, given: tuple[Any, ...]) -> Range:
+    log = len(given) == 3 and given[2] == "log"
+    if len(given) != 2 and not log:
+        raise ArgumentError(f"space[{name!r}] is {given!r}; accepted: {_ACCEPTED}")
+    low, high = (finite_number(f"space[{name!r}]", end) for end in given[:2])
+    whole = all(isinstance(end, int | np.integer) for end in given[:2])
+    if not low < high or (log and low <= 0):
+        what = "0 < low < high" if log else "low < high"
+        raise ArgumentError(f"space[{name!r}] is {given!r}; accepted: {what}")
+    return Range(low, high, log, whole)
+
+
+class Sampler(Protocol):
+    """What proposes settings, and hears what came of them."""
+
+    #: How many settings there are to try.
+    n_settings: int
+
+    def ask(self, trial: int) -> Settings:
+        """Return the settings of a trial."""
+        ...
+
+    def tell(self, trial: int, ecd: float, accuracy: float) -> None:
+        """Note what came of a trial; NaN if it could not be measured."""
+        ...
+
+
+class RandomSampler:
+    """Settings drawn at random, each from a stream of its own; all of a small grid in order."""
+
+    def __init__(self, space: Mapping[str, Axis], n_settings: int, seed: int) -> None:
+        self._space, self._seed = space, seed
+        choices = [axis.values for axis in space.values() if isinstance(axis, Choice)]
+        n_grid = math.prod(map(len, choices)) if len(choices) == len(space) else math.inf
+        self._grid: Sequence[tuple[Any, ...]] = ()
+        if n_grid <= n_settings:
+            self._grid = list(itertools.product(*choices))
+        self.n_settings = len(self._grid) or n_settings
+
+    def ask(self, trial: int) -> Settings:
+        """Return the settings of a trial."""
+        if self._grid:
+            return dict(zip(self._space, self._grid[trial], strict=True))
+        stream = stream_of(self._seed, trial)
+        return {name: axis.draw(stream) for name, axis in self._space.items()}
+
+    def tell(self, trial: int, ecd: float, accuracy: float) -> None:
+        """Forget what came of a trial."""
+
+
+class OptunaSampler:
+    """Settings that optuna proposes for a small ECD and a large accuracy."""
+
+    def __init__(self, space: Mapping[str, Axis], n_settings: int, seed: int) -> None:
+        try:
+            import optuna
+        except ImportError:
+            raise ArgumentError(
+                "sampler is 'optuna', which is not installed; accepted: 'random', or pip install "
+                "optuna"
+            ) from None
+        self._optuna, self._space, self.n_settings = optuna, space, n_settings
+        self._axes = {name: self._distribution(name, axis) for name, axis in space.items()}
+        tree = optuna.samplers.TPESampler(seed=seed % 2**32)
+        self._study = optuna.create_study(directions=["minimize", "maximize"], sampler=tree)
+        self._asked: dict[int, Any] = {}
+
+    def _distribution(self, name: str, axis: Axis) -> Any:
+        kinds = self._optuna.distributions
+        if isinstance(axis, Choice):
+            # By place: optuna takes plain values alone.
+            return kinds.CategoricalDistribution(tuple(range(len(axis.values))))
+        if isinstance(axis, Range) and axis.whole:
+            return kinds.IntDistribution(int(axis.low), int(axis.high), log=axis.log)
+        if isinstance(axis, Range):
+            return kinds.FloatDistribution(axis.low, axis.high, log=axis.log)
+        raise ArgumentTypeError(
+            f"space[{name!r}] is drawn by a function, which sampler='optuna' does not take; "
+            "accepted: a list of values, (low, high), or (low, high, 'log')"
+        )
+
+    def ask(self, trial: int) -> Settings:
+        """Return the settings of a trial."""
+        self._asked[trial] = self._study.ask(self._axes)
+        given = self._asked[trial].params
+        return {
+            name: axis.values[given[name]] if isinstance(axis, Choice) else given[name]
+            for name, axis in self._space.items()
+        }
+
+    def tell(self, trial: int, ecd: float, accuracy: float) -> None:
+        """Pass on what came of a trial."""
+        asked = self._asked.pop(trial)
+        if math.isnan(ecd):
+            self._study.tell(asked, state=self._optuna.trial.TrialState.FAIL)
+        else:
+            self._study.tell(asked, [ecd, accuracy])
+
+
+def stream_of(seed: int, series: int) -> np.random.Generator:
+    """Return the random numbers of a trial, or of another purpose with its own number."""
+    return np.random.Generator(np.random.Philox(key=np.array([seed, series], dtype=np.uint64)))
