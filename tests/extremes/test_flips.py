@@ -221,6 +221,19 @@ def test_a_one_hot_column_of_one_value_is_no_level():
     assert found.to_numpy().tolist() == [[0, 1, 0], [1, 0, 0]]
 
 
+@pytest.mark.parametrize("dtype", ["Int64", "boolean", "object", "bool[pyarrow]"])
+def test_one_hot_columns_of_every_type(dtype):
+    X = pd.DataFrame({"race_a": [1, 0, 0], "race_b": [0, 1, 0], "x": [7, 8, 9]})
+    X = X.astype({"race_a": dtype, "race_b": dtype})
+    found = flipped(X, "race")[0]
+    assert names_of_levels(X, "race") == ["a", "b", "none"]
+    assert found.astype(int).to_numpy().tolist() == [[0, 1, 7], [0, 0, 8], [1, 0, 9]]
+    assert (found.dtypes == X.dtypes).all()
+    X.loc[1, "race_b"] = None
+    with pytest.raises(DataError, match="other than one or two values"):
+        names_of_levels(X, "race")
+
+
 def test_several_attributes_flip_together():
     X = people()
     assert names_of_levels(X, ["sex", "married"])[:2] == [("man", False), ("man", True)]

@@ -351,6 +351,39 @@ def test_a_model_that_ignores_the_attribute_says_so(frame):
         pose(model=model, X=blind, attribute="sex")
 
 
+def test_differences_that_are_equal_but_for_rounding_are_ties():
+    rng = np.random.default_rng(0)
+    before, after = rng.integers(0, 101, (2, 5_000))
+    score, flipped = before / 100, after / 100
+    plain = reference.discrimination(score, flipped)
+    assert len(np.unique(plain)) > 201
+    question = pose(
+        y_score=score, counterfactual_score=flipped, sensitive_features=np.arange(5_000) % 2
+    )
+    found = by_row(question, 5_000)
+    assert len(np.unique(found)) == len(np.unique(after - before))
+    assert np.abs(found - plain).max() < 1e-15
+    assert (found[before == after] == 0).all()
+
+
+def test_a_difference_of_rounding_alone_is_0():
+    score = np.array([0.3, 0.7, 0.1, 0.9])
+    question = pose(
+        y_score=score, counterfactual_score=np.nextafter(score, 1), sensitive_features=list("abab")
+    )
+    assert question.nothing_changes
+
+
+def test_small_differences_that_are_more_than_rounding_stay():
+    score = np.full(1_000, 0.5)
+    question = pose(
+        y_score=score,
+        counterfactual_score=score + np.arange(1_000) * 1e-12,
+        sensitive_features=np.arange(1_000) % 2,
+    )
+    assert len(np.unique(by_row(question, 1_000))) == 1_000
+
+
 def test_equal_columns_say_so():
     question = pose(**ROAD | {"counterfactual_score": ROAD["y_score"]})
     assert question.nothing_changes

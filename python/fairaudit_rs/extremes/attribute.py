@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.cells import Cells
-from ..data.columns import Coded, some
+from ..data.columns import Coded, Column, some
 from ..data.features import positions_of
 from ..data.groups import label
 from ..data.labels import GroupKey
@@ -176,7 +176,7 @@ def _one_hot(places: Sequence[int], form: Form, prefix: str | None = None) -> _P
     if high is None:
         raise DataError(
             f"attribute names {some(bare)} as one-hot columns, one of which has other than one "
-            "or two values; accepted: columns of a lower and a higher value"
+            "or two values, or misses some; accepted: columns of a lower and a higher value"
         )
     n_high = high.sum(axis=0, dtype=np.int64)
     if n_high.max() > 1:
@@ -210,8 +210,8 @@ def _high(places: Sequence[int], form: Form) -> NDArray[np.bool_] | None:
     found = np.zeros((len(places), form.n_rows), dtype=bool)
     ends = []
     for at, place in enumerate(places):
-        column = form.column(place)
-        if isinstance(column, Coded) or column.dtype.kind not in "biuf":
+        column = _numbers(form.column(place))
+        if column is None:
             return None
         low, top = column.min(), column.max()
         if not ((column == low) | (column == top)).all():
@@ -224,6 +224,15 @@ def _high(places: Sequence[int], form: Form) -> NDArray[np.bool_] | None:
         # unless it is the value that others have where they are higher: 1 where nothing is scaled.
         found[at] |= low == top and top in tops - lows
     return found
+
+
+def _numbers(column: Column) -> NDArray[Any] | None:
+    """Return a column as numbers, NaN where they are missing; None if it holds text."""
+    if not isinstance(column, Coded):
+        return column if column.dtype.kind in "biuf" else None
+    if any(isinstance(one, str) for one in column.labels):
+        return None
+    return np.array([*map(float, column.labels), np.nan])[column.codes]
 
 
 def _prefix(names: Sequence[str]) -> str:

@@ -310,7 +310,8 @@ def _question(
     n_scored: int,
     notes: tuple[str, ...],
 ) -> Question:
-    if isinstance(upper, float) and len(rows) and discrimination.max() > upper:
+    discrimination = _tied(score, discrimination)
+    if isinstance(upper, float) and discrimination.max() > upper:
         at = int(discrimination.argmax())
         raise DataError(
             f"the discrimination in row {rows[at]} is {discrimination[at]:g}, above upper, "
@@ -336,6 +337,23 @@ def _question(
         n_scored=n_scored,
         notes=(*notes, *_notes(cells, nothing_changes, attribute)),
     )
+
+
+def _tied(score: Floats, discrimination: Floats) -> Floats:
+    """Return differences that are equal but for rounding as equal, the one closest to 0.
+
+    .07 - .03 and .05 - .01 differ in their last bits; scores on a grid have ties, and whoever looks
+    at a tail must see them.
+    """
+    largest = max(np.abs(score).max(), np.abs(score + discrimination).max())
+    rounding = 4 * np.finfo(np.float64).eps * largest
+    values, place = np.unique(discrimination, return_inverse=True)
+    kind = np.concatenate([[0], np.cumsum(np.diff(values) > rounding)])
+    # Of each kind the first by size, as np.unique keeps the first of equals.
+    order = np.argsort(np.abs(values), kind="stable")
+    least = values[order[np.unique(kind[order], return_index=True)[1]]]
+    least[np.abs(least) <= rounding] = 0.0
+    return np.asarray(least[kind[place.ravel()]])
 
 
 def _notes(cells: Cells, nothing_changes: bool, attribute: str | None) -> list[str]:
