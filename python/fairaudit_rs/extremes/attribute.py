@@ -113,7 +113,7 @@ def _parts(given: Any, form: Form) -> tuple[list[_Part], tuple[str, ...]]:
     if isinstance(given, Mapping):
         if not given:
             raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}")
-        return [_named_part(str(name), one, form) for name, one in given.items()], ()
+        return [replace(_part(one, form), name=str(name)) for name, one in given.items()], ()
     if not isinstance(given, list | tuple):
         return [_part(given, form)], ()
     entries = list(given)
@@ -122,10 +122,6 @@ def _parts(given: Any, form: Form) -> tuple[list[_Part], tuple[str, ...]]:
     if any(isinstance(entry, list | tuple) for entry in entries):
         return [_part(entry, form) for entry in entries], ()
     return _one_or_several(entries, form)
-
-
-def _named_part(name: str, given: Any, form: Form) -> _Part:
-    return replace(_part(given, form), name=name)
 
 
 def _part(given: Any, form: Form) -> _Part:
@@ -185,16 +181,9 @@ def _one_hot(places: Sequence[int], form: Form, prefix: str | None = None) -> _P
             f"attribute names {some(bare)} as one-hot columns, of which {n_high[row]} are at "
             f"their higher value in row {row}; accepted: at most one in every row"
         )
-    cut = _prefix(bare) if prefix is None else prefix
-    name = re.sub(f"{_BETWEEN}+$", "", cut) or ", ".join(bare[:3])
+    name, levels, none = _named_levels(bare, _prefix(bare) if prefix is None else prefix)
     if form.names is None:
-        name = f"columns {', '.join(bare[:3])}"
-    levels = [re.sub(f"^{_BETWEEN}+|\\]$", "", one[len(cut) :]) or one for one in bare]
-    if len(set(levels)) < len(levels):
-        levels = bare
-    none = "none"
-    while none in levels:
-        none = f"({none})"
+        name = f"columns {name}"
     # In the order of names, so that places sort as levels do.
     order = sorted(range(len(levels)), key=levels.__getitem__)
     everything = sorted([*levels, none])
@@ -203,6 +192,18 @@ def _one_hot(places: Sequence[int], form: Form, prefix: str | None = None) -> _P
     for at, place in zip(order, own, strict=True):
         code[high[at]] = place
     return _Part(name, tuple(places), code, tuple(everything))
+
+
+def _named_levels(bare: list[str], prefix: str) -> tuple[str, list[str], str]:
+    """Return what an attribute, its levels and that of no column are called."""
+    name = re.sub(f"{_BETWEEN}+$", "", prefix) or ", ".join(bare[:3])
+    levels = [re.sub(f"^{_BETWEEN}+|\\]$", "", one[len(prefix) :]) or one for one in bare]
+    if len(set(levels)) < len(levels):
+        levels = bare
+    none = "none"
+    while none in levels:
+        none = f"({none})"
+    return name, levels, none
 
 
 def _high(places: Sequence[int], form: Form) -> NDArray[np.bool_] | None:
