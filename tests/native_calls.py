@@ -43,6 +43,8 @@ def small_calls(csv_file):
         **_laws(),
         **_flows(draws),
         **_influences(draws, call),
+        **_tails(draws),
+        **_extremes(call),
         "hypergeometric": lambda call: _native.hypergeometric(50, 20, 9, draws, call),
         "binomial": lambda call: _native.binomial(50, 0.3, draws, call),
     }
@@ -264,4 +266,44 @@ def _flows(draws):
         "losses": lambda call: _native.losses(X[:6], labels, "log_loss", call),
         "moments": lambda call: _native.moments(X, call),
         "bootstrap_ratio": lambda call: _native.bootstrap_ratio(X, X + 2, draws, call),
+    }
+
+
+def _tails(draws):
+    values = np.cumsum(1 / np.arange(20.0, 0.0, -1.0))
+    return {
+        "gev_fit": lambda call: _native.gev_fit(values, call),
+        "gev_return_level_interval": lambda call: _native.gev_return_level_interval(
+            values, 50.0, 100.0, 0.95, call
+        ),
+        "tail_variations": lambda call: _native.tail_variations(values, [10, 12], True, call),
+        "tail_goodness": lambda call: _native.tail_goodness(values, draws, call),
+        "tail_goodness_by_threshold": lambda call: _native.tail_goodness_by_threshold(
+            values, [12, 10], draws, call
+        ),
+        "tail_quantiles": lambda call: _native.tail_quantiles(values, 0.1, 1.0, 0.95, call),
+        "tail_stability": lambda call: _native.tail_stability(values, [10, 12], 100.0, call),
+        "zhang_stephens": lambda call: _native.zhang_stephens(values, call),
+    }
+
+
+def _extremes(call):
+    values = _native.TailValues(np.random.default_rng(0).random(120), call)
+    tail, cuts = values.fit(15, None, None), _native.Cuts.of_level(15, 120.0, 100.0)
+    few = _native.Draws(100, seed=1)
+    return {
+        "TailValues": lambda call: _native.TailValues(np.arange(5.0), call),
+        "Tail.interval": lambda call: tail.interval(100.0, 0.95, cuts, call),
+        "Tail.z": lambda call: tail.z(100.0, np.array([0.99]), cuts, call),
+        "Tail.shape_interval": lambda call: tail.shape_interval(0.95, cuts, call),
+        "compare_levels": lambda call: _native.compare_levels(
+            (tail, cuts), (tail, cuts), 100.0, 0.95, call
+        ),
+        "permuted_level_differences": lambda call: _native.permuted_level_differences(
+            values, values, (15, 15), (100.0, None), few, call
+        ),
+        "simulate_level_cuts": lambda call: _native.simulate_level_cuts(
+            10, [(5.0, 100.0)], few, call
+        ),
+        "simulate_shape_cuts": lambda call: _native.simulate_shape_cuts(10, few, call),
     }

@@ -1,9 +1,11 @@
 """Simulates the cuts of the extremes lens that are shipped, and writes them into the core.
 
-    python benches/python/tables_cuts.py            # what is not there yet, then the file (about half an hour)
+    python benches/python/tables_cuts.py            # what is not there yet, then the file (about
+    half an hour)
 
-Resumable: what each number of exceedances came to is kept under `target/cuts`. The numbers do not depend on how many
-threads there are, nor on what else is simulated, so that the same file comes of it anywhere.
+Resumable: what each number of exceedances came to is kept under `target/cuts`. The numbers do not
+depend on how many threads there are, nor on what else is simulated, so that the same file comes of
+it anywhere.
 """
 
 from pathlib import Path
@@ -17,9 +19,10 @@ STORE = ROOT / "target" / "cuts"
 FILE = ROOT / "rust" / "fairaudit-core" / "src" / "extremes" / "cuts.txt"
 REPLICATES = 20_000
 SEED = 20_261_119
-HEAD = f"""# Quantiles of signed roots in thousandths, by benches/python/tables_cuts.py: {REPLICATES:,} replicates, seed {SEED}.
-# For each number of exceedances: return levels at the horizons of the default n, then of n without end, then the shape;
-# each with a line for each shape of the simulation. extremes/tables.rs reads it.
+HEAD = f"""# Quantiles of signed roots in thousandths, by benches/python/tables_cuts.py:
+{REPLICATES:,} replicates, seed {SEED}. # For each number of exceedances: return levels at the
+horizons of the default n, then of n without end, then the shape; # each with a line for each shape
+of the simulation. extremes/tables.rs reads it.
 """
 
 

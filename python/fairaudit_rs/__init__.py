@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from . import datasets, errors, metrics, models
     from .data.cells import Cells
     from .data.tabulate import tabulate
+    from .extremes.fit_tail import fit_tail
+    from .extremes.gev import GevFit
+    from .extremes.lens import extreme_test
+    from .extremes.result import ExtremeResult
+    from .extremes.search import ecd_search
+    from .extremes.search_result import SearchResult
+    from .extremes.tail import TailFit
     from .individual.fair_metric import FairMetric
     from .individual.lens import individual_test
     from .individual.result import IndividualResult
@@ -48,6 +55,9 @@ __all__ = [
     "projection_test",
     "individual_test",
     "influence_audit",
+    "extreme_test",
+    "fit_tail",
+    "ecd_search",
     "intervals",
     "equivalence_test",
     "minimum_detectable_gap",
@@ -70,6 +80,10 @@ __all__ = [
     "ProjectionResult",
     "IndividualResult",
     "InfluenceResult",
+    "ExtremeResult",
+    "TailFit",
+    "GevFit",
+    "SearchResult",
     "Repair",
     "Counterfactual",
     "IntervalResult",
@@ -102,6 +116,13 @@ _HOMES = {
     "InfluenceResult": "influence.result",
     "Repair": "influence.repair",
     "Counterfactual": "influence.counterfactual",
+    "extreme_test": "extremes.lens",
+    "ExtremeResult": "extremes.result",
+    "fit_tail": "extremes.fit_tail",
+    "TailFit": "extremes.tail",
+    "GevFit": "extremes.gev",
+    "ecd_search": "extremes.search",
+    "SearchResult": "extremes.search_result",
     "tabulate": "data.tabulate",
     "Cells": "data.cells",
     "adjust_pvalues": "inference.multiplicity",

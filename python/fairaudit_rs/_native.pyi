@@ -13,6 +13,7 @@ __all__ = [
     "CorrelationTest",
     "CountMetric",
     "CountTest",
+    "Cuts",
     "Draws",
     "FunctionTest",
     "InfluenceColumns",
@@ -20,6 +21,8 @@ __all__ = [
     "InfluenceRows",
     "ProjectionTest",
     "RowTest",
+    "Tail",
+    "TailValues",
     "__version__",
     "affordable_change",
     "beta_quantile",
@@ -31,15 +34,26 @@ __all__ = [
     "box_tail",
     "check_csv",
     "clopper_pearson",
+    "compare_levels",
     "count_extreme",
+    "critical_variations",
+    "cut_grid",
+    "default_exceedances",
     "descent_factors",
     "descent_path",
     "distinct_margins",
     "distinct_rows",
     "encode",
+    "forward_stop",
+    "gev_excesses",
+    "gev_fit",
+    "gev_of_excesses",
+    "gev_return_level",
+    "gev_return_level_interval",
     "group_moments",
     "hypergeometric",
     "kernel_flow",
+    "last_cut_score",
     "linear_flow",
     "losses",
     "margin_histogram",
@@ -49,6 +63,7 @@ __all__ = [
     "nearest_rows",
     "normal_maxima",
     "normal_quantile",
+    "permuted_level_differences",
     "philox",
     "project_gains",
     "project_rates",
@@ -56,11 +71,20 @@ __all__ = [
     "quadratic_weights",
     "repair_envelopes",
     "repair_reduced_costs",
+    "simulate_level_cuts",
+    "simulate_shape_cuts",
     "t_tail_quantile",
     "t_upper_tail",
+    "tabled_designs",
     "tabulate",
+    "tail_goodness",
+    "tail_goodness_by_threshold",
+    "tail_quantiles",
+    "tail_stability",
+    "tail_variations",
     "weighted_chi_square_quantile",
     "weighted_chi_square_tail",
+    "zhang_stephens",
 ]
 
 __version__: str
@@ -499,3 +523,98 @@ def bootstrap_ratio(
     draws: Draws,
     call: Call,
 ) -> NDArray[np.float64]: ...
+def gev_fit(
+    maxima: NDArray[np.float64], call: Call
+) -> tuple[tuple[float, float, float], float, float, list[float] | None, str]: ...
+def gev_return_level(law: tuple[float, float, float], block_size: float, m: float) -> float: ...
+def gev_return_level_interval(
+    maxima: NDArray[np.float64], block_size: float, m: float, confidence: float, call: Call
+) -> tuple[float, float]: ...
+def gev_of_excesses(
+    threshold: float, scale: float, shape: float, expected: float
+) -> tuple[float, float, float]: ...
+def gev_excesses(law: tuple[float, float, float], threshold: float) -> tuple[float, float]: ...
+def tail_variations(
+    values: NDArray[np.float64], ks: Sequence[int], residual: bool, call: Call
+) -> NDArray[np.float64]: ...
+def critical_variations(level: float) -> tuple[int, NDArray[np.float64]]: ...
+def tail_goodness(
+    excesses: NDArray[np.float64], draws: Draws, call: Call
+) -> tuple[float, float, bool, float, int, int]: ...
+def tail_goodness_by_threshold(
+    values: NDArray[np.float64], ks: Sequence[int], draws: Draws, call: Call
+) -> list[tuple[float, float, bool, float, int, int] | None]: ...
+def forward_stop(pvalues: Sequence[float], rate: float) -> int: ...
+def tail_quantiles(
+    excesses: NDArray[np.float64], shape: float, scale: float, confidence: float, call: Call
+) -> NDArray[np.float64]: ...
+def tail_stability(
+    values: NDArray[np.float64], ks: Sequence[int], m: float, call: Call
+) -> NDArray[np.float64]: ...
+def zhang_stephens(excesses: NDArray[np.float64], call: Call) -> tuple[float, float]: ...
+
+@final
+class Cuts:
+    values: NDArray[np.float64]
+    def __new__(cls, values: NDArray[np.float64]) -> Cuts: ...
+    def __getnewargs__(self) -> tuple[NDArray[np.float64]]: ...
+    @staticmethod
+    def of_level(k: int, n: float, m: float) -> Cuts | None: ...
+    @staticmethod
+    def of_shape(k: int) -> Cuts | None: ...
+    def z(self, root: float, shape: float) -> float: ...
+
+@final
+class TailValues:
+    n: int
+    def __new__(cls, values: NDArray[np.float64], call: Call) -> TailValues: ...
+    def top(self, count: int) -> NDArray[np.float64]: ...
+    def order_limits(self, m: float, confidence: float) -> tuple[float, float, bool]: ...
+    def ties(self, k: int) -> tuple[int, float | None]: ...
+    def fit(self, k: int, upper: float | None, resolution: float | None) -> Tail: ...
+    def fit_over(self, threshold: float, upper: float | None) -> Tail: ...
+
+@final
+class Tail:
+    n: int
+    k: int
+    threshold: float
+    shape: float
+    scale: float
+    log_likelihood: float
+    at_edge: bool
+    end: float
+    def level(self, m: float) -> float: ...
+    def interval(
+        self, m: float, confidence: float, cuts: Cuts, call: Call
+    ) -> tuple[float, float]: ...
+    def z(
+        self, m: float, levels: NDArray[np.float64], cuts: Cuts, call: Call
+    ) -> NDArray[np.float64]: ...
+    def shape_interval(
+        self, confidence: float, cuts: Cuts, call: Call
+    ) -> tuple[float, float] | None: ...
+
+def compare_levels(
+    first: TailValues | tuple[Tail, Cuts],
+    second: TailValues | tuple[Tail, Cuts],
+    m: float,
+    confidence: float,
+    call: Call,
+) -> tuple[float, float, float, float]: ...
+def permuted_level_differences(
+    first: TailValues,
+    second: TailValues,
+    exceedances: tuple[int, int],
+    level: tuple[float, float | None],
+    draws: Draws,
+    call: Call,
+) -> NDArray[np.float64]: ...
+def last_cut_score() -> float: ...
+def cut_grid() -> tuple[list[float], list[float]]: ...
+def default_exceedances(n: int) -> int: ...
+def tabled_designs() -> list[tuple[int, float, list[tuple[float, float]]]]: ...
+def simulate_level_cuts(
+    k: int, designs: Sequence[tuple[float, float]], draws: Draws, call: Call
+) -> list[Cuts]: ...
+def simulate_shape_cuts(k: int, draws: Draws, call: Call) -> Cuts: ...

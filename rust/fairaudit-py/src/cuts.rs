@@ -11,6 +11,9 @@ use crate::call::to_python;
 use crate::influence::matrix;
 use crate::options::{Call, Draws};
 
+/// A number of exceedances, the rows it is the default of, horizons in exceedances with their n.
+type Tabled = (usize, f64, Vec<(f64, f64)>);
+
 /// Quantiles of a signed root, a row for each shape.
 #[pyclass(name = "Cuts", frozen, module = "fairaudit_rs._native")]
 pub(crate) struct PyCuts {
@@ -70,7 +73,7 @@ fn default_exceedances(n: u64) -> usize {
 /// What is shipped: each number of exceedances with the rows it is the default of, and its horizons in exceedances with
 /// their n.
 #[pyfunction]
-fn tabled_designs() -> Vec<(usize, f64, Vec<(f64, f64)>)> {
+fn tabled_designs() -> Vec<Tabled> {
     let designs = |k| designs_of(k).into_iter().map(|design| (design.horizon, design.n)).collect();
     TABLED.iter().map(|&k| (k, rows_of(k), designs(k))).collect()
 }

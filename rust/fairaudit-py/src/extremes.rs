@@ -208,19 +208,18 @@ fn compare_levels(
     Ok((found.statistic, found.pvalue, found.low, found.high))
 }
 
-/// Differences of fitted return levels of groups whose rows were permuted.
+/// Differences of fitted return levels, of a horizon with a known end or none, of groups whose rows were permuted.
 #[pyfunction]
 fn permuted_level_differences<'py>(
     py: Python<'py>,
     first: &PyTailValues,
     second: &PyTailValues,
     exceedances: (usize, usize),
-    m: f64,
-    upper: Option<f64>,
+    level: (f64, Option<f64>),
     draws: &Draws,
     call: &Call,
 ) -> PyResult<Floats<'py>> {
-    let rules = [exceedances.0, exceedances.1].map(|k| Rule { k, m, upper });
+    let rules = [exceedances.0, exceedances.1].map(|k| Rule { k, m: level.0, upper: level.1 });
     let work = draws.n * replicate_work(exceedances.0 + exceedances.1);
     let found =
         call.run(py, work, |control| permuted_differences(&first.core, &second.core, rules, &draws.core(), control))?;

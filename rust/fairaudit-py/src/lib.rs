@@ -23,6 +23,7 @@ mod projection;
 mod random;
 mod repair;
 mod tabulate;
+mod tails;
 
 use pyo3::prelude::*;
 
@@ -43,5 +44,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     permutation::register(module)?;
     projection::register(module)?;
     random::register(module)?;
-    tabulate::register(module)
+    tabulate::register(module)?;
+    tails::register(module)
 }

@@ -27,6 +27,8 @@ pub const PROBABILITIES: [f64; N_QUANTILES] =
 const FLAT: usize = 3;
 /// Stands for an infinite root: a level below the threshold.
 const BEYOND: f64 = 1e3;
+/// Roots under the null are far below this.
+const LARGEST: f64 = 50.0;
 /// Replicates that one thread takes at a time.
 const BLOCK: usize = 16;
 
@@ -65,6 +67,7 @@ impl Cuts {
         let mut rows = [[0.0; N_QUANTILES]; N_NODES];
         for (row, given) in rows.iter_mut().zip(values.chunks(N_QUANTILES)) {
             row.copy_from_slice(given);
+            go_on(row);
         }
         Ok(Self { rows })
     }
@@ -107,6 +110,17 @@ impl Cuts {
             *value = (1.0 - share) * *value + share * next;
         }
         normal_score(root, &row)
+    }
+}
+
+/// Puts finite quantiles in place of those at levels below the threshold: they go on with slope 1 in z.
+fn go_on(row: &mut [f64; N_QUANTILES]) {
+    let scores = scores();
+    let finite = row.partition_point(|&quantile| quantile < LARGEST);
+    if let Some(last) = finite.checked_sub(1) {
+        for place in finite..N_QUANTILES {
+            row[place] = row[last] + scores[place] - scores[last];
+        }
     }
 }
 
@@ -240,6 +254,7 @@ fn simulate(
             }
             column.sort_unstable_by(f64::total_cmp);
             *row = PROBABILITIES.map(|probability| quantile(&column, probability));
+            go_on(row);
         }
         tables.push(Cuts { rows });
     }

@@ -1,0 +1,367 @@
+"""Block maxima: the generalised extreme value law, and what a Pareto law of excesses says of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native, arguments
+from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
+from ..results.words import number
+
+Floats = NDArray[np.float64]
+
+#: Blocks below which there is no fit of three parameters to speak of.
+FEWEST_BLOCKS = 10
+#: The largest of labelled blocks may have this many times the rows of the smallest.
+UNEVEN = 2
+#: Above this shape the observed information gives standard errors.
+_REGULAR_SHAPE = -0.5
+_LARGEST_BLOCK = 10**9
+
+_ENDS = {
+    "lowest shape": "the shape is -1, the edge of what is fitted: the law ends at the largest "
+    "maximum",
+    "highest shape": "the shape is 3, the largest that is fitted",
+    "not converged": "the likelihood is too flat or too steep: the search did not come to a top",
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BlockMaxima:
+    """The largest value of each block of rows.
+
+    Attributes
+    ----------
+    maxima : numpy.ndarray
+        One number for each block.
+    block_size : float
+        Rows of a block, the mean where blocks were labelled.
+    notes : tuple of str
+        Rows that were left out, and blocks of unequal sizes.
+    """
+
+    maxima: Floats
+    block_size: float
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.maxima) < FEWEST_BLOCKS:
+            raise NotMeasurableError(
+                f"{len(self.maxima)} blocks of rows; block maxima need at least {FEWEST_BLOCKS}: "
+                "smaller blocks, or method='gpd'"
+            )
+        if np.ptp(self.maxima) == 0:
+            raise NotMeasurableError(
+                f"the maxima of all {len(self.maxima)} blocks are {self.maxima[0]:g}: there is no "
+                "tail to fit"
+            )
+
+
+def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = None) -> BlockMaxima:
+    """Take the largest value of each block of rows.
+
+    Which rows make a block decides the maxima, so the order of the rows does, unless labels say
+    which rows belong together. Rows that were sorted, or that come one group after the other, have
+    no use as blocks: name what belongs together (a day, a batch) in ``blocks``.
+
+    Parameters
+    ----------
+    values : array_like
+        One finite number per row.
+    blocks : array_like, optional
+        A label per row; rows with the same label are a block, wherever they stand. Blocks are to
+        be of about equal sizes: none more than twice as large as another.
+    block_size : int, optional
+        Rows of a block, for rows in an order that has a meaning. The last block is left out when
+        it is incomplete.
+
+    Returns
+    -------
+    BlockMaxima
+        At least 10.
+
+    Examples
+    --------
+    >>> from fairaudit_rs.extremes.gev import block_maxima
+    >>> found = block_maxima([(7 * i) % 23 for i in range(32)], block_size=3)
+    >>> found.maxima.astype(int).tolist()
+    [14, 21, 19, 17, 22, 20, 18, 16, 21, 19]
+    >>> found.notes
+    ('the last 2 rows are no whole block and were left out',)
+    """
+    numbers = arguments.finite_array("values", values, 1)
+    if (blocks is None) == (block_size is None):
+        given = "neither blocks nor block_size" if blocks is None else "blocks and block_size"
+        raise ArgumentTypeError(
+            f"{given} given; accepted: blocks (a label per row), or block_size (rows of a block "
+            "where the order of the rows has a meaning)"
+        )
+    if block_size is not None:
+        size = arguments.count("block_size", block_size, 1, _LARGEST_BLOCK)
+        left = len(numbers) % size
+        rows = "row is" if left == 1 else f"{left} rows are"
+        notes = (f"the last {rows} no whole block and were left out",) if left else ()
+        maxima = numbers[: len(numbers) - left].reshape(-1, size).max(axis=1)
+        return BlockMaxima(maxima=maxima, block_size=float(size), notes=notes)
+    return _labelled(numbers, np.asarray(blocks))
+
+
+def _labelled(numbers: Floats, labels: NDArray[Any]) -> BlockMaxima:
+    if labels.shape != numbers.shape:
+        raise ArgumentError(
+            f"blocks has shape {labels.shape}; accepted: a label for each of {len(numbers)} rows"
+        )
+    _, block, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    least, most = int(sizes.min()), int(sizes.max())
+    if most > UNEVEN * least:
+        raise ArgumentError(
+            f"blocks has labels of {least:,} to {most:,} rows; accepted: blocks of about equal "
+            f"sizes, none with more than {UNEVEN} times the rows of another"
+        )
+    maxima = np.full(len(sizes), -np.inf)
+    np.maximum.at(maxima, block, numbers)
+    size = len(numbers) / len(sizes)
+    uneven = f"blocks have {least:,} to {most:,} rows; return levels take their mean, {size:.1f}"
+    return BlockMaxima(maxima=maxima, block_size=size, notes=(uneven,) if least < most else ())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GevFit:
+    """A generalised extreme value law fitted to block maxima by maximum likelihood.
+
+    Attributes
+    ----------
+    location, scale, shape : float
+        The law of the largest of a block. A shape above 0 is a heavy tail, below 0 an end;
+        ``scipy.stats.genextreme`` has the opposite sign.
+    standard_errors : tuple of float
+        Of location, scale and shape, from the observed information; NaN where it says nothing.
+    reason : str
+        Why there are no standard errors; "" where there are.
+    log_likelihood : float
+        That of the maxima.
+    end : str
+        How the fit ended: ``"converged"``, ``"lowest shape"`` (at -1), ``"highest shape"`` (at 3)
+        or ``"not converged"``.
+    slope : float
+        The largest slope of the log likelihood per maximum, in location / scale, log scale and
+        shape; NaN at a bound of the shape.
+    n_blocks : int
+        Number of maxima.
+    block_size : float
+        Rows of a block.
+    confidence_level : float
+        That of the intervals of return levels.
+    notes : tuple of str
+        Rows left out, how the fit ended.
+    """
+
+    location: float
+    scale: float
+    shape: float
+    standard_errors: tuple[float, float, float]
+    reason: str
+    log_likelihood: float
+    end: str
+    slope: float
+    n_blocks: int
+    block_size: float
+    confidence_level: float
+    notes: tuple[str, ...]
+    maxima: Floats = field(repr=False)
+    call: _native.Call = field(repr=False)
+
+    @property
+    def law(self) -> tuple[float, float, float]:
+        """Location, scale and shape."""
+        return self.location, self.scale, self.shape
+
+    @property
+    def endpoint(self) -> float:
+        """Where the law ends; infinite for shapes from 0 on."""
+        return self.location - self.scale / self.shape if self.shape < 0 else math.inf
+
+    def return_level(self, m: float) -> tuple[float, float, float]:
+        r"""Return the level that one row in m exceeds, with a profile-likelihood interval.
+
+        Parameters
+        ----------
+        m : float
+            The horizon in rows, above 1.
+
+        Returns
+        -------
+        tuple of float
+            The level and the two limits, on the scale of the values; an upper limit may be
+            infinite.
+
+        Notes
+        -----
+        The level solves :math:`G(x) = (1 - 1/m)^s` for blocks of s rows. Its interval holds the
+        levels at which twice the loss of log likelihood is within the quantile of chi-square with
+        one degree of freedom. It is descriptive: that cut is known not to hold its level for
+        samples as small as the maxima of blocks are; the interval of the Pareto fit, which is
+        calibrated, is the one to rely on.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairaudit_rs.extremes.gev import block_maxima, fit_gev
+        >>> rows = np.random.default_rng(0).standard_exponential(2_000)
+        >>> fit = fit_gev(block_maxima(rows, block_size=40))
+        >>> level, low, high = fit.return_level(1_000)
+        >>> bool(low < np.log(1_000) < high)
+        True
+        """
+        horizon = arguments.positive("m", m)
+        level = _native.gev_return_level(self.law, self.block_size, horizon)
+        low, high = _native.gev_return_level_interval(
+            self.maxima, self.block_size, horizon, self.confidence_level, self.call
+        )
+        return level, low, high
+
+    def excesses(self, threshold: float) -> tuple[float, float]:
+        """Return what the law says of rows above a threshold.
+
+        Parameters
+        ----------
+        threshold : float
+            Within the law: above its lower end, if it has one, and below its upper end.
+
+        Returns
+        -------
+        tuple of float
+            The scale of the generalised Pareto law of excesses, whose shape is that of the fit,
+            and how many rows of a block are expected to exceed the threshold.
+        """
+        at = arguments.finite("threshold", threshold)
+        scale, expected = _native.gev_excesses(self.law, at)
+        if not scale > 0:
+            border = self.location - self.scale / self.shape
+            side = "below" if self.shape < 0 else "above"
+            raise ArgumentError(
+                f"threshold is {at:g}; accepted: a number {side} {border:g}, where the law ends"
+            )
+        return scale, expected
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        error = self.standard_errors[2]
+        within = f" (standard error {number(error)})" if not self.reason else ""
+        ends = f", so it ends at {number(self.endpoint)}" if self.shape < 0 else ""
+        return (
+            f"The maxima of {self.n_blocks} blocks of {self.block_size:g} rows follow an extreme "
+            f"value law of shape {number(self.shape)}{within}{ends}; location "
+            f"{number(self.location)}, scale {number(self.scale)}."
+        )
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def fit_gev(
+    maxima: BlockMaxima, *, confidence_level: float = 0.95, call: _native.Call | None = None
+) -> GevFit:
+    """Fit the generalised extreme value law to block maxima by maximum likelihood.
+
+    The shape is kept between -1 and 3: beyond, the likelihood has no bound.
+
+    Parameters
+    ----------
+    maxima : BlockMaxima
+        Of rows on the scale of the fit.
+    confidence_level : float, default 0.95
+        That of the intervals of return levels.
+    call : Call, optional
+        How native functions are run.
+
+    Returns
+    -------
+    GevFit
+        With standard errors where the shape is above -0.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairaudit_rs.extremes.gev import block_maxima, fit_gev
+    >>> rows = np.random.default_rng(0).standard_exponential(2_000)
+    >>> fit = fit_gev(block_maxima(rows, block_size=40))
+    >>> fit.end
+    'converged'
+    >>> abs(fit.shape) < 3 * fit.standard_errors[2]
+    True
+    """
+    call = call or _native.Call()
+    level = arguments.level("confidence_level", confidence_level)
+    largest = np.ascontiguousarray(maxima.maxima, dtype=np.float64)
+    law, log_likelihood, slope, covariance, end = _native.gev_fit(largest, call)
+    errors, reason = _errors(covariance, law[2], end)
+    return GevFit(
+        location=law[0],
+        scale=law[1],
+        shape=law[2],
+        standard_errors=errors,
+        reason=reason,
+        log_likelihood=log_likelihood,
+        end=end,
+        slope=slope,
+        n_blocks=len(largest),
+        block_size=maxima.block_size,
+        confidence_level=level,
+        notes=(*maxima.notes, *([_ENDS[end]] if end in _ENDS else [])),
+        maxima=largest,
+        call=call,
+    )
+
+
+def _errors(
+    covariance: Sequence[float] | None, shape: float, end: str
+) -> tuple[tuple[float, float, float], str]:
+    """Return standard errors, and why there are none."""
+    if covariance is not None:
+        location, scale, own = (math.sqrt(covariance[4 * place]) for place in range(3))
+        return (location, scale, own), ""
+    if end in _ENDS:
+        reason = _ENDS[end]
+    elif shape <= _REGULAR_SHAPE:
+        reason = "the shape is not above -0.5, where the likelihood is not regular"
+    else:
+        reason = "the observed information is not positive definite"
+    return (math.nan, math.nan, math.nan), reason
+
+
+def gev_of_excesses(
+    threshold: float, scale: float, shape: float, expected: float
+) -> tuple[float, float, float]:
+    """Return the law of the largest of m rows that a Pareto law of excesses stands for.
+
+    Parameters
+    ----------
+    threshold, scale, shape : float
+        Of the generalised Pareto law.
+    expected : float
+        How many of the m rows are expected above the threshold: M = m k / n.
+
+    Returns
+    -------
+    tuple of float
+        Location u + scale (M^shape - 1) / shape, scale scale M^shape, and the shape.
+
+    Examples
+    --------
+    >>> from fairaudit_rs.extremes.gev import gev_of_excesses
+    >>> gev_of_excesses(0.5, 2.0, 0.0, 1.0)
+    (0.5, 2.0, 0.0)
+    """
+    return _native.gev_of_excesses(
+        arguments.finite("threshold", threshold),
+        arguments.positive("scale", scale),
+        arguments.finite("shape", shape),
+        arguments.positive("expected", expected),
+    )

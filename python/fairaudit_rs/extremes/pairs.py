@@ -1,0 +1,217 @@
+"""The tails of all groups, and their comparisons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..inference.multiplicity import adjust_pvalues
+from .problem import Compared, TailProblem, compare, mean, permuted, worst_mean
+from .question import ROW_BOUNDS, Group, Question
+from .result import GroupMean, TailComparison
+
+Floats = NDArray[np.float64]
+
+#: The share of rows whose mean is the CVaR.
+WORST_SHARE = 0.05
+#: Differences this close are one.
+_TIE = 1e-12
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupTail:
+    """A group with its tail."""
+
+    name: Any
+    problem: TailProblem
+    acd: GroupMean
+    cvar: GroupMean
+    #: Rows whose score is 1 already, which have no room for a difference.
+    n_no_room: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Measured:
+    """What is measured in all groups."""
+
+    groups: tuple[GroupTail, ...]
+    comparisons: tuple[TailComparison, ...]
+    #: The interval of the largest difference, for all pairs together.
+    interval: tuple[float, float]
+    #: Why tails have no fit, how they were fitted.
+    notes: tuple[str, ...]
+
+
+def shares(group: Group, upper: float | str | None) -> tuple[Floats, int]:
+    """Return what the tail is of: the discrimination, or the share that it takes of its room."""
+    if upper != ROW_BOUNDS:
+        return group.discrimination, 0
+    room = 1 - group.score
+    kept = room > 0
+    # Rounding may leave a little more than all.
+    return np.minimum(group.discrimination[kept] / room[kept], 1.0), int((~kept).sum())
+
+
+def group_tail(
+    group: Group, upper: float | str | None, n_exceedances: int | None, confidence: float
+) -> GroupTail:
+    """Return the tail of a group, with the means of its discrimination."""
+    values, n_no_room = shares(group, upper)
+    # Sums over sorted rows do not depend on how the rows arrive.
+    descending = np.sort(group.discrimination)[::-1]
+    problem = TailProblem(
+        values=np.sort(values)[::-1],
+        upper=1.0 if isinstance(upper, str) else upper,
+        n_exceedances=n_exceedances,
+        confidence=confidence,
+    )
+    return GroupTail(
+        name=group.name,
+        problem=problem,
+        acd=GroupMean(**_named(mean(descending))),
+        cvar=GroupMean(**_named(worst_mean(descending, WORST_SHARE))),
+        n_no_room=n_no_room,
+    )
+
+
+def _named(found: tuple[float, float]) -> dict[str, float]:
+    return {"value": found[0], "standard_error": found[1]}
+
+
+def measure(
+    question: Question,
+    *,
+    horizon: float,
+    null: str,
+    n_exceedances: int | None,
+    confidence: float,
+    n_resamples: int,
+    seed: int,
+    n_threads: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> Measured:
+    """Measure the tails of all groups, and compare them."""
+    groups = tuple(
+        group_tail(group, question.upper, n_exceedances, confidence) for group in question.groups
+    )
+    call = _native.Call(n_threads)
+    pairs = [(groups[first].problem, groups[second].problem) for first, second in question.pairs]
+    found = [compare(*pair, horizon, call) for pair in pairs]
+    beside = [
+        compare(*pair, horizon, call, fit_only=True) if "order" in one.method else None
+        for pair, one in zip(pairs, found, strict=True)
+    ]
+    tests = [(one.statistic, one.pvalue, one.is_bound) for one in found]
+    if null == "equal_laws":
+        total = n_resamples * len(pairs)
+        tests = [
+            _equal_laws(
+                pair,
+                one,
+                horizon,
+                _native.Draws(n_resamples, seed=seed, series=series),
+                _native.Call(n_threads, _ticks(progress, series * n_resamples, total)),
+            )
+            for series, (pair, one) in enumerate(zip(pairs, found, strict=True))
+        ]
+    adjusted = adjust_pvalues([pvalue for _, pvalue, _ in tests])
+    comparisons = tuple(
+        _comparison(
+            groups[pair[0]].name, groups[pair[1]].name, one, second, test, float(p_adjusted)
+        )
+        for pair, one, second, test, p_adjusted in zip(
+            question.pairs, found, beside, tests, adjusted, strict=True
+        )
+    )
+    return Measured(
+        groups=groups,
+        comparisons=comparisons,
+        interval=_joint_interval(pairs, found, horizon, confidence, call),
+        notes=tuple(
+            f"{group.name}: {text}"
+            for group in groups
+            for text in (*group.problem.footing.notes, *_reason(group.problem))
+        ),
+    )
+
+
+def _reason(problem: TailProblem) -> list[str]:
+    return [f"no fit: {problem.why_no_fit}"] if problem.why_no_fit else []
+
+
+def _ticks(
+    progress: Callable[[int, int], object] | None, start: int, total: int
+) -> Callable[[int], object] | None:
+    if progress is None:
+        return None
+    return lambda done: progress(start + done, total)
+
+
+def _equal_laws(
+    pair: tuple[TailProblem, TailProblem],
+    found: Compared,
+    horizon: float,
+    draws: _native.Draws,
+    call: _native.Call,
+) -> tuple[float, float, bool]:
+    if found.reason or not all(tail.reaches(horizon) for tail in pair):
+        return math.nan, math.nan, False
+    observed, drawn = permuted(*pair, horizon, draws, call)
+    # A replicate without a fit counts as extreme.
+    below = np.abs(drawn) < abs(observed) - _TIE
+    extreme = len(drawn) - int(below.sum())
+    return observed, (1 + extreme) / (1 + len(drawn)), False
+
+
+def _joint_interval(
+    pairs: list[tuple[TailProblem, TailProblem]],
+    found: list[Compared],
+    horizon: float,
+    confidence: float,
+    call: _native.Call,
+) -> tuple[float, float]:
+    """Return the interval of the largest difference, at the level that all pairs together have."""
+    known = [place for place, one in enumerate(found) if not one.reason]
+    if not known:
+        return math.nan, math.nan
+    worst = max(known, key=lambda place: abs(found[place].estimate))
+    if len(known) == 1:
+        return found[worst].low, found[worst].high
+    each = 1 - (1 - confidence) / len(known)
+    joint = compare(*pairs[worst], horizon, call, confidence=each)
+    return joint.low, joint.high
+
+
+def _comparison(
+    first: Any,
+    second: Any,
+    found: Compared,
+    beside: Compared | None,
+    test: tuple[float, float, bool],
+    adjusted: float,
+) -> TailComparison:
+    statistic, pvalue, is_bound = test
+    nan = math.nan
+    return TailComparison(
+        first=first,
+        second=second,
+        estimate=found.estimate,
+        low=found.low,
+        high=found.high,
+        statistic=statistic,
+        pvalue=pvalue,
+        adjusted_pvalue=adjusted,
+        pvalue_is_bound=is_bound,
+        method=found.method,
+        fitted=beside.estimate if beside else nan,
+        fitted_low=beside.low if beside else nan,
+        fitted_high=beside.high if beside else nan,
+        fitted_pvalue=beside.pvalue if beside else nan,
+        reason=found.reason,
+    )

@@ -1,0 +1,488 @@
+"""The numbers of one tail: its threshold, its fit, return levels and their limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..inference.pvalues import upper_tail
+from ..results.words import number
+
+Floats = NDArray[np.float64]
+
+#: Fewest rows of which anything is said about a tail.
+FEWEST_ROWS = 100
+#: The farthest horizon, as a multiple of the rows.
+FARTHEST = 5
+#: Fewest exceedances that are fitted.
+FEWEST_EXCEEDANCES = 15
+#: Fewest distinct ones where scores lie on a grid.
+FEWEST_DISTINCT = 5
+#: Up to this share of tied exceedances they count as values of their own.
+_DISTINCT = 0.9
+#: The least horizon, in exceedances, of which a fit says something.
+LEAST_HORIZON = 3.0
+#: Replicates behind cuts that are not shipped. The seed is fixed: intervals depend on data alone.
+_REPLICATES = 4_000
+_SEED = 20_261_119
+
+
+class Levels(NamedTuple):
+    """A return level by one method, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+NONE = Levels(math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReturnLevel:
+    """What one row in `horizon` exceeds.
+
+    Attributes
+    ----------
+    horizon : float
+        In rows.
+    value, low, high : float
+        The level and its interval; NaN where it is refused.
+    standing : str
+        ``"measured"``: the limits are order statistics and hold for every law. ``"extrapolated"``:
+        they come from the fit, and hold where the tail goes on as it began. ``"refused"``.
+    rows_over_horizon : float
+        How many rows above the level are expected among those seen.
+    lower_free : float
+        A lower limit that holds for every law; -infinity where there is none.
+    fitted, fitted_low, fitted_high : float
+        The same by the fit, whatever stands first; NaN where it says nothing.
+    half, half_low, half_high : float
+        The same from half as many exceedances: how much hangs on the threshold.
+    reason : str
+        Why it is refused; "" where it is not.
+    """
+
+    horizon: float
+    value: float
+    low: float
+    high: float
+    standing: str
+    rows_over_horizon: float
+    lower_free: float
+    fitted: float
+    fitted_low: float
+    fitted_high: float
+    half: float
+    half_low: float
+    half_high: float
+    reason: str
+
+    @property
+    def at_least(self) -> float:
+        """The limit of a claim that the level is at least so high: the smaller of the two."""
+        return self.lower_free if math.isnan(self.low) else min(self.low, self.lower_free)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TailProblem:
+    """The tail of some rows.
+
+    Attributes
+    ----------
+    values : array
+        One number for each row, finite.
+    upper : float or None
+        A known end of the law.
+    n_exceedances : int or None
+        None: fixed by the number of rows.
+    threshold : float or None
+        In place of a number of exceedances.
+    resolution : float or None
+        The step of the grid on which values lie; None: looked for where they are tied.
+    ties : bool
+        Whether ties are looked at; else each value counts by itself.
+    confidence : float
+        Level of the intervals.
+    """
+
+    values: Floats
+    upper: float | None = None
+    n_exceedances: int | None = None
+    threshold: float | None = None
+    resolution: float | None = None
+    ties: bool = True
+    confidence: float = 0.95
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @cached_property
+    def sorted(self) -> _native.TailValues:
+        """The values, sorted."""
+        values = np.ascontiguousarray(self.values, dtype=np.float64)
+        return _native.TailValues(values, _native.Call())
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    @cached_property
+    def k(self) -> int:
+        """How many of the largest values are looked at for the fit."""
+        if self.threshold is not None:
+            return int((np.asarray(self.values) > self.threshold).sum())
+        wanted = self.n_exceedances or _native.default_exceedances(self.n)
+        return min(wanted, self.n - 1)
+
+    @cached_property
+    def footing(self) -> Footing:
+        """What the fit is of, or why there is none."""
+        return _footing(self)
+
+    @cached_property
+    def fit(self) -> _native.Tail | None:
+        """The fit; None where `why_no_fit` says why."""
+        if self.footing.reason:
+            return None
+        if self.threshold is not None:
+            return self.sorted.fit_over(self.threshold, self.scale_upper)
+        return self.sorted.fit(self.k, self.scale_upper, self.footing.resolution)
+
+    @property
+    def why_no_fit(self) -> str:
+        """Why only order statistics stand; "" where there is a fit."""
+        return self.footing.reason
+
+    @property
+    def scale_upper(self) -> float | None:
+        """The known end that the scale of the fit is made with; None: that of the values."""
+        return self.footing.upper
+
+    @cached_property
+    def half(self) -> TailProblem | None:
+        """The same with half as many exceedances; None where they are too few."""
+        if self.fit is None or self.threshold is not None:
+            return None
+        k = max(self.k // 2, FEWEST_EXCEEDANCES)
+        if k >= self.k:
+            return None
+        made = TailProblem(
+            values=self.values,
+            upper=self.scale_upper,
+            n_exceedances=k,
+            resolution=self.footing.resolution,
+            ties=self.ties,
+            confidence=self.confidence,
+        )
+        # Sorted once.
+        made.__dict__["sorted"] = self.sorted
+        return made if made.fit is not None else None
+
+    # -- levels ----------------------------------------------------------------------------------
+
+    @property
+    def largest_horizon(self) -> float:
+        """The farthest horizon of which something is said."""
+        return FARTHEST * self.n if self.n >= FEWEST_ROWS else 0
+
+    def why_refused(self, m: float) -> str:
+        """Why nothing is said about a horizon but the free lower limit; "" where something is."""
+        if self.n < FEWEST_ROWS:
+            return f"{self.n:,} rows; a tail needs at least {FEWEST_ROWS}"
+        if m > FARTHEST * self.n:
+            return (
+                f"a horizon of {m:,.0f} is beyond {FARTHEST} times the {self.n:,} rows; the "
+                f"largest one is {self.largest_horizon:,.0f}"
+            )
+        _, _, measured = self.sorted.order_limits(m, self.confidence)
+        if not measured and not self.reaches(m):
+            return self.why_no_fit or f"the level of a horizon of {m:,.0f} is below the threshold"
+        return ""
+
+    def reaches(self, m: float) -> bool:
+        """Whether the fit says something about a horizon."""
+        return self.fit is not None and m * self.fit.k / self.n >= LEAST_HORIZON
+
+    def is_measured(self, m: float) -> bool:
+        """Whether order statistics limit the level from both sides."""
+        return self.n >= FEWEST_ROWS and self.sorted.order_limits(m, self.confidence)[2]
+
+    def cuts(self, m: float, call: _native.Call) -> _native.Cuts:
+        """Return the cuts of a horizon: shipped, or simulated where the table ends."""
+        assert self.fit is not None
+        return level_cuts(self.fit.k, self.n, float(m), call)
+
+    def fitted(self, m: float, call: _native.Call) -> Levels:
+        """Return the fitted level with its interval; NaN where the fit says nothing."""
+        if not self.reaches(m) or self.why_refused(m):
+            return NONE
+        assert self.fit is not None
+        low, high = self.fit.interval(m, self.confidence, self.cuts(m, call), call)
+        return Levels(self.fit.level(m), low, high)
+
+    def empirical(self, m: float) -> float:
+        """Return the value that one row in m exceeds among those seen."""
+        rank = math.floor(self.n / m * (1 + 1e-12))
+        return float(self.sorted.top(rank + 1)[-1])
+
+    def value(self, m: float) -> float:
+        """Return the level: fitted where the fit reaches, else that of the rows; NaN if refused."""
+        if self.why_refused(m):
+            return math.nan
+        if self.reaches(m):
+            assert self.fit is not None
+            return self.fit.level(m)
+        return self.empirical(m)
+
+    def level(self, m: float, call: _native.Call) -> ReturnLevel:
+        """Return all that is said about a horizon."""
+        reason = self.why_refused(m)
+        free_low, free_high, measured = self.sorted.order_limits(m, self.confidence)
+        fitted = self.fitted(m, call)
+        half = NONE if self.half is None or reason else self.half.fitted(m, call)
+        if reason:
+            standing, low, high = "refused", math.nan, math.nan
+        elif measured:
+            standing, low, high = "measured", free_low, free_high
+        else:
+            standing, low, high = "extrapolated", fitted.low, fitted.high
+            if self.n >= 3 * m:
+                high = max(high, float(self.sorted.top(1)[0]))
+        return ReturnLevel(
+            horizon=float(m),
+            value=self.value(m),
+            low=low,
+            high=high,
+            standing=standing,
+            rows_over_horizon=self.n / m,
+            lower_free=free_low,
+            fitted=fitted.value,
+            fitted_low=fitted.low,
+            fitted_high=fitted.high,
+            half=half.value,
+            half_low=half.low,
+            half_high=half.high,
+            reason=reason,
+        )
+
+    def shape_interval(self, call: _native.Call) -> tuple[float, float]:
+        """Return the interval of the shape; NaN where there is no fit, or none fits."""
+        if self.fit is None:
+            return math.nan, math.nan
+        cuts = shape_cuts(self.fit.k, call)
+        return self.fit.shape_interval(self.confidence, cuts, call) or (math.nan, math.nan)
+
+    @cached_property
+    def excesses(self) -> Floats:
+        """The excesses over the threshold on the scale of the fit, the largest first."""
+        assert self.fit is not None
+        top = self.sorted.top(self.fit.k)
+        return self.on_scale(top) - float(self.on_scale(np.array([self.fit.threshold]))[0])
+
+    def on_scale(self, values: Floats) -> Floats:
+        """Return values on the scale of the fit: -log(1 - c / upper) where an end is known."""
+        upper = self.scale_upper
+        return values if upper is None else -np.log1p(-values / upper)
+
+    def from_scale(self, values: Floats) -> Floats:
+        """Return values of the scale of the fit as those of the rows."""
+        upper = self.scale_upper
+        return values if upper is None else -upper * np.expm1(-values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footing:
+    """What a fit is of."""
+
+    #: The known end that the scale is made with; None: the scale of the values.
+    upper: float | None
+    #: The step of the grid whose cells are fitted; None: each value by itself.
+    resolution: float | None = None
+    #: Why there is no fit.
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def _footing(tail: TailProblem) -> Footing:
+    upper = tail.upper
+    if tail.n < FEWEST_ROWS:
+        return Footing(upper=upper, reason=f"{tail.n:,} rows; a tail needs at least {FEWEST_ROWS}")
+    if tail.k < FEWEST_EXCEEDANCES:
+        reason = f"{tail.k} rows exceed the threshold; a fit needs at least {FEWEST_EXCEEDANCES}"
+        return Footing(upper=upper, reason=reason)
+    top = tail.sorted.top(tail.k + 1)
+    last = float(top[-1]) if tail.threshold is None else tail.threshold
+    if top[0] == last:
+        reason = f"the {len(top):,} largest values are all {number(last)}"
+        return Footing(upper=upper, reason=reason)
+    n_zero = int((np.asarray(tail.values) == 0).sum()) if last == 0 else 0
+    if n_zero > 1:
+        reason = f"the threshold lies at the {n_zero:,} rows without a difference"
+        return Footing(upper=upper, reason=reason)
+    n_distinct, step = tail.sorted.ties(tail.k)
+    if tail.resolution is not None or (tail.ties and n_distinct < _DISTINCT * tail.k):
+        return _tied(tail, n_distinct, tail.resolution or step)
+    notes = []
+    if n_distinct < tail.k:
+        notes.append(f"{tail.k - n_distinct} of {tail.k} exceedances are tied")
+    if upper is not None and top[0] >= upper:
+        n_end = int((top >= upper).sum())
+        upper = None
+        notes.append(
+            f"{n_end} values are at the upper end, {number(float(top[0]))}: the tail is fitted on "
+            "the scale of the values"
+        )
+    return Footing(upper=upper, notes=tuple(notes))
+
+
+def _tied(tail: TailProblem, n_distinct: int, step: float | None) -> Footing:
+    if n_distinct < FEWEST_DISTINCT:
+        reason = f"only {n_distinct} values above the threshold differ; a fit needs at least "
+        return Footing(upper=tail.upper, reason=f"{reason}{FEWEST_DISTINCT}")
+    if tail.threshold is not None:
+        reason = "values are tied, and a threshold is given: leave it out for a fit of cells"
+        return Footing(upper=tail.upper, reason=reason)
+    if step is None:
+        reason = f"of {tail.k} exceedances {n_distinct} differ, and they lie on no common grid"
+        return Footing(upper=tail.upper, reason=reason)
+    note = f"values lie on a grid of {number(step)}: the fit is that of its cells"
+    return Footing(upper=tail.upper, resolution=step, notes=(note,))
+
+
+@lru_cache(maxsize=256)
+def _simulated_levels(k: int, n: int, m: float, n_threads: int | None) -> _native.Cuts:
+    draws, call = _native.Draws(_REPLICATES, seed=_SEED, series=k), _native.Call(n_threads)
+    return _native.simulate_level_cuts(k, [(m * k / n, float(n))], draws, call)[0]
+
+
+@lru_cache(maxsize=64)
+def _simulated_shape(k: int, n_threads: int | None) -> _native.Cuts:
+    draws, call = _native.Draws(_REPLICATES, seed=_SEED, series=k), _native.Call(n_threads)
+    return _native.simulate_shape_cuts(k, draws, call)
+
+
+def level_cuts(k: int, n: int, m: float, call: _native.Call) -> _native.Cuts:
+    """Return the cuts of return levels: shipped, or simulated where the table ends."""
+    shipped = _native.Cuts.of_level(k, float(n), m)
+    return shipped or _simulated_levels(k, n, m, call.n_threads)
+
+
+def shape_cuts(k: int, call: _native.Call) -> _native.Cuts:
+    """Return the cuts of the shape: shipped, or simulated where the table ends."""
+    return _native.Cuts.of_shape(k) or _simulated_shape(k, call.n_threads)
+
+
+# -- two tails -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """The test of equal return levels of two tails."""
+
+    estimate: float
+    low: float
+    high: float
+    statistic: float
+    pvalue: float
+    #: Whether the p-value is known only to be at most this.
+    is_bound: bool
+    #: "order statistics", "fit", or both, the first group's first.
+    method: str
+    reason: str
+
+
+def compare(
+    first: TailProblem,
+    second: TailProblem,
+    m: float,
+    call: _native.Call,
+    *,
+    confidence: float | None = None,
+    fit_only: bool = False,
+) -> Compared:
+    """Compare return levels: by order statistics where they limit a level, else by fits."""
+    sides: list[Any] = []
+    methods, values = [], []
+    for tail in (first, second):
+        reason = tail.why_refused(m)
+        if not reason and tail.is_measured(m) and not fit_only:
+            sides.append(tail.sorted)
+            methods.append("order statistics")
+            values.append(tail.value(m))
+        elif not reason and tail.fit is not None and tail.reaches(m):
+            sides.append((tail.fit, tail.cuts(m, call)))
+            methods.append("fit")
+            values.append(tail.fit.level(m))
+        else:
+            return _incomparable(reason or tail.why_no_fit or "the level is below the threshold")
+    level = first.confidence if confidence is None else confidence
+    statistic, pvalue, low, high = _native.compare_levels(sides[0], sides[1], float(m), level, call)
+    least = 2 * upper_tail(_native.last_cut_score())
+    is_bound = "fit" in methods and pvalue < least
+    return Compared(
+        estimate=values[0] - values[1],
+        low=low,
+        high=high,
+        statistic=statistic,
+        pvalue=least if is_bound else pvalue,
+        is_bound=is_bound,
+        method=" and ".join(dict.fromkeys(methods)),
+        reason="",
+    )
+
+
+def _incomparable(reason: str) -> Compared:
+    nan = math.nan
+    return Compared(
+        estimate=nan,
+        low=nan,
+        high=nan,
+        statistic=nan,
+        pvalue=nan,
+        is_bound=False,
+        method="",
+        reason=reason,
+    )
+
+
+def permuted(
+    first: TailProblem, second: TailProblem, m: float, draws: _native.Draws, call: _native.Call
+) -> tuple[float, Floats]:
+    """Return the difference of fitted levels, and those of permuted rows, each value by itself."""
+    ends = {first.scale_upper, second.scale_upper}
+    upper = first.scale_upper if len(ends) == 1 else None
+    fits = [tail.sorted.fit(tail.k, upper, None) for tail in (first, second)]
+    drawn = _native.permuted_level_differences(
+        first.sorted, second.sorted, (first.k, second.k), (float(m), upper), draws, call
+    )
+    return fits[0].level(m) - fits[1].level(m), drawn
+
+
+def mean(values: Floats) -> tuple[float, float]:
+    """Return the mean with its standard error."""
+    n = len(values)
+    spread = float(values.std(ddof=1)) if n > 1 else math.nan
+    return float(values.mean()), spread / math.sqrt(n)
+
+
+def worst_mean(descending: Floats, share: float) -> tuple[float, float]:
+    """Return the mean of the worst share of rows, with its standard error.
+
+    The row at the border counts by its part. The error is that of the influence function,
+    max(c - q, 0) / share with q the border.
+    """
+    n = len(descending)
+    size = share * n
+    weight = np.clip(size - np.arange(n), 0, 1)
+    value = float((weight * descending).sum() / size)
+    border = descending[min(math.ceil(size) - 1, n - 1)]
+    above = np.maximum(descending - border, 0) / share
+    return value, float(above.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan

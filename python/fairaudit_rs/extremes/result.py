@@ -1,0 +1,221 @@
+"""What a test of extremes found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..data.groups import group_name
+from ..results.chart import Chart
+from ..results.result import Result
+from ..results.verdict import rejects
+from ..results.words import number, p_text
+from .tail import TailFit, level_row, picture
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, kw_only=True)
+class TailComparison:
+    """The extreme counterfactual discrimination of two groups: ``first`` minus ``second``.
+
+    Attributes
+    ----------
+    first, second : Any
+        The groups.
+    estimate, low, high : float
+        The difference of their return levels with its interval; NaN where `reason` says why.
+    statistic, pvalue, adjusted_pvalue : float
+        The test of the null hypothesis that is named by the result.
+    pvalue_is_bound : bool
+        Whether the p-value is known only to be at most this: the shipped cuts end there.
+    method : str
+        ``"order statistics"``, ``"fit"``, or both: the first group's first. For
+        ``null="equal_laws"`` the interval's.
+    fitted, fitted_low, fitted_high, fitted_pvalue : float
+        The same by both fits, where order statistics stand first; NaN otherwise.
+    reason : str
+        Why it is not measurable; "" where it is.
+    """
+
+    first: Any
+    second: Any
+    estimate: float
+    low: float
+    high: float
+    statistic: float
+    pvalue: float
+    adjusted_pvalue: float
+    pvalue_is_bound: bool
+    method: str
+    fitted: float
+    fitted_low: float
+    fitted_high: float
+    fitted_pvalue: float
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupMean:
+    """A mean of the discrimination of a group's rows, with its standard error."""
+
+    value: float
+    standard_error: float
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class ExtremeResult(Result):
+    """What `extreme_test` found; see there for what the numbers mean.
+
+    Attributes
+    ----------
+    estimate : float
+        The extreme counterfactual discrimination (ECD): the return level of one group less that of
+        another, of the pair with the largest difference; also as ``ecd``.
+    comparisons : tuple of TailComparison
+        All pairs, with adjusted p-values.
+    tails : dict of TailFit
+        By group.
+    acd, cvar : dict of GroupMean
+        By group: the mean discrimination, and that of the worst 5 % of rows.
+    horizon : float
+        In rows (interactions).
+    null : str
+        ``"equal_levels"`` or ``"equal_laws"``.
+    attribute : str
+        What is flipped, or makes the groups.
+    upper : float, "row" or None
+        The known end of the discrimination.
+    n_no_room : dict of int
+        By group, rows whose score is 1 already: with ``upper="row"`` they are counted apart.
+    augmented : dict of AugmentedTail
+        By group, with generated rows: apart from all other numbers; empty without a generator.
+    n_resamples : int
+        Replicates of ``null="equal_laws"``, and of the generator.
+    confidence_level : float
+        Level of the intervals.
+    """
+
+    comparisons: tuple[TailComparison, ...]
+    tails: dict[Any, TailFit]
+    acd: dict[Any, GroupMean]
+    cvar: dict[Any, GroupMean]
+    horizon: float
+    null: str
+    attribute: str
+    upper: float | str | None
+    n_no_room: dict[Any, int]
+    augmented: dict[Any, Any]
+    n_resamples: int
+    n_missing: int
+    confidence_level: float
+
+    @property
+    def ecd(self) -> float:
+        """The extreme counterfactual discrimination: `estimate`."""
+        return self.estimate
+
+    @property
+    def worst(self) -> TailComparison:
+        """The pair with the largest difference."""
+        return worst_of(self.comparisons)
+
+    @property
+    def return_levels(self) -> pl.DataFrame:
+        """Levels of horizons from 10 to 1,000,000 rows by group, and what stands behind them."""
+        import polars as pl
+
+        rows = [
+            {"group": group_name(group), **level_row(level)}
+            for group, tail in self.tails.items()
+            for level in tail.return_levels
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        found = self.worst
+        first, second = group_name(found.first), group_name(found.second)
+        m = f"{self.horizon:,.0f}"
+        alpha = 1 - self.confidence_level
+        pairs = len(self.comparisons)
+        among = f", the largest difference of {pairs} pairs of groups" if pairs > 1 else ""
+        word = "equal laws" if self.null == "equal_laws" else "equal return levels"
+        bound = "at most " if found.pvalue_is_bound else ""
+        p = p_text(self.pvalue).replace("p = ", f"p = {bound}")
+        if rejects(self.pvalue, alpha):
+            verdict = f"more than chance explains at the {100 * alpha:.3g} % level"
+        else:
+            verdict = "within what chance explains; that alone does not show equality"
+        levels = []
+        for group in (found.first, found.second):
+            level = self.tails[group].level(self.horizon)
+            levels.append(
+                f"{number(level.value)} in {group_name(group)} ({level.standing}, "
+                f"{number(level.low)} to {number(level.high)})"
+            )
+        interval = (
+            f"{100 * self.confidence_level:g} % interval {number(self.confidence_interval[0])} to "
+            f"{number(self.confidence_interval[1])}"
+        )
+        return (
+            f"Extreme counterfactual discrimination by {self.attribute}: what one row in {m} "
+            f"exceeds is {levels[0]} and {levels[1]}; {first} minus {second} is "
+            f"{number(found.estimate)} ({interval}){among}, {verdict} ({p}, test of {word})."
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each pair of groups."""
+        return [
+            {
+                "first": group_name(one.first),
+                "second": group_name(one.second),
+                "horizon": self.horizon,
+                "estimate": one.estimate,
+                "low": one.low,
+                "high": one.high,
+                "statistic": one.statistic,
+                "pvalue": one.pvalue,
+                "adjusted_pvalue": one.adjusted_pvalue,
+                "pvalue_is_bound": one.pvalue_is_bound,
+                "method": one.method,
+                "fitted": one.fitted,
+                "fitted_low": one.fitted_low,
+                "fitted_high": one.fitted_high,
+                "fitted_pvalue": one.fitted_pvalue,
+                "reason": one.reason,
+            }
+            for one in self.comparisons
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON; NaN and infinity become None."""
+        content = super().to_dict()
+        content["tails"] = {group_name(name): tail.to_dict() for name, tail in self.tails.items()}
+        return content
+
+    def plot(self, kind: str = "return_level") -> Chart:
+        """Return a picture of all groups.
+
+        Parameters
+        ----------
+        kind : {"return_level", "qq", "density", "stability"}
+            See `TailFit.plot`.
+
+        Returns
+        -------
+        Chart
+            Shown in notebooks, and saved by ``save``.
+        """
+        from .. import arguments
+        from .tail import PICTURES
+
+        return picture(arguments.choice("kind", kind, PICTURES), self.tails)
+
+
+def worst_of(comparisons: tuple[TailComparison, ...]) -> TailComparison:
+    """Return the measurable pair with the largest difference."""
+    known = [one for one in comparisons if not math.isnan(one.estimate)]
+    return max(known or comparisons, key=lambda one: abs(one.estimate))

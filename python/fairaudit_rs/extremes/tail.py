@@ -1,0 +1,443 @@
+"""What is known of one tail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native, arguments
+from ..errors import ArgumentError
+from ..results.chart import Chart
+from ..results.result import Result
+from ..results.words import number
+from . import chart
+from .diagnostics import (
+    CvTest,
+    GoodnessOfFit,
+    QuantileRow,
+    StabilityRow,
+    cv_test,
+    goodness_of_fit,
+    quantile_rows,
+    stability_rows,
+    zhang_stephens,
+)
+from .problem import FEWEST_EXCEEDANCES, ReturnLevel, TailProblem
+
+Floats = NDArray[np.float64]
+
+#: Horizons of the table of return levels.
+HORIZONS = (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
+#: What the types of tails mean.
+TYPES = {
+    "I": "type I: it falls off like an exponential law, as far as can be told",
+    "II": "type II: it is heavier than any exponential law",
+    "III": "type III: it ends",
+}
+#: Kinds of pictures.
+PICTURES = ("qq", "return_level", "density", "stability")
+#: Replicates of the goodness of fit, whose seed is fixed.
+_RESAMPLES = 999
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class TailFit(Result):
+    """The tail of one group: see `fit_tail`.
+
+    Attributes
+    ----------
+    estimate : float
+        The shape, with ``confidence_interval``; NaN where there is no fit.
+    n : int
+        Number of rows.
+    n_exceedances : int
+        Those above the threshold.
+    threshold : float
+        On the scale of the values.
+    shape, scale, location : float
+        The law of what exceeds the threshold, on the scale of the fit: shape above 0 is a heavy
+        tail, below 0 an end. With ``method="point_process"`` the law of the largest of
+        ``block_size`` rows.
+    upper : float or None
+        The known end: the scale of the fit is then -log(1 - value / upper).
+    resolution : float or None
+        The step of the grid whose cells were fitted; None: each value by itself.
+    type : str
+        ``"I"``, ``"II"`` or ``"III"`` by the interval of the shape; "" where there is no fit.
+    endpoint : float
+        Where the fitted law ends, on the scale of the values; infinite where it does not.
+    method : str
+        ``"gpd"`` or ``"point_process"``.
+    reason : str
+        Why there is no fit; "" where there is one.
+    confidence_level : float
+        That of all intervals.
+    """
+
+    n: int
+    n_exceedances: int
+    threshold: float
+    shape: float
+    scale: float
+    location: float
+    upper: float | None
+    resolution: float | None
+    type: str
+    endpoint: float
+    method: str
+    block_size: float | None
+    reason: str
+    confidence_level: float
+    problem: TailProblem = field(repr=False)
+    name: str = "the tail"
+
+    _bulky = frozenset({"problem"})
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.n, self.threshold, self.shape))
+
+    # -- numbers ---------------------------------------------------------------------------------
+
+    def level(self, m: float) -> ReturnLevel:
+        """Return all that is said about what one row in m exceeds.
+
+        Parameters
+        ----------
+        m : float
+            The horizon in rows, above 1.
+
+        Returns
+        -------
+        ReturnLevel
+            With ``standing`` ``"measured"``, ``"extrapolated"`` or ``"refused"``.
+        """
+        return self.problem.level(horizon_of("m", m), _native.Call())
+
+    def return_level(self, m: float) -> tuple[float, float, float]:
+        """Return what one row in m exceeds, with its interval.
+
+        Parameters
+        ----------
+        m : float
+            The horizon in rows, above 1.
+
+        Returns
+        -------
+        tuple of float
+            The level and its limits; NaN where `level` says why it is refused.
+
+        Examples
+        --------
+        >>> import numpy as np, fairaudit_rs as fa
+        >>> tail = fa.fit_tail(np.random.default_rng(0).standard_exponential(2_000))
+        >>> level, low, high = tail.return_level(1_000)
+        >>> low < np.log(1_000) < high
+        True
+        """
+        found = self.level(m)
+        return found.value, found.low, found.high
+
+    def lower_free(self, m: float) -> float:
+        """Return a lower limit of what one row in m exceeds that holds for every law.
+
+        Parameters
+        ----------
+        m : float
+            The horizon in rows, above 1.
+
+        Returns
+        -------
+        float
+            An order statistic; -infinity where none is low enough.
+        """
+        return self.problem.sorted.order_limits(horizon_of("m", m), self.confidence_level)[0]
+
+    @cached_property
+    def return_levels(self) -> tuple[ReturnLevel, ...]:
+        """Levels of horizons from 10 to 1,000,000 rows: measured, extrapolated and refused."""
+        return tuple(self.level(m) for m in HORIZONS)
+
+    @cached_property
+    def goodness_of_fit(self) -> GoodnessOfFit | None:
+        """The test of Anderson and Darling of the fit, None where there is none.
+
+        Cells are tested by values in their middle; the seed of its replicates is fixed.
+        """
+        if self.problem.fit is None:
+            return None
+        draws = _native.Draws(_RESAMPLES, seed=0)
+        return goodness_of_fit(self.problem.excesses, draws, _native.Call())
+
+    @cached_property
+    def cv_test(self) -> CvTest | None:
+        """The test that the tail is not heavier than an exponential one; None below 11 rows."""
+        if self.n <= 10 or self.problem.fit is None:
+            return None
+        return cv_test(self.problem.on_scale(np.asarray(self.problem.values)))
+
+    @cached_property
+    def zhang_stephens(self) -> tuple[float, float]:
+        """Shape and scale by Zhang and Stephens (2009), a second opinion without an interval."""
+        if self.problem.fit is None:
+            return math.nan, math.nan
+        return zhang_stephens(self.problem.excesses, _native.Call())
+
+    def stability(self, m: float = 1_000) -> tuple[StabilityRow, ...]:
+        """Return fits over many thresholds: how much hangs on the choice.
+
+        Parameters
+        ----------
+        m : float
+            The horizon of the return level in each row.
+
+        Returns
+        -------
+        tuple of StabilityRow
+            From few exceedances to many; thresholds and levels on the scale of the fit.
+        """
+        problem, m = self.problem, horizon_of("m", m)
+        most = min(4 * problem.k, problem.n - 1)
+        ks = np.unique(
+            np.geomspace(FEWEST_EXCEEDANCES, max(most, FEWEST_EXCEEDANCES), 40).astype(int)
+        )
+        values = problem.on_scale(problem.sorted.top(most + 1))
+        return stability_rows(values, ks.tolist(), m * len(values) / problem.n, _native.Call())
+
+    def quantiles(self) -> tuple[QuantileRow, ...]:
+        """Return excesses beside quantiles of the fit, with a band for each; () without a fit."""
+        fit = self.problem.fit
+        if fit is None:
+            return ()
+        return quantile_rows(
+            self.problem.excesses,
+            fit.shape,
+            fit.scale,
+            confidence_level=self.confidence_level,
+            call=_native.Call(),
+        )
+
+    # -- words -----------------------------------------------------------------------------------
+
+    @property
+    def largest_horizon(self) -> float:
+        """The farthest horizon of which something is said."""
+        return self.problem.largest_horizon
+
+    @property
+    def feasible(self) -> bool | None:
+        """Whether worst cases grow slowly enough to be guarded against; None where it is not known.
+
+        Types I and III are: levels of ever longer horizons stay bounded, or grow as a logarithm.
+        """
+        return None if not self.type else self.type != "II"
+
+    def feasibility(self) -> str:
+        """Say in words what the type of the tail means for a guarantee."""
+        if not self.type:
+            return f"No type is known: {self.reason}."
+        low, high = self.confidence_interval
+        words = (
+            f"The shape {number(self.estimate)} ({number(low)} to {number(high)}) says "
+            f"{TYPES[self.type]}"
+        )
+        if self.upper is not None:
+            words += (
+                f", on the scale on which the known end {number(self.upper)} is infinitely far "
+                "away. A bounded quantity is type III in the limit"
+            )
+        verdict = (
+            "A guarantee is feasible: worst cases grow slowly with the horizon"
+            if self.feasible
+            else "No guarantee is feasible: worst cases keep growing with the horizon"
+        )
+        return f"{words}. {verdict}."
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        rows = f"{self.n:,} rows"
+        if self.reason:
+            return (
+                f"{self.name.capitalize()} of {rows} has no fit ({self.reason}); what is said "
+                "of it rests on order statistics alone."
+            )
+        m = float(min(self.n, 1_000))
+        found = self.level(m)
+        low, high = self.confidence_interval
+        return (
+            f"{self.name.capitalize()} of {rows}: {self.n_exceedances} of them exceed "
+            f"{number(self.threshold)}, with shape {number(self.estimate)} ({number(low)} to "
+            f"{number(high)}); one row in {m:,.0f} exceeds {number(found.value)} "
+            f"({100 * self.confidence_level:g} % interval {number(found.low)} to "
+            f"{number(found.high)}, {found.standing})."
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the table of return levels."""
+        return [level_row(one) for one in self.return_levels]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON; NaN and infinity become None."""
+        from ..results.result import to_plain
+
+        content = super().to_dict()
+        return {
+            **content,
+            "return_levels": to_plain(self.rows()),
+            "goodness_of_fit": to_plain(self.goodness_of_fit),
+            "feasibility": self.feasibility(),
+        }
+
+    def plot(self, kind: str = "return_level") -> Chart:
+        """Return a picture.
+
+        Parameters
+        ----------
+        kind : {"return_level", "qq", "density", "stability"}
+            Return levels with their limits over horizons; excesses against the fit with a band; the
+            density of the tail; the fit over many thresholds.
+
+        Returns
+        -------
+        Chart
+            Shown in notebooks, and saved by ``save``.
+        """
+        kind = arguments.choice("kind", kind, PICTURES)
+        return picture(kind, {self.name: self})
+
+
+def picture(kind: str, tails: dict[Any, TailFit]) -> Chart:
+    """Return a picture of several tails."""
+    fitted = {name: tail for name, tail in tails.items() if tail.problem.fit is not None}
+    if kind != "return_level" and not fitted:
+        raise ArgumentError(f"kind is {kind!r}, and there is no fit; accepted: 'return_level'")
+    if kind == "qq":
+        return chart.quantile_chart({name: tail.quantiles() for name, tail in fitted.items()})
+    if kind == "stability":
+        return chart.stability_chart(
+            {name: (tail.stability(), tail.n_exceedances) for name, tail in fitted.items()}
+        )
+    if kind == "density":
+        return chart.density_chart(
+            {
+                name: (tail.problem.sorted.top(tail.n), _density(tail))
+                for name, tail in fitted.items()
+            }
+        )
+    return chart.level_chart({name: _curve(tail) for name, tail in tails.items()})
+
+
+def _curve(tail: TailFit) -> tuple[ReturnLevel, ...]:
+    most = max(tail.largest_horizon, 20.0)
+    return tuple(tail.level(float(m)) for m in np.geomspace(10, most, 25).round())
+
+
+def _density(tail: TailFit) -> list[tuple[float, float]]:
+    """Return (value, density) of the fitted tail, the density that of all rows."""
+    problem, fit = tail.problem, tail.problem.fit
+    assert fit is not None
+    top = float(problem.on_scale(problem.sorted.top(1))[0])
+    start = float(problem.on_scale(np.array([fit.threshold]))[0])
+    reach = np.linspace(0, 1.3 * (top - start), 121)
+    if fit.shape < 0:
+        reach = reach[reach < -fit.scale / fit.shape]
+    with np.errstate(over="ignore"):
+        inner = 1 + fit.shape * reach / fit.scale
+        density = (
+            np.exp(-reach / fit.scale) if abs(fit.shape) < 1e-9 else inner ** (-1 / fit.shape - 1)
+        ) / fit.scale
+    if problem.scale_upper is not None:
+        # d t / d c = 1 / (upper - c).
+        density = density * np.exp(start + reach) / problem.scale_upper
+    values = problem.from_scale(start + reach)
+    share = fit.k / problem.n
+    return [(float(x), float(share * y)) for x, y in zip(values, density, strict=True)]
+
+
+def level_row(level: ReturnLevel) -> dict[str, Any]:
+    """Return a return level as the row of a table."""
+    return {
+        "horizon": level.horizon,
+        "value": level.value,
+        "low": level.low,
+        "high": level.high,
+        "standing": level.standing,
+        "lower_free": level.lower_free,
+        "at_least": level.at_least,
+        "rows_over_horizon": level.rows_over_horizon,
+        "fitted": level.fitted,
+        "fitted_low": level.fitted_low,
+        "fitted_high": level.fitted_high,
+        "half": level.half,
+        "half_low": level.half_low,
+        "half_high": level.half_high,
+        "reason": level.reason,
+    }
+
+
+def horizon_of(name: str, value: object) -> float:
+    """Return a horizon in rows, a number above 1."""
+    number_ = arguments.finite(name, value)
+    if number_ <= 1:
+        raise ArgumentError(f"{name} is {number_:g}; accepted: a number of rows above 1")
+    return number_
+
+
+def tail_of(
+    problem: TailProblem,
+    *,
+    name: str = "the tail",
+    method: str = "gpd",
+    block_size: float | None = None,
+    notes: Sequence[str] = (),
+    call: _native.Call | None = None,
+) -> TailFit:
+    """Fit a tail."""
+    call = call or _native.Call()
+    fit, nan = problem.fit, math.nan
+    low, high = problem.shape_interval(call)
+    if fit is None:
+        shape, scale, location, threshold, end = nan, nan, nan, nan, nan
+    else:
+        shape, scale, threshold, end = fit.shape, fit.scale, fit.threshold, fit.end
+        location = float(problem.on_scale(np.array([threshold]))[0])
+    if method == "point_process" and fit is not None and block_size is not None:
+        expected = block_size * fit.k / problem.n
+        location, scale, _ = _native.gev_of_excesses(location, scale, shape, expected)
+    return TailFit(
+        estimate=shape,
+        standard_error=nan,
+        statistic=nan,
+        pvalue=nan,
+        confidence_interval=(low, high),
+        alternative="two-sided",
+        n_rows=problem.n,
+        group_sizes={},
+        seed=0,
+        engine="profile likelihood" if fit is not None else "order statistics",
+        warnings=(*notes, *problem.footing.notes),
+        n=problem.n,
+        n_exceedances=problem.k if fit is None else fit.k,
+        threshold=threshold,
+        shape=shape,
+        scale=scale,
+        location=location,
+        upper=problem.scale_upper,
+        resolution=problem.footing.resolution,
+        type="" if math.isnan(low) else "III" if high < 0 else "II" if low > 0 else "I",
+        endpoint=end,
+        method=method,
+        block_size=block_size,
+        reason=problem.why_no_fit,
+        confidence_level=problem.confidence,
+        problem=problem,
+        name=name,
+    )
