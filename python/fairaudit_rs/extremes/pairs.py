@@ -136,7 +136,7 @@ def measure(
         notes=tuple(
             f"{group.name}: {text}"
             for group in groups
-            for text in (*group.problem.footing.notes, *_reason(group.problem))
+            for text in (*group.problem.notes, *_reason(group.problem))
         ),
     )
 

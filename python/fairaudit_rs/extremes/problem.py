@@ -162,6 +162,12 @@ class TailProblem:
         return self.footing.reason
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be known of the fit."""
+        edge = (AT_EDGE,) if self.fit is not None and self.fit.at_edge else ()
+        return (*self.footing.notes, *edge)
+
+    @property
     def scale_upper(self) -> float | None:
         """The known end that the scale of the fit is made with; None: that of the values."""
         return self.footing.upper
@@ -309,6 +315,14 @@ class Footing:
     #: Why there is no fit.
     reason: str = ""
     notes: tuple[str, ...] = ()
+
+
+#: Shown beside a fit whose shape is -1.
+AT_EDGE = (
+    "the shape is at the edge of what is fitted, -1: where the law ends more abruptly still (a "
+    "smooth maximum over one direction has -2) only order statistics hold, and limits of the fit "
+    "are too wide"
+)
 
 
 def _footing(tail: TailProblem) -> Footing:

@@ -10,7 +10,7 @@ from ..data.groups import group_name
 from ..results.chart import Chart
 from ..results.result import Result
 from ..results.verdict import rejects
-from ..results.words import number, p_text
+from ..results.words import numbers, p_text
 from .tail import TailFit, level_row, picture
 
 if TYPE_CHECKING:
@@ -143,8 +143,9 @@ class ExtremeResult(Result):
         pairs = len(self.comparisons)
         among = f", the largest difference of {pairs} pairs of groups" if pairs > 1 else ""
         word = "equal laws" if self.null == "equal_laws" else "equal return levels"
-        bound = "at most " if found.pvalue_is_bound else ""
-        p = p_text(self.pvalue).replace("p = ", f"p = {bound}")
+        p = p_text(self.pvalue)
+        if found.pvalue_is_bound:
+            p = p.replace("p = ", "p at most ")
         if rejects(self.pvalue, alpha):
             verdict = f"more than chance explains at the {100 * alpha:.3g} % level"
         else:
@@ -152,18 +153,14 @@ class ExtremeResult(Result):
         levels = []
         for group in (found.first, found.second):
             level = self.tails[group].level(self.horizon)
-            levels.append(
-                f"{number(level.value)} in {group_name(group)} ({level.standing}, "
-                f"{number(level.low)} to {number(level.high)})"
-            )
-        interval = (
-            f"{100 * self.confidence_level:g} % interval {number(self.confidence_interval[0])} to "
-            f"{number(self.confidence_interval[1])}"
-        )
+            value, low, high = numbers(level.value, level.low, level.high)
+            levels.append(f"{value} in {group_name(group)} ({level.standing}, {low} to {high})")
+        gap, low, high = numbers(found.estimate, *self.confidence_interval)
+        interval = f"{100 * self.confidence_level:g} % interval {low} to {high}"
         return (
             f"Extreme counterfactual discrimination by {self.attribute}: what one row in {m} "
             f"exceeds is {levels[0]} and {levels[1]}; {first} minus {second} is "
-            f"{number(found.estimate)} ({interval}){among}, {verdict} ({p}, test of {word})."
+            f"{gap} ({interval}){among}, {verdict} ({p}, test of {word})."
         )
 
     def rows(self) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from .. import _native, arguments
 from ..errors import ArgumentError
 from ..results.chart import Chart
 from ..results.result import Result
-from ..results.words import number
+from ..results.words import number, numbers
 from . import chart
 from .diagnostics import (
     CvTest,
@@ -271,13 +271,13 @@ class TailFit(Result):
             )
         m = float(min(self.n, 1_000))
         found = self.level(m)
-        low, high = self.confidence_interval
+        shape, low, high = numbers(self.estimate, *self.confidence_interval)
+        value, least, most = numbers(found.value, found.low, found.high)
         return (
             f"{self.name.capitalize()} of {rows}: {self.n_exceedances} of them exceed "
-            f"{number(self.threshold)}, with shape {number(self.estimate)} ({number(low)} to "
-            f"{number(high)}); one row in {m:,.0f} exceeds {number(found.value)} "
-            f"({100 * self.confidence_level:g} % interval {number(found.low)} to "
-            f"{number(found.high)}, {found.standing})."
+            f"{number(self.threshold)}, with shape {shape} ({low} to {high}); one row in "
+            f"{m:,.0f} exceeds {value} ({100 * self.confidence_level:g} % interval {least} to "
+            f"{most}, {found.standing})."
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -423,7 +423,7 @@ def tail_of(
         group_sizes={},
         seed=0,
         engine="profile likelihood" if fit is not None else "order statistics",
-        warnings=(*notes, *problem.footing.notes),
+        warnings=(*notes, *problem.notes),
         n=problem.n,
         n_exceedances=problem.k if fit is None else fit.k,
         threshold=threshold,
