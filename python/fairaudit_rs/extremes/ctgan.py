@@ -1,0 +1,136 @@
+"""The conditional GAN of the package ctgan, where the user has installed it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import arguments
+from ..errors import ArgumentTypeError, DataError
+from .mixed import MixedRows, read_mixed
+from .seeds import child_seed
+
+#: Seeds that NumPy's old generator takes, which ctgan uses.
+_SEEDS = 2**32
+
+
+class CTGAN:
+    """Rows by the package ``ctgan`` [1]_, which you install yourself (``pip install ctgan``).
+
+    It is no requirement of this package, nor an extra: its licence (Business Source License) does
+    not allow every use. `TVAE` needs torch alone.
+
+    Parameters
+    ----------
+    n_epochs : int
+        How often training sees all rows.
+    options : mapping, optional
+        Further arguments of ``ctgan.CTGAN``, such as ``{"batch_size": 200, "pac": 1}``.
+
+    Attributes
+    ----------
+    losses : ndarray or None
+        The losses of generator and discriminator in each epoch, as ctgan gives them.
+
+    Notes
+    -----
+    Columns of text, of truth, and of numbers with few values are its discrete columns; whole
+    numbers are rounded, and numbers stay between the smallest and the largest that were seen. It
+    runs on the CPU unless ``options`` say otherwise. A seed gives the same rows again on one
+    machine with the same number of threads.
+
+    References
+    ----------
+    .. [1] L. Xu, M. Skoularidou, A. Cuesta-Infante, K. Veeramachaneni, "Modeling tabular data using
+       conditional GAN", NeurIPS 2019. arXiv:1907.00503
+
+    Examples
+    --------
+    >>> from fairaudit_rs.extremes.ctgan import CTGAN
+    >>> generator = CTGAN(n_epochs=100, options={"batch_size": 200})
+    >>> generator.losses is None
+    True
+    """
+
+    def __init__(self, *, n_epochs: int = 300, options: Mapping[str, Any] | None = None) -> None:
+        self.n_epochs = arguments.count("n_epochs", n_epochs, 1, 1_000_000)
+        if options is not None and not isinstance(options, Mapping):
+            raise ArgumentTypeError(
+                f"options is {options!r}; accepted: a dict of arguments of ctgan.CTGAN, or None"
+            )
+        self.options = dict(options or {})
+        self.losses: NDArray[np.float64] | None = None
+        self._learned: _Learned | None = None
+
+    def fit(self, X: Any, rng: Any = None) -> CTGAN:
+        """Learn the rows of a frame.
+
+        Parameters
+        ----------
+        X : frame or array
+            Rows of mixed columns.
+        rng : None, int, SeedSequence or Generator
+            Source of the seed.
+
+        Returns
+        -------
+        CTGAN
+            This generator.
+        """
+        package = _package()
+        rows = read_mixed(X)
+        made = package.CTGAN(**{"enable_gpu": False, "epochs": self.n_epochs, **self.options})
+        seed = arguments.seed(rng, None)
+        made.set_random_state(child_seed(seed) % _SEEDS)
+        made.fit(rows.values, rows.places("levels").tolist())
+        table = made.loss_values
+        names = [name for name in table.columns if "Loss" in name]
+        self.losses = np.asarray(table[names], dtype=np.float64)
+        self._learned = _Learned(rows, made)
+        return self
+
+    def sample(self, n: int, rng: Any = None) -> Any:
+        """Return generated rows.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        rng : None, int, SeedSequence or Generator
+            Source of the seed.
+
+        Returns
+        -------
+        frame or array
+            Of the kind of the frame that was learned.
+        """
+        n = arguments.count("n", n, 1, 100_000_000)
+        if self._learned is None:
+            raise DataError("CTGAN has learned no rows yet; accepted: sample after fit")
+        self._learned.model.set_random_state(child_seed(arguments.seed(rng, None)) % _SEEDS)
+        found = np.asarray(self._learned.model.sample(n), dtype=np.float64)
+        return self._learned.rows.frame(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """The rows that were learned, and the model of ctgan."""
+
+    rows: MixedRows
+    model: Any
+
+
+def _package() -> Any:
+    """Return the package ctgan."""
+    try:
+        return importlib.import_module("ctgan")
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            f"generator 'ctgan' needs the package ctgan, which cannot be imported ({error}): pip "
+            "install ctgan (mind its licence), or use 'tvae', 'copula' or 'bootstrap'"
+        ) from error

@@ -1,0 +1,192 @@
+"""Columns as a network sees them: a mode and a place within it for numbers, a flag for each level.
+
+The mode-specific normalisation of Xu et al. (2019), with a mixture of our own: as many normal laws
+as lose least by the Bayesian information criterion, and an atom as a mode of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError
+from .mixed import MixedRows
+from .smoothed import atoms
+
+Floats = NDArray[np.float64]
+
+#: Normal laws that are tried, and steps of the search for each number of them.
+_TRIED = (1, 2, 3, 5, 8)
+_MOST_STEPS = 200
+_SETTLED = 1e-6
+#: The narrowest normal law, as a part of the standard deviation of the column.
+_NARROWEST = 1e-3
+#: A place within a mode counts these standard deviations as 1.
+REACH = 4.0
+#: Levels of one column that a network is given.
+MOST_LEVELS = 500
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Modes:
+    """The modes of a column of numbers: normal laws, and atoms, whose spread is 0."""
+
+    share: Floats
+    mean: Floats
+    spread: Floats
+
+    @classmethod
+    def of(cls, column: Floats) -> Modes:
+        """Find the modes of some numbers."""
+        at_atom = atoms(column)
+        fixed, count = np.unique(column[at_atom], return_counts=True)
+        loose = column[~at_atom]
+        share, mean, spread = _mixture(loose) if len(loose) else (np.empty(0),) * 3
+        return cls(
+            share=np.r_[count / len(column), share * len(loose) / len(column)],
+            mean=np.r_[fixed, mean],
+            spread=np.r_[np.zeros(len(fixed)), spread],
+        )
+
+    def chances(self, column: Floats) -> Floats:
+        """Return the chance of each mode for every number; an atom has its own numbers for sure."""
+        loose = self.spread > 0
+        logs = np.full((len(column), len(self.mean)), -np.inf)
+        if loose.any():
+            logs[:, loose] = _log_parts(
+                column, self.share[loose], self.mean[loose], self.spread[loose]
+            )
+        own = (column[:, None] == self.mean) & ~loose
+        there = own.any(axis=1)
+        logs[there] = np.where(own[there], 0.0, -np.inf)
+        parts = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(parts / parts.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Where a column is in what the network sees: a place (numbers only), then flags."""
+
+    start: int
+    n_flags: int
+    modes: Modes | None
+
+    @property
+    def flags(self) -> slice:
+        """The flags of modes or levels."""
+        first = self.start + (self.modes is not None)
+        return slice(first, first + self.n_flags)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """All columns, one after the other."""
+
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(cls, rows: MixedRows) -> Layout:
+        """Lay out the columns of some rows."""
+        blocks: list[Block] = []
+        start = 0
+        for place, column in enumerate(rows.columns):
+            n_flags = len(column.labels)
+            modes = None
+            if column.kind == "levels" and n_flags > MOST_LEVELS:
+                raise DataError(
+                    f"column {column.name!r} of X has {n_flags:,} levels; accepted by TVAE: at "
+                    f"most {MOST_LEVELS} (put rare ones together)"
+                )
+            if column.kind != "levels":
+                modes = Modes.of(rows.values[:, place])
+                n_flags = len(modes.mean)
+            blocks.append(Block(start, n_flags, modes))
+            start += n_flags + (modes is not None)
+        return cls(tuple(blocks))
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row is."""
+        return int(self.blocks[-1].flags.stop)
+
+    def encoded(self, values: Floats, stream: np.random.Generator) -> Floats:
+        """Return rows as the network sees them; the mode of a number is drawn by its chances."""
+        found = np.zeros((len(values), self.width))
+        rows = np.arange(len(values))
+        for block, column in zip(self.blocks, values.T, strict=True):
+            if block.modes is None:
+                mode = column.astype(np.intp)
+            else:
+                edges = np.cumsum(block.modes.chances(column), axis=1)
+                above = stream.random(len(column))[:, None] >= edges[:, :-1]
+                mode = above.sum(axis=1)
+                spread = block.modes.spread[mode]
+                away = column - block.modes.mean[mode]
+                place = np.divide(away, REACH * spread, out=np.zeros_like(away), where=spread > 0)
+                found[:, block.start] = np.clip(place, -1.0, 1.0)
+            found[rows, block.flags.start + mode] = 1.0
+        return found
+
+    def decoded(self, seen: Floats, noise: Floats, stream: np.random.Generator) -> Floats:
+        """Return rows drawn from what a network gave: places in (-1, 1), and logits of flags.
+
+        `noise` is the standard deviation of the place of each column of numbers.
+        """
+        found = np.empty((len(seen), len(self.blocks)))
+        for number, block in enumerate(self.blocks):
+            logits = seen[:, block.flags]
+            mode = (logits + stream.gumbel(size=logits.shape)).argmax(axis=1)
+            if block.modes is None:
+                found[:, number] = mode
+                continue
+            place = seen[:, block.start] + noise[number] * stream.standard_normal(len(seen))
+            reach = REACH * block.modes.spread[mode]
+            found[:, number] = block.modes.mean[mode] + reach * np.clip(place, -1.0, 1.0)
+        return found
+
+
+def _log_parts(x: Floats, share: Floats, mean: Floats, spread: Floats) -> Floats:
+    """Return the logarithm of each normal law's part of the density, by row and law."""
+    z = (x[:, None] - mean) / spread
+    return np.asarray(np.log(share) - np.log(spread) - z**2 / 2 - np.log(2 * np.pi) / 2)
+
+
+def _mixture(x: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return shares, means and spreads of the mixture with the least criterion."""
+    scale = float(x.std())
+    if scale == 0:
+        return np.ones(1), x[:1].copy(), np.zeros(1)
+    best, found = np.inf, (np.ones(1), np.array([x.mean()]), np.array([scale]))
+    for n in _TRIED:
+        if 5 * n > len(x):
+            break
+        loss, law = _fit_mixture(x, n, scale)
+        criterion = 2 * loss + (3 * n - 1) * np.log(len(x))
+        if criterion < best:
+            best, found = criterion, law
+    return found
+
+
+def _fit_mixture(x: Floats, n: int, scale: float) -> tuple[float, tuple[Floats, Floats, Floats]]:
+    """Return the loss and the law of so many normal laws, begun at quantiles, by expectation."""
+    mean = np.quantile(x, (np.arange(n) + 0.5) / n)
+    share, spread = np.full(n, 1 / n), np.full(n, scale / n)
+    before = np.inf
+    for _ in range(_MOST_STEPS):
+        logs = _log_parts(x, share, mean, spread)
+        top = logs.max(axis=1)
+        parts = np.exp(logs - top[:, None])
+        total = parts.sum(axis=1)
+        loss = -float((top + np.log(total)).sum())
+        if before - loss < _SETTLED * len(x):
+            break
+        before = loss
+        parts /= total[:, None]
+        count = np.maximum(parts.sum(axis=0), 1e-9)
+        share = count / count.sum()
+        mean = x @ parts / count
+        variance = ((x[:, None] - mean) ** 2 * parts).sum(axis=0) / count
+        spread = np.sqrt(np.maximum(variance, (_NARROWEST * scale) ** 2))
+    return loss, (share, mean, spread)

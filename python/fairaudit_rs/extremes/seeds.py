@@ -1,0 +1,21 @@
+"""Streams of random numbers from one seed: a stream for each use, whatever else was drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import arguments
+
+
+def stream_of(rng: Any, series: int = 0) -> np.random.Generator:
+    """Return a stream of a seed; other series of the same seed are independent of it."""
+    key = np.array([arguments.seed(rng, None), series], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key))
+
+
+def child_seed(seed: int, *place: int) -> int:
+    """Return the seed of a part of a computation, such as a group or a replicate."""
+    sequence = np.random.SeedSequence(seed, spawn_key=place)
+    return int(sequence.generate_state(1, np.uint64)[0])
