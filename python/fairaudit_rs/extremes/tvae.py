@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 #: The standard deviation of places within a mode: where it begins, and its bounds.
 _NOISE = 0.1
 _LEAST_NOISE, _MOST_NOISE = 0.01, 1.0
+#: Steps and epochs of the optimiser unless the user says otherwise.
+_STEPS, _FEWEST_EPOCHS = 3_000, 50
 #: Rows that are drawn at once.
 _PART = 10_000
 #: A loss that fell by less than this part of its whole fall over the last tenth has settled.
@@ -57,8 +59,10 @@ class TVAE:
 
     Parameters
     ----------
-    n_epochs : int
-        How often training sees all rows.
+    n_epochs : int, optional
+        How often training sees all rows; by default as often as makes 3,000 steps, and 50 times at
+        least. With the 300 epochs and batches of 500 of the paper, some hundred rows make too few
+        steps for their dependence to be learned.
     batch_size : int
         Rows in a step.
     n_hidden : int
@@ -111,8 +115,8 @@ class TVAE:
     def __init__(
         self,
         *,
-        n_epochs: int = 300,
-        batch_size: int = 500,
+        n_epochs: int | None = None,
+        batch_size: int = 100,
         n_hidden: int = 128,
         n_latent: int = 128,
         learning_rate: float = 1e-3,
@@ -120,7 +124,9 @@ class TVAE:
         reconstruction_weight: float = 2.0,
         progress: Any = None,
     ) -> None:
-        self.n_epochs = arguments.count("n_epochs", n_epochs, 1, 1_000_000)
+        if n_epochs is not None:
+            n_epochs = arguments.count("n_epochs", n_epochs, 1, 1_000_000)
+        self.n_epochs = n_epochs
         self.batch_size = arguments.count("batch_size", batch_size, 1, 10_000_000)
         self.n_hidden = arguments.count("n_hidden", n_hidden, 1, 100_000)
         self.n_latent = arguments.count("n_latent", n_latent, 1, 100_000)
@@ -174,7 +180,10 @@ class TVAE:
             network.weights, lr=self.learning_rate, weight_decay=self.weight_decay
         )
         n, losses, n_steps = len(values), [], 0
-        for epoch in range(self.n_epochs):
+        n_epochs = self.n_epochs
+        if n_epochs is None:
+            n_epochs = max(_FEWEST_EPOCHS, math.ceil(_STEPS / math.ceil(n / self.batch_size)))
+        for epoch in range(n_epochs):
             seen = network.layout.encoded(values, stream)[stream.permutation(n)]
             total = 0.0
             for first in range(0, n, self.batch_size):
@@ -193,7 +202,7 @@ class TVAE:
                     f"stays finite (learning_rate below {self.learning_rate:g})"
                 )
             if self.progress is not None:
-                self.progress(epoch + 1, self.n_epochs)
+                self.progress(epoch + 1, n_epochs)
         return Training(losses=tuple(losses), n_steps=n_steps, ended=_ended(losses))
 
     def sample(self, n: int, rng: Any = None) -> Any:
