@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..errors import ArgumentTypeError, DataError
+from ..errors import ArgumentError, ArgumentTypeError, DataError
 from .mixed import MixedRows, read_mixed
 from .seeds import child_seed
 
@@ -130,7 +130,7 @@ def _package() -> Any:
     try:
         return importlib.import_module("ctgan")
     except ImportError as error:
-        raise ModuleNotFoundError(
-            f"generator 'ctgan' needs the package ctgan, which cannot be imported ({error}): pip "
-            "install ctgan (mind its licence), or use 'tvae', 'copula' or 'bootstrap'"
+        raise ArgumentError(
+            f"generator is 'ctgan', and the package ctgan cannot be imported ({error}); accepted: "
+            "'tvae', 'copula', 'bootstrap', or install it (pip install ctgan; mind its licence)"
         ) from error

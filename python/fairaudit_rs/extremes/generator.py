@@ -93,7 +93,7 @@ def fitted(generator: Any, X: Any, rng: Any = None) -> FittedGenerator:
     made, rows = new_generator(generator), read_mixed(X)
     try:
         learned = made.fit(X, rng=arguments.seed(rng, None))
-    except (DataError, ArgumentError, ArgumentTypeError, ImportError):
+    except (DataError, ArgumentError, ArgumentTypeError):
         raise
     except Exception as error:
         raise FunctionError(f"fit of generator {type(made).__name__} failed: {error!r}") from error

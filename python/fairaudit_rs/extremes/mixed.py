@@ -19,6 +19,8 @@ Kind = Literal["levels", "integers", "numbers"]
 
 #: Numbers with at most this many distinct values, each of two rows on average, are levels.
 _MOST_LEVELS = 10
+#: Squares of larger numbers are infinite.
+_LARGEST = 1e150
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,6 +71,8 @@ class MixedRows:
     values: Floats
     #: A row of the user's frame, for its kind.
     template: Any
+    #: Where these rows were in the user's frame.
+    order: Places
 
     def __len__(self) -> int:
         return len(self.values)
@@ -107,7 +111,8 @@ def read_mixed(X: Any, least: int = 2) -> MixedRows:
     ]
     values = np.column_stack([held for _, held in found])
     order = np.lexsort(values.T[::-1])
-    return MixedRows(tuple(c for c, _ in found), values[order], taken(X, np.zeros(1, np.intp)))
+    first = taken(X, np.zeros(1, np.intp))
+    return MixedRows(tuple(c for c, _ in found), values[order], first, order)
 
 
 def coded_like(rows: MixedRows, X: Any, what: str, *, unseen: bool = False) -> Floats:
@@ -200,12 +205,12 @@ def _categorical(own: Any) -> bool:
 
 def _finite(column: Any, name: str, what: str) -> Floats:
     numbers = np.asarray(column, dtype=np.float64)
-    bad = ~np.isfinite(numbers)
+    bad = ~(np.abs(numbers) <= _LARGEST)
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"column {name!r} of {what} is {numbers[row]:g} in row {row}, and missing or infinite "
-            f"in {int(bad.sum()):,} rows; accepted: finite numbers"
+            f"column {name!r} of {what} is {numbers[row]:g} in row {row}, and missing or "
+            f"infinite in {int(bad.sum()):,} rows; accepted: finite numbers (up to {_LARGEST:g})"
         )
     return numbers
 

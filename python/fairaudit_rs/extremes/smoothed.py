@@ -274,4 +274,4 @@ def _bounded(rows: MixedRows, bounds: Mapping[str, Any]) -> MixedRows:
                 f"to {column.high:g}; accepted: bounds around them"
             )
         columns[place] = replace(column, low=low, high=high)
-    return MixedRows(tuple(columns), rows.values, rows.template)
+    return replace(rows, columns=tuple(columns))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -163,6 +164,11 @@ class TVAE:
         >>> generator.training.n_steps
         5
         """
+        if importlib.util.find_spec("torch") is None:
+            raise ArgumentError(
+                "generator is 'tvae', and torch is not installed; accepted: 'copula', 'bootstrap', "
+                "or install fairaudit-rs[torch]"
+            )
         rows = read_mixed(X)
         stream = stream_of(rng)
         layout = Layout.of(rows)

@@ -1,0 +1,429 @@
+"""Tails of real rows with generated ones added, beside the tails of the real rows alone.
+
+Generated rows are no observations: what they say, the real rows have said to the generator. The
+spread of an augmented estimate comes from real rows drawn anew, the generator fitted anew to them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import arguments
+from ..errors import ArgumentError, ArgumentTypeError, DataError, FunctionError
+from ..progress import Progress
+from ..results.words import number
+from .generator import FittedGenerator, fitted, group_seed, new_generator
+from .mixed import read_mixed
+from .seeds import child_seed, stream_of
+from .writing import taken
+
+Floats = NDArray[np.float64]
+Differences = Callable[[Any], Any]
+#: Seeds of the parts of a group's computation.
+_FIT, _TOP_UP, _REPLICATE = range(3)
+#: Numbers of `TailEstimates`.
+_N_ESTIMATES = 3
+#: A share of replicates without a tail that the result mentions.
+_MANY_FAILED = 0.01
+
+NO_INTERVAL = (
+    "the spread of the augmented return level is no confidence interval: with the smoothed "
+    "bootstrap, 500 rows, as many generated ones and a horizon of 1,000, nominal 95 % held the "
+    "truth at most 75 times in 100 (beta(2, 4) and exponential tails), which lay above it in nearly "
+    "all other cases; quote the interval of the real rows"
+)
+
+
+class TailEstimates(NamedTuple):
+    """Point estimates of a tail."""
+
+    threshold: float
+    shape: float
+    return_level: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopUps:
+    """How many rows are generated, fixed before any of them is looked at.
+
+    Attributes
+    ----------
+    generator : str or Generator
+        ``"bootstrap"``, ``"copula"``, ``"tvae"``, ``"ctgan"``, or an object.
+    n_top_ups : int
+        How often rows are added. All are made, whatever the looks say.
+    n_generated : int, optional
+        Rows in one; by default as many as the group has real rows.
+    looks : "last" or "each"
+        Whether the tail is tested once all rows are there, or after each top-up.
+    alpha : float
+        The level of the test of the real rows, and the sum of the levels of the looks.
+
+    Notes
+    -----
+    A tail passes when the real rows pass at `alpha` and no look after a top-up rejects; J looks
+    have the level alpha / J each. So no number of top-ups and no generator makes a heavy tail pass
+    more often than the real rows alone, and an exponential one fails in at most 2 alpha of all
+    cases where generated rows are as good as real ones.
+
+    Why not one alpha for all: with equal levels for all looks, real rows included, a shape of .3
+    passed 62 % of the time, and 53 % with the real rows alone (500 rows, four top-ups by the
+    smoothed bootstrap, whose tail ends where its rows do); with ours 50 %. Topping up until a look
+    passes, at alpha each, let a shape of .2 pass 80 to 85 % of the time, where the real rows alone
+    pass 71 %. Smaller levels would make that worse: they spend rejections, and here passing is
+    the error.
+    """
+
+    generator: Any = "bootstrap"
+    n_top_ups: int = 1
+    n_generated: int | None = None
+    looks: str = "last"
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        new_generator(self.generator)
+        arguments.count("n_top_ups", self.n_top_ups, 1, 1_000)
+        if self.n_generated is not None:
+            arguments.count("n_generated", self.n_generated, 1, 100_000_000)
+        arguments.choice("looks", self.looks, ("last", "each"))
+        arguments.level("alpha", self.alpha)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The level of the look at the real rows, and of the look after each top-up; 0 is none."""
+        if self.looks == "each":
+            return (self.alpha, *[self.alpha / self.n_top_ups] * self.n_top_ups)
+        return (self.alpha, *[0.0] * (self.n_top_ups - 1), self.alpha)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """A test that a tail is not heavier than an exponential one.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows, generated ones included.
+    level : float
+        Its part of alpha.
+    pvalue : float
+        Of the test.
+    passes : bool
+        Whether the p-value is above the level.
+    """
+
+    n_rows: int
+    level: float
+    pvalue: float
+    passes: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentedTail:
+    """The tail of a group with generated rows, beside that of its real rows.
+
+    Attributes
+    ----------
+    group : object
+        The group.
+    generator : str
+        The class of the generator.
+    n_real, n_generated : int
+        Rows of each.
+    real, augmented : TailEstimates
+        Threshold, shape and return level of the real rows, and with the generated ones.
+    standard_error : float
+        The standard deviation of the augmented return level over replicates: real rows drawn
+        anew, as many as there are, the generator and the tail fitted anew; NaN without replicates.
+    percentile, basic : tuple of float
+        (low, high) of the augmented return level: quantiles q of the replicates, and twice the
+        estimate less them. No confidence intervals; `notes` says by how much.
+    confidence_level : float
+        The nominal level of the two.
+    n_resamples, n_failed : int
+        Replicates, and those among them without a tail.
+    looks : tuple of Look
+        Tests of the real rows and of the augmented ones, in order; empty without a test.
+    passes : bool or None
+        Whether all looks pass; None without a test.
+    seed : int
+        Of the group.
+    notes : tuple of str
+        What a reader must know besides the numbers.
+    """
+
+    group: Hashable
+    generator: str
+    n_real: int
+    n_generated: int
+    real: TailEstimates
+    augmented: TailEstimates
+    standard_error: float
+    percentile: tuple[float, float]
+    basic: tuple[float, float]
+    confidence_level: float
+    n_resamples: int
+    n_failed: int
+    looks: tuple[Look, ...]
+    passes: bool | None
+    seed: int
+    notes: tuple[str, ...]
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairaudit_rs.extremes.augment import TailEstimates, augmented_tails
+        >>> def tail(c):
+        ...     return TailEstimates(np.quantile(c, 0.9), 0.0, np.quantile(c, 0.99))
+        >>> frames = {"woman": {"c": np.linspace(0, 1, 101)}}
+        >>> found = augmented_tails(lambda X: X["c"], frames, tail, n_resamples=9, rng=1)
+        >>> found["woman"].summary()[:68]
+        'Return level of woman: 0.990 from 101 real rows; 0.990 with 101 more'
+        """
+        return (
+            f"Return level of {self.group}: {number(self.real.return_level)} from {self.n_real:,} "
+            f"real rows; {number(self.augmented.return_level)} with {self.n_generated:,} more "
+            f"generated by {self.generator} (standard error {number(self.standard_error)} over "
+            f"{self.n_resamples:,} refits)."
+        )
+
+
+def augmented_tails(
+    differences: Differences,
+    frames: Mapping[Hashable, Any],
+    tail: Callable[[Floats], TailEstimates],
+    *,
+    top_ups: TopUps | None = None,
+    pvalue: Callable[[Floats], float] | None = None,
+    n_resamples: int = 199,
+    confidence_level: float = 0.95,
+    rng: Any = None,
+    progress: Any = None,
+) -> dict[Hashable, AugmentedTail]:
+    """Return the tail of each group with generated rows, beside that of its real rows.
+
+    Parameters
+    ----------
+    differences : callable
+        Gives the counterfactual differences of the rows of a frame, one for each row.
+    frames : mapping
+        The real rows of every group.
+    tail : callable
+        Gives the estimates of a tail from differences. It may raise `DataError` where rows drawn
+        anew have no tail; such replicates are counted and left out.
+    top_ups : TopUps, optional
+        Which generator, how many rows, when to look.
+    pvalue : callable, optional
+        Gives the p-value of a test that the tail of differences is not heavier than an
+        exponential one. Without it there are no looks.
+    n_resamples : int
+        Replicates for the spread: each fits the generator anew, so that 0 may be right for a
+        network.
+    confidence_level : float
+        The nominal level of the spread.
+    rng : None, int, SeedSequence or Generator
+        Source of the seed. A group's own seed depends on its name, not on the other groups.
+    progress : None, True or callable
+        Called with (replicates done, all replicates).
+
+    Returns
+    -------
+    dict
+        An `AugmentedTail` for each group.
+
+    Notes
+    -----
+    The spread is no confidence interval. A generator knows nothing beyond the largest row it has
+    learned; an augmented level is too low on average, and its spread too narrow. With a horizon of
+    1,000, 500 rows, as many rows generated by the smoothed bootstrap, and nominal 95 %, percentile
+    and basic spreads held the true level in 70 and 72 % of 200 samples of a beta(2, 4) law, and in
+    75 and 71 % for an exponential one; it was above nearly all others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairaudit_rs.extremes.augment import TailEstimates, augmented_tails
+    >>> rng = np.random.default_rng(0)
+    >>> def tail(c):
+    ...     u = np.quantile(c, 0.9)
+    ...     return TailEstimates(u, 0.0, u + np.mean(c[c > u] - u) * np.log(100))
+    >>> frames = {"woman": {"income": rng.exponential(size=300)}}
+    >>> found = augmented_tails(lambda X: X["income"] / 10, frames, tail, n_resamples=19, rng=1)
+    >>> found["woman"].n_real, found["woman"].n_generated
+    (300, 300)
+    """
+    top_ups = TopUps() if top_ups is None else top_ups
+    if not isinstance(top_ups, TopUps):
+        raise ArgumentTypeError(f"top_ups is {top_ups!r}; accepted: TopUps(...), or None")
+    n_resamples = arguments.count("n_resamples", n_resamples, 0, arguments.MAX_RESAMPLES)
+    level = arguments.level("confidence_level", confidence_level)
+    if not frames:
+        raise ArgumentError("frames is empty; accepted: the real rows of one group or more")
+    seed = arguments.seed(rng, None)
+    shown = Progress(arguments.progress(progress), n_resamples, total=n_resamples * len(frames))
+    found = {}
+    for group, frame in frames.items():
+        part = _Group(
+            group=group,
+            frame=frame,
+            differences=differences,
+            tail=tail,
+            top_ups=top_ups,
+            seed=group_seed(seed, group),
+        )
+        found[group] = part.result(pvalue, n_resamples, level, shown)
+        shown.finish(drawn=True)
+    return found
+
+
+@dataclass(eq=False, kw_only=True)
+class _Group:
+    """A group whose tail is asked for."""
+
+    group: Hashable
+    frame: Any
+    differences: Differences
+    tail: Callable[[Floats], TailEstimates]
+    top_ups: TopUps
+    seed: int
+    n_real: int = field(init=False)
+    c: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        rows = read_mixed(self.frame)
+        # Their order plays no part.
+        self.frame, self.n_real = taken(self.frame, rows.order), len(rows)
+        self.c = self.differences_of(self.frame, self.n_real)
+
+    def result(
+        self,
+        pvalue: Callable[[Floats], float] | None,
+        n_resamples: int,
+        level: float,
+        shown: Progress,
+    ) -> AugmentedTail:
+        """Return the tails of the group."""
+        real = self.tail_of(self.c)
+        generator = fitted(self.top_ups.generator, self.frame, child_seed(self.seed, _FIT))
+        n_each = self.top_ups.n_generated or self.n_real
+        parts = [
+            self.generated(generator, n_each, child_seed(self.seed, _TOP_UP, place))
+            for place in range(self.top_ups.n_top_ups)
+        ]
+        augmented = self.tail_of(np.concatenate([self.c, *parts]))
+        n_generated = n_each * self.top_ups.n_top_ups
+        looks = () if pvalue is None else self.looks(parts, pvalue)
+        replicates = self.replicates(n_generated, n_resamples, shown)
+        known = replicates[np.isfinite(replicates)]
+        low, high, error = math.nan, math.nan, math.nan
+        if len(known) > 1:
+            ends = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+            low, high, error = float(ends[0]), float(ends[1]), float(known.std(ddof=1))
+        estimate = augmented.return_level
+        return AugmentedTail(
+            group=self.group,
+            generator=type(generator.generator).__name__,
+            n_real=self.n_real,
+            n_generated=n_generated,
+            real=real,
+            augmented=augmented,
+            standard_error=error,
+            percentile=(low, high),
+            basic=(2 * estimate - high, 2 * estimate - low),
+            confidence_level=level,
+            n_resamples=n_resamples,
+            n_failed=n_resamples - len(known),
+            looks=looks,
+            passes=all(look.passes for look in looks) if looks else None,
+            seed=self.seed,
+            notes=_notes(n_resamples, len(known), looks),
+        )
+
+    def differences_of(self, frame: Any, n: int) -> Floats:
+        """Return the differences of a frame, checked."""
+        found = np.asarray(self.differences(frame), dtype=np.float64)
+        if found.shape != (n,):
+            raise FunctionError(
+                f"differences gave numbers of shape {found.shape} for {n:,} rows of group "
+                f"{self.group!r}; accepted: one for each row"
+            )
+        if not np.isfinite(found).all():
+            raise FunctionError(
+                f"differences gave {found[~np.isfinite(found)][0]:g} for a row of group "
+                f"{self.group!r}; accepted: finite numbers"
+            )
+        return found
+
+    def tail_of(self, c: Floats) -> TailEstimates:
+        """Return the tail of differences as plain numbers."""
+        found = tuple(float(value) for value in self.tail(c))
+        if len(found) != _N_ESTIMATES:
+            raise FunctionError(
+                f"tail gave {len(found)} numbers; accepted: threshold, shape, return level"
+            )
+        return TailEstimates(*found)
+
+    def generated(self, generator: FittedGenerator, n: int, seed: int) -> Floats:
+        """Return the differences of generated rows."""
+        return self.differences_of(generator.sample(n, rng=seed), n)
+
+    def looks(self, parts: list[Floats], pvalue: Callable[[Floats], float]) -> tuple[Look, ...]:
+        """Test the real rows, and those after each top-up that has a level."""
+        found = []
+        for place, level in enumerate(self.top_ups.levels):
+            if level == 0:
+                continue
+            rows = np.concatenate([self.c, *parts[:place]])
+            p = float(pvalue(rows))
+            if not 0 <= p <= 1:
+                raise FunctionError(f"pvalue gave {p:g}; accepted: a number from 0 to 1")
+            found.append(Look(n_rows=len(rows), level=level, pvalue=p, passes=p > level))
+        return tuple(found)
+
+    def replicates(self, n_generated: int, n_resamples: int, shown: Progress) -> Floats:
+        """Return augmented return levels of real rows drawn anew; NaN where there is no tail."""
+        found = np.full(n_resamples, np.nan)
+        for place in range(n_resamples):
+            seed = child_seed(self.seed, _REPLICATE, place)
+            rows = stream_of(seed).integers(0, self.n_real, self.n_real)
+            try:
+                generator = fitted(
+                    self.top_ups.generator, taken(self.frame, rows), child_seed(seed, _FIT)
+                )
+                more = self.generated(generator, n_generated, child_seed(seed, _TOP_UP))
+                c = np.concatenate([self.c[rows], more])
+                found[place] = self.tail_of(c).return_level
+            except DataError:
+                continue
+            finally:
+                shown.show(place + 1)
+        return found
+
+
+def _notes(n_resamples: int, n_known: int, looks: tuple[Look, ...]) -> tuple[str, ...]:
+    """Return what must be known besides the numbers."""
+    notes = ["generated rows are no observations, and the looks at them no tests of new data"]
+    if n_resamples:
+        notes.append(NO_INTERVAL)
+    failed = n_resamples - n_known
+    if failed > _MANY_FAILED * n_resamples:
+        notes.append(f"{failed:,} of {n_resamples:,} replicates had no tail and were left out")
+    if looks and not looks[0].passes:
+        notes.append(
+            f"the real rows fail the test (p = {looks[0].pvalue:.3g}): generated ones do not "
+            "change that"
+        )
+    return tuple(notes)
