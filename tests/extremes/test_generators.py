@@ -1,5 +1,6 @@
 """Generators of rows: what they keep, what they refuse, and frames of the user's kind."""
 
+import os
 import subprocess
 import sys
 
@@ -395,6 +396,38 @@ def test_a_seed_gives_the_same_rows_in_any_order_of_the_input(name):
         assert (first[column] == second[column]).all()
     other = MADE[name]().fit(X, rng=1).sample(50, rng=3)
     assert any((first[column] != other[column]).any() for column in X)
+
+
+ANSWERS = """
+import hashlib, sys
+import numpy as np
+from fairaudit_rs.extremes.generator import fitted
+from fairaudit_rs.extremes.quality import generator_quality
+from fairaudit_rs.extremes.tvae import TVAE
+rng = np.random.default_rng(0)
+z = rng.normal(size=(30_000, 6)) @ rng.normal(size=(6, 6))
+X = {f"x{i}": z[:, i] for i in range(6)} | {"t": np.where(z[:, 0] > 0, "a", "b")}
+for generator in ("bootstrap", "copula", TVAE(n_epochs=1, batch_size=5_000)):
+    found = fitted(generator, X, 1).sample(3_000, rng=2)
+    print(hashlib.md5(b"".join(column.tobytes() for column in found.values())).hexdigest())
+found = generator_quality(X, found, rng=1)
+print(repr(found.detection_auc), repr(found.frechet))
+"""
+
+
+def test_the_number_of_threads_plays_no_part():
+    shown = {
+        subprocess.run(
+            [sys.executable, "-c", ANSWERS],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": n, "OMP_NUM_THREADS": n},
+        ).stdout
+        for n in "12"
+    }
+    assert len(shown) == 1
+    assert next(iter(shown)).count("\n") == 4
 
 
 def test_switched_levels_are_drawn_from_the_law_of_the_column():

@@ -59,13 +59,13 @@ class RidgeLogistic:
         coef = np.zeros(x.shape[1])
 
         def loss(at: Floats) -> float:
-            score = x @ at
+            score = _scores(x, at)
             return float((np.logaddexp(0, score) - y * score).sum() + penalty @ at**2 / 2)
 
         now = loss(coef)
         for _ in range(_MOST_STEPS):
-            p = expit(x @ coef)
-            gradient = x.T @ (p - y) + penalty * coef
+            p = expit(_scores(x, coef))
+            gradient = np.einsum("ij,i->j", x, p - y) + penalty * coef
             # The intercept's own curvature is 0 where all labels are sure.
             hessian = (x.T * (p * (1 - p))) @ x + np.diag(np.maximum(penalty, _CLOSE))
             step = np.linalg.solve(hessian, gradient)
@@ -82,12 +82,17 @@ class RidgeLogistic:
 
     def predict_proba(self, X: Floats) -> Floats:
         """Return the probabilities of 0 and 1."""
-        p = expit(self.coef[0] + X @ self.coef[1:])
+        p = expit(self.coef[0] + _scores(X, self.coef[1:]))
         return np.column_stack([1 - p, p])
 
     def predict(self, X: Floats) -> Floats:
         """Return the likelier label."""
         return np.asarray(self.predict_proba(X)[:, 1] > 0.5).astype(np.float64)
+
+
+def _scores(x: Floats, coef: Floats) -> Floats:
+    """Return x @ coef, not by BLAS: its sums may depend on the number of threads."""
+    return np.asarray(np.einsum("ij,j->i", x, coef))
 
 
 def auc(score: Floats, y: Floats) -> float:
