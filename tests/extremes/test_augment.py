@@ -3,6 +3,8 @@
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -183,6 +185,32 @@ def test_neither_the_order_of_rows_nor_other_groups_change_a_group():
     shuffled = taken(X["g"], np.random.default_rng(0).permutation(200))
     assert augmented_tails(own, {"g": shuffled}, tail, **options)["g"] == first["g"]
     assert augmented_tails(own, X, tail, **{**options, "rng": 4})["g"] != first["g"]
+
+
+@pytest.mark.parametrize("frame_of", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("generator", ["bootstrap", "copula"])
+def test_a_model_of_frames(frame_of, generator):
+    """The differences of a model whose answer falls with age, more so for women."""
+    rng = np.random.default_rng(2)
+    frame = frame_of({"age": rng.integers(18, 80, 300), "sex": ["woman"] * 300})
+
+    def score(X, woman):
+        return 1 / (1 + np.exp(X["age"].to_numpy() / (20 if woman else 30) - 2))
+
+    def differences(X):
+        assert type(X) is type(frame)
+        assert set(X["sex"]) == {"woman"}
+        return score(X, False) - score(X, True)
+
+    def high_quantile(c):
+        return TailEstimates(0.0, 0.0, np.quantile(c, 0.95))
+
+    top_ups = TopUps(generator=generator, n_generated=1_000)
+    found = augmented_tails(
+        differences, {"woman": frame}, high_quantile, top_ups=top_ups, n_resamples=9, rng=1
+    )["woman"]
+    assert found.augmented.return_level == pytest.approx(found.real.return_level, rel=0.02)
+    assert 0 < found.standard_error < 0.05
 
 
 def test_replicates_without_a_tail_are_counted():

@@ -19,7 +19,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError, FunctionError
 from ..progress import Progress
 from ..results.words import number
 from .generator import FittedGenerator, fitted, group_seed, new_generator
-from .mixed import read_mixed
+from .mixed import MOST_ROWS, read_mixed
 from .seeds import child_seed, stream_of
 from .writing import taken
 
@@ -90,7 +90,7 @@ class TopUps:
         new_generator(self.generator)
         arguments.count("n_top_ups", self.n_top_ups, 1, 1_000)
         if self.n_generated is not None:
-            arguments.count("n_generated", self.n_generated, 1, 100_000_000)
+            arguments.count("n_generated", self.n_generated, 1, MOST_ROWS)
         arguments.choice("looks", self.looks, ("last", "each"))
         arguments.level("alpha", self.alpha)
 

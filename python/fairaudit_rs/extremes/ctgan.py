@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
-from .mixed import MixedRows, read_mixed
+from .mixed import MOST_ROWS, MixedRows, read_mixed
 from .seeds import child_seed
 
 #: Seeds that NumPy's old generator takes, which ctgan uses.
@@ -109,7 +109,7 @@ class CTGAN:
         frame or array
             Of the kind of the frame that was learned.
         """
-        n = arguments.count("n", n, 1, 100_000_000)
+        n = arguments.count("n", n, 1, MOST_ROWS)
         if self._learned is None:
             raise DataError("CTGAN has learned no rows yet; accepted: sample after fit")
         self._learned.model.set_random_state(child_seed(arguments.seed(rng, None)) % _SEEDS)

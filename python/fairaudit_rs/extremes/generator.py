@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from .. import arguments
-from ..errors import ArgumentError, ArgumentTypeError, DataError, FunctionError
+from ..errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DataError,
+    FairAuditError,
+    FunctionError,
+)
 from .copula import GaussianCopula
 from .ctgan import CTGAN
-from .mixed import MixedRows, coded_like, read_mixed
+from .mixed import MOST_ROWS, MixedRows, coded_like, read_mixed
 from .seeds import child_seed
 from .smoothed import SmoothedBootstrap
 from .tvae import TVAE
@@ -25,8 +31,6 @@ NAMED: dict[str, Callable[[], Generator]] = {
     "tvae": TVAE,
     "ctgan": CTGAN,
 }
-#: Rows that are generated at once.
-MOST_ROWS = 100_000_000
 
 
 @runtime_checkable
@@ -75,7 +79,7 @@ class FittedGenerator:
         what = f"what generator {name} gave"
         try:
             found = self.generator.sample(n, rng=arguments.seed(rng, None))
-        except (DataError, ArgumentError, ArgumentTypeError):
+        except FairAuditError:
             raise
         except Exception as error:
             raise FunctionError(f"sample of generator {name} failed: {error!r}") from error
@@ -93,7 +97,7 @@ def fitted(generator: Any, X: Any, rng: Any = None) -> FittedGenerator:
     made, rows = new_generator(generator), read_mixed(X)
     try:
         learned = made.fit(X, rng=arguments.seed(rng, None))
-    except (DataError, ArgumentError, ArgumentTypeError):
+    except FairAuditError:
         raise
     except Exception as error:
         raise FunctionError(f"fit of generator {type(made).__name__} failed: {error!r}") from error

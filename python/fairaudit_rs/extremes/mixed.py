@@ -19,6 +19,8 @@ Kind = Literal["levels", "integers", "numbers"]
 
 #: Numbers with at most this many distinct values, each of two rows on average, are levels.
 _MOST_LEVELS = 10
+#: Rows that are generated at once.
+MOST_ROWS = 100_000_000
 #: Squares of larger numbers are infinite.
 _LARGEST = 1e150
 

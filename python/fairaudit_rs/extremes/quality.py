@@ -33,7 +33,7 @@ class Quality:
     column_scores : dict
         exp(-KL) of each column, with KL = sum_b p_b log(p_b / q_b), p the shares of levels (or
         of bins, cut at the deciles of the real rows) among real rows and q among generated ones,
-        half a row added to each: 1 for equal shares.
+        half a row added to each: 1 for equal shares. Levels that no real row has count as one.
     column_score : float
         Their mean.
     frechet : float
@@ -145,7 +145,7 @@ def generator_quality(
     rows = read_mixed(real)
     n_folds = arguments.count("n_folds", n_folds, 2, 1_000)
     seed = arguments.seed(rng, None)
-    values = coded_like(rows, generated, "generated")
+    values = coded_like(rows, generated, "generated", unseen=True)
     if len(values) < 2:
         raise DataError(f"generated has {len(values)} rows; accepted: at least 2")
     # Their order plays no part.
@@ -183,8 +183,9 @@ def _divergence(rows: MixedRows, place: int, generated: Floats) -> float:
     """Return the Kullback-Leibler divergence of generated from real values of a column."""
     column, real = rows.columns[place], rows.values[:, place]
     if column.kind == "levels":
-        n_bins = len(column.labels)
-        codes = [one.astype(np.intp) for one in (real, generated)]
+        # Levels that no real row has are one more, the first.
+        n_bins = len(column.labels) + int((generated < 0).any())
+        codes = [one.astype(np.intp) - int(generated.min(initial=0)) for one in (real, generated)]
     else:
         cuts = np.unique(np.quantile(real, np.arange(1, _BINS) / _BINS))
         n_bins = len(cuts) + 1

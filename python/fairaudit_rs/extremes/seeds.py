@@ -9,9 +9,9 @@ import numpy as np
 from .. import arguments
 
 
-def stream_of(rng: Any, series: int = 0) -> np.random.Generator:
-    """Return a stream of a seed; other series of the same seed are independent of it."""
-    key = np.array([arguments.seed(rng, None), series], dtype=np.uint64)
+def stream_of(rng: Any) -> np.random.Generator:
+    """Return the stream of a seed."""
+    key = np.array([arguments.seed(rng, None), 0], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..data.columns import some
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
-from .mixed import MixedRows, read_mixed
+from .mixed import MOST_ROWS, MixedRows, read_mixed
 from .seeds import stream_of
 
 Floats = NDArray[np.float64]
@@ -134,7 +134,7 @@ class SmoothedBootstrap:
         >>> set(generator.sample(5, rng=0)["age"]) <= {31, 45, 62}
         True
         """
-        n = arguments.count("n", n, 1, 100_000_000)
+        n = arguments.count("n", n, 1, MOST_ROWS)
         if self._learned is None:
             raise DataError("SmoothedBootstrap has learned no rows yet; accepted: sample after fit")
         stream = stream_of(rng)

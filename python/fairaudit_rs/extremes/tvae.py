@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, DataError
-from .mixed import MixedRows, read_mixed
+from .mixed import MOST_ROWS, MixedRows, read_mixed
 from .modes import Layout
 from .seeds import stream_of
 
@@ -233,7 +233,7 @@ class TVAE:
         >>> set(generator.sample(9, rng=1)["age"]) <= {31, 45, 62}
         True
         """
-        n = arguments.count("n", n, 1, 100_000_000)
+        n = arguments.count("n", n, 1, MOST_ROWS)
         if self._learned is None:
             raise DataError("TVAE has learned no rows yet; accepted: sample after fit")
         with _quiet():
