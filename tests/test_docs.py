@@ -23,7 +23,7 @@ def test_examples_of_docstrings(name):
     assert not failed
 
 
-@pytest.mark.parametrize("page", ["projection.md", "individual.md", "influence.md"])
+@pytest.mark.parametrize("page", ["projection.md", "individual.md", "influence.md", "extremes.md"])
 def test_pages_run(page, tmp_path, monkeypatch):
     """What they print is checked where the page shows it (`test_projection`)."""
     text = (Path(__file__).resolve().parents[1] / "docs" / page).read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_the_readme_prints_what_it_shows(capsys):
             assert capsys.readouterr().out.split() == output.split()
             shown += 1
         capsys.readouterr()
-    assert shown == 2
+    assert shown == 3
 
 
 def test_there_are_examples():

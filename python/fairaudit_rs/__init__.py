@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from . import datasets, errors, metrics, models
     from .data.cells import Cells
     from .data.tabulate import tabulate
+    from .extremes.augment import TopUps
+    from .extremes.copula import GaussianCopula
+    from .extremes.ctgan import CTGAN
     from .extremes.fit_tail import fit_tail
     from .extremes.gev import GevFit
     from .extremes.lens import extreme_test
+    from .extremes.quality import Quality, generator_quality
     from .extremes.result import ExtremeResult
     from .extremes.search import ecd_search
     from .extremes.search_result import SearchResult
+    from .extremes.smoothed import SmoothedBootstrap
     from .extremes.tail import TailFit
+    from .extremes.tvae import TVAE
     from .individual.fair_metric import FairMetric
     from .individual.lens import individual_test
     from .individual.result import IndividualResult
@@ -58,6 +64,7 @@ __all__ = [
     "extreme_test",
     "fit_tail",
     "ecd_search",
+    "generator_quality",
     "intervals",
     "equivalence_test",
     "minimum_detectable_gap",
@@ -71,6 +78,11 @@ __all__ = [
     "MulticlassModel",
     "FairMetric",
     "Notion",
+    "SmoothedBootstrap",
+    "GaussianCopula",
+    "TVAE",
+    "CTGAN",
+    "TopUps",
     "metrics",
     "models",
     "datasets",
@@ -84,6 +96,7 @@ __all__ = [
     "TailFit",
     "GevFit",
     "SearchResult",
+    "Quality",
     "Repair",
     "Counterfactual",
     "IntervalResult",
@@ -123,6 +136,13 @@ _HOMES = {
     "GevFit": "extremes.gev",
     "ecd_search": "extremes.search",
     "SearchResult": "extremes.search_result",
+    "SmoothedBootstrap": "extremes.smoothed",
+    "GaussianCopula": "extremes.copula",
+    "TVAE": "extremes.tvae",
+    "CTGAN": "extremes.ctgan",
+    "TopUps": "extremes.augment",
+    "generator_quality": "extremes.quality",
+    "Quality": "extremes.quality",
     "tabulate": "data.tabulate",
     "Cells": "data.cells",
     "adjust_pvalues": "inference.multiplicity",

@@ -10,7 +10,9 @@ from .. import arguments
 from ..data.groups import group_name
 from ..data.labels import Label
 from ..errors import NotMeasurableError
+from .augment import NO_INTERVAL
 from .fit_tail import exceedances_of
+from .generated import augmented, check_design, top_ups_of
 from .pairs import Measured, measure
 from .problem import FEWEST_ROWS
 from .question import ROW_BOUNDS, Design, Question
@@ -92,7 +94,8 @@ def extreme_test(
     confidence_level : float
         Level of the intervals.
     n_resamples : int
-        Replicates of ``null="equal_laws"``; with a generator at most 99 of its refits.
+        Replicates of ``null="equal_laws"``; a generator is fitted anew as often, but at most 99
+        times, and a network 19 times.
     pos_label : optional
         Which class of ``predict_proba`` is favourable; the second by default.
     rng : None, int, SeedSequence or Generator
@@ -166,15 +169,19 @@ def extreme_test(
         upper=upper,
         pos_label=pos_label,
     )
+    top_ups = None if generator is None else top_ups_of(generator)
+    if top_ups is not None:
+        check_design(design)
     question = design.pose(callback)
     if question.nothing_changes:
         raise NotMeasurableError(question.notes[-1])
     fewest = min(group.n_rows for group in question.groups)
+    n_largest = exceedances_of(n_exceedances, fewest)
     found = measure(
         question,
         horizon=m,
         null=null,
-        n_exceedances=exceedances_of(n_exceedances, fewest),
+        n_exceedances=n_largest,
         confidence=level,
         n_resamples=n_resamples,
         seed=seed,
@@ -182,6 +189,19 @@ def extreme_test(
         progress=callback,
     )
     _refuse_nothing(question, found, m)
+    more = {}
+    if top_ups is not None:
+        more = augmented(
+            design,
+            question,
+            top_ups,
+            horizon=m,
+            n_exceedances=n_largest,
+            confidence=level,
+            n_resamples=n_resamples,
+            seed=seed,
+            progress=callback,
+        )
     worst = worst_of(found.comparisons)
     adjusted = [one.adjusted_pvalue for one in found.comparisons if not one.reason]
     return ExtremeResult(
@@ -195,7 +215,7 @@ def extreme_test(
         group_sizes=question.group_sizes,
         seed=seed,
         engine=worst.method if null == "equal_levels" else "permutation",
-        warnings=tuple(_warnings(question, found, m, null)),
+        warnings=tuple(_warnings(question, found, m, null, with_generated=top_ups is not None)),
         comparisons=found.comparisons,
         tails={
             group.name: tail_of(group.problem, name=f"the tail of {group_name(group.name)}")
@@ -208,7 +228,7 @@ def extreme_test(
         attribute=question.attribute or " and ".join(question.features),
         upper=question.upper,
         n_no_room={group.name: group.n_no_room for group in found.groups if group.n_no_room},
-        augmented={},
+        augmented=more,
         n_resamples=n_resamples if null == "equal_laws" else 0,
         n_missing=question.n_missing,
         confidence_level=level,
@@ -220,14 +240,16 @@ def _refuse_nothing(question: Question, found: Measured, m: float) -> None:
     if any(not one.reason for one in found.comparisons):
         return
     reasons = [
-        f"group {group.name!r} has {reason}"
+        f"group {group.name!r}: {reason}"
         for group in found.groups
         if (reason := group.problem.why_refused(m))
     ]
     raise NotMeasurableError("; ".join(reasons) or found.comparisons[0].reason)
 
 
-def _warnings(question: Question, found: Measured, m: float, null: str) -> list[str]:
+def _warnings(
+    question: Question, found: Measured, m: float, null: str, *, with_generated: bool
+) -> list[str]:
     texts = [*question.notes, *found.notes]
     sizes = question.group_sizes
     for group in found.groups:
@@ -261,6 +283,8 @@ def _warnings(question: Question, found: Measured, m: float, null: str) -> list[
             "the p-value is of equal laws: a difference anywhere in the laws counts, not only "
             "that of the return levels"
         )
+    if with_generated:
+        texts.append(f"tails with generated rows stand apart, in augmented; {NO_INTERVAL}")
     for one in found.comparisons:
         if one.pvalue_is_bound:
             names = f"{group_name(one.first)} and {group_name(one.second)}"

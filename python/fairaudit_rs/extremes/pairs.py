@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.multiplicity import adjust_pvalues
-from .problem import Compared, TailProblem, compare, mean, permuted, worst_mean
+from .comparison import Compared, compare, permuted
+from .problem import FEWEST_ROWS, TailProblem
 from .question import ROW_BOUNDS, Group, Question
 from .result import GroupMean, TailComparison
 
@@ -142,7 +143,8 @@ def measure(
 
 
 def _reason(problem: TailProblem) -> list[str]:
-    return [f"no fit: {problem.why_no_fit}"] if problem.why_no_fit else []
+    known = problem.n >= FEWEST_ROWS and problem.why_no_fit
+    return [f"no fit: {problem.why_no_fit}"] if known else []
 
 
 def _ticks(
@@ -215,3 +217,25 @@ def _comparison(
         fitted_pvalue=beside.pvalue if beside else nan,
         reason=found.reason,
     )
+
+
+def mean(values: Floats) -> tuple[float, float]:
+    """Return the mean with its standard error."""
+    n = len(values)
+    spread = float(values.std(ddof=1)) if n > 1 else math.nan
+    return float(values.mean()), spread / math.sqrt(n)
+
+
+def worst_mean(descending: Floats, share: float) -> tuple[float, float]:
+    """Return the mean of the worst share of rows, with its standard error.
+
+    The row at the border counts by its part. The error is that of the influence function,
+    max(c - q, 0) / share with q the border.
+    """
+    n = len(descending)
+    size = share * n
+    weight = np.clip(size - np.arange(n), 0, 1)
+    value = float((weight * descending).sum() / size)
+    border = descending[min(math.ceil(size) - 1, n - 1)]
+    above = np.maximum(descending - border, 0) / share
+    return value, float(above.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan

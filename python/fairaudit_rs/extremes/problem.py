@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..inference.pvalues import upper_tail
 from ..results.words import number
 
 Floats = NDArray[np.float64]
@@ -28,6 +27,8 @@ FEWEST_DISTINCT = 5
 _DISTINCT = 0.9
 #: The least horizon, in exceedances, of which a fit says something.
 LEAST_HORIZON = 3.0
+#: Shapes from here on are not fitted.
+HIGHEST_SHAPE = 3.0
 #: Replicates behind cuts that are not shipped. The seed is fixed: intervals depend on data alone.
 _REPLICATES = 4_000
 _SEED = 20_261_119
@@ -147,9 +148,13 @@ class TailProblem:
         """What the fit is of, or why there is none."""
         return _footing(self)
 
-    @cached_property
+    @property
     def fit(self) -> _native.Tail | None:
         """The fit; None where `why_no_fit` says why."""
+        return None if self.why_no_fit else self._fit
+
+    @cached_property
+    def _fit(self) -> _native.Tail | None:
         if self.footing.reason:
             return None
         if self.threshold is not None:
@@ -159,6 +164,8 @@ class TailProblem:
     @property
     def why_no_fit(self) -> str:
         """Why only order statistics stand; "" where there is a fit."""
+        if self._fit is not None and self._fit.shape >= HIGHEST_SHAPE:
+            return f"the shape is beyond {HIGHEST_SHAPE:g}, where nothing is calibrated"
         return self.footing.reason
 
     @property
@@ -392,111 +399,3 @@ def level_cuts(k: int, n: int, m: float, call: _native.Call) -> _native.Cuts:
 def shape_cuts(k: int, call: _native.Call) -> _native.Cuts:
     """Return the cuts of the shape: shipped, or simulated where the table ends."""
     return _native.Cuts.of_shape(k) or _simulated_shape(k, call.n_threads)
-
-
-# -- two tails -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Compared:
-    """The test of equal return levels of two tails."""
-
-    estimate: float
-    low: float
-    high: float
-    statistic: float
-    pvalue: float
-    #: Whether the p-value is known only to be at most this.
-    is_bound: bool
-    #: "order statistics", "fit", or both, the first group's first.
-    method: str
-    reason: str
-
-
-def compare(
-    first: TailProblem,
-    second: TailProblem,
-    m: float,
-    call: _native.Call,
-    *,
-    confidence: float | None = None,
-    fit_only: bool = False,
-) -> Compared:
-    """Compare return levels: by order statistics where they limit a level, else by fits."""
-    sides: list[Any] = []
-    methods, values = [], []
-    for tail in (first, second):
-        reason = tail.why_refused(m)
-        if not reason and tail.is_measured(m) and not fit_only:
-            sides.append(tail.sorted)
-            methods.append("order statistics")
-            values.append(tail.value(m))
-        elif not reason and tail.fit is not None and tail.reaches(m):
-            sides.append((tail.fit, tail.cuts(m, call)))
-            methods.append("fit")
-            values.append(tail.fit.level(m))
-        else:
-            return _incomparable(reason or tail.why_no_fit or "the level is below the threshold")
-    level = first.confidence if confidence is None else confidence
-    statistic, pvalue, low, high = _native.compare_levels(sides[0], sides[1], float(m), level, call)
-    least = 2 * upper_tail(_native.last_cut_score())
-    is_bound = "fit" in methods and pvalue < least
-    return Compared(
-        estimate=values[0] - values[1],
-        low=low,
-        high=high,
-        statistic=statistic,
-        pvalue=least if is_bound else pvalue,
-        is_bound=is_bound,
-        method=" and ".join(dict.fromkeys(methods)),
-        reason="",
-    )
-
-
-def _incomparable(reason: str) -> Compared:
-    nan = math.nan
-    return Compared(
-        estimate=nan,
-        low=nan,
-        high=nan,
-        statistic=nan,
-        pvalue=nan,
-        is_bound=False,
-        method="",
-        reason=reason,
-    )
-
-
-def permuted(
-    first: TailProblem, second: TailProblem, m: float, draws: _native.Draws, call: _native.Call
-) -> tuple[float, Floats]:
-    """Return the difference of fitted levels, and those of permuted rows, each value by itself."""
-    ends = {first.scale_upper, second.scale_upper}
-    upper = first.scale_upper if len(ends) == 1 else None
-    fits = [tail.sorted.fit(tail.k, upper, None) for tail in (first, second)]
-    drawn = _native.permuted_level_differences(
-        first.sorted, second.sorted, (first.k, second.k), (float(m), upper), draws, call
-    )
-    return fits[0].level(m) - fits[1].level(m), drawn
-
-
-def mean(values: Floats) -> tuple[float, float]:
-    """Return the mean with its standard error."""
-    n = len(values)
-    spread = float(values.std(ddof=1)) if n > 1 else math.nan
-    return float(values.mean()), spread / math.sqrt(n)
-
-
-def worst_mean(descending: Floats, share: float) -> tuple[float, float]:
-    """Return the mean of the worst share of rows, with its standard error.
-
-    The row at the border counts by its part. The error is that of the influence function,
-    max(c - q, 0) / share with q the border.
-    """
-    n = len(descending)
-    size = share * n
-    weight = np.clip(size - np.arange(n), 0, 1)
-    value = float((weight * descending).sum() / size)
-    border = descending[min(math.ceil(size) - 1, n - 1)]
-    above = np.maximum(descending - border, 0) / share
-    return value, float(above.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan

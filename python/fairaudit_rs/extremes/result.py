@@ -16,6 +16,8 @@ from .tail import TailFit, level_row, picture
 if TYPE_CHECKING:
     import polars as pl
 
+    from .augment import AugmentedTail
+
 
 @dataclass(frozen=True, kw_only=True)
 class TailComparison:
@@ -107,7 +109,7 @@ class ExtremeResult(Result):
     attribute: str
     upper: float | str | None
     n_no_room: dict[Any, int]
-    augmented: dict[Any, Any]
+    augmented: dict[Any, AugmentedTail]
     n_resamples: int
     n_missing: int
     confidence_level: float
@@ -140,7 +142,7 @@ class ExtremeResult(Result):
         first, second = group_name(found.first), group_name(found.second)
         m = f"{self.horizon:,.0f}"
         alpha = 1 - self.confidence_level
-        pairs = len(self.comparisons)
+        pairs = sum(not one.reason for one in self.comparisons)
         among = f", the largest difference of {pairs} pairs of groups" if pairs > 1 else ""
         word = "equal laws" if self.null == "equal_laws" else "equal return levels"
         p = p_text(self.pvalue)

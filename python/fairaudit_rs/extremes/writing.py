@@ -119,3 +119,24 @@ def frame_of(template: Any, columns: list[Any]) -> Any:
 
         return torch.stack(columns, dim=1)
     return np.stack(columns, axis=1)
+
+
+def joined(first: Any, second: Any) -> Any:
+    """Return the rows of two frames of one kind with the same columns, one after the other."""
+    form = form_of(first)
+    if form == "a dict of columns":
+        return {name: joined(column, second[name]) for name, column in first.items()}
+    if form == "of pandas":
+        return sys.modules["pandas"].concat([first, second], ignore_index=True)
+    if form == "of polars":
+        return sys.modules["polars"].concat([first, second])
+    if form == "of Arrow":
+        arrow = sys.modules["pyarrow"]
+        if hasattr(first, "schema"):
+            return arrow.concat_tables([first, second.cast(first.schema)])
+        return arrow.chunked_array([first, second])
+    if form == "a tensor":
+        return sys.modules["torch"].cat([first, second])
+    if isinstance(first, list | tuple):
+        return type(first)([*first, *second])
+    return np.concatenate([first, second])

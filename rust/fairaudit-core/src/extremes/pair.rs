@@ -56,7 +56,7 @@ impl Levels<'_> {
                 let z = curve.z(to_t(x, *upper) - threshold);
                 z * z
             }
-            Self::Counted { values, horizon } => deviance(count_above(values, x), values.len() as u64, *horizon),
+            Self::Counted { values, horizon } => least_deviance(values, x, *horizon),
         }
     }
 
@@ -99,6 +99,15 @@ impl Levels<'_> {
     }
 }
 
+/// The deviance of a level that rows may be tied with: rows at the level count as above it or not, whichever fits better,
+/// since the share above a level of an atom is less than 1/m, and that with the atom more.
+fn least_deviance(descending: &[f64], x: f64, m: f64) -> f64 {
+    let n = descending.len() as u64;
+    let (above, with) = (count_above(descending, x), descending.partition_point(|&value| value >= x) as u64);
+    let near = (n as f64 / m) as u64;
+    deviance(near.clamp(above, with), n, m).min(deviance((near + 1).clamp(above, with), n, m))
+}
+
 /// The least sum of misfits of one level.
 pub fn least_misfit(first: &Levels, second: &Levels) -> f64 {
     let total = |x: f64| first.misfit(x) + second.misfit(x);
@@ -135,7 +144,8 @@ pub fn least_misfit(first: &Levels, second: &Levels) -> f64 {
 
 /// All differences of levels whose misfits add up to at most `cut`.
 pub fn difference_limits(first: &Levels, second: &Levels, cut: f64) -> (f64, f64) {
-    (-farthest(second, first, cut), farthest(first, second, cut))
+    // Adding 0 makes 0 of -0.
+    (0.0 - farthest(second, first, cut), farthest(first, second, cut) + 0.0)
 }
 
 /// The largest `upper limit of one - lower limit of the other` over all splits of the cut.

@@ -13,7 +13,7 @@ use crate::parallel::sort_by_key;
 
 /// Fewest exceedances that are fitted.
 pub const FEWEST: usize = 5;
-/// Differences this small, relative to the largest value, are rounding.
+/// Differences this small, relative to the values, are rounding.
 const ROUNDING: f64 = 1e-9;
 /// Steps of a grid are at least this, relative to the largest value.
 const FINEST: f64 = 1e-6;
@@ -69,7 +69,8 @@ impl Values {
         let top = &self.descending[..(k + 1).min(self.n())];
         let last = top[top.len() - 1];
         let size = top[0].abs().max(last.abs());
-        let gaps = || top.windows(2).map(|pair| pair[0] - pair[1]).filter(|gap| *gap > ROUNDING * size);
+        let apart = |pair: &&[f64]| pair[0] - pair[1] > ROUNDING * pair[0].abs().max(pair[1].abs());
+        let gaps = || top.windows(2).filter(apart).map(|pair| pair[0] - pair[1]);
         let n_distinct = gaps().count();
         if n_distinct == top.len() - 1 {
             return (n_distinct, None);
