@@ -55,7 +55,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"level": 0.975}, "level is '0.975'; accepted: '0.9', '0.95', '0.99'"),
+            ({"level": 0.975}, "level is 0.975; accepted: 0.9, 0.95 or 0.99"),
             ({"compat": "raw"}, "compat is 'raw'; accepted: 'paper'"),
             ({"first": 9}, "first is 9; accepted: a whole number from 10 to 99"),
             ({"last": 100}, "last is 100; accepted: a whole number from 10 to 99"),
@@ -79,10 +79,13 @@ class TestArguments:
     def test_numbers_of_exceedances(self):
         rows = np.arange(20.0)
         for bad in ([20], [1]):
-            with pytest.raises(errors.ArgumentError, match=f"k is {bad[0]}; accepted: 2 to 19"):
+            accepted = f"ks is {bad[0]}; accepted: a whole number from 2 to 19"
+            with pytest.raises(errors.ArgumentError, match=accepted):
                 stability_rows(rows, bad, 100)
-            with pytest.raises(errors.ArgumentError, match=f"k is {bad[0]}; accepted: 2 to 19"):
+            with pytest.raises(errors.ArgumentError, match=accepted):
                 threshold_sequence(rows, bad, draws())
+            with pytest.raises(errors.ArgumentError, match=f"k is {bad[0]}; accepted: 2 to 19"):
+                _native.tail_stability(rows, bad, 100.0, CALL)
         with pytest.raises(errors.ArgumentError, match="m is 1; accepted"):
             stability_rows(rows, [10], 1)
         with pytest.raises(errors.ArgumentError, match="values is NaN; accepted: finite"):
@@ -91,6 +94,15 @@ class TestArguments:
     def test_levels(self):
         with pytest.raises(errors.ArgumentError, match=r"rate is 1\.5"):
             threshold_sequence(np.arange(20.0), [10], draws(), rate=1.5)
+        with pytest.raises(errors.ArgumentTypeError, match="level is 'high'"):
+            cv_test(np.arange(100.0), level="high")
+        for bad, message in (
+            ((np.ones(3), 0.1, -1.0), "scale is -1"),
+            ((np.ones(3), math.nan, 1.0), "shape is NaN"),
+            ((np.array([1.0, math.nan]), 0.1, 1.0), "excesses is NaN"),
+        ):
+            with pytest.raises(errors.ArgumentError, match=message):
+                quantile_rows(*bad)
         with pytest.raises(errors.ArgumentError, match="confidence_level is 0"):
             quantile_rows(np.ones(3), 0.0, 1.0, confidence_level=0)
 
@@ -326,3 +338,31 @@ def test_the_size_of_anderson_and_darling(xi):
         return [(1 + np.sum(found >= statistic)) / 200]
 
     assert not low <= rejections(xi, held_fixed, n)[0] <= high
+
+
+@pytest.mark.calibration
+def test_an_automatic_threshold_loses_the_coverage():
+    """Student's t with 4 degrees of freedom, n = 500, m = 2,000, 95 % intervals of 400 samples.
+
+    A fixed k covers; a threshold of the sequence of tests, with cuts of its own k, does not.
+    """
+    law, n, m, n_samples = stats.t(4), 500, 2_000, 400
+    ks, default = [20, 34, 50, 75, 110, 160, 230], _native.default_exceedances(500)
+    cuts = {
+        k: _native.simulate_level_cuts(k, [(m * k / n, float(n))], draws(1_000), CALL)[0]
+        for k in ks
+    }
+    level, fixed, chosen = law.isf(1 / m), 0, 0
+    for seed, rows in enumerate(law.rvs((n_samples, n), random_state=np.random.default_rng(17))):
+        values = _native.TailValues(rows, CALL)
+
+        def covers(k, values=values):
+            low, high = values.fit(k, None, None).interval(m, 0.95, cuts[k], CALL)
+            return low <= level <= high
+
+        fixed += covers(default)
+        sequence = threshold_sequence(rows, ks, draws(99, seed=seed), call=_native.Call(2))
+        chosen += covers(sequence.n_exceedances or min(ks))
+    low, high = stats.binom.ppf([1e-6, 1 - 1e-6], n_samples, 0.95)
+    assert low <= fixed <= high
+    assert not low <= chosen <= high

@@ -79,6 +79,22 @@ class TestArguments:
         with pytest.raises(errors.NotMeasurableError, match="all 10 blocks are 1: there is no"):
             block_maxima(np.ones(40), block_size=4)
 
+    @pytest.mark.parametrize(
+        "maxima", [np.repeat([1.0, 2.0, 3.0, 4.0], 9), np.r_[np.ones(30), np.arange(20.0)]]
+    )
+    def test_maxima_on_few_values_are_refused(self, maxima):
+        with pytest.raises(errors.NotMeasurableError, match=r"distinct, .* times: tied on a grid"):
+            fit(maxima)
+
+    @pytest.mark.parametrize(
+        ("labels", "kind"), [([None, "a"] * 20, "None"), ([math.nan] * 40, "missing")]
+    )
+    def test_labels_are_there(self, labels, kind):
+        with pytest.raises(
+            (errors.ArgumentError, errors.ArgumentTypeError), match=r"blocks .*acce"
+        ):
+            block_maxima(np.arange(40.0), blocks=labels)
+
     @pytest.mark.parametrize("m", [1, 0.5])
     def test_a_horizon_is_above_one_row(self, m):
         with pytest.raises(errors.ArgumentError, match=rf"m is {m}; accepted: a finite .* above 1"):
@@ -286,9 +302,14 @@ class TestProperties:
         assert abs(found.shape - fit(sample(0.1, 60, seed=10)).shape) < 0.1
 
     def test_a_far_outlier_has_a_fit(self):
-        found = fit(np.r_[sample(0.1, 59, seed=11), 1e8])
-        assert found.end in ("converged", "highest shape")
-        assert found.return_level(100)[2] > found.return_level(100)[0]
+        maxima = sample(0.1, 59, seed=11)
+        for outlier in (1e3, 1e8, 1e15):
+            found = fit(np.r_[maxima, outlier])
+            assert found.end == "converged"
+            assert found.slope < 1e-9
+            expected = reference.gev_log_likelihood(np.r_[maxima, outlier], found.law)
+            assert found.log_likelihood == pytest.approx(expected, abs=1e-6)
+            assert found.return_level(100)[2] > found.return_level(100)[0]
 
 
 @pytest.mark.calibration

@@ -20,8 +20,6 @@ Floats = NDArray[np.float64]
 SMALLEST_K, LARGEST_K = 10, 499
 #: The largest k that is looked at unless said otherwise, as in the paper.
 USUAL_LARGEST_K = 50
-#: Levels of the critical values.
-LEVELS = ("0.9", "0.95", "0.99")
 #: Normal quantile of the paper's bound.
 _PAPER_QUANTILE = 1.96
 
@@ -29,6 +27,11 @@ _PAPER_QUANTILE = 1.96
 def _array(numbers: Floats) -> Floats:
     """Return numbers as the native module takes them."""
     return np.ascontiguousarray(numbers, dtype=np.float64)
+
+
+def _checked(ks: Sequence[int], n: int) -> list[int]:
+    """Return numbers of exceedances that n values have."""
+    return [arguments.count("ks", k, 2, n - 1) for k in ks]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -145,14 +148,14 @@ def cv_test(
     last = max(first, min(USUAL_LARGEST_K, most)) if last is None else last
     last = arguments.count("last", last, first, most)
     ks = np.arange(first, last + 1)
-    known = arguments.choice("level", f"{level:g}", LEVELS)
+    level = arguments.level("level", level)
     found = _native.tail_variations(numbers, ks.tolist(), not paper, call or _native.Call())
     if paper:
-        critical, level, method = 1 + _PAPER_QUANTILE / np.sqrt(ks), math.nan, "paper"
+        level, critical, method = math.nan, 1 + _PAPER_QUANTILE / np.sqrt(ks), "paper"
     else:
-        start, table = _native.critical_variations(float(known))
+        start, table = _native.critical_variations(level)
         critical, method = table[first - start : last - start + 1], "residual"
-    return CvTest(ks=ks, values=found, critical=critical, level=float(level), method=method)
+    return CvTest(ks=ks, values=found, critical=critical, level=level, method=method)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,8 +342,9 @@ def threshold_sequence(
     (120, 120)
     """
     rate = arguments.level("rate", rate)
-    order = sorted({int(k) for k in ks}, reverse=True)
-    found = _native.tail_goodness_by_threshold(_array(values), order, draws, call or _native.Call())
+    numbers = _array(values)
+    order = sorted(set(_checked(ks, len(numbers))), reverse=True)
+    found = _native.tail_goodness_by_threshold(numbers, order, draws, call or _native.Call())
     tests = tuple(_goodness(k, one, draws.n) for k, one in zip(order, found, strict=True))
     known = [test for test in tests if not test.reason]
     n_rejected = _native.forward_stop([test.pvalue for test in known], rate)
@@ -446,8 +450,9 @@ def stability_rows(
     >>> [round(row.level, 1) for row in stability_rows(rows, [40, 80, 160], 1_000)]
     [7.3, 7.3, 7.4]
     """
-    ks = [int(k) for k in ks]
-    found = _native.tail_stability(_array(values), ks, float(m), call or _native.Call())
+    numbers = _array(values)
+    ks = _checked(ks, len(numbers))
+    found = _native.tail_stability(numbers, ks, float(m), call or _native.Call())
     return tuple(
         StabilityRow(n_exceedances=int(k), threshold=u, shape=shape, scale=scale, level=level)
         for k, u, shape, scale, level in found.tolist()

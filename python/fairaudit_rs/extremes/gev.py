@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 
 #: Blocks below which there is no fit of three parameters to speak of.
 FEWEST_BLOCKS = 10
+#: Distinct maxima below which there is none either.
+FEWEST_DISTINCT = 5
 #: The largest of labelled blocks may have this many times the rows of the smallest.
 UNEVEN = 2
 #: Above this shape the observed information gives standard errors.
@@ -51,15 +53,23 @@ class BlockMaxima:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.maxima) < FEWEST_BLOCKS:
+        n = len(self.maxima)
+        if n < FEWEST_BLOCKS:
+            blocks = "1 block" if n == 1 else f"{n} blocks"
             raise NotMeasurableError(
-                f"{len(self.maxima)} blocks of rows; block maxima need at least {FEWEST_BLOCKS}: "
+                f"{blocks} of rows; block maxima need at least {FEWEST_BLOCKS}: "
                 "smaller blocks, or method='gpd'"
             )
-        if np.ptp(self.maxima) == 0:
+        counts = np.unique(self.maxima, return_counts=True)[1]
+        if len(counts) == 1:
             raise NotMeasurableError(
-                f"the maxima of all {len(self.maxima)} blocks are {self.maxima[0]:g}: there is no "
-                "tail to fit"
+                f"the maxima of all {n} blocks are {self.maxima[0]:g}: there is no tail to fit"
+            )
+        if len(counts) < FEWEST_DISTINCT or 2 * counts.max() > n:
+            # The likelihood has no bound: a law may shrink to the value most of them have.
+            raise NotMeasurableError(
+                f"of the maxima of {n} blocks {len(counts)} are distinct, one comes "
+                f"{counts.max()} times: tied on a grid; larger blocks, or order statistics"
             )
 
 
@@ -117,7 +127,14 @@ def _labelled(numbers: Floats, labels: NDArray[Any]) -> BlockMaxima:
         raise ArgumentError(
             f"blocks has shape {labels.shape}; accepted: a label for each of {len(numbers)} rows"
         )
-    _, block, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ArgumentError("blocks has missing labels; accepted: a number or a text for each row")
+    try:
+        _, block, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"blocks has labels that cannot be told apart ({error}); accepted: numbers, or texts"
+        ) from None
     least, most = int(sizes.min()), int(sizes.max())
     if most > UNEVEN * least:
         raise ArgumentError(

@@ -238,7 +238,7 @@ pub const QUANTILE_WORK: u64 = 50_000;
 /// Excesses against the quantiles of a law, ascending, with pointwise bands.
 ///
 /// # Errors
-/// [`Error::Argument`] for a confidence that is none; [`Error::Cancelled`].
+/// [`Error::Argument`] for a confidence or a law that is none, or excesses that are not finite; [`Error::Cancelled`].
 pub fn quantiles(
     excesses: &[f64],
     shape: f64,
@@ -248,6 +248,15 @@ pub fn quantiles(
 ) -> Result<Vec<Quantile>> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(Error::argument("confidence", confidence, "a number between 0 and 1"));
+    }
+    if !(scale > 0.0 && scale.is_finite()) {
+        return Err(Error::argument("scale", scale, "a finite number above 0"));
+    }
+    if !shape.is_finite() {
+        return Err(Error::argument("shape", shape, "a finite number"));
+    }
+    if let Some(y) = excesses.iter().find(|y| !y.is_finite()) {
+        return Err(Error::argument("excesses", y, "finite numbers"));
     }
     let (sorted, n) = (ascending(excesses), excesses.len() as f64);
     let half = 0.5 - 0.5 * confidence;

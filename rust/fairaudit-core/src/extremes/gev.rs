@@ -1,9 +1,10 @@
 //! Block maxima: the generalised extreme value law by maximum likelihood, and its return levels.
 //!
-//! With th = xi / (scale at the mean of the maxima) the numbers v = log(1 + th (x - mean)) / th follow Gumbel's law, so
-//! that for each th the rest of the likelihood is concave in one number, kappa = th / xi: a profile of one number is
-//! left, and xi = 0 is no special place in it. Newton's steps on all three parameters end the search. The likelihood
-//! has no bound for xi < -1, nor as xi grows: the shape is kept between [`LOWEST_SHAPE`] and [`HIGHEST_SHAPE`].
+//! With th = xi / (scale at x0), x0 in the middle of the maxima, the numbers v = log(1 + th (x - x0)) / th follow
+//! Gumbel's law, so that for each th the rest of the likelihood is concave in one number, kappa = th / xi: a profile of
+//! one number is left, and xi = 0 is no special place in it. Newton's steps on all three parameters end the search. The
+//! likelihood has no bound for xi < -1, nor as xi grows: the shape is kept between [`LOWEST_SHAPE`] and
+//! [`HIGHEST_SHAPE`].
 
 use std::cell::{Cell, RefCell};
 
@@ -229,9 +230,9 @@ struct Point {
     bounded: bool,
 }
 
-/// Maxima in ascending order, as distances from their mean.
+/// Maxima in ascending order, as distances from one that is in the middle of them.
 struct Sample<'a> {
-    mean: f64,
+    origin: f64,
     distances: Vec<f64>,
     control: &'a Control,
 }
@@ -250,14 +251,19 @@ impl<'a> Sample<'a> {
         if !(least.is_finite() && most.is_finite() && (most - least).is_finite()) {
             return Err(Error::argument("maxima", format!("from {least} to {most}"), &accepted));
         }
-        let mean = least + distances.iter().map(|x| (x - least) / n as f64).sum::<f64>();
+        // Between the two different neighbours that are nearest to the middle: an outlier must not swallow the others.
+        let middle = n / 2;
+        let steps = (1..n).filter(|&i| distances[i - 1] < distances[i]);
+        let origin = steps
+            .min_by_key(|&i| i.abs_diff(middle))
+            .map_or(least, |i| distances[i - 1] + 0.5 * (distances[i] - distances[i - 1]));
         for x in &mut distances {
-            *x -= mean;
+            *x -= origin;
         }
         if !(distances[0] < 0.0 && distances[n - 1] > 0.0) {
             return Err(Error::argument("maxima", format!("{n} numbers equal to {most}"), &accepted));
         }
-        Ok(Self { mean, distances, control })
+        Ok(Self { origin, distances, control })
     }
 
     fn n(&self) -> f64 {
@@ -302,7 +308,7 @@ impl<'a> Sample<'a> {
                 });
             }
         }
-        let law = Law { location: self.mean + law.location, ..law };
+        let law = Law { location: self.origin + law.location, ..law };
         Fit { law, log_likelihood, slope, covariance, end }
     }
 
@@ -374,7 +380,7 @@ impl<'a> Sample<'a> {
     /// The largest log likelihood of all laws, or of those that have a level (on the scale of the maxima) at given
     /// odds.
     fn profile(&self, level: Option<(f64, f64)>) -> Point {
-        let level = level.map(|(x, odds)| (x - self.mean, libm::log(odds)));
+        let level = level.map(|(x, odds)| (x - self.origin, libm::log(odds)));
         // 1 + th d is above 0 for all maxima and for the level.
         let ends = [self.distances[0], self.distances[self.distances.len() - 1]];
         let (least, most) = match level {
