@@ -151,7 +151,7 @@ def progress(value: object) -> ProgressCallback | None:
 
 def _print_progress(done: int, total: int) -> None:
     end = "\n" if done >= total else ""
-    sys.stderr.write(f"\r{done:>13,} / {total:,} replicates{end}")
+    sys.stderr.write(f"\r{done:>13,} / {total:,}{end}")
     sys.stderr.flush()
 
 
