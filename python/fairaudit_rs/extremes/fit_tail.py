@@ -10,6 +10,8 @@ from .gev import GevFit, block_maxima, fit_gev
 from .problem import FEWEST_EXCEEDANCES, FEWEST_ROWS, TailProblem
 from .tail import TailFit, horizon_of, tail_of
 
+_MOST_EXCEEDANCES = 100_000
+
 
 def fit_tail(
     values: Any,
@@ -156,7 +158,8 @@ def exceedances_of(value: object, n: int, threshold: float | None = None) -> int
         return None
     if threshold is not None:
         raise ArgumentError("n_exceedances and threshold are two ways to say one thing; pass one")
-    return arguments.count("n_exceedances", value, FEWEST_EXCEEDANCES, max(n - 1, 15))
+    most = min(max(n - 1, FEWEST_EXCEEDANCES), _MOST_EXCEEDANCES)
+    return arguments.count("n_exceedances", value, FEWEST_EXCEEDANCES, most)
 
 
 def resolution_of(value: object) -> float | None:

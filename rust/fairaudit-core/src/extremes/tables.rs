@@ -74,12 +74,14 @@ fn read(text: &str) -> Result<Vec<Shipped>> {
         .collect())
 }
 
-/// The place of k between two of [`TABLED`]: the first of them, and the share of the second, in 1 / sqrt k.
+/// The place of k between two of [`TABLED`]: the first of them, and the share of the second, in 1 / sqrt k. Beyond the last
+/// the law hardly changes: quantiles at 16,700 are those at 4,200 but for the error of their simulation (.05).
 fn place(k: usize) -> Option<(usize, f64)> {
     let last = TABLED.len() - 1;
-    if k < TABLED[0] || k > TABLED[last] {
+    if k < TABLED[0] {
         return None;
     }
+    let k = k.min(TABLED[last]);
     let first = TABLED.partition_point(|&tabled| tabled <= k).saturating_sub(1).min(last - 1);
     let at = |k: usize| 1.0 / (k as f64).sqrt();
     let (low, high) = (at(TABLED[first]), at(TABLED[first + 1]));
@@ -140,8 +142,8 @@ mod tests {
     #[test]
     fn tables_end_where_nothing_was_simulated() {
         let there = |k, n, m| level_cuts(k, n, m).unwrap().is_some();
-        assert!(there(34, 500.0, 500.0) && there(34, 1e6, 5e6) && there(17, 500.0, 1_000.0) && there(4_200, 1e7, 1e6));
-        assert!(!there(7, 500.0, 500.0) && !there(4_201, 1e7, 1e6));
+        assert!(there(34, 500.0, 500.0) && there(34, 1e6, 5e6) && there(17, 500.0, 1_000.0) && there(16_700, 1e7, 1e6));
+        assert!(!there(7, 500.0, 500.0));
         assert!(!there(34, 400.0, 400.0) && !there(34, 500.0, 2_800.0) && !there(34, 500.0, 30.0));
     }
 
