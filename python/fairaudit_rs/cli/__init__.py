@@ -15,6 +15,7 @@ import fairaudit_rs as fa
 from ..errors import FairAuditError
 from .calibrate import calibrate
 from .demo import demo
+from .extremes import extremes
 from .influence import influence
 from .metrics import list_metrics
 from .permutation import permutation
@@ -47,5 +48,5 @@ def main() -> None:
     """Find out whether a model is unfair, or whether it is noise."""
 
 
-for _command in (demo, list_metrics, permutation, projection, influence, calibrate):
+for _command in (demo, list_metrics, permutation, projection, influence, extremes, calibrate):
     main.add_command(_command)

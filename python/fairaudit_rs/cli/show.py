@@ -15,6 +15,7 @@ from ..data.groups import group_name
 from ..results.verdict import rejects
 
 if TYPE_CHECKING:
+    from ..extremes.result import ExtremeResult
     from ..influence.result import InfluenceResult
     from ..permutation.result import PermutationResult
     from ..projection.result import ProjectionResult
@@ -100,3 +101,35 @@ def print_scores(result: InfluenceResult) -> None:
             f"{score.adjusted_pvalue:>9.3g}"
         )
         click.echo(line if not score.note else f"  {name[: width - 2]:<{width}}  {score.note}")
+
+
+def print_tails(result: ExtremeResult) -> None:
+    """Print the pairs of groups, or why they are not compared."""
+    names = [f"{group_name(one.first)} - {group_name(one.second)}" for one in result.comparisons]
+    width = min(max(9, *map(len, names)) + 2, 40)
+    click.echo(f"\n  {'pair':<{width}}{'gap':>8}  {'interval':<18}{'p, Holm':>9}  by")
+    for name, one in zip(names, result.comparisons, strict=True):
+        shown = f"  {name[: width - 2]:<{width}}"
+        if one.reason:
+            click.echo(f"{shown}  {one.reason}")
+            continue
+        p = f"{'<' if one.pvalue_is_bound else ''}{one.adjusted_pvalue:.3g}"
+        interval = f"{one.low:+.3f} .. {one.high:+.3f}"
+        click.echo(f"{shown}{one.estimate:>+8.3f}  {interval:<18}{p:>9}  {one.method}")
+
+
+def print_levels(result: ExtremeResult) -> None:
+    """Print what one row in m exceeds, for each group a line per horizon of which it is said."""
+    click.echo(f"\n  {'one row in':>12}{'exceeds':>9}  {'interval':<18}{'at least':>9}  standing")
+    for group, tail in result.tails.items():
+        kind = f", type {tail.type}" if tail.type else ""
+        click.echo(f"  {group_name(group)}: {tail.n:,} rows{kind}")
+        for level in tail.return_levels:
+            shown = f"  {level.horizon:>12,.0f}"
+            if level.standing == "refused":
+                free = f"{level.lower_free:>9.3f}"
+                click.echo(f"{shown}{'-':>9}  {'-':<18}{free}  refused")
+                continue
+            interval = f"{level.low:.3f} .. {level.high:.3f}"
+            at_least = f"{level.at_least:>9.3f}"
+            click.echo(f"{shown}{level.value:>9.3f}  {interval:<18}{at_least}  {level.standing}")

@@ -1,0 +1,123 @@
+"""`fairaudit extremes`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+import fairaudit_rs as fa
+
+from . import options
+from .options import check_folders
+from .show import print_levels, print_tails, write_json
+
+
+@click.command()
+@options.data
+@click.option("--y-score", required=True, help="Column of scores of the rows as they are.")
+@click.option(
+    "--counterfactual-score",
+    required=True,
+    help="Column of scores of the rows with their attribute flipped.",
+)
+@options.sensitive()
+@click.option(
+    "--horizon",
+    default=1_000.0,
+    show_default=True,
+    type=float,
+    help="In how many rows the worst one is meant.",
+)
+@click.option(
+    "--null",
+    default="equal_levels",
+    show_default=True,
+    type=click.Choice(["equal_levels", "equal_laws"]),
+    help="What the p-value tests.",
+)
+@click.option(
+    "--upper",
+    default="1",
+    show_default=True,
+    help="Known end of the differences: a number, none, or row for 1 - score of each.",
+)
+@click.option(
+    "--n-exceedances",
+    default="auto",
+    show_default=True,
+    help="How many of the largest differences of a group are fitted: auto, or a number.",
+)
+@options.group("Group to compare; repeated, only these are.")
+@options.reference
+@options.n_resamples(999, "Permutations of --null equal_laws.")
+@options.confidence_level
+@options.seed
+@options.threads
+@options.json_file("result")
+def extremes(
+    data: str,
+    y_score: str,
+    counterfactual_score: str,
+    features: tuple[str, ...],
+    horizon: float,
+    null: str,
+    upper: str,
+    n_exceedances: str,
+    groups: tuple[str, ...],
+    reference: str | None,
+    n_resamples: int,
+    confidence_level: float,
+    seed: int | None,
+    threads: int | None,
+    json_path: Path | None,
+) -> None:
+    """Test how much flipping an attribute changes scores in the worst cases of DATA.
+
+    DATA is a Parquet or CSV file, or a glob of them in quotes.
+
+    \b
+    fairaudit extremes loans.parquet --y-score score --counterfactual-score flipped \\
+        -s sex --horizon 1000
+    """
+    check_folders(json=json_path)
+    result = fa.extreme_test(
+        y_score=y_score,
+        counterfactual_score=counterfactual_score,
+        sensitive_features=list(features),
+        data=data,
+        groups=list(groups) or None,
+        reference=reference,
+        upper=_upper(upper),
+        horizon=horizon,
+        null=null,
+        n_exceedances=_whole(n_exceedances),
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        rng=seed,
+        n_threads=threads,
+        progress=sys.stderr.isatty() or None,
+    )
+    click.echo(f"{result}")
+    print_tails(result)
+    print_levels(result)
+    if json_path is not None:
+        write_json(json_path, result.to_dict())
+
+
+def _upper(text: str) -> float | str | None:
+    """Return the number that is meant; other words are judged by the test."""
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _whole(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
