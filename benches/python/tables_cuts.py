@@ -19,11 +19,13 @@ STORE = ROOT / "target" / "cuts"
 FILE = ROOT / "rust" / "fairaudit-core" / "src" / "extremes" / "cuts.txt"
 REPLICATES = 20_000
 SEED = 20_261_119
-HEAD = f"""# Quantiles of signed roots in thousandths, by benches/python/tables_cuts.py:
-{REPLICATES:,} replicates, seed {SEED}. # For each number of exceedances: return levels at the
-horizons of the default n, then of n without end, then the shape; # each with a line for each shape
-of the simulation. extremes/tables.rs reads it.
-"""
+HEAD = (
+    "# Quantiles of signed roots in thousandths, by benches/python/tables_cuts.py: "
+    f"{REPLICATES:,} replicates, seed {SEED}.\n"
+    "# For each number of exceedances: return levels at the horizons of the default n, then of n "
+    "without end, then the shape;\n"
+    "# each with a line for each shape of the simulation. extremes/tables.rs reads it.\n"
+)
 
 
 def tables_of(k, designs):

@@ -1,8 +1,10 @@
 //! How well a return level fits a tail, for every level: the curve that intervals and tests are read off.
 
+use std::cell::RefCell;
+
 use super::cuts::{Cuts, signed_root};
 use super::gpd::{Fit, Sample, return_excess};
-use crate::numerics::roots::crossing;
+use crate::numerics::roots::{crossing, crossing_between};
 
 /// Levels that a curve looks at first lie at these powers of ten of the excess of the estimate, on both sides.
 const FIRST_DECADE: f64 = -4.0;
@@ -28,18 +30,37 @@ pub struct Curve<'a> {
     estimate: f64,
     /// Some levels with their z, upwards.
     known: Vec<(f64, f64)>,
+    /// The shapes fitted at them.
+    shapes: Vec<f64>,
+    /// Levels that limits were looked for at, upwards: the next ones lie between them.
+    seen: RefCell<Vec<(f64, f64)>>,
 }
 
 impl<'a> Curve<'a> {
     /// The curve for a horizon of M > 1 exceedances, from the fit of the sample.
     pub fn new(sample: &'a dyn Sample, fit: Fit, horizon: f64, cuts: &'a Cuts) -> Self {
         let estimate = return_excess(fit.shape, fit.scale, horizon);
-        let mut curve = Self { sample, cuts, horizon, fit, estimate, known: Vec::with_capacity(48) };
+        let (known, shapes, seen) = (Vec::with_capacity(48), Vec::with_capacity(48), RefCell::default());
+        let mut curve = Self { sample, cuts, horizon, fit, estimate, known, shapes, seen };
         let step = |index: usize| libm::exp10(FIRST_DECADE + index as f64 / PER_DECADE as f64);
-        let below = (0..BELOW).rev().map(|index| estimate * (1.0 - step(index)));
-        let above = (0..ABOVE).map(|index| estimate * (1.0 + step(index)));
-        let levels: Vec<f64> = below.chain([estimate]).chain(above).collect();
-        curve.known = levels.into_iter().map(|level| (level, curve.z(level))).collect();
+        // From the estimate outwards: the shape of each level is close to that of the one before.
+        let mut near = fit.shape;
+        for index in 0..BELOW {
+            let level = estimate * (1.0 - step(index));
+            let (z, shape) = curve.z_near(level, near);
+            curve.known.push((level, z));
+            curve.shapes.push(shape);
+            near = shape;
+        }
+        curve.known.reverse();
+        curve.shapes.reverse();
+        near = fit.shape;
+        for level in std::iter::once(estimate).chain((0..ABOVE).map(|index| estimate * (1.0 + step(index)))) {
+            let (z, shape) = curve.z_near(level, near);
+            curve.known.push((level, z));
+            curve.shapes.push(shape);
+            near = shape;
+        }
         curve
     }
 
@@ -50,14 +71,23 @@ impl<'a> Curve<'a> {
 
     /// z of an excess.
     pub fn z(&self, level: f64) -> f64 {
+        let above = self.known.partition_point(|(known, _)| *known < level).clamp(1, self.known.len() - 1);
+        let ((low, _), (high, _)) = (self.known[above - 1], self.known[above]);
+        let share = ((level - low) / (high - low)).clamp(0.0, 1.0);
+        let near = (1.0 - share) * self.shapes[above - 1] + share * self.shapes[above];
+        self.z_near(level, near).0
+    }
+
+    /// z of an excess with the shape fitted there, which is close to another.
+    fn z_near(&self, level: f64, near: f64) -> (f64, f64) {
         if level <= 0.0 {
-            return IMPOSSIBLE;
+            return (IMPOSSIBLE, near);
         }
         if level.is_infinite() {
-            return -IMPOSSIBLE;
+            return (-IMPOSSIBLE, near);
         }
-        let (shape, value) = self.sample.at_level(level, self.horizon);
-        self.cuts.z(signed_root(self.fit.log_likelihood - value, self.estimate - level), shape)
+        let (shape, value) = self.sample.at_level_near(level, self.horizon, near);
+        (self.cuts.z(signed_root(self.fit.log_likelihood - value, self.estimate - level), shape), shape)
     }
 
     /// The outermost levels with |z| <= `width`: (0, ...) where no level above the threshold is too low, and infinite
@@ -72,7 +102,7 @@ impl<'a> Curve<'a> {
         match first {
             0 => 0.0,
             _ if first == self.known.len() => self.known[first - 1].0,
-            _ => self.between(self.known[first - 1].0, self.known[first].0, width),
+            _ => self.between(self.known[first - 1], self.known[first], width),
         }
     }
 
@@ -81,15 +111,15 @@ impl<'a> Curve<'a> {
         let outside = self.known.iter().rev().take_while(|(_, z)| *z < -width).count();
         let last = self.known.len() - outside;
         if outside > 0 && last > 0 {
-            return self.between(self.known[last - 1].0, self.known[last].0, -width);
+            return self.between(self.known[last - 1], self.known[last], -width);
         }
         if last == 0 {
             return self.known[0].0;
         }
-        let mut low = self.known[last - 1].0;
-        while low < FARTHEST * self.estimate {
-            let high = 10.0 * low;
-            if self.z(high) < -width {
+        let mut low = self.known[last - 1];
+        while low.0 < FARTHEST * self.estimate {
+            let high = (10.0 * low.0, self.z(10.0 * low.0));
+            if high.1 < -width {
                 return self.between(low, high, -width);
             }
             low = high;
@@ -97,8 +127,23 @@ impl<'a> Curve<'a> {
         f64::INFINITY
     }
 
-    fn between(&self, low: f64, high: f64, target: f64) -> f64 {
-        crossing(low, high, WIDTH * self.estimate, |level| self.z(level) - target)
+    /// Where z falls to the target between two levels with their z.
+    fn between(&self, mut low: (f64, f64), mut high: (f64, f64), target: f64) -> f64 {
+        for &point in self.seen.borrow().iter() {
+            if point.0 > low.0 && point.0 < high.0 {
+                *(if point.1 > target { &mut low } else { &mut high }) = point;
+            }
+        }
+        let z = |level: f64| {
+            let z = self.z(level);
+            let mut seen = self.seen.borrow_mut();
+            let place = seen.partition_point(|(known, _)| *known < level);
+            seen.insert(place, (level, z));
+            z - target
+        };
+        let (above, below) = (low.1 - target, high.1 - target);
+        let share = (below / (below - above)).clamp(0.05, 0.95);
+        crossing_between((low.0, above), (high.0, below), share, WIDTH * self.estimate, z)
     }
 }
 

@@ -7,7 +7,7 @@
 //! holds, before a logarithm is taken.
 
 use crate::error::{Error, Result};
-use crate::numerics::peaks::peak;
+use crate::numerics::peaks::{peak, peak_near};
 use crate::simd::{InstructionSet, Task};
 
 /// The shapes that fits are looked for in: below -1 the likelihood has no bound.
@@ -25,6 +25,8 @@ const WIDTH: usize = 8;
 const ROOM: f64 = 600.0;
 /// To how much the place of a peak is known: about the root of what a float resolves.
 const PLACE: f64 = 1e-8;
+/// The first step from a shape that is close to the one looked for.
+const NEAR: f64 = 0.01;
 
 /// What a fit came to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,6 +78,11 @@ pub trait Sample: Sync {
 
     /// (xi, log likelihood) of the best fit with the excess `level` > 0 at the horizon of M exceedances.
     fn at_level(&self, level: f64, m: f64) -> (f64, f64);
+
+    /// The same, looked for around a shape that is close to it.
+    fn at_level_near(&self, level: f64, m: f64, _near: f64) -> (f64, f64) {
+        self.at_level(level, m)
+    }
 
     /// (sigma, log likelihood) of the best fit with a shape.
     fn at_shape(&self, shape: f64) -> (f64, f64);
@@ -192,6 +199,24 @@ impl Excesses {
         -n * (libm::log(scale) + (1.0 + 1.0 / shape) * self.mean_log(tau, last))
     }
 
+    /// The log likelihood of a shape where the level lies at `share` largest excesses, but for -k log `y_max`.
+    fn value_at_level(&self, shape: f64, share: f64, log_m: f64) -> f64 {
+        if shape.abs() < NO_SHAPE {
+            return self.value(0.0, share / log_m);
+        }
+        let grown = libm::expm1(shape * log_m);
+        let scale = share * shape / grown;
+        if shape <= LOWEST_SHAPE {
+            return self.value(LOWEST_SHAPE, scale);
+        }
+        let tau = grown / share;
+        let last = 1.0 + tau;
+        if last <= 0.0 {
+            return f64::NEG_INFINITY;
+        }
+        -(self.n as f64) * (libm::log(scale) + (1.0 + 1.0 / shape) * self.mean_log(tau, last))
+    }
+
     /// The log likelihood of a law.
     pub fn log_likelihood(&self, shape: f64, scale: f64) -> f64 {
         self.value(shape, scale / self.largest) - self.n as f64 * libm::log(self.largest)
@@ -229,32 +254,25 @@ impl Sample for Excesses {
 
     fn at_level(&self, level: f64, m: f64) -> (f64, f64) {
         let (share, log_m) = (level / self.largest, libm::log(m));
-        // Below the largest excess the level holds the end of the law off.
-        let end = if share < 1.0 { libm::log1p(-share) / log_m } else { LOWEST_SHAPE };
-        let low = end.max(LOWEST_SHAPE);
-        let n = self.n as f64;
-        let value = |shape: f64| {
-            if shape.abs() < NO_SHAPE {
-                return self.value(0.0, share / log_m);
-            }
-            let grown = libm::expm1(shape * log_m);
-            let scale = share * shape / grown;
-            if shape <= LOWEST_SHAPE {
-                return self.value(LOWEST_SHAPE, scale);
-            }
-            let tau = grown / share;
-            let last = 1.0 + tau;
-            if last <= 0.0 {
-                return f64::NEG_INFINITY;
-            }
-            -n * (libm::log(scale) + (1.0 + 1.0 / shape) * self.mean_log(tau, last))
-        };
+        let low = lowest_at(share, log_m);
         let mut places = LEVEL_STEPS;
         for place in &mut places {
             *place = low + (HIGHEST_SHAPE - low) * *place;
         }
-        let (shape, most) = peak(&places, PLACE, value);
-        (shape, most - n * libm::log(self.largest))
+        let (shape, most) = peak(&places, PLACE, |shape| self.value_at_level(shape, share, log_m));
+        (shape, most - self.n as f64 * libm::log(self.largest))
+    }
+
+    fn at_level_near(&self, level: f64, m: f64, near: f64) -> (f64, f64) {
+        let (share, log_m) = (level / self.largest, libm::log(m));
+        let low = lowest_at(share, log_m);
+        let value = |shape: f64| self.value_at_level(shape, share, log_m);
+        let (shape, most) = peak_near(low, HIGHEST_SHAPE, near, NEAR, PLACE, value);
+        // The edge may be a peak of its own.
+        if !most.is_finite() || value(low) > most {
+            return self.at_level(level, m);
+        }
+        (shape, most - self.n as f64 * libm::log(self.largest))
     }
 
     fn at_shape(&self, shape: f64) -> (f64, f64) {
@@ -268,6 +286,12 @@ impl Sample for Excesses {
         let (step, most) = peak(&SCALE_STEPS, PLACE, |step| self.value(shape, scale(step)));
         (scale(step) * self.largest, most - unit)
     }
+}
+
+/// The lowest shape with a level at `share` largest excesses: below the largest the level holds the end of the law off.
+fn lowest_at(share: f64, log_m: f64) -> f64 {
+    let end = if share < 1.0 { libm::log1p(-share) / log_m } else { LOWEST_SHAPE };
+    end.max(LOWEST_SHAPE)
 }
 
 /// log(1 + tau) where the profile is asked first.
@@ -384,6 +408,23 @@ mod tests {
             assert!((at - fit.shape).abs() < 1e-5 && (value - fit.log_likelihood).abs() < 1e-9);
             let (scale, value) = excesses.at_shape(fit.shape);
             assert!((scale / fit.scale - 1.0).abs() < 1e-5 && (value - fit.log_likelihood).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn fits_at_a_level_are_found_from_nearby() {
+        for shape in [-0.95, -0.6, 0.0, 0.4, 1.5] {
+            for n in [15, 78] {
+                let excesses = Excesses::new(&sample(n, shape, 0.3)).unwrap();
+                let estimate = return_excess(excesses.fit().shape, excesses.fit().scale, 20.0);
+                for level in [0.05, 0.5, 0.98, 1.3, 40.0].map(|share| share * estimate) {
+                    let (at, value) = excesses.at_level(level, 20.0);
+                    for near in [-1.0, at - 0.3, at, at + 0.02, 3.0] {
+                        let (found, most) = excesses.at_level_near(level, 20.0, near);
+                        assert!((found - at).abs() < 1e-5 && (most - value).abs() < 1e-8, "{shape} {n} {level} {near}");
+                    }
+                }
+            }
         }
     }
 

@@ -15,6 +15,8 @@ const AROUND: i32 = 15;
 const BETWEEN: usize = 41;
 /// Splits of the cut that are tried first.
 const SPLITS: usize = 9;
+/// To how much the best split is known, as a share: the limit changes with its square.
+const ANGLE: f64 = 1e-4;
 /// To how much the place of the least Q is known, relative to the span.
 const PLACE: f64 = 1e-10;
 
@@ -60,18 +62,24 @@ impl Levels<'_> {
         }
     }
 
-    /// The outermost levels with a misfit of at most width^2; None where there is none.
-    fn limits(&self, width: f64) -> Option<(f64, f64)> {
+    /// The lowest level with a misfit of at most width^2; None where there is none.
+    fn lowest(&self, width: f64) -> Option<f64> {
         match self {
-            Self::Fitted { curve, threshold, upper } => {
-                let (low, high) = curve.limits(width);
-                Some((from_t(threshold + low, *upper), from_t(threshold + high, *upper)))
-            }
+            Self::Fitted { curve, threshold, upper } => Some(from_t(threshold + curve.lowest(width), *upper)),
             Self::Counted { values, horizon } => {
-                let (least, most) = counts_within(width * width, values.len() as u64, *horizon)?;
-                let low = values.get(most as usize).copied().unwrap_or(f64::NEG_INFINITY);
-                let high = if least == 0 { f64::INFINITY } else { values[least as usize - 1] };
-                Some((low, high))
+                let (_, most) = counts_within(width * width, values.len() as u64, *horizon)?;
+                Some(values.get(most as usize).copied().unwrap_or(f64::NEG_INFINITY))
+            }
+        }
+    }
+
+    /// The highest level with a misfit of at most width^2; None where there is none.
+    fn highest(&self, width: f64) -> Option<f64> {
+        match self {
+            Self::Fitted { curve, threshold, upper } => Some(from_t(threshold + curve.highest(width), *upper)),
+            Self::Counted { values, horizon } => {
+                let (least, _) = counts_within(width * width, values.len() as u64, *horizon)?;
+                Some(if least == 0 { f64::INFINITY } else { values[least as usize - 1] })
             }
         }
     }
@@ -83,7 +91,7 @@ impl Levels<'_> {
                 let middle = curve.lowest(0.0);
                 [curve.estimate(), middle].iter().map(|&level| from_t(threshold + level, *upper)).collect()
             }
-            Self::Counted { .. } => self.limits(1.0).map_or_else(Vec::new, |(low, high)| vec![low, high]),
+            Self::Counted { .. } => self.lowest(1.0).into_iter().chain(self.highest(1.0)).collect(),
         }
     }
 
@@ -152,8 +160,8 @@ pub fn difference_limits(first: &Levels, second: &Levels, cut: f64) -> (f64, f64
 fn farthest(one: &Levels, other: &Levels, cut: f64) -> f64 {
     let gap = |share: f64| {
         let widths = ((cut * share).max(0.0).sqrt(), (cut * (1.0 - share)).max(0.0).sqrt());
-        match (one.limits(widths.0), other.limits(widths.1)) {
-            (Some((_, high)), Some((low, _))) => high - low,
+        match (one.highest(widths.0), other.lowest(widths.1)) {
+            (Some(high), Some(low)) => high - low,
             _ => f64::NEG_INFINITY,
         }
     };
@@ -171,7 +179,7 @@ fn farthest(one: &Levels, other: &Levels, cut: f64) -> f64 {
             let sine = libm::sin(0.5 * std::f64::consts::PI * even);
             gap(sine * sine)
         };
-        return peak(&places, 1e-6, angle).1;
+        return peak(&places, ANGLE, angle).1;
     }
     // Limits of a counted group jump at its deviances.
     let shares = ours.into_iter().chain(theirs.into_iter().map(|share| 1.0 - share));

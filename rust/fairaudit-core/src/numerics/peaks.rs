@@ -20,6 +20,36 @@ pub(crate) fn peak(places: &[f64], width: f64, function: impl Fn(f64) -> f64) ->
     climb(low, places[best], most, high, width, at)
 }
 
+/// (place, value) of the peak that lies uphill of a place, between `low` and `high`: steps that double, until it goes
+/// down on both sides.
+pub(crate) fn peak_near(
+    low: f64,
+    high: f64,
+    start: f64,
+    step: f64,
+    width: f64,
+    function: impl Fn(f64) -> f64,
+) -> (f64, f64) {
+    let mut best = start.clamp(low, high);
+    let mut most = function(best);
+    let mut sides = [None, None];
+    for (side, sign) in [(0, -1.0), (1, 1.0)] {
+        let mut length = step;
+        while sides[side].is_none() {
+            let next = (best + sign * length).clamp(low, high);
+            let value = if next == best { f64::NEG_INFINITY } else { function(next) };
+            if value > most {
+                sides[1 - side] = Some(best);
+                (best, most) = (next, value);
+                length *= 2.0;
+            } else {
+                sides[side] = Some(next);
+            }
+        }
+    }
+    climb(sides[0].unwrap_or(low), best, most, sides[1].unwrap_or(high), width, function)
+}
+
 /// The peak between `low` and `high`, from a place between them that is above both ends: parabolas with golden
 /// sections in between (Brent, 1973, chapter 5), to within `width`.
 pub(crate) fn climb(
@@ -95,5 +125,14 @@ mod tests {
         assert!(x.abs() < 1e-8);
         let (x, _) = peak(&[-1.0, 0.0, 1.0, 2.0], 1e-9, |x| if x < 0.5 { f64::NAN } else { -x });
         assert!((x - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn peaks_nearby_are_found() {
+        for (top, start) in [(0.3, 0.31), (0.3, -3.0), (-3.9, 2.0), (4.0, -4.0), (-4.0, 4.0), (9.0, 0.0)] {
+            let (x, value) = peak_near(-4.0, 4.0, start, 0.05, 1e-9, |x| -(x - top).powi(2));
+            let meant = f64::clamp(top, -4.0, 4.0);
+            assert!((x - meant).abs() < 1e-7 && (value + (meant - top).powi(2)).abs() < 1e-6, "{top} {start}: {x}");
+        }
     }
 }

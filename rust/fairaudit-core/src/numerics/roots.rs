@@ -43,15 +43,25 @@ pub(crate) fn first_place(least: f64, most: f64, holds: impl Fn(f64) -> bool) ->
 /// end when it does not cross. Chandrupatla's mix of bisection and inverse quadratic steps
 /// (Advances in Engineering Software 28, 1997).
 pub(crate) fn crossing(low: f64, high: f64, width: f64, function: impl Fn(f64) -> f64) -> f64 {
-    let (mut a, mut b) = (high, low);
-    let (mut at_a, mut at_b) = (function(a), function(b));
+    let (at_high, at_low) = (function(high), function(low));
+    crossing_between((low, at_low), (high, at_high), 0.5, width, function)
+}
+
+/// The same from two points (x, function of x), asked first at a share of the way down from the higher one.
+pub(crate) fn crossing_between(
+    low: (f64, f64),
+    high: (f64, f64),
+    mut share: f64,
+    width: f64,
+    function: impl Fn(f64) -> f64,
+) -> f64 {
+    let ((mut a, mut at_a), (mut b, mut at_b)) = (high, low);
     if at_b <= 0.0 {
-        return low;
+        return b;
     }
     if at_a >= 0.0 {
-        return high;
+        return a;
     }
-    let mut share = 0.5;
     for _ in 0..200 {
         let middle = a + share * (b - a);
         let at_middle = function(middle);
