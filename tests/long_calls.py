@@ -200,6 +200,36 @@ def repair():
     return lambda: result.repair(parts=(0.9, 0.1), n_threads=1)
 
 
+def extreme_test_by_permutation():
+    _, score, group = _rows(200_000)
+    gain = np.random.default_rng(4).beta(2, 8, 200_000) * (1 - score)
+    return lambda: fa.extreme_test(
+        y_score=score,
+        counterfactual_score=score + gain,
+        sensitive_features=group,
+        null="equal_laws",
+        n_resamples=50_000,
+    )
+
+
+def fit_tail_with_simulated_cuts():
+    """More exceedances than the shipped cuts know."""
+    values = np.random.default_rng(5).standard_exponential(2_000_000)
+    return lambda: fa.fit_tail(values, n_exceedances=40_000, n_threads=1)
+
+
+def ecd_search():
+    X, y = _features(40_000, 4)
+    X[:, 0] = X[:, 0] > 0
+
+    def train(model, X, y, settings):
+        return fa.LinearModel([settings["weight"], 1.0, -1.0, 0.5])
+
+    return lambda: fa.ecd_search(
+        dict, X, y, attribute=0, space={"weight": (0.1, 2.0)}, train=train, n_settings=10_000
+    )
+
+
 CALLS = [
     permutation_test_of_counts,
     permutation_test_of_all_pairs,
@@ -218,4 +248,7 @@ CALLS = [
     influence_descent,
     influence_audit_with_all_else_held_fixed,
     repair,
+    extreme_test_by_permutation,
+    fit_tail_with_simulated_cuts,
+    ecd_search,
 ]

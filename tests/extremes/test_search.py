@@ -3,9 +3,10 @@
 import math
 import pickle
 import sys
-import types
+from dataclasses import replace
 
 import numpy as np
+import optuna
 import pandas as pd
 import pytest
 import torch
@@ -15,26 +16,24 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+import fairaudit_rs as fa
 from fairaudit_rs.errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
+from fairaudit_rs.extremes import search as search_module
+from fairaudit_rs.extremes.dealing import Labels, dealt
+from fairaudit_rs.extremes.pairs import pair_ecds
+from fairaudit_rs.extremes.question import Design
 from fairaudit_rs.extremes.search import ecd_search
 from fairaudit_rs.extremes.search_result import PairEcd, worst_of
 from fairaudit_rs.extremes.space import RandomSampler, read_space
+from fairaudit_rs.results.words import number
 
 from .designs import people
 
 
-def quantiles(question, horizon, *, intervals):
-    """ECD from the empirical quantile at 1 - 1/m: enough to choose by."""
-    level = [np.quantile(group.discrimination, 1 - 1 / horizon) for group in question.groups]
-    return [
-        PairEcd(
-            first=question.groups[i].name,
-            second=question.groups[j].name,
-            estimate=float(level[i] - level[j]),
-            **({"low": -1.0, "high": 1.0} if intervals else {}),
-        )
-        for i, j in question.pairs
-    ]
+@pytest.fixture
+def ecds(monkeypatch):
+    """Puts another ECD into the search."""
+    return lambda made: monkeypatch.setattr(search_module, "pair_ecds", made)
 
 
 class Weighted:
@@ -63,11 +62,16 @@ TOY = toy()
 SPACE = {"w": [0.0, 1.0, 2.0, 4.0]}
 
 
+def dealt_rows(X, y, attribute, seed):
+    """Rows of the parts of a search."""
+    prepared = Design(X=X, attribute=attribute).prepared(1.0)
+    return dealt(prepared, Labels.of(y, prepared.form, None), (0.5, 0.25, 0.25), seed)
+
+
 def search(estimator=Weighted, X=TOY[0], y=TOY[1], **changed):
     arguments = {
         "attribute": "man",
         "space": SPACE,
-        "measure": quantiles,
         "horizon": 100,
         "rng": 1,
     }
@@ -183,6 +187,56 @@ def test_without_a_floor_it_is_a_little_below_the_most_accurate():
     assert "accuracy floor is 0.01 below the most accurate setting" in result.warnings[0]
 
 
+def test_ecds_are_those_of_the_test():
+    """On the report part: estimates, and intervals that hold for all pairs together."""
+    frame = people(6_000)
+    X = pd.get_dummies(frame, dtype=float)
+    y = np.where(frame.income + 0.5 * (frame.race == "a") > 0.3, 1, 0)
+    result = ecd_search(
+        LogisticRegression(), X, y, attribute="race", space={"C": [0.01]}, horizon=300, rng=1
+    )
+    parts = dealt_rows(X, y, "race", 1)
+    again = fa.extreme_test(result.model, X.iloc[parts[2]], attribute="race", horizon=300)
+    assert len(result.report) == 3
+    each = 1 - 0.05 / 3
+    single = fa.extreme_test(
+        result.model, X.iloc[parts[2]], attribute="race", horizon=300, confidence_level=each
+    )
+    for mine, theirs, wide in zip(
+        result.report, again.comparisons, single.comparisons, strict=True
+    ):
+        assert (mine.first, mine.second) == (theirs.first, theirs.second)
+        assert mine.estimate == theirs.estimate
+        assert (mine.low, mine.high) == (wide.low, wide.high)
+    assert (result.report_ecd, *again.confidence_interval) == (
+        again.ecd,
+        worst_of(result.report).low,
+        worst_of(result.report).high,
+    )
+    (trial,) = result.trials
+    chosen_on = fa.extreme_test(result.model, X.iloc[parts[1]], attribute="race", horizon=300)
+    assert trial.ecd == chosen_on.ecd
+
+
+def test_pairs_that_are_not_measurable_are_left_out_and_counted():
+    """No row of one group changes: it has no tail."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b", "c"], 400)
+    gain = rng.beta(2, 4, 1_200) * 0.5
+    gain[group == "c"] = 0.0
+    design = Design(
+        y_score=np.full(1_200, 0.2),
+        counterfactual_score=0.2 + gain,
+        sensitive_features=group,
+    )
+    for intervals in (False, True):
+        found = pair_ecds(design.pose(), 500, intervals=intervals)
+        assert [(one.first, one.second) for one in found] == [("a", "b")]
+        assert math.isnan(found[0].low) != intervals
+    with pytest.raises(NotMeasurableError, match=r"^group 'c': the 31 largest values .* 0\.000$"):
+        pair_ecds(replace(design, groups=["a", "c"]).pose(), 500, intervals=False)
+
+
 def test_a_floor_that_no_setting_reaches():
     result = search(accuracy_floor=0.99)
     assert result.best is None
@@ -192,7 +246,7 @@ def test_a_floor_that_no_setting_reaches():
     assert "0 reach the accuracy floor of 0.990; the most accurate one has 0.8" in str(result)
 
 
-def test_the_numbers_are_those_of_the_model_on_its_part():
+def test_the_numbers_are_those_of_the_model_on_its_part(ecds):
     """The report is what the model says of rows that took no part."""
     seen = []
     result = search(lambda w: Weighted(w, seen), accuracy_floor=0.8, horizon=50)
@@ -204,11 +258,12 @@ def test_the_numbers_are_those_of_the_model_on_its_part():
     assert np.array_equal(y[seen[0][0].index], seen[0][1])
     kept = []
 
-    def looking(question, horizon, *, intervals):
-        kept.append((intervals, np.concatenate([group.rows for group in question.groups])))
-        return quantiles(question, horizon, intervals=intervals)
+    def looking(question, horizon, **options):
+        kept.append((options["intervals"], np.concatenate([g.rows for g in question.groups])))
+        return pair_ecds(question, horizon, **options)
 
-    again = search(lambda w: Weighted(w), accuracy_floor=0.8, horizon=50, measure=looking)
+    ecds(looking)
+    again = search(lambda w: Weighted(w), accuracy_floor=0.8, horizon=50)
     assert again == result
     selection = [set(rows.tolist()) for intervals, rows in kept if not intervals]
     (report,) = [set(rows.tolist()) for intervals, rows in kept if intervals]
@@ -230,7 +285,9 @@ def test_the_result_in_words_rows_and_dicts():
     assert text.startswith("Of 2 settings 2 measured ones reach the accuracy floor of 0.500; the ")
     assert "w=1: 0." in text
     assert "(0 minus 1) on the part on which it was chosen, which is optimistic" in text
-    assert "(-1.000 to 1.000) (0 minus 1) on the part kept for the report, with acc" in text
+    (pair,) = result.report
+    limits = f"({number(pair.low)} to {number(pair.high)})"
+    assert f"{limits} (0 minus 1) on the part kept for the report, with accuracy" in text
     table = result.to_frame()
     assert table.columns == ["w", "accuracy", "ecd", "first", "second", "feasible", "best", "note"]
     assert table["best"].to_list() == [True, False]
@@ -296,7 +353,6 @@ def test_an_estimator_of_scikit_learn():
         y,
         attribute="sex",
         space={"logisticregression__C": (1e-4, 10.0, "log")},
-        measure=quantiles,
         n_settings=5,
         horizon=100,
         rng=1,
@@ -310,9 +366,12 @@ def test_an_estimator_of_scikit_learn():
 
 
 def test_a_class_of_estimators_is_a_function_of_settings():
-    result = search(DecisionTreeClassifier, space={"max_depth": (1, 6)}, n_settings=4)
+    result = search(DecisionTreeClassifier, space={"max_depth": (1, 6)}, n_settings=4, horizon=50)
     assert isinstance(result.model, DecisionTreeClassifier)
     assert isinstance(result.model.random_state, int)
+    # Scores of few values have levels where order statistics limit them, and none beyond.
+    with pytest.raises(DataError, match=r"group 0: the 24 largest values .*; group 1: the"):
+        search(DecisionTreeClassifier, space={"max_depth": [2, 3]}, horizon=200)
 
 
 def test_seeds_that_the_user_gave_stay():
@@ -374,7 +433,7 @@ def test_training_may_return_another_model():
     assert [trial.ecd for trial in result.trials] == [trial.ecd for trial in search().trials]
 
 
-def test_settings_that_fail_are_trials_with_a_note():
+def test_settings_that_fail_are_trials_with_a_note(ecds):
     class Sometimes(Weighted):
         def fit(self, X, y):
             if self.w == 1.0:
@@ -383,12 +442,13 @@ def test_settings_that_fail_are_trials_with_a_note():
         def predict_proba(self, X):
             return super().predict_proba(X) * (np.nan if self.w == 4.0 else 1)
 
-    def measure(question, horizon, *, intervals):
+    def measured(question, horizon, **options):
         if question.groups[0].discrimination.max() < 0.3:
             raise NotMeasurableError("too flat")
-        return quantiles(question, horizon, intervals=intervals)
+        return pair_ecds(question, horizon, **options)
 
-    result = search(Sometimes, measure=measure, space={"w": [0.5, 1.0, 2.0, 4.0]})
+    ecds(measured)
+    result = search(Sometimes, space={"w": [0.5, 1.0, 2.0, 4.0]})
     notes = [trial.note for trial in result.trials]
     assert notes[:3] == ["too flat", "singular", ""]
     assert "model gives nan for X, row" in notes[3]
@@ -398,13 +458,14 @@ def test_settings_that_fail_are_trials_with_a_note():
     assert "3 settings could not be fitted or measured" in result.warnings[1]
 
 
-def test_a_report_that_cannot_be_measured():
-    def measure(question, horizon, *, intervals):
-        if intervals:
+def test_a_report_that_cannot_be_measured(ecds):
+    def measured(question, horizon, **options):
+        if options["intervals"]:
             raise NotMeasurableError("no tail")
-        return quantiles(question, horizon, intervals=intervals)
+        return pair_ecds(question, horizon, **options)
 
-    result = search(measure=measure, space={"w": [1.0, 2.0]})
+    ecds(measured)
+    result = search(space={"w": [1.0, 2.0]})
     assert math.isnan(result.report_ecd)
     assert result.warnings[-1] == "the report part has no ECD: no tail"
     assert "not measurable on the part kept for the report" in str(result)
@@ -467,57 +528,56 @@ def test_the_smallest_of_many_estimates_is_too_small():
 # --- optuna -----------------------------------------------------------------------------------
 
 
-class Study:
-    """Proposes the lower end, then what is in the middle; keeps what it is told."""
+def test_optuna_proposes_from_the_space_and_learns():
+    """After its random start it stays where the ECD is small and the accuracy is not."""
 
-    def __init__(self):
-        self.told = []
-
-    def ask(self, axes):
-        share = len(self.told) / 4
-        return types.SimpleNamespace(
-            params={
-                name: axis[0] + share * (axis[1] - axis[0]) if len(axis) == 3 else axis[0]
-                for name, axis in axes.items()
-            }
-        )
-
-    def tell(self, trial, values=None, state=None):
-        self.told.append((trial.params, values, state))
-
-
-def test_optuna_is_asked_and_told(monkeypatch):
-    study, made = Study(), []
-
-    def create_study(directions, sampler):
-        made.append((directions, sampler))
-        return study
-
-    module = types.ModuleType("optuna")
-    module.create_study = create_study
-    module.samplers = types.SimpleNamespace(TPESampler=lambda seed: ("tree", seed))
-    module.distributions = types.SimpleNamespace(
-        FloatDistribution=lambda low, high, log: (low, high, log),
-        IntDistribution=lambda low, high, log: (low, high, log),
-        CategoricalDistribution=lambda values: values,
-    )
-    module.trial = types.SimpleNamespace(TrialState=types.SimpleNamespace(FAIL="fail"))
-    monkeypatch.setitem(sys.modules, "optuna", module)
-
-    def make(w, kind):
-        if w == 1.0:
+    def make(w, kind, width):
+        if width == 2:
             raise ValueError("no")
-        assert kind == ("a",)
+        assert kind in (("a",), ("b",))
         return Weighted(w)
 
-    space = {"w": (0.0, 4.0), "kind": [("a",)]}
-    result = search(make, sampler="optuna", space=space, n_settings=3, rng=5)
-    assert made == [(["minimize", "maximize"], ("tree", 5))]
-    assert [trial.settings["w"] for trial in result.trials] == [0.0, 1.0, 2.0]
-    (_, first, _), (_, second, state), (_, third, _) = study.told
-    assert first == [0.0, result.trials[0].accuracy]
-    assert (second, state) == (None, "fail")
-    assert third == [abs(result.trials[2].ecd), result.trials[2].accuracy]
+    space = {"w": (0.01, 8.0, "log"), "kind": [("a",), ("b",)], "width": (1, 8)}
+    options = {"sampler": "optuna", "space": space, "n_settings": 40, "rng": 5}
+    result = search(make, **options)
     assert result.sampler == "optuna"
+    drawn = [trial.settings for trial in result.trials]
+    assert all(0.01 <= one["w"] <= 8 and type(one["width"]) is int for one in drawn)
+    assert {one["kind"] for one in drawn} == {("a",), ("b",)}
+    failed = [trial.note for trial in result.trials if trial.settings["width"] == 2]
+    assert failed
+    assert set(failed) == {"no"}
+    assert search(make, **options) == result
+    assert search(make, **options | {"rng": 6}) != result
+
+
+def test_optuna_does_not_take_functions():
     with pytest.raises(ArgumentTypeError, match=r"space\['w'\] is drawn by a function, which"):
         search(sampler="optuna", space={"w": lambda stream: 1.0})
+
+
+def test_optuna_hears_what_came_of_a_trial(monkeypatch):
+    """It minimises the size of the ECD and maximises the accuracy; failures are told as such."""
+    studies = []
+    create = optuna.create_study
+
+    def kept(**options):
+        studies.append(create(**options))
+        return studies[0]
+
+    monkeypatch.setattr(optuna, "create_study", kept)
+
+    class Sometimes(Weighted):
+        def fit(self, X, y):
+            if self.w < 1.0:
+                raise ValueError("no")
+
+    result = search(Sometimes, sampler="optuna", space={"w": (0.0, 4.0)}, n_settings=12, rng=5)
+    (study,) = studies
+    assert [direction.name for direction in study.directions] == ["MINIMIZE", "MAXIMIZE"]
+    states = {True: "FAIL", False: "COMPLETE"}
+    assert len(study.trials) == 12
+    for told, trial in zip(study.trials, result.trials, strict=True):
+        assert told.state.name == states[trial.settings["w"] < 1.0]
+        assert told.params == trial.settings
+        assert told.values is None or told.values == [abs(trial.ecd), trial.accuracy]

@@ -13,7 +13,7 @@ from ..errors import NotMeasurableError
 from .augment import NO_INTERVAL
 from .fit_tail import exceedances_of
 from .generated import augmented, check_design, top_ups_of
-from .pairs import Measured, measure
+from .pairs import Measured, measure, refusals
 from .problem import FEWEST_ROWS
 from .question import ROW_BOUNDS, Design, Question
 from .result import ExtremeResult, worst_of
@@ -239,12 +239,8 @@ def _refuse_nothing(question: Question, found: Measured, m: float) -> None:
     """Refuse where no pair is measurable: nothing else was asked for."""
     if any(not one.reason for one in found.comparisons):
         return
-    reasons = [
-        f"group {group.name!r}: {reason}"
-        for group in found.groups
-        if (reason := group.problem.why_refused(m))
-    ]
-    raise NotMeasurableError("; ".join(reasons) or found.comparisons[0].reason)
+    refused = refusals([(group.name, group.problem) for group in found.groups], m)
+    raise NotMeasurableError(refused or found.comparisons[0].reason)
 
 
 def _warnings(

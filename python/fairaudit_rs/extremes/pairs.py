@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..errors import NotMeasurableError
 from ..inference.multiplicity import adjust_pvalues
 from .comparison import Compared, compare, permuted
 from .problem import FEWEST_ROWS, TailProblem
 from .question import ROW_BOUNDS, Group, Question
 from .result import GroupMean, TailComparison
+from .search_result import PairEcd
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +25,7 @@ Floats = NDArray[np.float64]
 WORST_SHARE = 0.05
 #: Differences this close are one.
 _TIE = 1e-12
+_NO_INTERVAL = (math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -139,6 +142,48 @@ def measure(
             for group in groups
             for text in (*group.problem.notes, *_reason(group.problem))
         ),
+    )
+
+
+def pair_ecds(
+    question: Question,
+    horizon: float,
+    *,
+    intervals: bool,
+    confidence: float = 0.95,
+    n_threads: int | None = None,
+) -> list[PairEcd]:
+    """Return the ECD of each pair of groups that is measurable, which one must be.
+
+    Intervals hold for all pairs together (Bonferroni). Without them no cuts are looked up, and a
+    pair takes two fits.
+    """
+    groups = [
+        group_tail(group, question.upper, None, confidence).problem for group in question.groups
+    ]
+    call = _native.Call(n_threads)
+    each = 1 - (1 - confidence) / len(question.pairs)
+    pairs = []
+    for places in question.pairs:
+        first, second = (question.groups[place].name for place in places)
+        tails = [groups[place] for place in places]
+        if intervals:
+            found = compare(tails[0], tails[1], horizon, call, confidence=each)
+            estimate, low, high = found.estimate, found.low, found.high
+        else:
+            estimate, low, high = tails[0].value(horizon) - tails[1].value(horizon), *_NO_INTERVAL
+        if not math.isnan(estimate):
+            pairs.append(PairEcd(first=first, second=second, estimate=estimate, low=low, high=high))
+    if not pairs:
+        named = [(group.name, tail) for group, tail in zip(question.groups, groups, strict=True)]
+        raise NotMeasurableError(refusals(named, horizon))
+    return pairs
+
+
+def refusals(tails: Sequence[tuple[Any, TailProblem]], horizon: float) -> str:
+    """Say which groups have no level of a horizon, and why; "" where all have one."""
+    return "; ".join(
+        f"group {name!r}: {reason}" for name, tail in tails if (reason := tail.why_refused(horizon))
     )
 
 

@@ -68,7 +68,7 @@ class SearchResult:
     report_ecd : float
         The same on the part that took no part in the choice; NaN with a reason in ``warnings``.
     report : tuple of PairEcd
-        Every pair of groups on that part, with intervals.
+        Every measurable pair of groups on that part, with 95 % intervals that hold together.
     selection_accuracy, report_accuracy : float
         Shares of right decisions on both parts.
     accuracy_floor : float
