@@ -50,6 +50,7 @@ papers: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	$(BIN)/python -m benches.papers.projection --variants --write
 	$(BIN)/python -m benches.papers.individual --variants --write
 	$(BIN)/python -m benches.papers.influence --write
+	$(BIN)/python -m benches.papers.extremes --write
 
 docs: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m tests.write_docs

@@ -104,8 +104,7 @@ def compas(
 
 def adult_individuals() -> Individuals:
     """Adult (both files): 45,222 rows without missing values; sex and race are no features."""
-    frame = pl.concat([_adult_file("adult.data.gz", 0), _adult_file("adult.test.gz", 1)])
-    frame = frame.filter(~pl.any_horizontal(pl.all() == "?"))
+    frame = complete_adult()
     numbers = frame.select(ADULT_NUMBERS).cast(pl.Float64).to_numpy()
     categories = [
         frame[column] == level
@@ -191,6 +190,133 @@ def drug(
     label = never if positive == "never" else ~never
     group = female if sensitive == "gender" else white
     return DataSet("Drug", features, _codes(label), _codes(group))
+
+
+@dataclass(frozen=True)
+class Flippable:
+    """Rows of a binary problem with a protected attribute, without missing values.
+
+    The first feature is the attribute, 1 for the privileged group; the label is 1 where it is
+    favourable. `frame` has the other features as they are in the file.
+    """
+
+    name: str
+    #: Those with attribute 1, and the others.
+    groups: tuple[str, str]
+    features: Matrix
+    label: Codes
+    frame: pl.DataFrame
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        groups: tuple[str, str],
+        privileged: pl.Series,
+        favourable: pl.Series,
+        frame: pl.DataFrame,
+    ) -> "Flippable":
+        """Numbers as they are, then an indicator of each level of a text but the first."""
+        numbers = [column for column in frame if column.dtype.is_numeric()]
+        levels = [
+            column == level
+            for column in frame
+            if not column.dtype.is_numeric()
+            for level in sorted(column.unique().to_list())[1:]
+        ]
+        columns = [np.asarray(one, dtype=np.float64) for one in (privileged, *numbers, *levels)]
+        label = _codes(favourable.to_numpy())
+        return cls(name, groups, np.column_stack(columns), label, frame)
+
+
+def census(attribute: str) -> Flippable:
+    """Adult (both files), rows without missing values: men and women, or White and Black."""
+    frame = complete_adult()
+    if attribute == "race":
+        frame = frame.filter(pl.col("race").is_in(["White", "Black"]))
+    other, level = ("race", "White") if attribute == "sex" else ("sex", "Male")
+    privileged = frame[attribute] == ("Male" if attribute == "sex" else "White")
+    groups = ("men", "women") if attribute == "sex" else ("White", "Black")
+    columns = frame.select(
+        (pl.col(other) == level).cast(pl.Int64), pl.col(ADULT_NUMBERS).cast(pl.Int64),
+        *ADULT_CATEGORIES,
+    )  # fmt: skip
+    rich = frame["income"].str.starts_with(">50K")
+    return Flippable.of("Census", groups, privileged, rich, columns)
+
+
+def complete_adult() -> pl.DataFrame:
+    """Adult (both files): 45,222 rows without missing values."""
+    frame = pl.concat([_adult_file("adult.data.gz", 0), _adult_file("adult.test.gz", 1)])
+    return frame.filter(~pl.any_horizontal(pl.all() == "?"))
+
+
+def german() -> Flippable:
+    """German credit: sex out of the code of sex and marriage, which goes."""
+    names = [f"c{i}" for i in range(21)]
+    path = folder() / "german" / "german.data"
+    frame = pl.read_csv(path, separator=" ", has_header=False, new_columns=names)
+    man = frame["c8"] != "A92"
+    return Flippable.of("Credit", ("men", "women"), man, frame["c20"] == 1, frame.drop("c8", "c20"))
+
+
+def bank() -> Flippable:
+    """Bank marketing: younger than 25 years or not; the age itself is no feature."""
+    frame = pl.read_csv(folder() / "bank" / "bank-full.csv.gz", separator=";")
+    young, yes = frame["age"] < 25, frame["y"] == "yes"
+    return Flippable.of("Bank", ("young", "old"), young, yes, frame.drop("age", "y"))
+
+
+def compas_races() -> Flippable:
+    """COMPAS with ProPublica's filter: Caucasians and all others; favourable: not reoffended."""
+    frame = _filtered_compas()
+    white, did_not = frame["race"] == "Caucasian", frame["two_year_recid"] == 0
+    columns = frame.select(
+        (pl.col("sex") == "Male").cast(pl.Int64), "age", "priors_count", "juv_fel_count",
+        "juv_misd_count", "juv_other_count", "c_charge_degree",
+    )  # fmt: skip
+    return Flippable.of("COMPAS", ("Caucasian", "other"), white, did_not, columns)
+
+
+def default() -> Flippable:
+    """Default of credit card clients; favourable: none."""
+    path = folder() / "default" / "default_of_credit_card_clients.csv.gz"
+    frame = pl.read_csv(path, skip_rows=1)
+    label = "default payment next month"
+    man, none = frame["SEX"] == 1, frame[label] == 0
+    columns = frame.drop("ID", "SEX", label).with_columns(
+        pl.col("EDUCATION", "MARRIAGE").cast(pl.Utf8)
+    )
+    return Flippable.of("Default", ("men", "women"), man, none, columns)
+
+
+def heart() -> Flippable:
+    """Heart disease (Cleveland), 297 complete rows; favourable: none."""
+    names = [f"c{i}" for i in range(14)]
+    path = folder() / "heart" / "processed.cleveland.data"
+    frame = pl.read_csv(path, has_header=False, new_columns=names, null_values="?").drop_nulls()
+    man, none = frame["c1"] == 1, frame["c13"] == 0
+    columns = frame.drop("c1", "c13").with_columns(pl.col("c2", "c6", "c10", "c12").cast(pl.Utf8))
+    return Flippable.of("Heart", ("men", "women"), man, none, columns)
+
+
+def meps(which: int) -> Flippable:
+    """Medical expenditure, 2015 or 2016: codes as numbers; favourable: much use."""
+    file = {2015: "meps15/mep1_processed.csv.gz", 2016: "meps16/mep2_processed.csv.gz"}[which]
+    frame = pl.read_csv(folder() / file, infer_schema_length=None)
+    man, much = frame["sex"] == 0, frame["Probability"] == 1
+    columns = frame.drop("sex", "Probability", frame.columns[-1])
+    return Flippable.of(f"MEPS{which - 2000}", ("men", "women"), man, much, columns)
+
+
+def students() -> Flippable:
+    """Students of Portuguese and of mathematics, one below the other; favourable: passed."""
+    files = [folder() / "student" / f"student-{one}.csv" for one in ("por", "mat")]
+    frame = pl.concat([pl.read_csv(file, separator=";") for file in files])
+    grades = pl.col("G1", "G2").cast(pl.Utf8).str.strip_chars('"').cast(pl.Int64)
+    man, passed = frame["sex"] == "M", frame["G3"] >= 10
+    columns = frame.drop("sex", "G3").with_columns(grades)
+    return Flippable.of("Students", ("men", "women"), man, passed, columns)
 
 
 def prepare(train: Matrix, test: Matrix) -> tuple[Matrix, Matrix]:

@@ -105,6 +105,7 @@ def search(estimator=Weighted, X=TOY[0], y=TOY[1], **changed):
         ({"estimator": lambda w: object()}, ArgumentTypeError, "makes a object without fit"),
         ({"estimator": LogisticRegression()}, ArgumentError, "'w', which is no parameter of Logis"),
         ({"train": 3}, ArgumentTypeError, "train is a int; accepted: a function of the model"),
+        ({"n_threads": 0}, ArgumentError, "n_threads is 0"),
         ({"y": None}, ArgumentTypeError, "y is None; accepted: a label for every row"),
         ({"y": [0, 1]}, DataError, "y has 2 rows; X has 2,000"),
         ({"y": np.zeros(2_000)}, DataError, r"y holds 0\.0; accepted: labels of two classes"),
@@ -483,6 +484,12 @@ def test_the_order_of_rows_changes_no_bit():
     again = search(model, X.iloc[order], y[order], **changed)
     assert first == again
     assert first != search(model, X, y, **changed, rng=2)
+
+
+def test_threads_change_no_bit():
+    X, y = toy(3_000)
+    first, again = (search(X=X, y=y, horizon=700, n_threads=n) for n in (1, 2))
+    assert first == again
 
 
 def test_the_favourable_label_turns_scores_not_accuracies():
