@@ -44,6 +44,7 @@ class Page:
     mitigated: Sequence[str]
     mitigators: Sequence[str]
     n_seeds: int
+    n_mitigation_seeds: int
     fewest: int
 
     def text(self) -> Iterator[str]:
@@ -62,12 +63,15 @@ class Page:
         yield self.grid()
         yield self.grid_notes()
         yield MITIGATION_TEXT.format(
-            fewest=self.fewest, lr=N_SETTINGS["logistic regression"], net=N_SETTINGS["network"]
+            fewest=self.fewest,
+            lr=N_SETTINGS["logistic regression"],
+            net=N_SETTINGS["network"],
         )
         for model in self.mitigated:
             yield f"#### {model.capitalize()}\n"
             yield self.after(model)
-            yield SUMMARY_TEXT if model == self.mitigated[0] else ""
+            if model == self.mitigated[0]:
+                yield SUMMARY_TEXT.format(n_seeds=self.n_mitigation_seeds)
             yield self.summary(model)
         ten = self.found["ten_groups", 0]
         low, high = ten["interval"]
@@ -199,7 +203,7 @@ class Page:
                     self.found["mitigated", name, model, method, seed],
                 )
                 for name in self.mitigated_data()
-                for seed in range(self.n_seeds)
+                for seed in range(self.n_mitigation_seeds)
             ]
             # A model that ignores the attribute has an ECD of 0.
             both = [(ecd_of(a), ecd_of(b), a, b) for a, b in pairs]

@@ -70,10 +70,10 @@ one; its model is fitted on 60 % of the training half. "0, ignored" is a model t
 the attribute; "-" is not measurable.
 """
 
-SUMMARY_TEXT = """Means over data sets and splits: accuracy less that before, |AOD| (average odds
-difference), |ACD| and |ECD| of the cells that are measurable before and after. *Smaller* counts
-cells with a smaller |ECD| than before; *shown* those of them whose two intervals do not overlap;
-*larger, shown* the opposite.
+SUMMARY_TEXT = """Means over data sets and {n_seeds} splits: accuracy less that before, |AOD|
+(average odds difference), |ACD| and |ECD| of the cells that are measurable before and after.
+*Smaller* counts cells with a smaller |ECD| than before; *shown* those of them whose two intervals
+do not overlap; *larger, shown* the opposite.
 """
 
 TEN_GROUPS = """### Ten groups in one call
