@@ -161,7 +161,7 @@ def extremes(scores: Scores) -> Found:
             "low": low,
             "high": high,
             "pvalue": result.pvalue,
-            "method": result.worst.method,
+            "method": result.clearest.method,
             "levels": [float(result.tails[place].level(horizon).value) for place in (0, 1)],
         }
     sizes = [int((scores.privileged == place).sum()) for place in (0, 1)]
@@ -237,7 +237,7 @@ def ten_groups(seed: int) -> Found:
         model, X, attribute={"sex": "sex", "race": names[1:]}, horizon=500, rng=SEED
     )
     seconds = time.perf_counter() - start
-    worst = result.worst
+    worst = result.clearest
     return {
         "seconds": seconds,
         "rows": result.n_rows,

@@ -95,7 +95,7 @@ def test_what_is_printed_and_written_is_that_of_the_call(file, tmp_path):
     assert written == json.loads(json.dumps(called.to_dict()))
     assert called.summary() in result.stdout
     assert "f - m" in result.stdout
-    assert f"{called.worst.estimate:+.3f}" in result.stdout
+    assert f"{called.clearest.estimate:+.3f}" in result.stdout
     assert "x: 50 rows" in result.stdout
     assert "50 rows; a tail needs at least 100" in result.stdout
     levels = [line for line in result.stdout.splitlines() if line.split()[:1] == ["1,000"]]

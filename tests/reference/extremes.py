@@ -685,11 +685,34 @@ def count_above(values, x):
     return len(values) - np.searchsorted(values, x, side="right")
 
 
+def deviance_of_ties(values, x, m):
+    """The least deviance of a count from #{values > x} to #{values >= x}."""
+    n = len(values)
+    counts = np.arange(np.sum(values > x), np.sum(values >= x) + 1)
+    return float(deviance(counts, n, m).min())
+
+
+def tail_of_sum(Q, n, m, other):
+    """P(deviance of N ~ Bin(n, 1/m) + another number >= Q), `other` the tail of that number."""
+    count = np.arange(n + 1)
+    rest = Q - deviance(count, n, m)
+    return float(np.sum(stats.binom.pmf(count, n, 1 / m) * np.array([other(q) for q in rest])))
+
+
 def order_test(first, second, m):
-    """(Q, p): min over x of the two binomial deviances, p = max over groups of P(dev_g >= Q)."""
-    x = np.concatenate([[-np.inf], first, second])
-    Q = min(sum(deviance(count_above(g, x), len(g), m) for g in (first, second)))
-    return float(Q), max(deviance_tail(Q, len(g), m) for g in (first, second))
+    """(Q, p): min over x of the two binomial deviances, p of the sum at the level that both share.
+
+    The page has the larger of the one-sample tails, to be simulated before it is promised: where
+    values lie apart it rejects 2.4 % of equal pairs at 1 % (n = 370, m = 100).
+    """
+    x = np.unique(np.concatenate([first, second]))
+    between = sum(
+        deviance(count_above(g, np.append(-np.inf, x)), len(g), m) for g in (first, second)
+    )
+    at = [sum(deviance_of_ties(g, one, m) for g in (first, second)) for one in x]
+    Q = min(*between, *at)
+    p = tail_of_sum(Q, len(first), m, lambda q: deviance_tail(q, len(second), m))
+    return float(Q), p
 
 
 def hybrid_test(counted, fitted, m):
@@ -701,8 +724,8 @@ def hybrid_test(counted, fitted, m):
     middle = middle_of(fitted)
     values = np.sort(counted)
     x = np.concatenate([values, np.nextafter(values, -np.inf), [middle]])
-    Q = deviance(count_above(values, x), len(values), m) + fitted.z(x) ** 2
-    return float(np.min(Q)), float(stats.chi2.sf(np.min(Q), 1))
+    Q = np.min(deviance(count_above(values, x), len(values), m) + fitted.z(x) ** 2)
+    return float(Q), tail_of_sum(Q, len(values), m, lambda q: stats.chi2.sf(q, 1))
 
 
 def fitted_level(c, m, k, upper=None):

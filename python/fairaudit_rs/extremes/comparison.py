@@ -41,7 +41,11 @@ def compare(
     confidence: float | None = None,
     fit_only: bool = False,
 ) -> Compared:
-    """Compare return levels: by order statistics where they limit a level, else by fits."""
+    """Compare return levels: by order statistics where they limit a level, else by fits.
+
+    Order statistics that limit no difference from both sides, at the level of confidence that is
+    asked for, give way to the fits.
+    """
     sides: list[Any] = []
     methods, values = [], []
     for tail in (first, second):
@@ -58,6 +62,9 @@ def compare(
             return _incomparable(reason or tail.why_no_fit or "the level is below the threshold")
     level = first.confidence if confidence is None else confidence
     statistic, pvalue, low, high = _native.compare_levels(sides[0], sides[1], float(m), level, call)
+    fitted = all(tail.fit is not None and tail.reaches(m) for tail in (first, second))
+    if math.isinf(high - low) and "order statistics" in methods and fitted:
+        return compare(first, second, m, call, confidence=confidence, fit_only=True)
     least = 2 * upper_tail(_native.last_cut_score())
     is_bound = "fit" in methods and pvalue < least
     return Compared(

@@ -106,6 +106,8 @@ def fit_tail(
         for name, given in (("threshold", threshold), ("upper", upper)):
             if given is not None:
                 raise ArgumentError(f"{name} does not go with method='gev'; accepted: None")
+        if resolution != "auto":
+            raise ArgumentError("resolution does not go with method='gev'; accepted: 'auto'")
         if n_exceedances != "auto":
             raise ArgumentError("n_exceedances does not go with method='gev'; accepted: 'auto'")
         maxima = block_maxima(numbers, blocks=blocks, block_size=block_size)
@@ -143,6 +145,13 @@ def fit_tail(
         raise NotMeasurableError(
             f"threshold is {threshold:g}, and {problem.k} rows exceed it; a fit needs at least "
             f"{FEWEST_EXCEEDANCES}"
+        )
+    if problem.k >= len(numbers):
+        raise ArgumentError(f"threshold is {threshold:g}, which all values exceed")
+    if problem.resolution is not None and problem.resolution > numbers.max() - numbers.min():
+        raise ArgumentError(
+            f"resolution is {problem.resolution:g}, and all values lie within "
+            f"{numbers.max() - numbers.min():g}; accepted: a smaller step"
         )
     return tail_of(problem, method=method, block_size=size, call=call)
 

@@ -60,15 +60,20 @@ def augmented(
     horizon: float,
     n_exceedances: int | None,
     confidence: float,
+    problems: dict[Any, TailProblem],
     n_resamples: int,
     seed: int,
     progress: Callable[[int, int], object] | None,
 ) -> dict[Any, AugmentedTail]:
-    """Return the tails of all groups with generated rows, apart from those of real rows alone."""
+    """Return tails with generated rows, apart from those of real rows alone.
+
+    Of groups whose real rows have a fit of single values: with ties there is no like for like.
+    """
     upper = upper_of(design.upper)
     end = upper if isinstance(upper, float) else None
     probability = probability_of(design.model, design.pos_label)
     groups = {group.name: group for group in question.groups}
+    asked_of = [name for name, problem in problems.items() if _is_plain(problem)]
     # One row of each group: the levels that a generated row of one group may be flipped to.
     known = taken(design.X, np.array([group.rows[0] for group in groups.values()]))
     n_known = len(groups)
@@ -105,7 +110,12 @@ def augmented(
         drawn = _exponential_variations(len(excesses))
         return float((1 + (drawn >= found).sum()) / (1 + len(drawn)))
 
-    frames = {name: taken(design.X, group.rows) for name, group in groups.items()}
+    frames = {name: taken(design.X, groups[name].rows) for name in asked_of}
+    if not frames:
+        raise NotMeasurableError(
+            "generator: no group has a fit of single values, without ties, that generated rows "
+            "could be added to"
+        )
     return augmented_tails(
         differences,
         frames,
@@ -117,6 +127,10 @@ def augmented(
         rng=seed,
         progress=progress,
     )
+
+
+def _is_plain(problem: TailProblem) -> bool:
+    return problem.fit is not None and problem.footing.resolution is None
 
 
 @lru_cache(maxsize=16)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .. import arguments
@@ -16,11 +16,13 @@ from .generated import augmented, check_design, top_ups_of
 from .pairs import Measured, measure, refusals
 from .problem import FEWEST_ROWS
 from .question import ROW_BOUNDS, Design, Question
-from .result import ExtremeResult, worst_of
+from .result import ExtremeResult, clearest_of
 from .tail import horizon_of, tail_of
 
 #: Rows in the smaller group below which the test says little.
 _LITTLE = 200
+#: The confidence that the outermost simulated quantiles give.
+_LAST_CONFIDENCE = 0.999
 _NULLS = ("equal_levels", "equal_laws")
 
 
@@ -175,7 +177,9 @@ def extreme_test(
     question = design.pose(callback)
     if question.nothing_changes:
         raise NotMeasurableError(question.notes[-1])
-    fewest = min(group.n_rows for group in question.groups)
+    # Smaller groups have no tail, whatever is asked for.
+    sizes = [group.n_rows for group in question.groups if group.n_rows >= FEWEST_ROWS]
+    fewest = min(sizes, default=FEWEST_ROWS)
     n_largest = exceedances_of(n_exceedances, fewest)
     found = measure(
         question,
@@ -188,8 +192,8 @@ def extreme_test(
         n_threads=n_threads,
         progress=callback,
     )
-    _refuse_nothing(question, found, m)
-    more = {}
+    _refuse_nothing(found, m, null)
+    more: dict[Any, Any] = {}
     if top_ups is not None:
         more = augmented(
             design,
@@ -198,24 +202,28 @@ def extreme_test(
             horizon=m,
             n_exceedances=n_largest,
             confidence=level,
+            problems={group.name: group.problem for group in found.groups},
             n_resamples=n_resamples,
             seed=seed,
             progress=callback,
         )
-    worst = worst_of(found.comparisons)
-    adjusted = [one.adjusted_pvalue for one in found.comparisons if not one.reason]
+    clearest = clearest_of(found.comparisons)
     return ExtremeResult(
-        estimate=worst.estimate,
+        estimate=clearest.estimate,
         standard_error=math.nan,
-        statistic=worst.statistic,
-        pvalue=min(adjusted),
+        statistic=clearest.statistic,
+        pvalue=clearest.adjusted_pvalue,
         confidence_interval=found.interval,
         alternative="two-sided",
         n_rows=question.n_rows,
         group_sizes=question.group_sizes,
         seed=seed,
-        engine=worst.method if null == "equal_levels" else "permutation",
-        warnings=tuple(_warnings(question, found, m, null, with_generated=top_ups is not None)),
+        engine=clearest.method if null == "equal_levels" else "permutation",
+        warnings=tuple(
+            _warnings(
+                question, found, m, null, level, generated=more if top_ups is not None else None
+            )
+        ),
         comparisons=found.comparisons,
         tails={
             group.name: tail_of(group.problem, name=f"the tail of {group_name(group.name)}")
@@ -235,16 +243,33 @@ def extreme_test(
     )
 
 
-def _refuse_nothing(question: Question, found: Measured, m: float) -> None:
+def _refuse_nothing(found: Measured, m: float, null: str) -> None:
     """Refuse where no pair is measurable: nothing else was asked for."""
-    if any(not one.reason for one in found.comparisons):
+    if any(not math.isnan(one.pvalue) for one in found.comparisons):
         return
+    if null == "equal_laws" and any(not one.reason for one in found.comparisons):
+        reasons = [
+            f"group {group.name!r}: "
+            + (group.problem.why_no_fit or "the level is below the threshold")
+            for group in found.groups
+            if not group.problem.reaches(m)
+        ]
+        raise NotMeasurableError(
+            f"null='equal_laws' permutes fitted levels; {'; '.join(reasons)}; accepted: "
+            "'equal_levels'"
+        )
     refused = refusals([(group.name, group.problem) for group in found.groups], m)
     raise NotMeasurableError(refused or found.comparisons[0].reason)
 
 
 def _warnings(
-    question: Question, found: Measured, m: float, null: str, *, with_generated: bool
+    question: Question,
+    found: Measured,
+    m: float,
+    null: str,
+    level: float,
+    *,
+    generated: Collection[Any] | None,
 ) -> list[str]:
     texts = [*question.notes, *found.notes]
     sizes = question.group_sizes
@@ -259,16 +284,15 @@ def _warnings(
             f"with so few rows in {named} the test says little: at 100 rows against 500 it finds "
             "levels that differ by half in 5 to 9 % of all cases where laws are unlike"
         )
-    standings = {
-        group_name(group.name): group.problem.n / m
+    standings = [
+        f"{group_name(group.name)} ({group.problem.n / m:.2g} times the horizon)"
         for group in found.groups
         if not group.problem.why_refused(m) and not group.problem.is_measured(m)
-    }
+    ]
     if standings:
-        named = ", ".join(f"{name} ({share:.2g})" for name, share in standings.items())
         texts.append(
-            f"the level of {named} is extrapolated (rows over horizon): right where the tail "
-            "goes on as it began; two populations in the tail cannot be seen"
+            f"levels are extrapolated from the rows of {', '.join(standings)}: right where the "
+            "tail goes on as it began; two populations in the tail cannot be seen"
         )
     if question.upper == ROW_BOUNDS:
         texts.append(
@@ -279,12 +303,29 @@ def _warnings(
             "the p-value is of equal laws: a difference anywhere in the laws counts, not only "
             "that of the return levels"
         )
-    if with_generated:
+    if generated is not None:
         texts.append(f"tails with generated rows stand apart, in augmented; {NO_INTERVAL}")
-    for one in found.comparisons:
-        if one.pvalue_is_bound:
-            names = f"{group_name(one.first)} and {group_name(one.second)}"
-            texts.append(f"the p-value of {names} is a bound: cuts are simulated up to there")
+        left = [group_name(name) for name in question.group_sizes if name not in generated]
+        if left:
+            texts.append(
+                f"no rows were generated for {', '.join(left)}: its real rows have no fit of "
+                "single values"
+            )
+    bounds = [
+        f"{group_name(one.first)} and {group_name(one.second)}"
+        for one in found.comparisons
+        if one.pvalue_is_bound
+    ]
+    if bounds:
+        texts.append(
+            f"the p-value of {', of '.join(bounds)} is a bound: cuts are simulated up to there"
+        )
+    each = 1 - (1 - level) / max(1, sum(not one.reason for one in found.comparisons))
+    if each > _LAST_CONFIDENCE:
+        texts.append(
+            f"limits at a level beyond {_LAST_CONFIDENCE:g} (many pairs, or the level asked for) "
+            "go on from the last quantile that was simulated"
+        )
     texts.append(
         "a difference of return levels has no standard error: its interval comes from likelihoods"
     )

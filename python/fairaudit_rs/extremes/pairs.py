@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..data.groups import group_name
 from ..errors import NotMeasurableError
 from ..inference.multiplicity import adjust_pvalues
 from .comparison import Compared, compare, permuted
 from .problem import FEWEST_ROWS, TailProblem
 from .question import ROW_BOUNDS, Group, Question
-from .result import GroupMean, TailComparison
+from .result import GroupMean, TailComparison, clearest_of
 from .search_result import PairEcd
 
 Floats = NDArray[np.float64]
@@ -46,7 +47,7 @@ class Measured:
 
     groups: tuple[GroupTail, ...]
     comparisons: tuple[TailComparison, ...]
-    #: The interval of the largest difference, for all pairs together.
+    #: The interval of the clearest difference, for all pairs together.
     interval: tuple[float, float]
     #: Why tails have no fit, how they were fitted.
     notes: tuple[str, ...]
@@ -136,13 +137,20 @@ def measure(
     return Measured(
         groups=groups,
         comparisons=comparisons,
-        interval=_joint_interval(pairs, found, horizon, confidence, call),
-        notes=tuple(
-            f"{group.name}: {text}"
-            for group in groups
-            for text in (*group.problem.notes, *_reason(group.problem))
+        interval=_joint_interval(
+            pairs, found, comparisons.index(clearest_of(comparisons)), horizon, confidence, call
         ),
+        notes=tuple(_notes(groups)),
     )
+
+
+def _notes(groups: tuple[GroupTail, ...]) -> list[str]:
+    """Return what must be known of the fits, each once with the groups that it is about."""
+    about: dict[str, list[str]] = {}
+    for group in groups:
+        for text in (*group.problem.notes, *_reason(group.problem)):
+            about.setdefault(text, []).append(group_name(group.name))
+    return [f"{', '.join(names)}: {text}" for text, names in about.items()]
 
 
 def pair_ecds(
@@ -219,19 +227,19 @@ def _equal_laws(
 def _joint_interval(
     pairs: list[tuple[TailProblem, TailProblem]],
     found: list[Compared],
+    clearest: int,
     horizon: float,
     confidence: float,
     call: _native.Call,
 ) -> tuple[float, float]:
-    """Return the interval of the largest difference, at the level that all pairs together have."""
+    """Return the interval of the clearest difference, at the level that all pairs have together."""
     known = [place for place, one in enumerate(found) if not one.reason]
     if not known:
         return math.nan, math.nan
-    worst = max(known, key=lambda place: abs(found[place].estimate))
     if len(known) == 1:
-        return found[worst].low, found[worst].high
+        return found[clearest].low, found[clearest].high
     each = 1 - (1 - confidence) / len(known)
-    joint = compare(*pairs[worst], horizon, call, confidence=each)
+    joint = compare(*pairs[clearest], horizon, call, confidence=each)
     return joint.low, joint.high
 
 

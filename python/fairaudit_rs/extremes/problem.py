@@ -91,6 +91,11 @@ class ReturnLevel:
         return self.lower_free if math.isnan(self.low) else min(self.low, self.lower_free)
 
 
+def rows_text(m: float) -> str:
+    """Return a horizon in words: whole numbers without a fraction."""
+    return f"{m:,.0f}" if m == int(m) else f"{m:,}"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TailProblem:
     """The tail of some rows.
@@ -212,13 +217,18 @@ class TailProblem:
             return f"{self.n:,} rows; a tail needs at least {FEWEST_ROWS}"
         if m > FARTHEST * self.n:
             return (
-                f"a horizon of {m:,.0f} is beyond {FARTHEST} times the {self.n:,} rows; the "
+                f"a horizon of {rows_text(m)} is beyond {FARTHEST} times the {self.n:,} rows; the "
                 f"largest one is {self.largest_horizon:,.0f}"
             )
-        _, _, measured = self.sorted.order_limits(m, self.confidence)
-        if not measured and not self.reaches(m):
-            return self.why_no_fit or f"the level of a horizon of {m:,.0f} is below the threshold"
+        if not self.is_measured(m) and not self.reaches(m):
+            reason = self.why_no_fit or "the level is below the threshold"
+            return f"{reason}; order statistics alone reach a horizon of {self._most_measured():,}"
         return ""
+
+    def _most_measured(self) -> int:
+        """Return the farthest horizon that order statistics limit from both sides."""
+        tail = (1 - self.confidence) / 2
+        return max(1, math.floor(-1 / math.expm1(math.log(tail) / self.n)))
 
     def reaches(self, m: float) -> bool:
         """Whether the fit says something about a horizon."""
@@ -247,13 +257,13 @@ class TailProblem:
         return float(self.sorted.top(rank + 1)[-1])
 
     def value(self, m: float) -> float:
-        """Return the level: fitted where the fit reaches, else that of the rows; NaN if refused."""
+        """Return the level: of the rows where it is measured, else the fit's; NaN if refused."""
         if self.why_refused(m):
             return math.nan
-        if self.reaches(m):
-            assert self.fit is not None
-            return self.fit.level(m)
-        return self.empirical(m)
+        if self.is_measured(m):
+            return self.empirical(m)
+        assert self.fit is not None
+        return self.fit.level(m)
 
     def level(self, m: float, call: _native.Call) -> ReturnLevel:
         """Return all that is said about a horizon."""
@@ -358,8 +368,8 @@ def _footing(tail: TailProblem) -> Footing:
         n_end = int((top >= upper).sum())
         upper = None
         notes.append(
-            f"{n_end} values are at the upper end, {number(float(top[0]))}: the tail is fitted on "
-            "the scale of the values"
+            f"{n_end} of the largest values lie at the upper end, {number(float(top[0]))}: the "
+            "tail is fitted on the scale of the values"
         )
     return Footing(upper=upper, notes=tuple(notes))
 
@@ -369,7 +379,7 @@ def _tied(tail: TailProblem, n_distinct: int, step: float | None) -> Footing:
         reason = f"only {n_distinct} values above the threshold differ; a fit needs at least "
         return Footing(upper=tail.upper, reason=f"{reason}{FEWEST_DISTINCT}")
     if tail.threshold is not None:
-        reason = "values are tied, and a threshold is given: leave it out for a fit of cells"
+        reason = "a threshold is given, and cells begin where they do: leave one of them out"
         return Footing(upper=tail.upper, reason=reason)
     if step is None:
         reason = f"of {tail.k} exceedances {n_distinct} differ, and they lie on no common grid"

@@ -339,6 +339,10 @@ def _question(
     )
 
 
+#: Scores of models are rounded in their last bits: 64 of them.
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+
+
 def _tied(score: Floats, discrimination: Floats) -> Floats:
     """Return differences that are equal but for rounding as equal, the one closest to 0.
 
@@ -346,7 +350,7 @@ def _tied(score: Floats, discrimination: Floats) -> Floats:
     at a tail must see them.
     """
     largest = max(np.abs(score).max(), np.abs(score + discrimination).max())
-    rounding = 4 * np.finfo(np.float64).eps * largest
+    rounding = _ROUNDING * largest
     values, place = np.unique(discrimination, return_inverse=True)
     kind = np.concatenate([[0], np.cumsum(np.diff(values) > rounding)])
     # Of each kind the first by size, as np.unique keeps the first of equals.

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.groups import group_name
 from ..results.chart import Chart
-from ..results.result import Result
+from ..results.result import Result, to_plain
 from ..results.verdict import rejects
 from ..results.words import numbers, p_text
+from .problem import rows_text
 from .tail import TailFit, level_row, picture
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class ExtremeResult(Result):
     ----------
     estimate : float
         The extreme counterfactual discrimination (ECD): the return level of one group less that of
-        another, of the pair with the largest difference; also as ``ecd``.
+        another, of the pair with the clearest difference (the smallest p-value); also ``ecd``.
     comparisons : tuple of TailComparison
         All pairs, with adjusted p-values.
     tails : dict of TailFit
@@ -120,9 +121,9 @@ class ExtremeResult(Result):
         return self.estimate
 
     @property
-    def worst(self) -> TailComparison:
-        """The pair with the largest difference."""
-        return worst_of(self.comparisons)
+    def clearest(self) -> TailComparison:
+        """The pair with the clearest difference: the smallest p-value."""
+        return clearest_of(self.comparisons)
 
     @property
     def return_levels(self) -> pl.DataFrame:
@@ -138,17 +139,19 @@ class ExtremeResult(Result):
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
-        found = self.worst
+        found = self.clearest
         first, second = group_name(found.first), group_name(found.second)
-        m = f"{self.horizon:,.0f}"
+        m = rows_text(self.horizon)
         alpha = 1 - self.confidence_level
         pairs = sum(not one.reason for one in self.comparisons)
-        among = f", the largest difference of {pairs} pairs of groups" if pairs > 1 else ""
+        among = f", the clearest difference of {pairs} pairs of groups" if pairs > 1 else ""
         word = "equal laws" if self.null == "equal_laws" else "equal return levels"
         p = p_text(self.pvalue)
         if found.pvalue_is_bound:
             p = p.replace("p = ", "p at most ")
-        if rejects(self.pvalue, alpha):
+        if found.pvalue_is_bound and not rejects(self.pvalue, alpha):
+            verdict = "not decided: the cuts that p-values are read off end before it"
+        elif rejects(self.pvalue, alpha):
             verdict = f"more than chance explains at the {100 * alpha:.3g} % level"
         else:
             verdict = "within what chance explains; that alone does not show equality"
@@ -192,7 +195,7 @@ class ExtremeResult(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON; NaN and infinity become None."""
         content = super().to_dict()
-        content["tails"] = {group_name(name): tail.to_dict() for name, tail in self.tails.items()}
+        content["tails"] = to_plain({name: tail.to_dict() for name, tail in self.tails.items()})
         return content
 
     def plot(self, kind: str = "return_level") -> Chart:
@@ -214,7 +217,7 @@ class ExtremeResult(Result):
         return picture(arguments.choice("kind", kind, PICTURES), self.tails)
 
 
-def worst_of(comparisons: tuple[TailComparison, ...]) -> TailComparison:
-    """Return the measurable pair with the largest difference."""
-    known = [one for one in comparisons if not math.isnan(one.estimate)]
-    return max(known or comparisons, key=lambda one: abs(one.estimate))
+def clearest_of(comparisons: tuple[TailComparison, ...]) -> TailComparison:
+    """Return the pair with the smallest p-value; of equal ones that with the largest difference."""
+    known = [one for one in comparisons if not math.isnan(one.pvalue)]
+    return min(known or comparisons, key=lambda one: (one.adjusted_pvalue, -abs(one.estimate)))

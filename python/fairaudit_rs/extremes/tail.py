@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 HORIZONS = (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 #: What the types of tails mean.
 TYPES = {
-    "I": "type I: it falls off like an exponential law, as far as can be told",
+    "I": "type I: it may fall off like an exponential law, or a little faster or slower",
     "II": "type II: it is heavier than any exponential law",
     "III": "type III: it ends",
 }
@@ -236,14 +236,15 @@ class TailFit(Result):
     def feasible(self) -> bool | None:
         """Whether worst cases grow slowly enough to be guarded against; None where it is not known.
 
-        Types I and III are: levels of ever longer horizons stay bounded, or grow as a logarithm.
+        A tail of type III ends, one of type II grows as a power of the horizon. With type I nobody
+        knows: the interval of the shape holds 0 and heavier tails too.
         """
-        return None if not self.type else self.type != "II"
+        return {"III": True, "II": False}.get(self.type)
 
     def feasibility(self) -> str:
         """Say in words what the type of the tail means for a guarantee."""
         if not self.type:
-            return f"No type is known: {self.reason}."
+            return f"No type is known: {self.reason or 'no shape from -1 to 3 fits well'}."
         low, high = self.confidence_interval
         words = (
             f"The shape {number(self.estimate)} ({number(low)} to {number(high)}) says "
@@ -254,28 +255,37 @@ class TailFit(Result):
                 f", on the scale on which the known end {number(self.upper)} is infinitely far "
                 "away. A bounded quantity is type III in the limit"
             )
-        verdict = (
-            "A guarantee is feasible: worst cases grow slowly with the horizon"
-            if self.feasible
-            else "No guarantee is feasible: worst cases keep growing with the horizon"
-        )
+        verdict = {
+            "III": "A guarantee is feasible: worst cases stop short of "
+            f"{number(self.endpoint)}, as the fit has it",
+            "I": "Whether a guarantee is feasible is not known: shapes above 0, with which worst "
+            "cases keep growing as a power of the horizon, are not excluded up to "
+            f"{number(high)}",
+            "II": "No guarantee is feasible short of "
+            + ("the known end" if self.upper is not None else "infinity")
+            + ": worst cases keep growing as a power of the horizon",
+        }[self.type]
         return f"{words}. {verdict}."
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         rows = f"{self.n:,} rows"
+        name = self.name[:1].upper() + self.name[1:]
         if self.reason:
             return (
-                f"{self.name.capitalize()} of {rows} has no fit ({self.reason}); what is said "
-                "of it rests on order statistics alone."
+                f"{name} of {rows} has no fit ({self.reason}); what is said of it rests on order "
+                "statistics alone."
             )
         m = float(min(self.n, 1_000))
         found = self.level(m)
         shape, low, high = numbers(self.estimate, *self.confidence_interval)
+        limits = (
+            "no shape fits well" if math.isnan(self.confidence_interval[0]) else f"{low} to {high}"
+        )
         value, least, most = numbers(found.value, found.low, found.high)
         return (
-            f"{self.name.capitalize()} of {rows}: {self.n_exceedances} of them exceed "
-            f"{number(self.threshold)}, with shape {shape} ({low} to {high}); one row in "
+            f"{name} of {rows}: {self.n_exceedances} of them exceed "
+            f"{number(self.threshold)}, with shape {shape} ({limits}); one row in "
             f"{m:,.0f} exceeds {value} ({100 * self.confidence_level:g} % interval {least} to "
             f"{most}, {found.standing})."
         )
@@ -367,9 +377,9 @@ def level_row(level: ReturnLevel) -> dict[str, Any]:
     return {
         "horizon": level.horizon,
         "value": level.value,
+        "standing": level.standing,
         "low": level.low,
         "high": level.high,
-        "standing": level.standing,
         "lower_free": level.lower_free,
         "at_least": level.at_least,
         "rows_over_horizon": level.rows_over_horizon,

@@ -6,6 +6,8 @@ use crate::numerics::laws::{binomial_lower_tail, binomial_upper_tail};
 
 /// Deviances this much apart are one.
 const TIE: f64 = 1e-9;
+/// Deviances beyond this do not occur.
+const FARTHEST: f64 = 200.0;
 
 /// The rank r of the lower limit X_(r), the smallest with P(N >= r) <= tail.
 pub fn lower_rank(n: u64, m: f64, tail: f64) -> u64 {
@@ -47,11 +49,62 @@ pub fn counts_within(limit: f64, n: u64, m: f64) -> Option<(u64, u64)> {
     (least < above).then(|| (least, above - 1))
 }
 
-/// P(deviance >= `found`), exactly.
-pub fn deviance_tail(found: f64, n: u64, m: f64) -> f64 {
-    match counts_within(found - 2.0 * TIE, n, m) {
-        Some((least, most)) => binomial_lower_tail(least, n, 1.0 / m) + binomial_upper_tail(most + 1, n, 1.0 / m),
-        None => 1.0,
+/// The exact law of the deviance of a true level.
+#[derive(Debug, Clone)]
+pub struct DevianceLaw {
+    /// Deviances, upwards, with their probabilities.
+    parts: Vec<(f64, f64)>,
+    /// The probability of each of them and all above.
+    beyond: Vec<f64>,
+}
+
+impl DevianceLaw {
+    /// The law of N ~ Bin(n, 1/m), but for deviances whose probability is below e^-100.
+    pub fn new(n: u64, m: f64) -> Self {
+        let (least, most) = counts_within(FARTHEST, n, m).unwrap_or((0, n));
+        let probability = 1.0 / m;
+        let near = ((n as f64 * probability) as u64).clamp(least, most);
+        let (rows, count) = (n as f64, near as f64);
+        let ways = libm::lgamma(rows + 1.0) - libm::lgamma(count + 1.0) - libm::lgamma(rows - count + 1.0);
+        let odds = probability / (1.0 - probability);
+        let log = ways + count * libm::log(probability) + (rows - count) * libm::log1p(-probability);
+        let mut parts = vec![(deviance(near, n, m), libm::exp(log))];
+        let mut share = parts[0].1;
+        for count in near..most {
+            share *= (n - count) as f64 / (count + 1) as f64 * odds;
+            parts.push((deviance(count + 1, n, m), share));
+        }
+        share = parts[0].1;
+        for count in (least + 1..=near).rev() {
+            share *= count as f64 / (n - count + 1) as f64 / odds;
+            parts.push((deviance(count - 1, n, m), share));
+        }
+        parts.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut sum = 0.0;
+        let mut beyond: Vec<f64> = parts
+            .iter()
+            .rev()
+            .map(|part| {
+                sum += part.1;
+                sum
+            })
+            .collect();
+        beyond.reverse();
+        Self { parts, beyond }
+    }
+
+    /// P(deviance >= `found`).
+    pub fn tail(&self, found: f64) -> f64 {
+        if found <= 0.0 {
+            return 1.0;
+        }
+        let below = self.parts.partition_point(|part| part.0 < found - TIE);
+        self.beyond.get(below).map_or(0.0, |share| share.min(1.0))
+    }
+
+    /// P(deviance + other >= `found`) for another number whose tail is given, independent of it.
+    pub fn tail_of_sum(&self, found: f64, other: impl Fn(f64) -> f64) -> f64 {
+        self.parts.iter().map(|&(deviance, share)| share * other(found - deviance)).sum::<f64>().min(1.0)
     }
 }
 
@@ -78,9 +131,14 @@ mod tests {
     fn deviances_have_their_exact_law() {
         let (n, m) = (50, 10.0);
         let pmf = |count| binomial_upper_tail(count, n, 0.1) - binomial_upper_tail(count + 1, n, 0.1);
+        let law = DevianceLaw::new(n, m);
         for found in [0.0, 0.3, 1.0, 3.84, 6.6, 20.0] {
             let slow: f64 = (0..=n).filter(|&count| deviance(count, n, m) >= found - TIE).map(pmf).sum();
-            assert!((deviance_tail(found, n, m) - slow).abs() < 1e-12, "{found}");
+            assert!((law.tail(found) - slow).abs() < 1e-12, "{found}");
+            let pairs = (0..=n).flat_map(|one| (0..=n).map(move |other| (one, other)));
+            let sum = pairs.filter(|&(one, other)| deviance(one, n, m) + deviance(other, n, m) >= found - TIE);
+            let slow: f64 = sum.map(|(one, other)| pmf(one) * pmf(other)).sum();
+            assert!((law.tail_of_sum(found, |rest| law.tail(rest)) - slow).abs() < 1e-9, "{found}");
         }
         assert_eq!(counts_within(0.0, n, m), Some((5, 5)));
         assert_eq!(counts_within(0.0, 51, m), None);

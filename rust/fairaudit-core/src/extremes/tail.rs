@@ -14,7 +14,7 @@ use crate::parallel::sort_by_key;
 /// Fewest exceedances that are fitted.
 pub const FEWEST: usize = 5;
 /// Differences this small, relative to the values, are rounding.
-const ROUNDING: f64 = 1e-9;
+const ROUNDING: f64 = 8.0 * f64::EPSILON;
 /// Steps of a grid are at least this, relative to the largest value.
 const FINEST: f64 = 1e-6;
 
