@@ -71,7 +71,7 @@ def group_tail(
     # Sums over sorted rows do not depend on how the rows arrive.
     descending = np.sort(group.discrimination)[::-1]
     problem = TailProblem(
-        values=np.sort(values)[::-1],
+        values=descending if values is group.discrimination else np.sort(values)[::-1],
         upper=1.0 if isinstance(upper, str) else upper,
         n_exceedances=n_exceedances,
         confidence=confidence,

@@ -134,11 +134,13 @@ class Design:
                 _check_probabilities(name, column)
         chosen = Chosen.of(rows.cells, rows.group, self.groups, self.reference)
         every = np.flatnonzero(chosen.place >= 0)
+        if len(every) < len(score):
+            score, flipped = score[every], flipped[every]
         return _question(
             chosen,
             every,
-            score[every],
-            flipped[every] - score[every],
+            score,
+            flipped - score,
             upper=upper,
             attribute=None,
             n_flips=1,
@@ -283,7 +285,7 @@ class Chosen:
     """The groups that are compared, and the place among them of every row, or -1."""
 
     keys: list[GroupKey]
-    place: NDArray[np.int64]
+    place: NDArray[Any]
     pairs: list[tuple[int, int]]
     cells: Cells
 
@@ -294,7 +296,7 @@ class Chosen:
         """Choose groups as `choose_groups` does."""
         keys = choose_groups(cells, groups, reference)
         at = {key: i for i, key in enumerate(keys)}
-        place = np.array([at.get(key, -1) for key in cells.groups], dtype=np.int64)
+        place = np.array([at.get(key, -1) for key in cells.groups], dtype=np.int32)
         return cls(keys, place[group], pairs_of(keys, reference), cells)
 
 
@@ -351,13 +353,22 @@ def _tied(score: Floats, discrimination: Floats) -> Floats:
     """
     largest = max(np.abs(score).max(), np.abs(score + discrimination).max())
     rounding = _ROUNDING * largest
-    values, place = np.unique(discrimination, return_inverse=True)
-    kind = np.concatenate([[0], np.cumsum(np.diff(values) > rounding)])
-    # Of each kind the first by size, as np.unique keeps the first of equals.
-    order = np.argsort(np.abs(values), kind="stable")
-    least = values[order[np.unique(kind[order], return_index=True)[1]]]
-    least[np.abs(least) <= rounding] = 0.0
-    return np.asarray(least[kind[place.ravel()]])
+    values = np.sort(discrimination)
+    apart = np.diff(values) > rounding
+    first, last = values[np.append(True, apart)], values[np.append(apart, True)]
+    del values
+    # Kinds of several values are few: only their rows change.
+    several = first < last
+    first, last = first[several], last[several]
+    found = np.where(np.abs(discrimination) <= rounding, 0.0, discrimination)
+    if len(first):
+        kind = np.searchsorted(first, discrimination, side="right") - 1
+        rows = np.flatnonzero((kind >= 0) & (discrimination <= last[kind]))
+        # The one closest to 0, which is 0 where a kind has values on both sides.
+        least = np.where(first > 0, first, np.minimum(last, 0.0))
+        least[np.abs(least) <= rounding] = 0.0
+        found[rows] = least[kind[rows]]
+    return found
 
 
 def _notes(cells: Cells, nothing_changes: bool, attribute: str | None) -> list[str]:

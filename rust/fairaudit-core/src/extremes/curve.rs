@@ -7,11 +7,11 @@ use super::gpd::{Fit, Sample, return_excess};
 use crate::numerics::roots::{crossing, crossing_between};
 
 /// Levels that a curve looks at first lie at these powers of ten of the excess of the estimate, on both sides.
-const FIRST_DECADE: f64 = -4.0;
+const FIRST_DECADE: f64 = -3.0;
 /// See [`FIRST_DECADE`].
 const PER_DECADE: usize = 4;
-const BELOW: usize = 17;
-const ABOVE: usize = 25;
+const BELOW: usize = 13;
+const ABOVE: usize = 21;
 /// The farthest level that is looked at, in excesses of the estimate.
 const FARTHEST: f64 = 1e12;
 /// z of a level below the threshold.
@@ -43,25 +43,29 @@ impl<'a> Curve<'a> {
         let (known, shapes, seen) = (Vec::with_capacity(48), Vec::with_capacity(48), RefCell::default());
         let mut curve = Self { sample, cuts, horizon, fit, estimate, known, shapes, seen };
         let step = |index: usize| libm::exp10(FIRST_DECADE + index as f64 / PER_DECADE as f64);
-        // From the estimate outwards: the shape of each level is close to that of the one before.
-        let mut near = fit.shape;
-        for index in 0..BELOW {
-            let level = estimate * (1.0 - step(index));
-            let (z, shape) = curve.z_near(level, near);
-            curve.known.push((level, z));
-            curve.shapes.push(shape);
-            near = shape;
-        }
+        curve.look(estimate, fit.shape, 0.0);
+        curve.outwards((0..BELOW).map(|index| estimate * (1.0 - step(index))));
         curve.known.reverse();
         curve.shapes.reverse();
-        near = fit.shape;
-        for level in std::iter::once(estimate).chain((0..ABOVE).map(|index| estimate * (1.0 + step(index)))) {
-            let (z, shape) = curve.z_near(level, near);
-            curve.known.push((level, z));
-            curve.shapes.push(shape);
-            near = shape;
-        }
+        curve.outwards((0..ABOVE).map(|index| estimate * (1.0 + step(index))));
         curve
+    }
+
+    /// Adds levels that go away from the last one that is known, ever faster.
+    fn outwards(&mut self, levels: impl Iterator<Item = f64>) {
+        let growth = libm::exp10(1.0 / PER_DECADE as f64);
+        let mut step = 0.0;
+        for level in levels {
+            let last = self.shapes[self.shapes.len() - 1];
+            self.look(level, last + growth * step, 0.5 * step);
+            step = self.shapes[self.shapes.len() - 1] - last;
+        }
+    }
+
+    fn look(&mut self, level: f64, near: f64, within: f64) {
+        let (z, shape) = self.z_near(level, near, within);
+        self.known.push((level, z));
+        self.shapes.push(shape);
     }
 
     /// The fitted return level, as an excess.
@@ -74,19 +78,19 @@ impl<'a> Curve<'a> {
         let above = self.known.partition_point(|(known, _)| *known < level).clamp(1, self.known.len() - 1);
         let ((low, _), (high, _)) = (self.known[above - 1], self.known[above]);
         let share = ((level - low) / (high - low)).clamp(0.0, 1.0);
-        let near = (1.0 - share) * self.shapes[above - 1] + share * self.shapes[above];
-        self.z_near(level, near).0
+        let (first, last) = (self.shapes[above - 1], self.shapes[above]);
+        self.z_near(level, (1.0 - share) * first + share * last, 0.1 * (last - first)).0
     }
 
-    /// z of an excess with the shape fitted there, which is close to another.
-    fn z_near(&self, level: f64, near: f64) -> (f64, f64) {
+    /// z of an excess with the shape fitted there, which is within so much of another or not far from there.
+    fn z_near(&self, level: f64, near: f64, within: f64) -> (f64, f64) {
         if level <= 0.0 {
             return (IMPOSSIBLE, near);
         }
         if level.is_infinite() {
             return (-IMPOSSIBLE, near);
         }
-        let (shape, value) = self.sample.at_level_near(level, self.horizon, near);
+        let (shape, value) = self.sample.at_level_near(level, self.horizon, near, within.abs());
         (self.cuts.z(signed_root(self.fit.log_likelihood - value, self.estimate - level), shape), shape)
     }
 

@@ -25,8 +25,8 @@ const WIDTH: usize = 8;
 const ROOM: f64 = 600.0;
 /// To how much the place of a peak is known: about the root of what a float resolves.
 const PLACE: f64 = 1e-8;
-/// The first step from a shape that is close to the one looked for.
-const NEAR: f64 = 0.01;
+/// The least first step from a shape that is close to the one looked for: well above the rounding of likelihoods.
+const NEAREST: f64 = 2e-3;
 
 /// What a fit came to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,8 +79,8 @@ pub trait Sample: Sync {
     /// (xi, log likelihood) of the best fit with the excess `level` > 0 at the horizon of M exceedances.
     fn at_level(&self, level: f64, m: f64) -> (f64, f64);
 
-    /// The same, looked for around a shape that is close to it.
-    fn at_level_near(&self, level: f64, m: f64, _near: f64) -> (f64, f64) {
+    /// The same, looked for around a shape that is close to it, first within so much of it.
+    fn at_level_near(&self, level: f64, m: f64, _near: f64, _within: f64) -> (f64, f64) {
         self.at_level(level, m)
     }
 
@@ -263,13 +263,13 @@ impl Sample for Excesses {
         (shape, most - self.n as f64 * libm::log(self.largest))
     }
 
-    fn at_level_near(&self, level: f64, m: f64, near: f64) -> (f64, f64) {
+    fn at_level_near(&self, level: f64, m: f64, near: f64, within: f64) -> (f64, f64) {
         let (share, log_m) = (level / self.largest, libm::log(m));
         let low = lowest_at(share, log_m);
         let value = |shape: f64| self.value_at_level(shape, share, log_m);
-        let (shape, most) = peak_near(low, HIGHEST_SHAPE, near, NEAR, PLACE, value);
-        // The edge may be a peak of its own.
-        if !most.is_finite() || value(low) > most {
+        let (shape, most) = peak_near(low, HIGHEST_SHAPE, near, within.max(NEAREST), PLACE, value);
+        // The edge may be a peak of its own, in which a search from nearby is caught.
+        if !most.is_finite() || value(low) >= most {
             return self.at_level(level, m);
         }
         (shape, most - self.n as f64 * libm::log(self.largest))
@@ -420,7 +420,7 @@ mod tests {
                 for level in [0.05, 0.5, 0.98, 1.3, 40.0].map(|share| share * estimate) {
                     let (at, value) = excesses.at_level(level, 20.0);
                     for near in [-1.0, at - 0.3, at, at + 0.02, 3.0] {
-                        let (found, most) = excesses.at_level_near(level, 20.0, near);
+                        let (found, most) = excesses.at_level_near(level, 20.0, near, 0.1 * (near - at));
                         assert!((found - at).abs() < 1e-5 && (most - value).abs() < 1e-8, "{shape} {n} {level} {near}");
                     }
                 }

@@ -19,9 +19,10 @@ pub fn upper_rank(n: u64, m: f64, tail: f64) -> u64 {
     first(0, n + 1, |s| binomial_lower_tail(s + 1, n, 1.0 / m) > tail)
 }
 
-/// Whether order statistics limit a level from both sides: (1 - 1/m)^n <= tail.
+/// Whether order statistics limit a level from both sides: (1 - 1/m)^n <= tail, and (1/m)^n, which matters just above 1.
 pub fn is_measured(n: u64, m: f64, tail: f64) -> bool {
-    n as f64 * libm::log1p(-1.0 / m) <= libm::log(tail)
+    let (n, log_tail) = (n as f64, libm::log(tail));
+    n * libm::log1p(-1.0 / m) <= log_tail && -n * libm::log(m) <= log_tail
 }
 
 /// The first whole number from `low` on where a condition holds that holds from some place on; `high` if none.
@@ -108,6 +109,17 @@ impl DevianceLaw {
     }
 }
 
+/// The least deviance of a count from #{values > x} to #{values >= x}, of values that go down: of tied values at the
+/// level any number may count as above it.
+pub fn least_deviance(descending: &[f64], x: f64, m: f64) -> f64 {
+    let n = descending.len() as u64;
+    let (least, most) = (count_above(descending, x), descending.partition_point(|&value| value >= x) as u64);
+    // The deviance falls up to n / m and rises from there.
+    let near = (n as f64 / m) as u64;
+    let at = |count: u64| deviance(count.clamp(least, most), n, m);
+    at(near).min(at(near + 1))
+}
+
 /// #{values > x} of values that go down.
 pub fn count_above(descending: &[f64], x: f64) -> u64 {
     descending.partition_point(|&value| value > x) as u64
@@ -123,6 +135,7 @@ mod tests {
         assert_eq!((lower_rank(4, 2.0, 0.07), upper_rank(4, 2.0, 0.07)), (4, 1));
         assert_eq!((lower_rank(4, 2.0, 0.05), upper_rank(4, 2.0, 0.05)), (5, 0));
         assert!(is_measured(369, 100.0, 0.025) && !is_measured(366, 100.0, 0.025));
+        assert!(is_measured(369, 1.02, 0.025) && !is_measured(369, 1.005, 0.025));
         assert_eq!(upper_rank(369, 100.0, 0.025), 1);
         assert_eq!(upper_rank(366, 100.0, 0.025), 0);
     }
@@ -143,6 +156,18 @@ mod tests {
         assert_eq!(counts_within(0.0, n, m), Some((5, 5)));
         assert_eq!(counts_within(0.0, 51, m), None);
         assert_eq!(counts_within(1e9, n, m), Some((0, 50)));
+    }
+
+    #[test]
+    fn ties_at_a_level_count_as_they_fit_best() {
+        let tied = [0.5; 50];
+        assert_eq!(least_deviance(&tied, 0.5, 10.0), 0.0);
+        assert_eq!(least_deviance(&tied, 0.6, 10.0), deviance(0, 50, 10.0));
+        assert_eq!(least_deviance(&tied, 0.4, 10.0), deviance(50, 50, 10.0));
+        let values: Vec<f64> = (0..55).rev().map(f64::from).collect();
+        // 5.5 are meant: 5 or 6.
+        assert_eq!(least_deviance(&values, 49.0, 10.0), deviance(5, 55, 10.0).min(deviance(6, 55, 10.0)));
+        assert_eq!(least_deviance(&values, 49.5, 10.0), deviance(5, 55, 10.0));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! within the cut: every split of the cut gives limits of either group.
 
 use super::curve::Curve;
-use super::order::{DevianceLaw, count_above, counts_within, deviance};
+use super::order::{DevianceLaw, count_above, counts_within, deviance, least_deviance};
 use crate::numerics::laws::{chi_square_upper_tail, normal_quantile};
 use crate::numerics::peaks::{climb, peak};
 
@@ -113,15 +113,6 @@ impl Levels<'_> {
             }
         }
     }
-}
-
-/// The deviance of a level that rows may be tied with: rows at the level count as above it or not, whichever fits better,
-/// since the share above a level of an atom is less than 1/m, and that with the atom more.
-fn least_deviance(descending: &[f64], x: f64, m: f64) -> f64 {
-    let n = descending.len() as u64;
-    let (above, with) = (count_above(descending, x), descending.partition_point(|&value| value >= x) as u64);
-    let near = (n as f64 / m) as u64;
-    deviance(near.clamp(above, with), n, m).min(deviance((near + 1).clamp(above, with), n, m))
 }
 
 /// The least sum of misfits of one level.
