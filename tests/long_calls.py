@@ -212,10 +212,11 @@ def extreme_test_by_permutation():
     )
 
 
-def fit_tail_with_simulated_cuts():
-    """More exceedances than the shipped cuts know."""
-    values = np.random.default_rng(5).standard_exponential(2_000_000)
-    return lambda: fa.fit_tail(values, n_exceedances=40_000, n_threads=1)
+def return_level_with_simulated_cuts():
+    """Many more exceedances than the shipped cuts know for so many rows."""
+    values = np.random.default_rng(5).standard_exponential(40_000)
+    tail = fa.fit_tail(values, n_exceedances=20_000)
+    return lambda: tail.return_level(50_000)
 
 
 def ecd_search():
@@ -249,6 +250,6 @@ CALLS = [
     influence_audit_with_all_else_held_fixed,
     repair,
     extreme_test_by_permutation,
-    fit_tail_with_simulated_cuts,
+    return_level_with_simulated_cuts,
     ecd_search,
 ]

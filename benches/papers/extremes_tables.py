@@ -1,6 +1,5 @@
 """The tables of `extremes.py` for docs/reproduction.md."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,7 +70,7 @@ class Page:
             yield f"#### {model.capitalize()}\n"
             yield self.after(model)
             if model == self.mitigated[0]:
-                yield SUMMARY_TEXT.format(n_seeds=self.n_mitigation_seeds)
+                yield SUMMARY_TEXT.format(n_seeds=self.n_mitigation_seeds, **self.claims())
             yield self.summary(model)
         ten = self.found["ten_groups", 0]
         low, high = ten["interval"]
@@ -193,39 +192,75 @@ class Page:
             rows.append([method, *map(interval, cells)])
         return table(["mitigation", *self.mitigated_data()], rows)
 
+    def before_and_after(self, model: str, method: str) -> list[tuple[Found, Found]]:
+        """Cells without and with mitigation."""
+        return [
+            (
+                self.found["mitigated", name, model, "none", seed],
+                self.found["mitigated", name, model, method, seed],
+            )
+            for name in self.mitigated_data()
+            for seed in range(self.n_mitigation_seeds)
+        ]
+
     def summary(self, model: str) -> str:
         """Means over data sets and splits by method."""
         rows = []
         for method in self.mitigators:
-            pairs = [
-                (
-                    self.found["mitigated", name, model, "none", seed],
-                    self.found["mitigated", name, model, method, seed],
-                )
-                for name in self.mitigated_data()
-                for seed in range(self.n_mitigation_seeds)
-            ]
-            # A model that ignores the attribute has an ECD of 0.
-            both = [(ecd_of(a), ecd_of(b), a, b) for a, b in pairs]
-            both = [one for one in both if not math.isnan(one[0][0] + one[1][0])]
-            fitted = [(a, b) for a, b in pairs if "accuracy" in b]
-            if not both:
-                rows.append([method, *["-"] * 8])
+            pairs = self.before_and_after(model, method)
+            both = [(a, b) for a, b in pairs if measured(a) and measured(b)]
+            lost = 100 * np.mean([b["accuracy"] - a["accuracy"] for a, b in both])
+            odds = np.mean([abs(b["aod"]) for _, b in both])
+            # A model that ignores the attribute has neither ACD nor ECD.
+            mean, ecd = (np.mean([abs(b.get(one, 0.0)) for _, b in both]) for one in ("acd", "ecd"))
+            row = [method, f"{len(both)} of {len(pairs)}", f"{lost:+.1f}"]
+            row += [f"{odds:.3f}", f"{mean:.3f}", f"{ecd:.3f}"]
+            if method == self.mitigators[0]:
+                rows.append([*row, "", "", ""])
                 continue
-            lost = 100 * np.mean([b["accuracy"] - a["accuracy"] for a, b in fitted])
-            odds = np.mean([abs(b["aod"]) for _, b in fitted])
-            mean = np.mean([abs(b.get("acd", 0.0)) for *_, b in both])
-            ecd = np.mean([abs(b[0]) for _, b, *_ in both])
-            smaller = [abs(b[0]) < abs(a[0]) for a, b, *_ in both]
-            apart = [(sized(a), sized(b)) for a, b, *_ in both]
-            shown = sum(b[1] < a[0] for a, b in apart)
-            larger = sum(b[0] > a[1] for a, b in apart)
-            row = [f"{lost:+.1f}", f"{odds:.3f}", f"{mean:.3f}", f"{ecd:.3f}"]
-            rows.append([method, f"{len(both)} of {len(pairs)}", *row])
-            before = method == self.mitigators[0]
-            rows[-1] += ["", "", ""] if before else [str(sum(smaller)), str(shown), str(larger)]
+            n_smaller, n_shown = changes([(b, a) for a, b in both])
+            _, n_larger_shown = changes(both)
+            rows.append([*row, str(n_smaller), str(n_shown), str(n_larger_shown)])
         head = ["mitigation", "measured", "accuracy, %", "AOD", "ACD", "ECD"]
         return table([*head, "smaller", "shown", "larger, shown"], rows)
+
+    def claims(self) -> dict[str, str]:
+        """How often the tail is less fair after mitigation, of both models."""
+        found = {}
+        kinds = {
+            "average": self.mitigators[1:5],
+            "minimax": ["minimax"],
+            "search": ["ecd_search"],
+        }
+        for kind, methods in kinds.items():
+            both = [
+                (a, b)
+                for model in self.mitigated
+                for method in methods
+                for a, b in self.before_and_after(model, method)
+                if measured(a) and measured(b)
+            ]
+            n_larger, n_shown = changes(both)
+            found |= {kind: f"{n_larger} of {len(both)}", f"{kind}_shown": str(n_shown)}
+        return found
+
+
+def measured(cell: Found) -> bool:
+    """Whether there is an ECD; it is 0 where the model ignores the attribute."""
+    return "ecd" in cell or bool(cell.get("ignores"))
+
+
+def changes(pairs: Sequence[tuple[Found, Found]]) -> tuple[int, int]:
+    """How many second ECDs are larger in size than the first, and with intervals apart."""
+    larger = [abs(a.get("ecd", 0.0)) < abs(b.get("ecd", 0.0)) for a, b in pairs]
+    shown = [sized(a)[1] < sized(b)[0] for a, b in pairs]
+    return sum(larger), sum(shown)
+
+
+def sized(cell: Found) -> tuple[float, float]:
+    """The limits of the size of an ECD."""
+    low, high = cell.get("low", 0.0), cell.get("high", 0.0)
+    return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
 def interval(cell: Found) -> str:
@@ -233,16 +268,3 @@ def interval(cell: Found) -> str:
     if "ecd" not in cell:
         return "0, ignored" if cell.get("ignores") else "-"
     return f"{cell['ecd']:+.3f} ({cell['low']:.3f} to {cell['high']:.3f})"
-
-
-def ecd_of(cell: Found) -> tuple[float, float, float]:
-    """An ECD with its limits; exactly 0 where the model ignores the attribute."""
-    if cell.get("ignores"):
-        return 0.0, 0.0, 0.0
-    return tuple(cell.get(name, math.nan) for name in ("ecd", "low", "high"))  # type: ignore[return-value]
-
-
-def sized(limits: tuple[float, float, float]) -> tuple[float, float]:
-    """The limits of the size of an ECD."""
-    _, low, high = limits
-    return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))

@@ -63,8 +63,8 @@ class TestBadInput:
         assert reasons["a", "c"] == ""
         assert reasons["a", "b"] == reasons["b", "c"] == "12 rows; a tail needs at least 100"
         assert any("b is not compared: 12 rows" in text for text in result.warnings)
-        assert result.pvalue == result.worst.pvalue
-        assert result.worst.second == "c"
+        assert result.pvalue == result.clearest.pvalue
+        assert result.clearest.second == "c"
         assert result.tails["b"].level(500).standing == "refused"
         assert math.isfinite(result.tails["b"].lower_free(500))
         assert math.isfinite(result.acd["b"].value)
@@ -235,13 +235,13 @@ def test_pvalues_of_pairs_are_those_of_holm():
     assert result.pvalue == found.min()
 
 
-def test_the_interval_of_the_largest_difference_is_that_of_all_pairs():
+def test_the_interval_of_the_clearest_difference_is_that_of_all_pairs():
     data = scored((500,) * 3, (0.5, 0.4, 0.3))
     result = test(**data)
-    pair = [result.worst.first, result.worst.second]
+    pair = [result.clearest.first, result.clearest.second]
     alone = test(**data, groups=pair, confidence_level=1 - 0.05 / 3)
     assert result.confidence_interval == alone.confidence_interval
-    assert result.confidence_interval[0] < result.worst.low
+    assert result.confidence_interval[0] < result.clearest.low
 
 
 def test_an_unmeasurable_pair_does_not_count_among_the_others():
@@ -308,7 +308,7 @@ def test_levels_and_the_test_of_a_pair(upper):
         assert (found.low, found.high) == pytest.approx((low, high), abs=2e-4 * (high - low))
     assert result.ecd == pytest.approx(reference.ecd(*curves), abs=1e-7)
     least, p = reference.equal_levels_test(*curves)
-    assert result.worst.statistic == pytest.approx(least, abs=2e-3)
+    assert result.clearest.statistic == pytest.approx(least, abs=2e-3)
     assert result.pvalue == pytest.approx(max(p, 1e-3), abs=1e-3)
 
 
@@ -318,7 +318,7 @@ def test_equal_laws_by_permuting_rows():
     c = reference.discrimination(data["y_score"], data["counterfactual_score"])
     groups = [c[data["sensitive_features"] == name] for name in "ab"]
     observed, p = reference.equal_laws_test(*groups, 150, n_permutations=299, upper=1.0)
-    assert result.worst.statistic == pytest.approx(observed, abs=1e-7)
+    assert result.clearest.statistic == pytest.approx(observed, abs=1e-7)
     spread = math.sqrt(p * (1 - p) * (1 / 299 + 1 / 999))
     assert abs(result.pvalue - p) < 4.9 * spread + 1 / 299
     assert round(result.pvalue * 1_000) == pytest.approx(result.pvalue * 1_000)
@@ -403,7 +403,7 @@ def test_nothing_is_warned_of_by_python():
         warnings.simplefilter("error")
         result = test(**scored((120, 130)), horizon=400)
     assert any("with so few rows in a (120), b (130)" in text for text in result.warnings)
-    assert any("is extrapolated" in text for text in result.warnings)
+    assert any("are extrapolated" in text for text in result.warnings)
 
 
 @pytest.mark.calibration

@@ -145,7 +145,9 @@ def test_types_by_the_interval_of_the_shape():
     assert fa.fit_tail(light).endpoint < 1.01
     exponential = fa.fit_tail(rng.standard_exponential(5_000))
     assert exponential.type == "I"
-    assert exponential.feasible
+    assert exponential.feasible is None
+    assert "is not known" in exponential.feasibility()
+    assert fa.fit_tail(light).feasible is True
     assert "No guarantee is feasible" in fa.fit_tail(heavy).feasibility()
     assert "type III in the limit" in fa.fit_tail(light, upper=1.0).feasibility()
 

@@ -127,9 +127,10 @@ def extreme_test(
     the interval holds the differences d with :math:`\min_x z_1(x + d)^2 + z_2(x)^2` within its
     quantile. At 5 % it rejects 4.5 to 6.1 % of equal pairs, 1 to 3 % where a tail is near uniform.
     Where order statistics limit the level of a group, its binomial deviance stands in for its
-    :math:`z^2`; where of both groups, the p-value is the larger of the two exact ones. Permuting
-    rows would reject 9 to 47 % of pairs with equal levels and unlike laws. P-values of several
-    pairs are adjusted by Holm's method; the interval of the largest difference is Bonferroni's.
+    :math:`z^2`, and Q is compared with the exact law of the sum at the level that both share, which
+    holds for every law of that group. Permuting rows would reject 9 to 47 % of pairs with equal
+    levels and unlike laws. P-values of several pairs are adjusted by Holm's method; estimate,
+    p-value and interval (Bonferroni's) of the result are those of the pair with the smallest one.
 
     Rows must be independent: several rows of one person are not provided for.
 

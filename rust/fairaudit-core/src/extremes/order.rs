@@ -105,6 +105,9 @@ impl DevianceLaw {
 
     /// P(deviance + other >= `found`) for another number whose tail is given, independent of it.
     pub fn tail_of_sum(&self, found: f64, other: impl Fn(f64) -> f64) -> f64 {
+        if found <= 0.0 {
+            return 1.0;
+        }
         self.parts.iter().map(|&(deviance, share)| share * other(found - deviance)).sum::<f64>().min(1.0)
     }
 }
