@@ -29,7 +29,7 @@ PROMISED_SIZES = (500, 2_000)
 #: Horizons of what a user gets: rows over horizon.
 ROWS_OVER_HORIZON = (20, 8, 4, 3.7, 3.4, 3.05, 2, 1, 0.25, 0.18)
 #: Simulations of variants beside ours.
-BESIDE = 2_500
+BESIDE = 1_500
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,13 @@ class Automatic(Scenario):
 
     law: str
     n: int
-    audits: int = 600
+    audits: int = 300
     part = "automatic"
 
     def measure(self):
         law, rng, call = LAWS[self.law], self.rng(), _native.Call(1)
         k = _native.default_exceedances(self.n)
-        ks = sorted({max(15, round(k * step)) for step in (0.5, 0.75, 1, 1.5, 2, 3, 4)})
+        ks = sorted({max(15, round(k * step)) for step in (0.5, 1, 2, 3, 4)})
         horizons = [ratio * self.n for ratio in HORIZONS]
         counted = {m: Scores() for m in horizons}
         chosen = []
@@ -133,7 +133,7 @@ class Studentized(Scenario):
 
     law: str
     n: int
-    audits: int = 600
+    audits: int = 300
     resamples: int = 199
     part = "bootstrap-t"
 
@@ -188,7 +188,7 @@ class Primary(Scenario):
 
     law: str
     n: int
-    audits: int = 4_000
+    audits: int = 2_500
     part = "primary"
 
     def measure(self):
@@ -230,7 +230,7 @@ class Shapes(Scenario):
     law: str
     n: int
     known_end: bool
-    audits: int = 4_000
+    audits: int = 2_500
     part = "shapes"
 
     def measure(self):
@@ -251,9 +251,10 @@ class Shapes(Scenario):
 
 def scenarios():
     for n in SIZES:
-        yield from (Fitted(law, n) for law in LAWS)
+        audits = 10_000 if n in PROMISED_SIZES or n == 10_000 else 5_000
+        yield from (Fitted(law, n, audits) for law in LAWS)
     for n in (500, 2_000):
-        yield from (Fitted(law, n, 5_000) for law in OTHERS)
+        yield from (Fitted(law, n, 4_000) for law in OTHERS)
     for law in LAWS:
         for n in (500, 2_000):
             yield Primary(law, n)
@@ -262,7 +263,7 @@ def scenarios():
     for law in (*INDEX, *MIXTURES):
         yield from (Primary(law, n) for n in (500, 2_000))
     for law in OTHERS:
-        yield from (Primary(law, n, 2_000) for n in (500, 2_000))
+        yield from (Primary(law, n, 1_000) for n in (500, 2_000))
     for n in (500, 2_000, 10_000):
         for law, known in LAWS.items():
             yield Shapes(law, n, True)
