@@ -45,6 +45,7 @@ atlas: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python benches/python/atlas.py
 	$(BIN)/python benches/python/atlas_individual.py
 	$(BIN)/python benches/python/atlas_influence.py
+	$(BIN)/python benches/python/atlas_extremes.py
 
 # Tables of the papers, rerun on the public data sets (FAIRAUDIT_DATA); about half an hour.
 papers: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
