@@ -102,7 +102,7 @@ class Automatic(Scenario):
 
     law: str
     n: int
-    audits: int = 300
+    audits: int = 200
     part = "automatic"
 
     def measure(self):
@@ -116,7 +116,7 @@ class Automatic(Scenario):
             values = law.sample(rng, self.n)
             problem = TailProblem(values=values, upper=law.upper)
             rows = problem.on_scale(problem.sorted.top(ks[-1] + 1))
-            draws = _native.Draws(99, seed=number)
+            draws = _native.Draws(49, seed=number)
             found = threshold_sequence(rows, ks, draws, call=call).n_exceedances or ks[0]
             chosen.append(found)
             fit = problem.sorted.fit(found, law.upper, None)
@@ -134,7 +134,7 @@ class Studentized(Scenario):
     law: str
     n: int
     audits: int = 300
-    resamples: int = 199
+    resamples: int = 99
     part = "bootstrap-t"
 
     def measure(self):
@@ -188,7 +188,7 @@ class Primary(Scenario):
 
     law: str
     n: int
-    audits: int = 2_500
+    audits: int = 1_500
     part = "primary"
 
     def measure(self):
@@ -230,7 +230,7 @@ class Shapes(Scenario):
     law: str
     n: int
     known_end: bool
-    audits: int = 2_500
+    audits: int = 1_500
     part = "shapes"
 
     def measure(self):
@@ -251,19 +251,19 @@ class Shapes(Scenario):
 
 def scenarios():
     for n in SIZES:
-        audits = 10_000 if n in PROMISED_SIZES or n == 10_000 else 5_000
+        audits = 10_000 if n in PROMISED_SIZES or n == 10_000 else 3_000
         yield from (Fitted(law, n, audits) for law in LAWS)
     for n in (500, 2_000):
-        yield from (Fitted(law, n, 4_000) for law in OTHERS)
+        yield from (Fitted(law, n, 2_000) for law in OTHERS)
     for law in LAWS:
         for n in (500, 2_000):
             yield Primary(law, n)
-        for n in (100, 200, 10_000):
-            yield Primary(law, n, 2_000)
+        for n, audits in ((100, 1_500), (200, 1_500), (10_000, 2_000)):
+            yield Primary(law, n, audits)
     for law in (*INDEX, *MIXTURES):
         yield from (Primary(law, n) for n in (500, 2_000))
     for law in OTHERS:
-        yield from (Primary(law, n, 1_000) for n in (500, 2_000))
+        yield from (Primary(law, n, 600) for n in (500, 2_000))
     for n in (500, 2_000, 10_000):
         for law, known in LAWS.items():
             yield Shapes(law, n, True)

@@ -49,7 +49,7 @@ BY_NAME = {
     ".05 exponential": EXPONENTIAL.times(0.05),
 }
 #: Simulations of raw chi-square.
-BESIDE = 400
+BESIDE = 250
 #: Rows of both groups and the horizon: both fitted, one counted, both counted.
 FITTED = ((2_000, 2_000, 1_000), (2_000, 500, 1_000), (500, 100, 400))
 TURNED = ((500, 2_000, 1_000), (100, 500, 400))
@@ -221,7 +221,7 @@ class Paired(Scenario):
     n: int
     m: int
     correlation: float
-    audits: int = 600
+    audits: int = 500
     part = "paired"
 
     def measure(self):
@@ -246,9 +246,9 @@ def scenarios():
             yield from (pair(laws, design, 1.0, 1_000) for design in TURNED)
     for ratio in (1.2, 1.5):
         for laws in SMOOTH:
-            yield from (pair(laws, design, ratio, 300) for design in (*FITTED, *HALF, *COUNTED))
+            yield from (pair(laws, design, ratio, 200) for design in (*FITTED, *HALF, *COUNTED))
         for laws in (*NEAR_UNIFORM, *SHORT):
-            yield pair(laws, FITTED[1], ratio, 300)
+            yield pair(laws, FITTED[1], ratio, 200)
     for laws in ("beta(2, 4), exponential", "exponential, t4", "beta(2, 4), t4"):
         yield from (Permuted(laws, tuple(sizes), m) for *sizes, m in FITTED)
     yield from (Several(groups) for groups in GROUPS)
@@ -262,7 +262,7 @@ def audits_of(laws, design):
     """As many as time allows: what is promised, what is cheap, the rest."""
     if design in COUNTED or (laws in MANY and design in FITTED):
         return 5_000
-    return 1_500
+    return 1_000
 
 
 def pair(laws, design, ratio, audits):

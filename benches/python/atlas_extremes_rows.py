@@ -87,7 +87,7 @@ class Gridded(Scenario):
 
     law: str
     n: int
-    audits: int = 1_000
+    audits: int = 800
     part = "grid"
 
     def measure(self):
@@ -122,7 +122,7 @@ class Copied(Scenario):
     copies: str
     law: str
     n: int
-    audits: int = 1_000
+    audits: int = 800
     part = "copies"
 
     def measure(self):
@@ -147,7 +147,7 @@ class Clustered(Scenario):
     law: str
     n: int
     correlation: float
-    audits: int = 1_000
+    audits: int = 800
     part = "clusters"
 
     def measure(self):
@@ -220,7 +220,7 @@ class Bounded(Scenario):
 
     shares: str
     n: int
-    audits: int = 1_000
+    audits: int = 800
     part = "row bounds"
 
     def measure(self):

@@ -113,17 +113,16 @@ def levels(entries):
     )
     yield ""
     yield from header(
-        "law", "n", "k", "m = n/4, %", "m = n, %", "m = 4 n, %",
+        "law", "n", "k", "samples", "m = n/4, %", "m = n, %", "m = 4 n, %",
         "at 90 %", "at 99 %", "at 99.8 %", "width",
     )  # fmt: skip
     for e in ordered(of_part(entries, "levels"), "n"):
         cells, promised = variant(e, "ours"), promised_of(e)
         others = (spread([coverage(cell, at) for cell in cells]) for at in (0, 2, 3))
         widths = " / ".join(f"{one['width']:.2g}" for one in e["intervals"])
-        yield row(
-            e["law"], f"{e['n']:,}", e["k"], *(with_sides(cell, promised) for cell in cells),
-            *others, widths,
-        )  # fmt: skip
+        shown = (with_sides(cell, promised) for cell in cells)
+        design = (e["law"], f"{e['n']:,}", e["k"], f"{e['audits']:,}")
+        yield row(*design, *shown, *others, widths)
 
 
 #: Variants beside ours, by part.
@@ -171,12 +170,11 @@ def primary(entries):
     )
     yield ""
     ratios = [cell["rows_over_horizon"] for cell in of_part(entries, "primary")[0]["cells"]]
-    yield from header("law", "n", *(f"n/m = {one:g}" for one in ratios))
+    yield from header("law", "n", "samples", *(f"n/m = {one:g}" for one in ratios))
     for e in ordered(of_part(entries, "primary"), "n"):
         promised = LEAST if e["law"] in {**LAWS, **INDEX} else OTHERS_PROMISED
-        yield row(
-            e["law"], f"{e['n']:,}", *(marked(coverage(c["primary"]), promised) for c in e["cells"])
-        )
+        shown = (marked(coverage(c["primary"]), promised) for c in e["cells"])
+        yield row(e["law"], f"{e['n']:,}", f"{e['audits']:,}", *shown)
 
 
 def free(entries):
