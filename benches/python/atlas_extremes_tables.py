@@ -331,21 +331,21 @@ def paired(entries):
 # --- rows that are no sample --------------------------------------------------------------------
 
 
-def standing_rows(entries, part, name):
+def standing_rows(entries, part, *names):
     """A line for each design and n / m: ours, each value by itself, what a user gets."""
     yield from header(
-        name, "law", "n", "n/m", "fitted, %", "by the fit, %", "each value by itself, %",
+        *names, "n", "n/m", "fitted, %", "by the fit, %", "each value by itself, %",
         "given, %", "primary, %", "free above, %",
     )  # fmt: skip
     for e in of_part(entries, part):
         for cell in e["cells"]:
-            ours, primary_, limit = cell["ours"], cell["primary"], cell["free"]
+            ours, given, limit = cell["ours"], cell["primary"], cell["free"]
             yield row(
-                e.get(name, ""), e.get("law", ""), f"{e['n']:,}", f"{cell['rows_over_horizon']:g}",
+                *(e[name] for name in names), f"{e['n']:,}", f"{cell['rows_over_horizon']:g}",
                 percent(ratio(ours["of"], e["audits"])), marked(coverage(ours), LEAST),
                 marked(coverage(cell["alone"]), LEAST),
-                percent(ratio(primary_["of"], e["audits"])),
-                marked(coverage(primary_), LEAST), percent(ratio(limit["low"], limit["of"])),
+                percent(ratio(given["of"], e["audits"])),
+                marked(coverage(given), LEAST), percent(ratio(limit["low"], limit["of"])),
             )  # fmt: skip
 
 
@@ -357,7 +357,7 @@ def grid(entries):
         "distinct exceedances, or too few tied ones."
     )
     yield ""
-    yield from standing_rows(entries, "grid", "grid")
+    yield from standing_rows(entries, "grid", "law")
 
 
 def copies(entries):
@@ -367,7 +367,7 @@ def copies(entries):
         "statistics do not know that rows are copies."
     )
     yield ""
-    yield from standing_rows(entries, "copies", "copies")
+    yield from standing_rows(entries, "copies", "copies", "law")
 
 
 def clusters(entries):
@@ -378,7 +378,7 @@ def clusters(entries):
         "order statistics)."
     )
     yield ""
-    yield from standing_rows(entries, "clusters", "correlation")
+    yield from standing_rows(entries, "clusters", "correlation", "law")
     yield ""
     yield from header("law", "n", "correlation", "test, n/m = 2, %", "test, n/m = 8, %")
     for e in of_part(entries, "clusters"):
