@@ -293,11 +293,11 @@ def of_copies(entries):
     for name in rows.COPIES:
         cells = [c for e in some if e["copies"] == name for c in e["cells"]]
         given = [c["ours"]["of"] / (c["ours"]["of"] + c["ours"]["refused"]) for c in cells]
+        fitted = [coverage(c["ours"]) for c in cells]
+        held = f", which covers {spread(fitted)} %" if any(fitted) else ""
         said.append(
-            f"{name}: a fit in {spread(given)} % of samples, which covers "
-            f"{spread(coverage(c['ours']) for c in cells)} % (each value by itself "
-            f"{spread(coverage(c['alone']) for c in cells)}); order statistics "
-            f"{by_order(cells)}"
+            f"{name}: a fit in {spread(given)} % of samples{held} (each value by itself "
+            f"{spread(coverage(c['alone']) for c in cells)}); order statistics {by_order(cells)}"
         )
     yield f"- **Copied rows**: {'; '.join(said)}."
 
@@ -315,8 +315,9 @@ def of_clusters(entries):
             f"the test rejects {spread(tests)}"
         )
     yield (
-        f"- **Three rows of each person**, taken for rows of their own: {'; '.join(said)}. Nothing "
-        "is promised of such rows: pass one row of each person."
+        "- **Three rows of each person**, taken for rows of their own, each value by itself: "
+        f"{'; '.join(said)}. Equal rows are tied and have no fit, but order statistics are given. "
+        "Nothing is promised of such rows: pass one row of each person."
     )
 
 
