@@ -49,7 +49,7 @@ def scenarios():
 #: Title, parts that it needs, and table of what follows the findings.
 SECTIONS = (
     ("Return levels by the fit", ("levels",), tables.levels),
-    ("What does not hold", ("levels", "automatic", "bootstrap-t"), tables.variants),
+    ("Other cuts and thresholds", ("levels", "bootstrap-t"), tables.variants),
     ("What a user gets", ("primary",), tables.primary),
     ("Tails that no fit holds", ("primary",), tables.free),
     ("Shapes and types", ("shapes",), tables.shapes),
@@ -129,8 +129,9 @@ def of_variants(entries):
             for cell in variant(e, name)
         ]
         low = sum(one is not None and one < PROMISED[0] for one in found)
-        said.append(f"{name} {spread(found)} % ({low} of {len(found)} below 93)")
-    yield f"- **Beside them**: {'; '.join(said)}."
+        if found:
+            said.append(f"{name} {spread(found)} % ({low} of {len(found)} below 93)")
+    yield f"- **Other cuts and thresholds**: {'; '.join(said)}."
 
 
 def of_primary(entries):
@@ -332,7 +333,7 @@ def of_row_bounds(entries):
 
 FINDINGS = (
     (("levels",), of_levels),
-    (("levels", "automatic", "bootstrap-t"), of_variants),
+    (("levels", "bootstrap-t"), of_variants),
     (("primary",), of_primary),
     (("shapes",), of_shapes),
     (("size",), of_sizes),
