@@ -12,7 +12,8 @@ from atlas_extremes_counts import (
     tail_of_rows,
 )
 from fairaudit_rs import _native
-from fairaudit_rs.extremes.problem import TailProblem, compare, permuted
+from fairaudit_rs.extremes.comparison import compare, permuted
+from fairaudit_rs.extremes.problem import TailProblem
 from fairaudit_rs.inference.multiplicity import adjust_pvalues
 from tests.reference.extremes_designs import EXPONENTIAL, INDEX, LAWS, beta
 

@@ -8,7 +8,8 @@ import pytest
 from scipy import optimize, stats
 
 from fairaudit_rs import _native
-from fairaudit_rs.extremes.problem import TailProblem, compare, permuted
+from fairaudit_rs.extremes.comparison import compare, permuted
+from fairaudit_rs.extremes.problem import TailProblem
 from fairaudit_rs.inference.multiplicity import adjust_pvalues
 
 from ..reference.extremes_designs import EXPONENTIAL, INDEX, LAWS, T4
