@@ -257,12 +257,12 @@ class TestFits:
         found = fit.z(m, x, _native.Cuts(MADE_UP), CALL)
         np.testing.assert_allclose(found, meant, rtol=1e-4, atol=2e-4)
 
-    @pytest.mark.parametrize("shape", [-0.5, -0.35, -0.2])
-    def test_no_level_is_caught_at_the_edge(self, shape):
-        """The likelihood at a level has a second peak at the shape of -1."""
-        cuts, M = _native.Cuts(MADE_UP), 0.25 * 21
+    @pytest.mark.parametrize(("shape", "k"), [(-0.5, 21), (-0.35, 21), (-0.2, 15), (-0.7, 15)])
+    def test_no_level_is_caught_in_a_lower_peak(self, shape, k):
+        """The likelihood at a level may have a second peak, at the shape of -1 or above it."""
+        cuts, M = _native.Cuts(MADE_UP), 0.25 * k
         for seed in range(40):
-            y = excesses(shape, 21, seed=seed)
+            y = excesses(shape, k, seed=seed)
             fit = tail_of(y)
             x = fit.level(10 * M) * np.array([1.05, 1.1, 1.19, 1.3, 1.5])
             root, xi = reference.signed_root(y, x, M)

@@ -25,6 +25,8 @@ const WIDTH: usize = 8;
 const ROOM: f64 = 600.0;
 /// To how much the place of a peak is known: about the root of what a float resolves.
 const PLACE: f64 = 1e-8;
+/// Below this horizon the likelihood at a level has a second peak in some samples: all places are asked.
+const UNEVEN: f64 = 20.0;
 /// The least first step from a shape that is close to the one looked for: well above the rounding of likelihoods.
 const NEAREST: f64 = 2e-3;
 
@@ -264,12 +266,17 @@ impl Sample for Excesses {
     }
 
     fn at_level_near(&self, level: f64, m: f64, near: f64, within: f64) -> (f64, f64) {
+        if m < UNEVEN {
+            return self.at_level(level, m);
+        }
         let (share, log_m) = (level / self.largest, libm::log(m));
         let low = lowest_at(share, log_m);
         let value = |shape: f64| self.value_at_level(shape, share, log_m);
         let (shape, most) = peak_near(low, HIGHEST_SHAPE, near, within.max(NEAREST), PLACE, value);
-        // The edge may be a peak of its own, in which a search from nearby is caught.
-        if !most.is_finite() || value(low) >= most {
+        // There may be a second peak, below a shape of 0: then all places are asked.
+        let mut places = LEVEL_STEPS.iter().map(|place| low + (HIGHEST_SHAPE - low) * place);
+        let is_other = |place: f64| (place - shape).abs() > PLACE && value(place) >= most;
+        if !most.is_finite() || places.by_ref().take_while(|place| *place <= 0.0).any(is_other) || value(low) >= most {
             return self.at_level(level, m);
         }
         (shape, most - self.n as f64 * libm::log(self.largest))
