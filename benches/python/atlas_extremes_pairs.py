@@ -31,7 +31,7 @@ SMOOTH = {
     ".5 beta(2, 4), .05 exponential": (".5 beta(2, 4)", ".05 exponential", 1.0),
 }
 #: More simulations of these.
-MANY = tuple(SMOOTH)[:4]
+MANY = tuple(SMOOTH)[:6]
 NEAR_UNIFORM = {
     "uniform, uniform": ("uniform", "uniform", None),
     "beta(2, 1.2), uniform": ("beta(2, 1.2)", "uniform", None),

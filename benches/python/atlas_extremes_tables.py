@@ -270,7 +270,8 @@ def sizes(entries):
 def power(entries):
     yield (
         "The level of the second law is that of the first divided by 1.2 or 1.5: how often the "
-        "test at 5 % rejects, and how often the 95 % interval holds the difference, in %."
+        "test at 5 % rejects, and how often the 95 % interval of the difference holds, in % (200 "
+        "tests each)."
     )
     yield ""
     yield from header("laws", "rows", "m", "by", "1.2", "1.5", "interval, 1.2", "interval, 1.5")
@@ -283,7 +284,7 @@ def power(entries):
         covered = []
         for ratio_ in (1.2, 1.5):
             low, high, of = both[ratio_]["outside"]
-            covered.append(marked(ratio(of - low - high, of), LEAST))
+            covered.append(percent(ratio(of - low - high, of)))
         yield row(e["laws"], *designs(e), e["method"], *powers, *covered)
 
 
