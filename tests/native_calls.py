@@ -297,7 +297,7 @@ def _extremes(call):
         "Tail.z": lambda call: tail.z(100.0, np.array([0.99]), cuts, call),
         "Tail.shape_interval": lambda call: tail.shape_interval(0.95, cuts, call),
         "compare_levels": lambda call: _native.compare_levels(
-            (tail, cuts), (tail, cuts), 100.0, 0.95, call
+            [(tail, cuts)], [(0, 0)], 100.0, 0.95, call
         ),
         "permuted_level_differences": lambda call: _native.permuted_level_differences(
             values, values, (15, 15), (100.0, None), few, call

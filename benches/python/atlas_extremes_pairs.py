@@ -17,6 +17,12 @@ from fairaudit_rs.extremes.problem import TailProblem
 from fairaudit_rs.inference.multiplicity import adjust_pvalues
 from tests.reference.extremes_designs import EXPONENTIAL, INDEX, LAWS, beta
 
+
+def compare_levels(first, second, m, confidence, call):
+    """Of two sides alone."""
+    return _native.compare_levels([first, second], [(0, 1)], m, confidence, call)[0]
+
+
 #: Levels of the test; a p-value that is a bound is the last.
 SIZES = (0.05, 0.01, 0.001)
 #: Two laws with the known end of both, None: the fit is of the values. The second law is scaled to
@@ -130,7 +136,7 @@ class Pair(Scenario):
     def raw(self, first, second, flat, call):
         """The p-value of the two-sample likelihood ratio with chi-square."""
         sides = ((first.fit, flat), (second.fit, flat))
-        return _native.compare_levels(*sides, float(self.m), 0.95, call)[1]
+        return compare_levels(*sides, float(self.m), 0.95, call)[1]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from scipy import special, stats
 from atlas_extremes_counts import Limits, Scenario, Scores
 from atlas_extremes_pairs import Rejections
 from fairaudit_rs import _native
-from fairaudit_rs.extremes.pairs import group_tail
 from fairaudit_rs.extremes.comparison import compare
+from fairaudit_rs.extremes.pairs import group_tail
 from fairaudit_rs.extremes.problem import TailProblem
 from fairaudit_rs.extremes.question import ROW_BOUNDS, Group
 from tests.reference.extremes_designs import ALL, LAWS, beta, mixture

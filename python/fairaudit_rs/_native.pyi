@@ -596,12 +596,12 @@ class Tail:
     ) -> tuple[float, float] | None: ...
 
 def compare_levels(
-    first: TailValues | tuple[Tail, Cuts],
-    second: TailValues | tuple[Tail, Cuts],
+    sides: Sequence[TailValues | tuple[Tail, Cuts]],
+    pairs: Sequence[tuple[int, int]],
     m: float,
     confidence: float,
     call: Call,
-) -> tuple[float, float, float, float]: ...
+) -> list[tuple[float, float, float, float]]: ...
 def permuted_level_differences(
     first: TailValues,
     second: TailValues,

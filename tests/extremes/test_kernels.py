@@ -14,6 +14,12 @@ from fairaudit_rs import _native, errors
 
 from ..reference import extremes as reference
 
+
+def compare_levels(first, second, m, confidence, call):
+    """Of two sides alone."""
+    return _native.compare_levels([first, second], [(0, 1)], m, confidence, call)[0]
+
+
 CALL = _native.Call(1)
 ROOT = Path(__file__).resolve().parents[2]
 NODES, PROBABILITIES = (np.array(part) for part in _native.cut_grid())
@@ -96,7 +102,7 @@ class TestArguments:
             for ask in (
                 lambda m=m: fit.interval(m, 0.95, cuts, CALL),
                 lambda m=m: fit.z(m, np.ones(1), cuts, CALL),
-                lambda m=m: _native.compare_levels((fit, cuts), (fit, cuts), m, 0.95, CALL),
+                lambda m=m: compare_levels((fit, cuts), (fit, cuts), m, 0.95, CALL),
             ):
                 with pytest.raises(errors.ArgumentError, match=r"m is .*below the threshold"):
                     ask()
@@ -183,9 +189,7 @@ class TestKnownValues:
 
     def test_equal_groups_have_no_difference(self):
         fit, cuts = tail_of(excesses(0.0), n=500), _native.Cuts(MADE_UP)
-        statistic, pvalue, low, high = _native.compare_levels(
-            (fit, cuts), (fit, cuts), 500.0, 0.95, CALL
-        )
+        statistic, pvalue, low, high = compare_levels((fit, cuts), (fit, cuts), 500.0, 0.95, CALL)
         assert statistic == pytest.approx(0, abs=1e-9)
         assert pvalue == pytest.approx(1)
         assert low == pytest.approx(-high, rel=1e-6)
@@ -193,7 +197,7 @@ class TestKnownValues:
     def test_the_deviance_of_two_counted_groups(self):
         # The level between 10 and 11: 40 of 400 above it in either group, as one in 10 means.
         group = tail_values(np.repeat([1.0, 20.0], [360, 40]))
-        statistic, pvalue, low, high = _native.compare_levels(group, group, 10.0, 0.95, CALL)
+        statistic, pvalue, low, high = compare_levels(group, group, 10.0, 0.95, CALL)
         assert statistic == 0
         assert pvalue == pytest.approx(1)
         assert low <= 0 <= high
@@ -473,16 +477,14 @@ class TestOrder:
     def test_deviances_of_two_groups(self, sizes):
         rng = np.random.default_rng(sizes)
         first, second = rng.random(sizes[0]), 0.97 * rng.random(sizes[1])
-        found = _native.compare_levels(tail_values(first), tail_values(second), 100.0, 0.95, CALL)
+        found = compare_levels(tail_values(first), tail_values(second), 100.0, 0.95, CALL)
         least, p = reference.order_test(first, second, 100.0)
         assert found[:2] == pytest.approx((least, p), abs=1e-9)
 
     def test_the_interval_holds_the_differences_that_are_not_rejected(self):
         rng = np.random.default_rng(1)
         first, second = rng.random(400), 0.5 * rng.random(500)
-        _, _, low, high = _native.compare_levels(
-            tail_values(first), tail_values(second), 100.0, 0.95, CALL
-        )
+        _, _, low, high = compare_levels(tail_values(first), tail_values(second), 100.0, 0.95, CALL)
         for delta, within in ((low, True), (high, True), (low - 1e-6, False), (high + 1e-6, False)):
             inner = delta + (1e-9 if delta == low else -1e-9 if delta == high else 0)
             _, p = reference.order_test(first, second + inner, 100.0)
@@ -493,7 +495,7 @@ class TestOrder:
         for _ in range(5):
             groups = rng.integers(0, 30, 400) / 30, rng.integers(0, rng.integers(10, 29), 400) / 30
             values = [tail_values(one) for one in groups]
-            found = _native.compare_levels(*values, 50.0, 0.95, CALL)
+            found = compare_levels(*values, 50.0, 0.95, CALL)
             least, p = reference.order_test(*groups, 50.0)
             assert found[:2] == pytest.approx((least, p), abs=1e-9)
             assert least <= reference.order_test(*groups, 50.0)[0] + 1e-12
@@ -502,7 +504,7 @@ class TestOrder:
 
     def test_equal_values_have_equal_levels(self):
         same = tail_values(np.full(500, 0.125))
-        assert _native.compare_levels(same, same, 100.0, 0.95, CALL) == (0, 1, 0, 0)
+        assert compare_levels(same, same, 100.0, 0.95, CALL) == (0, 1, 0, 0)
 
 
 class TestPairs:
@@ -518,7 +520,7 @@ class TestPairs:
         first, second = factor * LAWS[law](rng, 500), LAWS["exponential"](rng, 200) / 5
         second *= np.sort(first)[-1] / np.sort(second)[-1]
         (ours, curve), (theirs, other) = self.fitted(first, 400.0), self.fitted(second, 400.0)
-        least, p, _, _ = _native.compare_levels(ours, theirs, 400.0, 0.95, CALL)
+        least, p, _, _ = compare_levels(ours, theirs, 400.0, 0.95, CALL)
         meant = reference.equal_levels_test(curve, other)
         # Ours may find a lower minimum.
         assert least <= meant[0] + 1e-4
@@ -530,7 +532,7 @@ class TestPairs:
         rng = np.random.default_rng(8)
         first, second = LAWS[law](rng, 300), 0.7 * LAWS[law](rng, 300)
         (ours, curve), (theirs, other) = self.fitted(first, 300.0), self.fitted(second, 300.0)
-        _, _, low, high = _native.compare_levels(ours, theirs, 300.0, confidence, CALL)
+        _, _, low, high = compare_levels(ours, theirs, 300.0, confidence, CALL)
         meant = reference.ecd_interval(curve, other, confidence, steps=12)
         assert (low, high) == pytest.approx(meant, abs=2e-3 * (high - low))
 
@@ -538,7 +540,7 @@ class TestPairs:
         rng = np.random.default_rng(13)
         many, few = rng.beta(2, 4, 1_000), 1.2 * rng.beta(2, 4, 300)
         theirs, curve = self.fitted(few, 200.0)
-        least, p, _, _ = _native.compare_levels(tail_values(many), theirs, 200.0, 0.95, CALL)
+        least, p, _, _ = compare_levels(tail_values(many), theirs, 200.0, 0.95, CALL)
         meant, _ = reference.hybrid_test(many, curve, 200.0)
         assert least <= meant + 1e-6
         assert least == pytest.approx(meant, abs=1e-3)
@@ -548,8 +550,8 @@ class TestPairs:
     def test_swapped_groups(self):
         rng = np.random.default_rng(21)
         (ours, _), (theirs, _) = (self.fitted(rng.beta(2, b, 500), 500.0) for b in (4, 6))
-        found = _native.compare_levels(ours, theirs, 500.0, 0.95, CALL)
-        swapped = _native.compare_levels(theirs, ours, 500.0, 0.95, CALL)
+        found = compare_levels(ours, theirs, 500.0, 0.95, CALL)
+        swapped = compare_levels(theirs, ours, 500.0, 0.95, CALL)
         assert found[:2] == pytest.approx(swapped[:2], rel=1e-9)
         assert found[2:] == pytest.approx((-swapped[3], -swapped[2]), rel=1e-6)
 

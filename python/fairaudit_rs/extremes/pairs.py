@@ -14,7 +14,7 @@ from .. import _native
 from ..data.groups import group_name
 from ..errors import NotMeasurableError
 from ..inference.multiplicity import adjust_pvalues
-from .comparison import Compared, compare, permuted
+from .comparison import Compared, compare_all, permuted
 from .problem import FEWEST_ROWS, TailProblem
 from .question import ROW_BOUNDS, Group, Question
 from .result import GroupMean, TailComparison, clearest_of
@@ -106,41 +106,48 @@ def measure(
         group_tail(group, question.upper, n_exceedances, confidence) for group in question.groups
     )
     call = _native.Call(n_threads)
-    pairs = [(groups[first].problem, groups[second].problem) for first, second in question.pairs]
-    found = [compare(*pair, horizon, call) for pair in pairs]
-    beside = [
-        compare(*pair, horizon, call, fit_only=True) if "order" in one.method else None
-        for pair, one in zip(pairs, found, strict=True)
+    tails = [group.problem for group in groups]
+    found = compare_all(tails, question.pairs, horizon, call)
+    counted = [
+        pair for pair, one in zip(question.pairs, found, strict=True) if "order" in one.method
     ]
+    fits = compare_all(tails, counted, horizon, call, fit_only=True)
+    beside = dict(zip(counted, fits, strict=True))
     tests = [(one.statistic, one.pvalue, one.is_bound) for one in found]
     if null == "equal_laws":
-        total = n_resamples * len(pairs)
+        total = n_resamples * len(found)
         tests = [
             _equal_laws(
-                pair,
+                (tails[pair[0]], tails[pair[1]]),
                 one,
                 horizon,
                 _native.Draws(n_resamples, seed=seed, series=series),
                 _native.Call(n_threads, _ticks(progress, series * n_resamples, total)),
             )
-            for series, (pair, one) in enumerate(zip(pairs, found, strict=True))
+            for series, (pair, one) in enumerate(zip(question.pairs, found, strict=True))
         ]
     adjusted = adjust_pvalues([pvalue for _, pvalue, _ in tests])
     comparisons = tuple(
         _comparison(
-            groups[pair[0]].name, groups[pair[1]].name, one, second, test, float(p_adjusted)
+            groups[pair[0]].name,
+            groups[pair[1]].name,
+            one,
+            beside.get(pair),
+            test,
+            float(p_adjusted),
         )
-        for pair, one, second, test, p_adjusted in zip(
-            question.pairs, found, beside, tests, adjusted, strict=True
-        )
+        for pair, one, test, p_adjusted in zip(question.pairs, found, tests, adjusted, strict=True)
     )
+    clearest = comparisons.index(clearest_of(comparisons))
+    interval = (found[clearest].low, found[clearest].high)
+    n_known = sum(not one.reason for one in found)
+    if n_known > 1:
+        each = 1 - (1 - confidence) / n_known
+        pair = question.pairs[clearest]
+        joint = compare_all(tails, [pair], horizon, call, confidence=each)[0]
+        interval = (joint.low, joint.high)
     return Measured(
-        groups=groups,
-        comparisons=comparisons,
-        interval=_joint_interval(
-            pairs, found, comparisons.index(clearest_of(comparisons)), horizon, confidence, call
-        ),
-        notes=tuple(_notes(groups)),
+        groups=groups, comparisons=comparisons, interval=interval, notes=tuple(_notes(groups))
     )
 
 
@@ -171,17 +178,25 @@ def pair_ecds(
     ]
     call = _native.Call(n_threads)
     each = 1 - (1 - confidence) / len(question.pairs)
-    pairs = []
-    for places in question.pairs:
-        first, second = (question.groups[place].name for place in places)
-        tails = [groups[place] for place in places]
-        if intervals:
-            found = compare(tails[0], tails[1], horizon, call, confidence=each)
-            estimate, low, high = found.estimate, found.low, found.high
-        else:
-            estimate, low, high = tails[0].value(horizon) - tails[1].value(horizon), *_NO_INTERVAL
-        if not math.isnan(estimate):
-            pairs.append(PairEcd(first=first, second=second, estimate=estimate, low=low, high=high))
+    if intervals:
+        compared = compare_all(groups, question.pairs, horizon, call, confidence=each)
+        found = [(one.estimate, one.low, one.high) for one in compared]
+    else:
+        levels = [tail.value(horizon) for tail in groups]
+        found = [
+            (levels[first] - levels[second], *_NO_INTERVAL) for first, second in question.pairs
+        ]
+    pairs = [
+        PairEcd(
+            first=question.groups[first].name,
+            second=question.groups[second].name,
+            estimate=estimate,
+            low=low,
+            high=high,
+        )
+        for (first, second), (estimate, low, high) in zip(question.pairs, found, strict=True)
+        if not math.isnan(estimate)
+    ]
     if not pairs:
         named = [(group.name, tail) for group, tail in zip(question.groups, groups, strict=True)]
         raise NotMeasurableError(refusals(named, horizon))
@@ -222,25 +237,6 @@ def _equal_laws(
     below = np.abs(drawn) < abs(observed) - _TIE
     extreme = len(drawn) - int(below.sum())
     return observed, (1 + extreme) / (1 + len(drawn)), False
-
-
-def _joint_interval(
-    pairs: list[tuple[TailProblem, TailProblem]],
-    found: list[Compared],
-    clearest: int,
-    horizon: float,
-    confidence: float,
-    call: _native.Call,
-) -> tuple[float, float]:
-    """Return the interval of the clearest difference, at the level that all pairs have together."""
-    known = [place for place, one in enumerate(found) if not one.reason]
-    if not known:
-        return math.nan, math.nan
-    if len(known) == 1:
-        return found[clearest].low, found[clearest].high
-    each = 1 - (1 - confidence) / len(known)
-    joint = compare(*pairs[clearest], horizon, call, confidence=each)
-    return joint.low, joint.high
 
 
 def _comparison(

@@ -1,8 +1,9 @@
 //! The extremes lens: values of a group, the fit of their tail, and comparisons of two of them.
 
+use fairaudit_core::Error;
 use fairaudit_core::extremes::cuts::last_score;
 use fairaudit_core::extremes::laws::{Rule, permuted_differences, replicate_work};
-use fairaudit_core::extremes::pair::{Levels, compare};
+use fairaudit_core::extremes::pair::{Levels, compare_all};
 use fairaudit_core::extremes::tail::{Tail, Values};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -192,20 +193,25 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Q, its p-value, and the interval of the first level of horizon `m` less the second.
+/// Of pairs of groups, by their places: Q, its p-value, and the interval of the first level of horizon `m` less the second.
 #[pyfunction]
 fn compare_levels(
     py: Python<'_>,
-    first: Side<'_>,
-    second: Side<'_>,
+    sides: Vec<Side<'_>>,
+    pairs: Vec<(usize, usize)>,
     m: f64,
     confidence: f64,
     call: &Call,
-) -> PyResult<(f64, f64, f64, f64)> {
-    let (first, second) = (first.held(), second.held());
+) -> PyResult<Vec<(f64, f64, f64, f64)>> {
+    let held: Vec<Held<'_>> = sides.iter().map(Side::held).collect();
+    if let Some((first, second)) = pairs.iter().find(|(first, second)| *first.max(second) >= held.len()) {
+        let accepted = format!("places below {}", held.len());
+        return Err(to_python(py, &Error::argument("pairs", format!("({first}, {second})"), &accepted)));
+    }
+    let work = pairs.iter().map(|&(first, second)| held[first].work() + held[second].work()).sum();
     let found =
-        call.run(py, first.work() + second.work(), |_| Ok(compare(&first.levels(m)?, &second.levels(m)?, confidence)))?;
-    Ok((found.statistic, found.pvalue, found.low, found.high))
+        call.run(py, work, |control| compare_all(&pairs, confidence, control, |place| held[place].levels(m)))?;
+    Ok(found.into_iter().map(|one| (one.statistic, one.pvalue, one.low, one.high)).collect())
 }
 
 /// Differences of fitted return levels, of a horizon with a known end or none, of groups whose rows were permuted.

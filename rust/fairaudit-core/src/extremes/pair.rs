@@ -5,9 +5,11 @@
 //! within the cut: every split of the cut gives limits of either group.
 
 use super::curve::Curve;
-use super::order::{DevianceLaw, count_above, counts_within, deviance, least_deviance};
+use super::order::{DevianceLaw, counts_within, deviance, least_deviance};
+use crate::error::Result;
 use crate::numerics::laws::{chi_square_upper_tail, normal_quantile};
 use crate::numerics::peaks::{climb, peak};
+use crate::parallel::{Control, map_blocks};
 
 /// Distances from the centres at which Q is asked first: halves of the span times 10^(-j/2).
 const AROUND: i32 = 15;
@@ -103,12 +105,14 @@ impl Levels<'_> {
         }
     }
 
-    /// Levels at which the misfit jumps, between two others.
-    fn steps(&self, low: f64, high: f64) -> &[f64] {
+    /// Levels at which the misfit jumps, where it is at most `most`.
+    fn steps(&self, most: f64) -> &[f64] {
         match self {
             Self::Fitted { .. } => &[],
-            Self::Counted { values, .. } => {
-                let (from, to) = (count_above(values, high) as usize, values.partition_point(|&value| value >= low));
+            Self::Counted { values, horizon } => {
+                let counts = counts_within(most, values.len() as u64, *horizon);
+                let (least, most) = counts.unwrap_or((1, 0));
+                let (from, to) = ((least as usize).saturating_sub(1), (most as usize + 1).min(values.len()));
                 &values[from.min(to)..to]
             }
         }
@@ -130,10 +134,14 @@ pub fn least_misfit(first: &Levels, second: &Levels) -> f64 {
             places.extend(centres.iter().flat_map(|centre| [centre - distance, centre + distance]));
         }
         places.extend((0..BETWEEN).map(|step| low + span * step as f64 / (BETWEEN - 1) as f64));
+        // Below all centres both levels are too low, above all too high: the centres are better.
+        places.retain(|&x| low <= x && x <= high);
     }
-    // The sum jumps at every value of a counted group: on both sides of each.
+    // The sum jumps at every value of a counted group: on both sides of each, but where that group alone is worse than
+    // what was seen already.
+    let seen = places.iter().map(|&x| total(x)).fold(f64::INFINITY, f64::min);
     for group in [first, second] {
-        places.extend(group.steps(low, high).iter().flat_map(|&value| [value, value.next_down()]));
+        places.extend(group.steps(seen).iter().flat_map(|&value| [value, value.next_down()]));
     }
     places.sort_unstable_by(f64::total_cmp);
     places.dedup();
@@ -219,6 +227,22 @@ pub fn compare(first: &Levels, second: &Levels, level: f64) -> Comparison {
     };
     let (low, high) = difference_limits(first, second, cut);
     Comparison { statistic, pvalue: tail(statistic), low, high }
+}
+
+/// Compares pairs of groups, each by its places in a list, side by side. `groups` makes them anew for each pair.
+///
+/// # Errors
+/// An error of `groups`; [`crate::Error::Cancelled`].
+pub fn compare_all<'a>(
+    pairs: &[(usize, usize)],
+    level: f64,
+    control: &Control,
+    groups: impl Fn(usize) -> Result<Levels<'a>> + Sync,
+) -> Result<Vec<Comparison>> {
+    map_blocks(pairs.len(), 1, control, |range| {
+        let (first, second) = pairs[range.start];
+        Ok(compare(&groups(first)?, &groups(second)?, level))
+    })
 }
 
 /// The largest number from 0 on where a condition holds that holds up to some place.
