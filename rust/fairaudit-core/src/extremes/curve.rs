@@ -7,17 +7,17 @@ use super::gpd::{Fit, Sample, return_excess};
 use crate::numerics::roots::{crossing, crossing_between};
 
 /// Levels that a curve looks at first lie at these powers of ten of the excess of the estimate, on both sides.
-const FIRST_DECADE: f64 = -3.0;
+const FIRST_DECADE: f64 = -2.0;
 /// See [`FIRST_DECADE`].
 const PER_DECADE: usize = 4;
-const BELOW: usize = 13;
-const ABOVE: usize = 21;
+const BELOW: usize = 9;
+const ABOVE: usize = 17;
 /// The farthest level that is looked at, in excesses of the estimate.
 const FARTHEST: f64 = 1e12;
-/// z of a level below the threshold.
+/// The root of a level below the threshold.
 const IMPOSSIBLE: f64 = 1e3;
 /// To how much limits are known, in excesses of the estimate.
-const WIDTH: f64 = 1e-9;
+const WIDTH: f64 = 1e-8;
 
 /// z(x), Phi^-1 of the null probability of the signed root, for the excess x of a return level over the threshold: from
 /// large at 0 down, 0 in the middle.
@@ -37,35 +37,41 @@ pub struct Curve<'a> {
 }
 
 impl<'a> Curve<'a> {
-    /// The curve for a horizon of M > 1 exceedances, from the fit of the sample.
-    pub fn new(sample: &'a dyn Sample, fit: Fit, horizon: f64, cuts: &'a Cuts) -> Self {
+    /// The curve for a horizon of M > 1 exceedances, from the fit of the sample; limits will be asked of it up to |z| =
+    /// `reach`.
+    pub fn new(sample: &'a dyn Sample, fit: Fit, horizon: f64, cuts: &'a Cuts, reach: f64) -> Self {
         let estimate = return_excess(fit.shape, fit.scale, horizon);
         let (known, shapes, seen) = (Vec::with_capacity(48), Vec::with_capacity(48), RefCell::default());
         let mut curve = Self { sample, cuts, horizon, fit, estimate, known, shapes, seen };
         let step = |index: usize| libm::exp10(FIRST_DECADE + index as f64 / PER_DECADE as f64);
         curve.look(estimate, fit.shape, 0.0);
-        curve.outwards((0..BELOW).map(|index| estimate * (1.0 - step(index))));
+        curve.outwards(reach, (0..BELOW).map(|index| estimate * (1.0 - step(index))));
         curve.known.reverse();
         curve.shapes.reverse();
-        curve.outwards((0..ABOVE).map(|index| estimate * (1.0 + step(index))));
+        curve.outwards(reach, (0..ABOVE).map(|index| estimate * (1.0 + step(index))));
         curve
     }
 
     /// Adds levels that go away from the last one that is known, ever faster.
-    fn outwards(&mut self, levels: impl Iterator<Item = f64>) {
+    fn outwards(&mut self, reach: f64, levels: impl Iterator<Item = f64>) {
         let growth = libm::exp10(1.0 / PER_DECADE as f64);
         let mut step = 0.0;
         for level in levels {
             let last = self.shapes[self.shapes.len() - 1];
-            self.look(level, last + growth * step, 0.5 * step);
+            let root = self.look(level, last + growth * step, 0.5 * step);
             step = self.shapes[self.shapes.len() - 1] - last;
+            // Roots grow outwards: whatever the shapes are there, no limit lies beyond.
+            if self.cuts.is_beyond(root, reach) {
+                break;
+            }
         }
     }
 
-    fn look(&mut self, level: f64, near: f64, within: f64) {
-        let (z, shape) = self.z_near(level, near, within);
-        self.known.push((level, z));
+    fn look(&mut self, level: f64, near: f64, within: f64) -> f64 {
+        let (root, shape) = self.root_near(level, near, within);
+        self.known.push((level, self.cuts.z(root, shape)));
         self.shapes.push(shape);
+        root
     }
 
     /// The fitted return level, as an excess.
@@ -79,11 +85,12 @@ impl<'a> Curve<'a> {
         let ((low, _), (high, _)) = (self.known[above - 1], self.known[above]);
         let share = ((level - low) / (high - low)).clamp(0.0, 1.0);
         let (first, last) = (self.shapes[above - 1], self.shapes[above]);
-        self.z_near(level, (1.0 - share) * first + share * last, 0.1 * (last - first)).0
+        let (root, shape) = self.root_near(level, (1.0 - share) * first + share * last, 0.1 * (last - first));
+        self.cuts.z(root, shape)
     }
 
-    /// z of an excess with the shape fitted there, which is within so much of another or not far from there.
-    fn z_near(&self, level: f64, near: f64, within: f64) -> (f64, f64) {
+    /// The signed root of an excess with the shape fitted there, which is within so much of another or not far from there.
+    fn root_near(&self, level: f64, near: f64, within: f64) -> (f64, f64) {
         if level <= 0.0 {
             return (IMPOSSIBLE, near);
         }
@@ -91,7 +98,7 @@ impl<'a> Curve<'a> {
             return (-IMPOSSIBLE, near);
         }
         let (shape, value) = self.sample.at_level_near(level, self.horizon, near, within.abs());
-        (self.cuts.z(signed_root(self.fit.log_likelihood - value, self.estimate - level), shape), shape)
+        (signed_root(self.fit.log_likelihood - value, self.estimate - level), shape)
     }
 
     /// The outermost levels with |z| <= `width`: (0, ...) where no level above the threshold is too low, and infinite

@@ -88,6 +88,15 @@ impl Cuts {
         Self { rows }
     }
 
+    /// Whether a root is beyond where |z| is `score` at every shape.
+    pub(crate) fn is_beyond(&self, root: f64, score: f64) -> bool {
+        let (least, most) = self.rows.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), row| {
+            let z = normal_score(root, row);
+            (least.min(z), most.max(z))
+        });
+        least > score || most < -score
+    }
+
     /// Phi^-1 of the null probability of a root where the shape fitted under it is `shape`: linear between quantiles,
     /// and with slope 1 beyond them.
     pub fn z(&self, root: f64, shape: f64) -> f64 {

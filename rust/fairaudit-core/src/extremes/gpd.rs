@@ -27,6 +27,9 @@ const ROOM: f64 = 600.0;
 const PLACE: f64 = 1e-8;
 /// Below this horizon the likelihood at a level has a second peak in some samples: all places are asked.
 const UNEVEN: f64 = 20.0;
+/// The same for a fit at a level that is looked for from nearby: the likelihood is flat there, so that it is known to the
+/// square of this.
+const NEAR_PLACE: f64 = 1e-6;
 /// The least first step from a shape that is close to the one looked for: well above the rounding of likelihoods.
 const NEAREST: f64 = 2e-3;
 
@@ -272,7 +275,7 @@ impl Sample for Excesses {
         let (share, log_m) = (level / self.largest, libm::log(m));
         let low = lowest_at(share, log_m);
         let value = |shape: f64| self.value_at_level(shape, share, log_m);
-        let (shape, most) = peak_near(low, HIGHEST_SHAPE, near, within.max(NEAREST), PLACE, value);
+        let (shape, most) = peak_near(low, HIGHEST_SHAPE, near, within.max(NEAREST), NEAR_PLACE, value);
         // There may be a second peak, below a shape of 0: then all places are asked.
         let mut places = LEVEL_STEPS.iter().map(|place| low + (HIGHEST_SHAPE - low) * place);
         let is_other = |place: f64| (place - shape).abs() > PLACE && value(place) >= most;

@@ -11,6 +11,8 @@ use crate::numerics::laws::normal_quantile;
 use crate::numerics::order::ordered_bits;
 use crate::parallel::sort_by_key;
 
+/// No comparison asks for a z beyond this.
+const SURE: f64 = 7.0;
 /// Fewest exceedances that are fitted.
 pub const FEWEST: usize = 5;
 /// Differences this small, relative to the values, are rounding.
@@ -228,17 +230,17 @@ impl Tail {
         self.value(return_excess(self.fit.shape, self.fit.scale, self.horizon(m)))
     }
 
-    /// The curve of the levels of horizon m.
+    /// The curve of the levels of horizon m, which is asked for limits up to |z| = `reach`.
     ///
     /// # Errors
     /// [`Error::Argument`] when M is not above 1: the level lies below the threshold.
-    pub fn curve<'a>(&'a self, m: f64, cuts: &'a Cuts) -> Result<Curve<'a>> {
+    pub fn curve<'a>(&'a self, m: f64, cuts: &'a Cuts, reach: f64) -> Result<Curve<'a>> {
         let horizon = self.horizon(m);
         if horizon.is_nan() || horizon <= 1.0 {
             let accepted = format!("more than {}: the level is below the threshold", self.n as f64 / self.k as f64);
             return Err(Error::argument("m", m, &accepted));
         }
-        Ok(Curve::new(self.sample(), self.fit, horizon, cuts))
+        Ok(Curve::new(self.sample(), self.fit, horizon, cuts, reach))
     }
 
     /// The curve of the levels of horizon m, for a comparison.
@@ -246,7 +248,7 @@ impl Tail {
     /// # Errors
     /// As [`Tail::curve`].
     pub fn levels<'a>(&'a self, m: f64, cuts: &'a Cuts) -> Result<Levels<'a>> {
-        Ok(Levels::Fitted { curve: self.curve(m, cuts)?, threshold: self.at, upper: self.upper })
+        Ok(Levels::Fitted { curve: self.curve(m, cuts, SURE)?, threshold: self.at, upper: self.upper })
     }
 
     /// The interval of the level of horizon m.
@@ -254,7 +256,8 @@ impl Tail {
     /// # Errors
     /// As [`Tail::curve`].
     pub fn interval(&self, m: f64, confidence: f64, cuts: &Cuts) -> Result<(f64, f64)> {
-        let (low, high) = self.curve(m, cuts)?.limits(normal_quantile(0.5 * (1.0 + confidence)));
+        let width = normal_quantile(0.5 * (1.0 + confidence));
+        let (low, high) = self.curve(m, cuts, width)?.limits(width);
         Ok((self.value(low), self.value(high)))
     }
 
@@ -263,7 +266,7 @@ impl Tail {
     /// # Errors
     /// As [`Tail::curve`].
     pub fn z(&self, m: f64, levels: &[f64], cuts: &Cuts) -> Result<Vec<f64>> {
-        let curve = self.curve(m, cuts)?;
+        let curve = self.curve(m, cuts, 0.0)?;
         Ok(levels.iter().map(|&level| curve.z(to_t(level, self.upper) - self.at)).collect())
     }
 
