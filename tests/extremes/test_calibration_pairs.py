@@ -12,6 +12,7 @@ from fairaudit_rs.extremes.comparison import compare, permuted
 from fairaudit_rs.extremes.problem import TailProblem
 from fairaudit_rs.inference.multiplicity import adjust_pvalues
 
+from ..reference import extremes as reference
 from ..reference.extremes_designs import EXPONENTIAL, INDEX, LAWS, T4
 from .test_calibration_levels import at_most, flat_cuts, within
 
@@ -167,3 +168,23 @@ def test_adjusted_pvalues_of_four_groups():
         alone += min(pvalues) <= 0.05
     assert at_most(found, samples, 0.05)
     assert not at_most(alone, samples, 0.05)
+
+
+def test_counted_groups_whose_values_lie_apart():
+    """n = 370 each, m = 100, equal levels at 1 %: not with the larger of the one-sample tails.
+
+    Above .5 lies one row in 100 of either group; below, the values of the first lie far away and
+    those of the second close by, so that no other level fits both better.
+    """
+    rng, n, m, samples = np.random.default_rng(29), 370, 100.0, 1_500
+    found = []
+    for _ in range(samples):
+        above = rng.random((2, n)) < 1 / m
+        high = 0.5 + 0.1 * rng.random((2, n))
+        low = np.stack([0.1 * rng.random(n), 0.45 + 0.05 * rng.random(n)])
+        sides = [_native.TailValues(row, CALL) for row in np.where(above, high, low)]
+        found.append(compare_levels(*sides, m, 0.95, CALL)[:2])
+    most = stats.binom.ppf(1 - 1e-6, samples, 0.01)
+    assert sum(p <= 0.01 for _, p in found) <= most
+    tails = [reference.deviance_tail(statistic, n, m) for statistic, _ in found]
+    assert sum(p <= 0.01 for p in tails) > most
