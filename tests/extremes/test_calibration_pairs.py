@@ -176,7 +176,7 @@ def test_counted_groups_whose_values_lie_apart():
     Above .5 lies one row in 100 of either group; below, the values of the first lie far away and
     those of the second close by, so that no other level fits both better.
     """
-    rng, n, m, samples = np.random.default_rng(29), 370, 100.0, 1_500
+    rng, n, m, samples = np.random.default_rng(29), 370, 100.0, 5_000
     found = []
     for _ in range(samples):
         above = rng.random((2, n)) < 1 / m
