@@ -275,7 +275,7 @@ def _goodness(
 class ThresholdSequence:
     """The test of Anderson and Darling over thresholds from low to high: descriptive.
 
-    An interval over a threshold that was chosen so covers less often than it says (72 to 94 % for
+    An interval over a threshold that was chosen so covers less often than it says (84 to 99 % for
     95 %), so no other number of an audit rests on it.
 
     Attributes

@@ -128,7 +128,7 @@ def extreme_test(
     quantile. At 5 % it rejects 4.5 to 6.1 % of equal pairs, 1 to 3 % where a tail is near uniform.
     Where order statistics limit the level of a group, its binomial deviance stands in for its
     :math:`z^2`, and Q is compared with the exact law of the sum at the level that both share, which
-    holds for every law of that group. Permuting rows would reject 9 to 47 % of pairs with equal
+    holds for every law of that group. Permuting rows would reject 10 to 67 % of pairs with equal
     levels and unlike laws. P-values of several pairs are adjusted by Holm's method; estimate,
     p-value and interval (Bonferroni's) of the result are those of the pair with the smallest one.
 
