@@ -101,7 +101,6 @@ def fit_tail(
     method = arguments.choice("method", method, ("gpd", "point_process", "gev"))
     n_threads = arguments.n_threads(n_threads)
     upper = None if upper is None else arguments.positive("upper", upper)
-    call = _native.Call(n_threads)
     if method == "gev":
         for name, given in (("threshold", threshold), ("upper", upper)):
             if given is not None:
@@ -111,7 +110,7 @@ def fit_tail(
         if n_exceedances != "auto":
             raise ArgumentError("n_exceedances does not go with method='gev'; accepted: 'auto'")
         maxima = block_maxima(numbers, blocks=blocks, block_size=block_size)
-        return fit_gev(maxima, confidence_level=level, call=call)
+        return fit_gev(maxima, confidence_level=level, call=_native.Call(n_threads))
     if blocks is not None:
         raise ArgumentError(f"blocks goes with method='gev'; method is {method!r}")
     size = None
@@ -140,6 +139,7 @@ def fit_tail(
         resolution=resolution_of(resolution),
         ties=resolution is not None,
         confidence=level,
+        n_threads=n_threads,
     )
     if threshold is not None and problem.k < FEWEST_EXCEEDANCES:
         raise NotMeasurableError(
@@ -153,7 +153,7 @@ def fit_tail(
             f"resolution is {problem.resolution:g}, and all values lie within "
             f"{numbers.max() - numbers.min():g}; accepted: a smaller step"
         )
-    return tail_of(problem, method=method, block_size=size, call=call)
+    return tail_of(problem, method=method, block_size=size)
 
 
 def exceedances_of(value: object, n: int, threshold: float | None = None) -> int | None:

@@ -64,7 +64,11 @@ def shares(group: Group, upper: float | str | None) -> tuple[Floats, int]:
 
 
 def group_tail(
-    group: Group, upper: float | str | None, n_exceedances: int | None, confidence: float
+    group: Group,
+    upper: float | str | None,
+    n_exceedances: int | None,
+    confidence: float,
+    n_threads: int | None,
 ) -> GroupTail:
     """Return the tail of a group, with the means of its discrimination."""
     values, n_no_room = shares(group, upper)
@@ -75,6 +79,7 @@ def group_tail(
         upper=1.0 if isinstance(upper, str) else upper,
         n_exceedances=n_exceedances,
         confidence=confidence,
+        n_threads=n_threads,
     )
     return GroupTail(
         name=group.name,
@@ -103,7 +108,8 @@ def measure(
 ) -> Measured:
     """Measure the tails of all groups, and compare them."""
     groups = tuple(
-        group_tail(group, question.upper, n_exceedances, confidence) for group in question.groups
+        group_tail(group, question.upper, n_exceedances, confidence, n_threads)
+        for group in question.groups
     )
     call = _native.Call(n_threads)
     tails = [group.problem for group in groups]
@@ -174,7 +180,8 @@ def pair_ecds(
     pair takes two fits.
     """
     groups = [
-        group_tail(group, question.upper, None, confidence).problem for group in question.groups
+        group_tail(group, question.upper, None, confidence, n_threads).problem
+        for group in question.groups
     ]
     call = _native.Call(n_threads)
     each = 1 - (1 - confidence) / len(question.pairs)

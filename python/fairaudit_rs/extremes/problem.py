@@ -116,6 +116,8 @@ class TailProblem:
         Whether ties are looked at; else each value counts by itself.
     confidence : float
         Level of the intervals.
+    n_threads : int or None
+        None takes all cores that the process may use.
     """
 
     values: Floats
@@ -125,6 +127,7 @@ class TailProblem:
     resolution: float | None = None
     ties: bool = True
     confidence: float = 0.95
+    n_threads: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -133,7 +136,12 @@ class TailProblem:
     def sorted(self) -> _native.TailValues:
         """The values, sorted."""
         values = np.ascontiguousarray(self.values, dtype=np.float64)
-        return _native.TailValues(values, _native.Call())
+        return _native.TailValues(values, self.call)
+
+    @property
+    def call(self) -> _native.Call:
+        """How native functions are run."""
+        return _native.Call(self.n_threads)
 
     @property
     def n(self) -> int:
@@ -199,6 +207,7 @@ class TailProblem:
             resolution=self.footing.resolution,
             ties=self.ties,
             confidence=self.confidence,
+            n_threads=self.n_threads,
         )
         # Sorted once.
         made.__dict__["sorted"] = self.sorted

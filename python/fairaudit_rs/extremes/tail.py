@@ -120,7 +120,7 @@ class TailFit(Result):
         ReturnLevel
             With ``standing`` ``"measured"``, ``"extrapolated"`` or ``"refused"``.
         """
-        return self.problem.level(horizon_of("m", m), _native.Call())
+        return self.problem.level(horizon_of("m", m), self.problem.call)
 
     def return_level(self, m: float) -> tuple[float, float, float]:
         """Return what one row in m exceeds, with its interval.
@@ -175,21 +175,22 @@ class TailFit(Result):
         if self.problem.fit is None:
             return None
         draws = _native.Draws(_RESAMPLES, seed=0)
-        return goodness_of_fit(self.problem.excesses, draws, _native.Call())
+        return goodness_of_fit(self.problem.excesses, draws, self.problem.call)
 
     @cached_property
     def cv_test(self) -> CvTest | None:
         """The test that the tail is not heavier than an exponential one; None below 11 rows."""
         if self.n <= 10 or self.problem.fit is None:
             return None
-        return cv_test(self.problem.on_scale(np.asarray(self.problem.values)))
+        values = self.problem.on_scale(np.asarray(self.problem.values))
+        return cv_test(values, call=self.problem.call)
 
     @cached_property
     def zhang_stephens(self) -> tuple[float, float]:
         """Shape and scale by Zhang and Stephens (2009), a second opinion without an interval."""
         if self.problem.fit is None:
             return math.nan, math.nan
-        return zhang_stephens(self.problem.excesses, _native.Call())
+        return zhang_stephens(self.problem.excesses, self.problem.call)
 
     def stability(self, m: float = 1_000) -> tuple[StabilityRow, ...]:
         """Return fits over many thresholds: how much hangs on the choice.
@@ -210,7 +211,7 @@ class TailFit(Result):
             np.geomspace(FEWEST_EXCEEDANCES, max(most, FEWEST_EXCEEDANCES), 40).astype(int)
         )
         values = problem.on_scale(problem.sorted.top(most + 1))
-        return stability_rows(values, ks.tolist(), m * len(values) / problem.n, _native.Call())
+        return stability_rows(values, ks.tolist(), m * len(values) / problem.n, problem.call)
 
     def quantiles(self) -> tuple[QuantileRow, ...]:
         """Return excesses beside quantiles of the fit, with a band for each; () without a fit."""
@@ -222,7 +223,7 @@ class TailFit(Result):
             fit.shape,
             fit.scale,
             confidence_level=self.confidence_level,
-            call=_native.Call(),
+            call=self.problem.call,
         )
 
     # -- words -----------------------------------------------------------------------------------
@@ -408,12 +409,10 @@ def tail_of(
     method: str = "gpd",
     block_size: float | None = None,
     notes: Sequence[str] = (),
-    call: _native.Call | None = None,
 ) -> TailFit:
     """Fit a tail."""
-    call = call or _native.Call()
     fit, nan = problem.fit, math.nan
-    low, high = problem.shape_interval(call)
+    low, high = problem.shape_interval(problem.call)
     if fit is None:
         shape, scale, location, threshold, end = nan, nan, nan, nan, nan
     else:
