@@ -13,11 +13,11 @@ from scipy import stats
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 from fairaudit_rs.cli import main
-from fairaudit_rs.permutation.question import Design
 from fairaudit_rs.permutation.relabelling import rank_influence, relabelling_of
 
 from ..children import outputs_of_instruction_sets
 from ..reference import rows
+from .posing import posed
 
 NAN = math.nan
 OLD = '{"old": true}\n'
@@ -49,7 +49,7 @@ MEDIAN = fa.metrics.callable_metric(
 
 
 def source_of(metric, seed=0, **columns):
-    problem = Design(metric=metric, **columns).pose(seed).problem
+    problem = posed(metric, seed, **columns)
     return relabelling_of(problem, np.random.default_rng(seed), seed)
 
 

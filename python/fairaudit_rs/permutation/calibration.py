@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _native, arguments
+from .. import _native, arguments, metrics
 from ..data.groups import label
 from ..data.labels import Label
+from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from ..metrics.metric import Metric
 from ..progress import Progress
 from ..results.result import SCHEMA_VERSION, to_plain
 from ..results.verdict import rejects
 from .problem import OMNIBUS_SERIES, Procedure
-from .question import Design, Question
+from .question import Question, named_columns, pose, split_strata
 from .relabelling import Tilted, relabelling_of
 
 if TYPE_CHECKING:
@@ -199,25 +200,31 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     callback = arguments.progress(progress)
     seed = arguments.seed(rng, random_state)
     wanted = _gaps(gaps)
-    design = Design(
-        metric=metric,
+    chosen = metrics.get(metric)
+    conditional, own_strata = split_strata(strata)
+    table = AuditTable.make(
+        data=data,
         y_true=y_true,
         y_pred=y_pred,
         y_score=y_score,
         sensitive_features=sensitive_features,
-        data=data,
+        strata=own_strata,
+        clusters=clusters,
+        sample_weight=sample_weight,
+        extra=named_columns(chosen),
+    )
+    question = pose(
+        table,
+        chosen,
         groups=groups,
         reference=reference,
         studentize=studentize,
-        strata=strata,
-        clusters=clusters,
-        sample_weight=sample_weight,
-        engine="auto",
+        conditional=conditional,
         score_bins=score_bins,
         pos_label=pos_label,
         n_threads=n_threads,
+        seed=seed,
     )
-    question = design.pose(seed)
     problem = question.problem
     if wanted and question.strata_names:
         raise ArgumentError(

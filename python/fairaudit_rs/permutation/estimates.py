@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.cells import Cells
 from ..errors import ArgumentError
 from ..inference.intervals import (
     NOTHING,
@@ -243,9 +242,9 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
     yield from question.doubts
     if bootstrap is not None:
         yield from ratio_doubts(problem)
-    if isinstance(question.data, Cells) and question.data.strata_names:
+    if question.unused_strata:
         yield (
-            f"the strata of the cells ({', '.join(question.data.strata_names)}) play no part: gaps "
+            f"the strata of the cells ({', '.join(question.unused_strata)}) play no part: gaps "
             "are those of all rows"
         )
     if bootstrap is not None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import arguments
+from .. import arguments, metrics
 from ..data.groups import label
 from ..data.labels import Label
+from ..data.tables import AuditTable
 from ..errors import ArgumentError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.pvalues import LEAST, anytime_pvalue, monte_carlo_pvalue
@@ -19,7 +20,7 @@ from ..progress import Progress
 from ..results.verdict import rejects
 from .joint import JointProblem
 from .problem import BOOTSTRAP_METHODS, OMNIBUS_SERIES, Outcome, Problem, Procedure
-from .question import Design, Question
+from .question import Question, named_columns, pose, split_strata
 from .result import Comparison, GroupValue, PermutationResult
 
 ALTERNATIVES = ("two-sided", "greater", "less")
@@ -190,25 +191,32 @@ def permutation_test(
     n_threads = arguments.n_threads(n_threads)
     callback = arguments.progress(progress)
     seed = arguments.seed(rng, random_state)
-    design = Design(
-        metric=metric,
+    chosen = metrics.get(metric)
+    conditional, own_strata = split_strata(strata)
+    table = AuditTable.make(
+        data=data,
         y_true=y_true,
         y_pred=y_pred,
         y_score=y_score,
         sensitive_features=sensitive_features,
-        data=data,
+        strata=own_strata,
+        clusters=clusters,
+        sample_weight=sample_weight,
+        extra=named_columns(chosen),
+    )
+    question = pose(
+        table,
+        chosen,
         groups=groups,
         reference=reference,
         studentize=studentize,
-        strata=strata,
-        clusters=clusters,
-        sample_weight=sample_weight,
+        conditional=conditional,
         engine=engine,
         score_bins=score_bins,
         pos_label=pos_label,
         n_threads=n_threads,
+        seed=seed,
     )
-    question = design.pose(seed)
     problem, pairs = question.problem, question.pairs
     n_groups = len(problem.keys)
     one_sided = alternative != "two-sided"
