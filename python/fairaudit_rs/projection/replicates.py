@@ -92,12 +92,13 @@ def _unit_gaps(criteria: UnitCriteria) -> Callable[[int, int], Array]:
     )
     stratum = (criteria.unit_label[unit] + 1).astype(np.uint32)
     call = criteria.call
-    test = _native.FunctionTest(decided.astype(np.uint32), 2, "none", call, stratum)
+    units = _native.Units(decided.astype(np.uint16), 2, stratum=stratum)
+    assignments = _native.Assignments(units, call)
     sizes, phi = len(unit), criteria.phi
 
     def draw(replicate: int, seed: int) -> Array:
         draws = _native.Draws(1, seed=seed, series=_SERIES, first=replicate)
-        positive = test.assignment(replicate, draws, call)
+        positive = assignments.groups(draws, replicate, call)
         return np.asarray(np.bincount(unit, positive, criteria.n_units) @ phi / sizes)
 
     return draw
@@ -110,7 +111,7 @@ def _row_gaps(criteria: RowCriteria) -> Callable[[int, int], Array]:
     phi, so gaps are scaled from their own covariance to that of the data.
     """
     notion = criteria.notion
-    decisions = (criteria.columns.cell & 1).astype(np.uint32)
+    decisions = (criteria.columns.cell & 1).astype(np.uint16)
     stratum = None
     if notion.strata is not None:
         column = column_array("strata", notion.strata)
@@ -118,12 +119,12 @@ def _row_gaps(criteria: RowCriteria) -> Callable[[int, int], Array]:
             raise DataError(f"strata has {len(column):,} rows; the data have {len(decisions):,}")
         stratum = ArraySource({"strata": column}).units(["strata"], ["strata"])
     call = criteria.call
-    test = _native.FunctionTest(decisions, 2, "none", call, stratum)
+    assignments = _native.Assignments(_native.Units(decisions, 2, stratum=stratum), call)
     root = _root(criteria.covariance)
 
     def draw(replicate: int, seed: int) -> Array:
         draws = _native.Draws(1, seed=seed, series=_SERIES, first=replicate)
-        positive = test.assignment(replicate, draws, call)
+        positive = assignments.groups(draws, replicate, call)
         drawn = replace(criteria, values=notion.evaluate(positive, None))
         if stratum is not None:
             return drawn.gap
