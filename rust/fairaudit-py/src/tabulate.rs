@@ -46,8 +46,8 @@ fn encode<'py>(
     call: &Call,
 ) -> PyResult<Encoding<'py>> {
     let slices = columns.iter().map(ArrayColumn::as_column).collect::<PyResult<Vec<_>>>()?;
-    let work = 10 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
-    let (table, cells) = call.on_one_thread(py).run(py, work, |control| encode_rows(&slices, &limits, control))?;
+    let work = 3 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
+    let (table, cells) = call.run(py, work, |control| encode_rows(&slices, &limits, control))?;
     let rows = table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)).collect();
     let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
     let codes = numpy::PyArrayMethods::reshape(&codes, [table.counts.len(), limits.len()])?;
