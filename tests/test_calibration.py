@@ -400,7 +400,8 @@ class TestReplicatesOfTheirOwn:
                 sensitive_features=np.repeat(["a", "b"], 200),
                 strata=None,
             )
-            drawn = problem.draw_bootstrap(1, result.seed, 1)
+            draws = _native.Draws(1, seed=result.seed)
+            drawn = problem.bootstrap(draws, _native.Call())
             gaps = np.repeat(drawn.values[:, 0] - drawn.values[:, 1], 199)
             variances = np.repeat(drawn.variances.sum(axis=1), 199)
             low, high = bootstrap_interval(

@@ -77,7 +77,7 @@ def equivalent(*counts, margin, **options):
 def drawn(metric, n_resamples=199, seed=1, **columns):
     """The problem of a public call and its bootstrap replicates."""
     problem = posed(metric, seed, **columns)
-    return problem, problem.draw_bootstrap(n_resamples, seed, None)
+    return problem, problem.bootstrap(_native.Draws(n_resamples, seed=seed), _native.Call())
 
 
 def median_error(y_true, value, weight):

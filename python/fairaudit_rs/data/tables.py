@@ -57,8 +57,12 @@ class AuditTable:
         sample_weight: Any = None,
         distance: Any = None,
         extra: Sequence[str] = (),
+        rows_for: str | None = None,
     ) -> AuditTable:
-        """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name."""
+        """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name.
+
+        ``rows_for`` is who needs rows, for the refusal of cells, which hold counts alone.
+        """
         if sensitive_features is None and not isinstance(data, Cells):
             raise ArgumentTypeError(
                 "sensitive_features is missing; accepted: an array of group labels, several of "
@@ -80,6 +84,8 @@ class AuditTable:
         if data is None:
             return cls._from_arrays(roles, keys)
         if isinstance(data, Cells):
+            if rows_for is not None:
+                CellsSource(data).in_memory(rows_for)
             return cls._from_cells(data, roles, keys, extra)
         return cls._from_data(data, roles, keys, extra)
 

@@ -230,9 +230,7 @@ def equivalence_test(
         raise ArgumentError(
             "method is 'score' with scale 'ratio'; accepted: 'auto', 'studentized', 'delta'"
         )
-    if method == "auto" and scale == "ratio" and problem.metric.family != "callable":
-        method = "studentized"
-    method = method_of(method, problem, METHODS)
+    method = method_of(method, problem, METHODS, scale)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
     # Intervals of confidence 1 - 2 alpha lie within the margin when the test rejects.
     maker = Maker(problem, method, bootstrap, 2 * level - 1)

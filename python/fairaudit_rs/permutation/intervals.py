@@ -220,7 +220,6 @@ def intervals(
         confidence_interval=of_largest,
     )
     first = gaps[0] if k == 2 else largest_gap
-    by_formula = method == "delta" and problem.metric.family == "callable"
     return IntervalResult(
         estimate=first.estimate,
         standard_error=first.standard_error,
@@ -249,8 +248,7 @@ def intervals(
             for (i, j), interval in zip(everything, together, strict=True)
         ),
         largest_gap=largest_gap,
-        # A callable has no formula: its standard errors are those of the bootstrap.
-        method="bootstrap-se" if by_formula else method,
+        method=problem.shown_method(method),
         n_resamples=n_resamples if bootstrap else 0,
         undefined_share=bootstrap.undefined_share() if bootstrap else 0.0,
         n_missing=question.n_missing,

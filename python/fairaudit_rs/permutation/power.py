@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from .. import arguments, metrics
-from ..data.groups import group_name, label
+from ..data.groups import group_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..metrics.metric import Metric
-from .correlation import CorrelationProblem
-from .joint import JointProblem
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
 from .question import Question, named_columns, pose
 
@@ -248,7 +246,7 @@ def _question(
     pos_label: Label,
 ) -> Question | None:
     """Ask the metric of the data at hand; None when there are none."""
-    if metric.family in ("joint", "calibration"):
+    if not metric.kind.has_power:
         raise ArgumentError(
             f"metric is {metric.name!r}, whose power has no formula here; accepted: other metrics "
             "(the components of a joint criterion one by one, or calibrate)"
@@ -320,17 +318,8 @@ def _plan(
 
 def _from_data(question: Question) -> tuple[dict[Any, int], dict[Any, float], int]:
     problem = question.problem
-    assert not isinstance(problem, JointProblem)
-    if isinstance(problem, CorrelationProblem):
-        n = problem.n_rows[0]
-        error = problem.gap((0, 1)).standard_error
-        return {question.features[0]: n}, {question.features[0]: error * math.sqrt(n)}, 1
-    names = [label(key) for key in problem.keys]
-    sizes = dict(zip(names, problem.n_rows, strict=True))
-    deviations = {
-        name: math.sqrt(entry.variance * n)
-        for name, entry, n in zip(names, problem.evaluations, problem.n_rows, strict=True)
-    }
+    deviations = problem.deviations()
+    sizes = dict(zip(deviations, problem.n_rows, strict=True))
     flat = [group_name(name) for name, deviation in deviations.items() if not deviation > 0]
     if flat:
         raise ArgumentError(
@@ -338,7 +327,7 @@ def _from_data(question: Question) -> tuple[dict[Any, int], dict[Any, float], in
             "the data do not tell how large a gap must be; accepted: data in which it varies, or "
             "value="
         )
-    return sizes, deviations, len(question.pairs)
+    return sizes, deviations, max(len(question.pairs), 1)
 
 
 def _from_value(

@@ -17,7 +17,6 @@ from ..metrics.metric import Metric
 from .callable import FunctionProblem
 from .correlation import CorrelationProblem
 from .counts import CountProblem
-from .doubts import doubts_of
 from .joint import JointProblem
 from .problem import Problem
 from .rows import RowProblem
@@ -43,8 +42,6 @@ class Question:
     pairs: list[tuple[int, int]]
     #: Which rows exchange their groups.
     exchanged: str
-    #: What is known to go wrong with such data.
-    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +80,7 @@ class _Reading:
         return self.table.rows(
             columns=self.metric.needs,
             extra=[f"extra:{name}" for name in named_columns(self.metric)],
-            binary=self.metric.family in ("ranks", "counts") or self.pos_label is not None,
+            binary=self.metric.kind.binary_labels or self.pos_label is not None,
             pos_label=self.pos_label,
             needed_by=self.metric.name,
         )
@@ -121,7 +118,8 @@ def pose(
     scaling = scaling_of(studentize, metric, weighted)
     _check_bins(score_bins, metric, table)
     _check_needs(metric, table)
-    if metric.family == "ranks" and not weighted and table.source.holds_rows and score_bins is None:
+    reads = metric.kind.reads
+    if reads == "scores" and not weighted and table.source.holds_rows and score_bins is None:
         table = table.loaded()
     reading = _Reading(
         table=table,
@@ -131,30 +129,26 @@ def pose(
         engine=engine,
         n_threads=n_threads,
     )
-    if metric.family == "correlation":
+    if reads == "attribute":
         return _correlation(reading, groups, reference, scaling)
     cells = None
-    if metric.family == "ranks" and not weighted:
+    if reads == "scores" and not weighted:
         cells = reading.score_levels()
-    elif metric.family not in ("callable", "ratio") and not weighted:
+    elif reads == "classes" and not weighted:
         cells = reading.cells()
     problem: Problem
     if cells is None:
         rows = reading.rows()
         cells = rows.cells
         keys = choose_groups(cells, groups, reference)
-        if metric.family == "callable":
+        if reads == "function":
             problem = FunctionProblem.make(rows, metric, keys, scaling, conditional, seed)
         else:
             problem = RowProblem.make(rows, metric, keys, scaling, conditional)
     else:
         keys = choose_groups(cells, groups, reference)
-        kind = JointProblem if metric.family == "joint" else CountProblem
+        kind = JointProblem if metric.components else CountProblem
         problem = kind.make(cells, metric, keys, scaling, conditional)
-        if metric.family == "ranks" and cells.score_edges is not None:
-            problem.notes.append(
-                "scores within one bin count as tied; more bins or the scores themselves tell more"
-            )
     names = cells.strata_names if conditional else ()
     clustered = bool(table.clusters)
     own = metric.conditions_on if conditional and not clustered else None
@@ -167,7 +161,6 @@ def pose(
         unused_strata=() if conditional else cells.strata_names,
         pairs=pairs_of(keys, reference),
         exchanged=exchanged(metric, own, names, "clusters" if clustered else "rows"),
-        doubts=doubts_of(problem),
     )
 
 
@@ -193,14 +186,13 @@ def _correlation(
         strata_names=rows.strata_names,
         pairs=[],
         exchanged=exchanged(metric, None, rows.strata_names, "rows"),
-        doubts=doubts_of(problem),
     )
 
 
 def _check_bins(score_bins: Any, metric: Metric, table: AuditTable) -> None:
     if score_bins is None:
         return
-    if metric.family not in ("calibration", "ranks"):
+    if not metric.kind.takes_bins:
         raise ArgumentTypeError(
             f"score_bins goes with calibration_error and auc, not with {metric.name}"
         )
@@ -210,7 +202,7 @@ def _check_bins(score_bins: Any, metric: Metric, table: AuditTable) -> None:
 
 def _check_needs(metric: Metric, table: AuditTable) -> None:
     """Refuse a metric of rows or columns that the table has not."""
-    if metric.family in ("ratio", "callable", "correlation") and not table.source.holds_rows:
+    if metric.kind.reads in ("rows", "function", "attribute") and not table.source.holds_rows:
         table.source.in_memory(metric.name)
     missing = [name for name in metric.needs if name not in table.roles]
     if not missing:
@@ -234,12 +226,9 @@ def scaling_of(value: str | bool, metric: Metric, weighted: bool) -> str:
     """Return how the statistic is scaled."""
     if isinstance(value, bool):
         value = "auto" if value else "none"
-    accepted = ("auto", "pooled", "unpooled", "none")
-    if metric.family == "callable":
-        accepted = ("auto", "bootstrap", "shared", "none")
-    word = arguments.choice("studentize", value, accepted)
+    word = arguments.choice("studentize", value, metric.kind.scalings)
     if word == "auto":
-        return "unpooled" if weighted and metric.family != "callable" else metric.variance
+        return metric.kind.variance_of_units if weighted else metric.variance
     if word == "pooled" and (weighted or metric.variance != "pooled"):
         reason = (
             "weighted or clustered"
