@@ -177,6 +177,7 @@ def projection_test(
         sensitive_features=sensitive_features,
         sample_weight=sample_weight,
         distance=distance if model is None else model.values,
+        rows_for="projection_test",
     )
     question = pose(
         table,

@@ -73,7 +73,9 @@ class Moves:
     groups: tuple[Any, ...]
     feature_names: tuple[str, ...] | None = None
     #: Makes `x`: a large audit moves many rows, and few readers ask where to.
-    _moved: Callable[[], NDArray[np.float64] | None] = field(default=nowhere, repr=False)
+    _moved: Callable[[], NDArray[np.float64] | None] = field(
+        default=nowhere, repr=False, compare=False
+    )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: where rows move to, not the model and data that know it."""

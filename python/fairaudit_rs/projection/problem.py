@@ -20,6 +20,7 @@ from .. import _native
 from ..data.groups import group_name
 from ..inference.proportions import Share
 from ..inference.pvalues import upper_tail
+from ..results.result import same
 from .criteria import Criterion, Curvature, Description, Tolerance, by_unit
 from .exchange import ExchangeTest, GapTest, RowGaps, UnitGaps
 from .notions import Notion, RowValues
@@ -40,21 +41,16 @@ class Criteria(ABC):
     n_threads: int | None
 
     def __getstate__(self) -> dict[str, Any]:
+        # All else are caches, what the native module holds among them.
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     def __eq__(self, other: object) -> bool:
-        """Whether the same rows are asked the same."""
+        """Whether the same is asked of the same rows."""
         if type(self) is not type(other):
             return NotImplemented
-        return all(
-            _alike(getattr(self, entry.name), getattr(other, entry.name)) for entry in fields(self)
-        )
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
-    def __hash__(self) -> int:
-        return hash((type(self), len(self.rows), self.rows.n_cells))
+    __hash__ = None  # type: ignore[assignment]
 
     @cached_property
     def call(self) -> _native.Call:
@@ -174,19 +170,6 @@ class Criteria(ABC):
         n, deviation = spread.rows, spread.standard_deviation
         width = 1.06 * deviation * n ** (-0.2) if n > 1 else math.nan
         return width if width > 0 else math.nan
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Whether two values are equal; arrays in them are compared number by number."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, np.ndarray):
-        return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    if hasattr(one, "__dataclass_fields__"):
-        return all(_alike(getattr(one, e.name), getattr(other, e.name)) for e in fields(one))
-    return bool(one == other)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -358,9 +358,11 @@ impl CellCurves {
     /// Masses are none below 0: there would be no place for them.
     fn check_masses(&self, masses: &[f64]) -> Result<()> {
         check_length("masses", masses.len(), self.n_cells, "one for each cell")?;
-        masses.iter().find(|mass| !(**mass >= 0.0)).map_or(Ok(()), |mass| {
-            Err(Error::argument("masses", format!("{mass} for a cell"), "numbers of at least 0"))
-        })
+        let accepted = "numbers of at least 0";
+        match masses.iter().find(|mass| mass.is_nan() || **mass < 0.0) {
+            Some(mass) => Err(Error::argument("masses", format!("{mass} for a cell"), accepted)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -437,7 +437,9 @@ impl Encoding<'_> {
                 });
                 let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                 if are_known {
-                    cells.iter().for_each(|&cell| found.0[cell as usize] += 1);
+                    for &cell in cells.iter() {
+                        found.0[cell as usize] += 1;
+                    }
                 } else {
                     found.1.push(block);
                 }
