@@ -81,8 +81,8 @@ def draws_of_every_kind():
     """By name, functions of draws that give as many numbers as there are replicates."""
     rng, call = np.random.default_rng(0), _native.Call()
     x, group = rng.random(60), np.arange(60, dtype=np.uint16) % 2
-    columns, blocks = (x, 2 * group + (x > 0.5), None), [([0, 1], [0.0, 0.0], [0.0, 0.0])]
-    projection = _native.ProjectionTest(columns, 4, blocks, call)
+    blocks = [([0, 1], [0.0, 0.0], [0.0, 0.0])]
+    projection = _native.ProjectionRows(x, 2 * group + (x > 0.5), 4, call).exchange(blocks, call)
     equal = np.eye(2)
     return {
         "normal_maxima": lambda draws: _native.normal_maxima(equal, draws, call),
@@ -166,46 +166,41 @@ def _address():
 
 def _projections(draws, call):
     distance, cell = np.linspace(0.1, 1, 12), np.arange(12, dtype=np.uint16) % 4
-    columns, blocks = (distance, cell, None), [([0, 1], [0.0, 0.0], [0.0, 0.0])]
+    blocks = [([0, 1], [0.0, 0.0], [0.0, 0.0])]
+    rows = _native.ProjectionRows(distance, cell, 4, call)
     used, gains = [True] * 4, np.linspace(0.5, 1, 12)
-    curves = _native.CellCurves(columns, used, call)
-    test = _native.ProjectionTest(columns, 4, blocks, call)
-    native = _native
+    curves = rows.curves(used, call)
+    test = rows.exchange(blocks, call)
+    budgets = np.ones(1)
     return {
-        "CellCurves": lambda call: native.CellCurves(columns, used, call),
+        "ProjectionRows": lambda call: _native.ProjectionRows(distance, cell, 4, call),
+        "ProjectionRows.project": lambda call: rows.project(blocks, call),
+        "ProjectionRows.select": lambda call: rows.select(gains, 1.0, call),
+        "ProjectionRows.affordable": lambda call: rows.affordable(gains[None, :4], budgets, call),
+        "ProjectionRows.spread": rows.spread,
+        "ProjectionRows.windows": lambda call: rows.windows([True] * 2, 0.3, call),
+        "ProjectionRows.distinct_margins": lambda call: rows.distinct_margins(gains[:4], 9, call),
+        "ProjectionRows.histogram": lambda call: rows.histogram(1.0, 4, call),
+        "ProjectionRows.curves": lambda call: rows.curves(used, call),
+        "ProjectionRows.exchange": lambda call: rows.exchange(blocks, call),
         "CellCurves.rows": lambda call: curves.rows(0, call),
         "CellCurves.points": lambda call: curves.points(0, [0, 1], call),
         "CellCurves.ranks": lambda call: curves.ranks(0, 0.5, call),
         "CellCurves.conjugate": lambda call: curves.conjugate([0.5] * 4, call),
         "CellCurves.cost": lambda call: curves.cost([0.5] * 4, call),
         "CellCurves.take": lambda call: curves.take([0.5] * 4, call),
-        "ProjectionTest": lambda call: native.ProjectionTest(columns, 4, blocks, call),
         "ProjectionTest.observed": test.observed,
         "ProjectionTest.null_distribution": lambda call: test.null_distribution(draws, call),
-        "projection_tally": lambda call: native.projection_tally(columns, 4, call),
-        "project_rates": lambda call: native.project_rates(columns, 4, blocks, call),
-        "project_gains": lambda call: native.project_gains(columns, gains, 1.0, call),
-        "affordable_change": lambda call: native.affordable_change(
-            columns, gains, 1.0, call, by_row=True
-        ),
-        "distinct_margins": lambda call: native.distinct_margins(columns, gains[:4], 9, call),
-        "margin_spread": lambda call: native.margin_spread(columns, 4, call),
-        "margin_windows": lambda call: native.margin_windows(columns, [True] * 2, 0.3, call),
-        "margin_histogram": lambda call: native.margin_histogram(columns, 2, 1.0, 4, call),
     }
 
 
 def _laws():
-    one, box = np.eye(2).ravel(), (np.eye(2).ravel(), np.eye(2).ravel(), -np.ones(2), np.ones(2))
-    native = _native
+    box = np.eye(2).ravel(), np.eye(2).ravel(), -np.ones(2), np.ones(2)
+    law = _native.BoxLaw(*box)
     return {
-        "weighted_chi_square_tail": lambda call: native.weighted_chi_square_tail([1, 2], 3, call),
-        "weighted_chi_square_quantile": lambda call: native.weighted_chi_square_quantile(
-            [1, 2], 0.05, call
-        ),
-        "quadratic_weights": lambda call: native.quadratic_weights(one, one, call),
-        "box_tail": lambda call: native.box_tail(1.0, *box, call),
-        "box_quantile": lambda call: native.box_quantile(0.05, *box, call),
+        "BoxLaw": lambda call: _native.BoxLaw(*box, call),
+        "BoxLaw.tail": lambda call: law.tail(1.0, call),
+        "BoxLaw.quantile": lambda call: law.quantile(0.05, call),
     }
 
 

@@ -110,7 +110,7 @@ def one_gap(shift, note):
 
     def ours(n_threads=None):
         call = _native.Call(n_threads)
-        return _native.project_rates((distance, cell, None), 8, blocks, call)[0][2]
+        return _native.ProjectionRows(distance, cell, 8, call).project(blocks, call).primal
 
     expected = filter_and_partition(distance, decision, phi)
     assert abs(ours() - expected) < 1e-9 * expected
@@ -138,10 +138,10 @@ def equalized_odds():
     options = {"y_score": score, "sensitive_features": group, "notion": "equalized_odds"}
     cell = (2 * (2 * group + y_true) + decision).astype(np.uint16)
     blocks = [([3, 1], [0.0, 0.0], [0.0, 0.0]), ([2, 0], [0.0, 0.0], [0.0, 0.0])]
-    columns = (distance, cell, None)
+    plain = _native.Call()
 
     def ours():
-        return _native.project_rates(columns, 8, blocks, _native.Call())[0][2]
+        return _native.ProjectionRows(distance, cell, 8, plain).project(blocks, plain).primal
 
     found = []
     highs = timed(lambda: found.append(highs_equalized_odds(distance, decision, phi)))

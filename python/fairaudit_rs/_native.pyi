@@ -9,10 +9,14 @@ from numpy.typing import NDArray
 __all__ = [
     "SCORE_UNIT",
     "Assignments",
+    "BoxLaw",
+    "BoxTail",
     "Call",
     "CellCurves",
     "CountMetric",
+    "CurvePoints",
     "Cuts",
+    "DistinctMargins",
     "Draws",
     "Evaluation",
     "ExactLaw",
@@ -27,14 +31,19 @@ __all__ = [
     "TailValues",
     "Tabulation",
     "Units",
+    "NO_CELL",
+    "Plan",
+    "PriceRanks",
+    "ProjectionRows",
+    "Spread",
+    "Tally",
+    "Unreachable",
+    "Windows",
     "__version__",
-    "affordable_change",
     "beta_quantile",
     "bin_scores",
     "binomial",
     "bootstrap_ratio",
-    "box_quantile",
-    "box_tail",
     "check_csv",
     "clopper_pearson",
     "compare_levels",
@@ -44,7 +53,6 @@ __all__ = [
     "default_exceedances",
     "descent_factors",
     "descent_path",
-    "distinct_margins",
     "distinct_rows",
     "forward_stop",
     "gev_excesses",
@@ -58,19 +66,12 @@ __all__ = [
     "last_cut_score",
     "linear_flow",
     "losses",
-    "margin_histogram",
-    "margin_spread",
-    "margin_windows",
     "moments",
     "nearest_rows",
     "normal_maxima",
     "normal_quantile",
     "permuted_level_differences",
     "philox",
-    "project_gains",
-    "project_rates",
-    "projection_tally",
-    "quadratic_weights",
     "repair_envelopes",
     "repair_reduced_costs",
     "simulate_level_cuts",
@@ -84,8 +85,6 @@ __all__ = [
     "tail_quantiles",
     "tail_stability",
     "tail_variations",
-    "weighted_chi_square_quantile",
-    "weighted_chi_square_tail",
     "zhang_stephens",
 ]
 
@@ -428,96 +427,184 @@ def t_tail_quantile(tail: float, df: float) -> float: ...
 def t_upper_tail(t: float, df: float) -> float: ...
 def clopper_pearson(successes: int, trials: int, level: float) -> tuple[float, float]: ...
 
-#: (distance, cell, weight): the cell is 2 * unit + decision.
-_Margins = tuple[NDArray[np.float64], NDArray[np.uint16], NDArray[np.float64] | None]
-#: Rows, fractions, primal and dual value, residual, prices.
-_Plan = tuple[NDArray[np.uint32], NDArray[np.float64], float, float, float, list[float]]
 #: Units with the reference first, and how far each rate may lie below and above its rate.
 _Block = tuple[Sequence[int], Sequence[float], Sequence[float]]
 
+#: The cell of rows that take no part.
+NO_CELL: int
+
+@final
+class Tally:
+    """Numbers and weights of the rows of every cell."""
+
+    @property
+    def rows(self) -> NDArray[np.int64]: ...
+    @property
+    def finite(self) -> NDArray[np.int64]: ...
+    @property
+    def weight(self) -> NDArray[np.float64]: ...
+    @property
+    def finite_weight(self) -> NDArray[np.float64]: ...
+    @property
+    def square(self) -> NDArray[np.float64]: ...
+
+@final
+class Plan:
+    """Who moves, what share of each, and the certificate of the cost."""
+
+    @property
+    def rows(self) -> NDArray[np.int64]: ...
+    @property
+    def fraction(self) -> NDArray[np.float64]: ...
+    @property
+    def primal(self) -> float: ...
+    @property
+    def dual(self) -> float: ...
+    @property
+    def residual(self) -> float: ...
+    @property
+    def prices(self) -> NDArray[np.float64]: ...
+
+@final
+class Unreachable:
+    """The block and the place of the unit in it that hinder, and how far it gets."""
+
+    @property
+    def block(self) -> int: ...
+    @property
+    def unit(self) -> int: ...
+    @property
+    def reach(self) -> float: ...
+
+@final
+class Spread:
+    """Number, mean and standard deviation of the finite signed margins."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def standard_deviation(self) -> float: ...
+
+@final
+class Windows:
+    """Kernel sums of every unit: weight K / b at three bandwidths, weight K, (weight K)^2."""
+
+    @property
+    def density(self) -> NDArray[np.float64]: ...
+    @property
+    def mass(self) -> NDArray[np.float64]: ...
+    @property
+    def square(self) -> NDArray[np.float64]: ...
+
+@final
+class DistinctMargins:
+    """How many margins differ, and among how many rows."""
+
+    @property
+    def margins(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+
+@final
+class ProjectionRows:
+    """Rows with distance, cell and weight: held, checked and tallied once."""
+
+    def __new__(
+        cls,
+        distance: NDArray[np.float64],
+        cell: NDArray[np.uint16],
+        n_cells: int,
+        call: Call,
+        *,
+        weight: NDArray[np.float64] | None = None,
+    ) -> ProjectionRows: ...
+    @property
+    def tally(self) -> Tally: ...
+    def project(self, blocks: Sequence[_Block], call: Call) -> Plan | Unreachable: ...
+    def select(
+        self, gains: NDArray[np.float64], target: float, call: Call
+    ) -> Plan | Unreachable: ...
+    def affordable(
+        self,
+        gains: NDArray[np.float64],
+        budgets: NDArray[np.float64],
+        call: Call,
+        *,
+        by_row: bool = False,
+    ) -> NDArray[np.float64]: ...
+    def spread(self, call: Call) -> Spread: ...
+    def windows(self, used: Sequence[bool], bandwidth: float, call: Call) -> Windows: ...
+    def distinct_margins(
+        self, cut: NDArray[np.float64], enough: int, call: Call
+    ) -> DistinctMargins: ...
+    def histogram(self, limit: float, bins: int, call: Call) -> NDArray[np.float64]: ...
+    def curves(self, used: Sequence[bool], call: Call) -> CellCurves: ...
+    def exchange(self, blocks: Sequence[_Block], call: Call) -> ProjectionTest: ...
+
+@final
+class CurvePoints:
+    """Mass and cost of the first rows of a cell."""
+
+    @property
+    def mass(self) -> NDArray[np.float64]: ...
+    @property
+    def cost(self) -> NDArray[np.float64]: ...
+
+@final
+class PriceRanks:
+    """How many rows of a cell lie below a price, and how many up to and with it."""
+
+    @property
+    def below(self) -> int: ...
+    @property
+    def up_to(self) -> int: ...
+
 @final
 class CellCurves:
-    def __new__(cls, columns: _Margins, used: Sequence[bool], call: Call) -> CellCurves: ...
+    """The rows of some cells by distance."""
+
     def rows(self, cell: int, call: Call | None = None) -> int: ...
-    def points(
-        self, cell: int, ranks: Sequence[int], call: Call | None = None
-    ) -> tuple[list[float], list[float]]: ...
-    def ranks(self, cell: int, price: float, call: Call | None = None) -> tuple[int, int]: ...
+    def points(self, cell: int, ranks: Sequence[int], call: Call | None = None) -> CurvePoints: ...
+    def ranks(self, cell: int, price: float, call: Call | None = None) -> PriceRanks: ...
     def conjugate(self, prices: Sequence[float], call: Call | None = None) -> float: ...
     def cost(self, masses: Sequence[float], call: Call | None = None) -> float: ...
-    def take(self, masses: Sequence[float], call: Call) -> _Plan: ...
+    def take(self, masses: Sequence[float], call: Call) -> Plan: ...
 
 @final
 class ProjectionTest:
-    def __new__(
-        cls,
-        columns: _Margins,
-        n_cells: int,
-        blocks: Sequence[_Block],
-        call: Call,
-    ) -> ProjectionTest: ...
+    """A projection whose rows exchange their decisions within blocks."""
+
     def observed(self, call: Call | None = None) -> float: ...
     def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
 
-def projection_tally(
-    columns: _Margins, n_cells: int, call: Call
-) -> tuple[
-    NDArray[np.uint64],
-    NDArray[np.uint64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-]: ...
-def project_rates(
-    columns: _Margins, n_cells: int, blocks: Sequence[_Block], call: Call
-) -> tuple[_Plan | None, tuple[int, int, float] | None]: ...
-def project_gains(
-    columns: _Margins, gains: NDArray[np.float64], target: float, call: Call
-) -> tuple[_Plan | None, tuple[int, int, float] | None]: ...
-def affordable_change(
-    columns: _Margins,
-    gains: NDArray[np.float64],
-    budget: float,
-    call: Call,
-    by_row: bool = False,
-) -> float: ...
-def distinct_margins(
-    columns: _Margins, cut: NDArray[np.float64], enough: int, call: Call
-) -> tuple[int, int]: ...
-def margin_spread(columns: _Margins, n_cells: int, call: Call) -> tuple[int, float, float]: ...
-def margin_windows(
-    columns: _Margins, used: Sequence[bool], bandwidth: float, call: Call
-) -> list[list[float]]: ...
-def margin_histogram(
-    columns: _Margins, n_units: int, limit: float, bins: int, call: Call
-) -> NDArray[np.float64]: ...
-def weighted_chi_square_tail(
-    weights: Sequence[float], q: float, call: Call | None = None
-) -> float: ...
-def weighted_chi_square_quantile(
-    weights: Sequence[float], tail: float, call: Call | None = None
-) -> float: ...
-def quadratic_weights(
-    covariance: NDArray[np.float64],
-    curvature: NDArray[np.float64],
-    call: Call | None = None,
-) -> list[float]: ...
-def box_tail(
-    q: float,
-    covariance: NDArray[np.float64],
-    curvature: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    call: Call,
-) -> tuple[float, bool]: ...
-def box_quantile(
-    tail: float,
-    covariance: NDArray[np.float64],
-    curvature: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    call: Call,
-) -> float: ...
+@final
+class BoxTail:
+    """A tail probability, how far off it may be, and whether it is an upper bound."""
+
+    @property
+    def tail(self) -> float: ...
+    @property
+    def error(self) -> float: ...
+    @property
+    def is_bound(self) -> bool: ...
+
+@final
+class BoxLaw:
+    """The law of the statistic where the criteria may lie in a box."""
+
+    def __new__(
+        cls,
+        covariance: NDArray[np.float64],
+        curvature: NDArray[np.float64],
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        call: Call | None = None,
+    ) -> BoxLaw: ...
+    def tail(self, q: float, call: Call) -> BoxTail: ...
+    def quantile(self, tail: float, call: Call) -> float: ...
+
 def linear_flow(
     features: NDArray[np.float64],
     targets: NDArray[np.float64],

@@ -17,7 +17,8 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
-from fairaudit_rs.projection.question import ProjectionDesign
+from fairaudit_rs.data.tables import AuditTable
+from fairaudit_rs.projection.question import pose
 
 from ..reference import projection as reference
 
@@ -698,23 +699,14 @@ class TestReference:
     def test_matrices_equal_the_reference(self):
         label, score, group = random_rows(3, 2_000, "abcd", 0.1)
         weight = np.random.default_rng(0).uniform(0.5, 2, 2_000)
-        design = ProjectionDesign(
+        table = AuditTable.make(
             y_true=label,
             y_pred=score >= 0,
-            y_score=None,
-            threshold=0.5,
             distance=np.abs(score),
             sensitive_features=group,
-            data=None,
-            notion="equalized_odds",
-            attributes="crossed",
-            groups=None,
-            reference="c",
             sample_weight=weight,
-            pos_label=None,
-            n_threads=1,
         )
-        criteria = design.pose().criteria
+        criteria = pose(table, "equalized_odds", reference="c", n_threads=1).criteria
         phi, influence = reference.criteria(
             "equalized_odds", group, label, list("abdc"), "c", score >= 0, weight
         )

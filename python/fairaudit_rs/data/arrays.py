@@ -85,19 +85,23 @@ class ArraySource:
         """Return the columns with the combinations of rows kept for whoever asks again."""
         return replace(self, _encoded={})
 
-    def encode(self, keys: Sequence[str], limits: Sequence[int]) -> tuple[Counts, NDArray[Any]]:
+    def encode(
+        self, keys: Sequence[str], limits: Sequence[int], n_threads: int | None = 1
+    ) -> tuple[Counts, NDArray[Any]]:
         """Count the distinct combinations of the keys' values, and name that of every row."""
         if self._encoded is None:
-            return self._encode(keys, limits)
+            return self._encode(keys, limits, n_threads)
         known = tuple(keys)
         if known not in self._encoded:
-            self._encoded[known] = self._encode(keys, limits)
+            self._encoded[known] = self._encode(keys, limits, n_threads)
         return self._encoded[known]
 
-    def _encode(self, keys: Sequence[str], limits: Sequence[int]) -> tuple[Counts, NDArray[Any]]:
+    def _encode(
+        self, keys: Sequence[str], limits: Sequence[int], n_threads: int | None
+    ) -> tuple[Counts, NDArray[Any]]:
         columns = [self.columns[key] for key in keys]
         native = [_native_column(column) for column in columns]
-        found = _native.tabulate(native, limits, _native.Call(), cells=True)
+        found = _native.tabulate(native, limits, _native.Call(n_threads), cells=True)
         assert found.cell_of_row is not None
         rows = found.value_rows
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=True)]

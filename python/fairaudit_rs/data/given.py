@@ -55,7 +55,7 @@ def check_lengths(lengths: dict[str, int]) -> None:
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
         raise DataError(f"the columns differ in length: {shown}")
-    if not next(iter(lengths.values())):
+    if 0 in lengths.values():
         raise DataError("the data have no rows")
 
 

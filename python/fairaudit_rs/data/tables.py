@@ -266,7 +266,9 @@ class AuditTable:
             weight=self.weights(),
         )
 
-    def combinations(self, labels: Sequence[str], pos_label: Label) -> CodedRows:
+    def combinations(
+        self, labels: Sequence[str], pos_label: Label, n_threads: int | None = 1
+    ) -> CodedRows:
         """Name the combination of groups, strata and the given labels that every row has."""
         source = self.source.in_memory()
         keys = [*self.sensitive_features, *self.strata, *labels]
@@ -283,7 +285,7 @@ class AuditTable:
             cells = cells_of(everything, (), (), False, False, None, None)
             return CodedRows(cells, named, np.zeros(self.n_rows, dtype=np.uint16))
         try:
-            counted, combination = source.encode(keys, limits)
+            counted, combination = source.encode(keys, limits, n_threads)
         except TooManyValuesError as error:
             raise self._too_many(keys[error.column], error) from None
         strata_names = tuple(self._keys[key] for key in self.strata)

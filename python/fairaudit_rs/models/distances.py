@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arguments import finite_number
 from ..data.arrays import ArraySource
-from ..data.columns import column_array
-from ..errors import ArgumentError, ArgumentTypeError
+from ..data.columns import column_array, count_not_finite
+from ..errors import ArgumentError, ArgumentTypeError, DataError
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -72,6 +72,15 @@ class Distances:
             decisions = decisions.astype(np.bool_)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "decisions", decisions)
+
+    @classmethod
+    def _of_scores(cls, scores: NDArray[np.float64], threshold: float) -> Distances:
+        """Return the distances of finite scores, in which another look would find nothing."""
+        values = scores - threshold
+        np.abs(values, out=values)
+        made = cls.__new__(cls)
+        made.__dict__.update(values=values, decisions=scores >= threshold, kind="score margin")
+        return made
 
     def __len__(self) -> int:
         return len(self.values)
@@ -158,9 +167,18 @@ def score_distance(y_score: Any, threshold: float = 0.5) -> Distances:
     array([0.  , 0.25, 0.5 ])
     """
     cut = finite_number("threshold", threshold)
-    scores = ArraySource({"y_score": column_array("y_score", y_score)}).numbers(
-        "y_score", "y_score"
-    )
-    values = scores - cut
-    np.abs(values, out=values)
-    return Distances(values, scores >= cut, "score margin")
+    column = ArraySource({"y_score": column_array("y_score", y_score)})
+    return Distances._of_scores(column.numbers("y_score", "y_score"), cut)
+
+
+def margins_of_scores(scores: NDArray[np.float64], threshold: float) -> Distances:
+    """Return the distances of scores that a table holds; it says nothing of what is missing."""
+    if count_not_finite(scores)[0]:
+        missing = np.flatnonzero(np.isnan(scores))
+        if len(missing):
+            raise DataError(
+                f"y_score is missing in row {missing[0]}; accepted: a score for every row"
+            )
+        # It tells which are infinite.
+        return score_distance(scores, threshold)
+    return Distances._of_scores(scores, threshold)

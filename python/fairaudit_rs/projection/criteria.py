@@ -1,4 +1,4 @@
-"""What criteria are made of: counts of cells, two sides, tolerances, the density of margins."""
+"""What criteria are made of: two sides, tolerances, the density of margins."""
 
 from __future__ import annotations
 
@@ -12,41 +12,18 @@ from numpy.typing import NDArray
 from .. import _native
 from ..inference.proportions import Share
 from .notions import RATES
-from .transport import MarginRows
 
 Array = NDArray[np.float64]
 
+#: The cell of rows that take no part.
+NO_CELL = _native.NO_CELL
 #: A difference of two rates, such as .8 - .7, is off by less than this.
 _ROUNDING = 1e-15
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tally:
-    """Rows, weights and squared weights of every cell."""
-
-    rows: NDArray[np.int64]
-    finite: NDArray[np.int64]
-    weight: Array
-    finite_weight: Array
-    square: Array
-
-    @classmethod
-    def of(cls, columns: MarginRows, n_cells: int, call: _native.Call) -> Tally:
-        """Count; distances and weights that are none are refused."""
-        rows, finite, weight, finite_weight, square = _native.projection_tally(
-            columns.native, n_cells, call
-        )
-        return cls(
-            rows=rows.astype(np.int64),
-            finite=finite.astype(np.int64),
-            weight=weight,
-            finite_weight=finite_weight,
-            square=square,
-        )
-
-    def by_unit(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Add up the two cells of every unit."""
-        return np.asarray(values.reshape(-1, 2).sum(axis=1))
+def by_unit(values: NDArray[Any]) -> NDArray[Any]:
+    """Add up the two cells of every unit."""
+    return np.asarray(values.reshape(-1, 2).sum(axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)

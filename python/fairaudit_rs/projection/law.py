@@ -72,15 +72,16 @@ class LimitTest:
         critical = laws[1].critical_value(alpha)
         if fair:
             return cls(pvalue=1.0, critical_value=critical, effective_rows=rows)
+        tails = [law.tail(statistic) for law in laws]
         sensitivity = tuple(
-            (factor * curvature.bandwidth, max(law.tail(statistic), LEAST))
-            for factor, law in zip(BANDWIDTHS, laws, strict=True)
+            (factor * curvature.bandwidth, max(found.tail, LEAST))
+            for factor, found in zip(BANDWIDTHS, tails, strict=True)
         )
         pvalue = sensitivity[1][1]
         doubt = _doubt(criteria, curvature)
         if doubt is None:
             bound = "p is an upper bound: with so many tolerances the law is that of none"
-            note = bound if laws[1].is_bound else None
+            note = bound if tails[1].is_bound else None
             return cls(
                 pvalue=pvalue,
                 critical_value=critical,
@@ -114,33 +115,24 @@ class _Law:
         self.covariance, self.matrix = criteria.covariance, matrix
         root = math.sqrt(criteria.n_rows)
         self.low, self.high = tolerance.low * root, tolerance.high * root
-        self.simple = tolerance.simple
-        #: Whether the tail is an upper bound, see `box_tail` of the core.
-        self.is_bound = False
+        self.call = criteria.call
         scale = np.sqrt(np.diag(matrix))
         self.exists = bool((scale > 0).all()) and bool(
             np.linalg.eigvalsh(matrix / np.outer(scale, scale)).min() > 1e-10
         )
 
     @cached_property
-    def _weights(self) -> list[float]:
-        return _native.quadratic_weights(self.covariance.ravel(), self.matrix.ravel())
+    def _worst(self) -> _native.BoxLaw:
+        matrices = self.covariance.ravel(), self.matrix.ravel()
+        return _native.BoxLaw(*matrices, self.low, self.high, self.call)
 
-    def _arguments(self) -> tuple[Any, ...]:
-        return self.covariance.ravel(), self.matrix.ravel(), self.low, self.high, _native.Call()
-
-    def tail(self, statistic: float) -> float:
-        """Return the p-value."""
-        if self.simple:
-            return _native.weighted_chi_square_tail(self._weights, statistic)
-        tail, self.is_bound = _native.box_tail(statistic, *self._arguments())
-        return tail
+    def tail(self, statistic: float) -> _native.BoxTail:
+        """Return the p-value, and whether it is an upper bound."""
+        return self._worst.tail(statistic, self.call)
 
     def critical_value(self, alpha: float) -> float:
         """Return the value that is exceeded with probability alpha."""
-        if self.simple:
-            return _native.weighted_chi_square_quantile(self._weights, alpha)
-        return _native.box_quantile(alpha, *self._arguments())
+        return self._worst.quantile(alpha, self.call)
 
 
 def _doubt(criteria: Criteria, curvature: Curvature) -> tuple[str, bool] | None:
@@ -155,13 +147,13 @@ def _doubt(criteria: Criteria, curvature: Curvature) -> tuple[str, bool] | None:
             f"only {float(rows.min()):.3g} effective rows lie near the boundary (within a "
             f"bandwidth of {curvature.bandwidth:.3g}); the limit law needs {_FEW_ROWS}"
         ), False
-    distinct, near = criteria.distinct_margins(curvature.bandwidth, _FEW_MARGINS)
-    if distinct < min(_FEW_MARGINS, near / 2):
+    near = criteria.distinct_margins(curvature.bandwidth, _FEW_MARGINS)
+    if near.margins < min(_FEW_MARGINS, near.rows / 2):
         return (
-            f"the {near:,} rows within a bandwidth of the boundary have only {distinct} distinct "
-            "margins (atoms, as those of trees, forests and categorical features)"
+            f"the {near.rows:,} rows within a bandwidth of the boundary have only {near.margins} "
+            "distinct margins (atoms, as those of trees, forests and categorical features)"
         ), False
-    sizes = [criteria.predicted_size(curvature, j, 0.05) for j in range(len(rows))]
+    sizes = criteria.predicted_sizes(curvature, 0.05)
     least, most = min(sizes), max(sizes)
     margins = (
         "the cost of small gaps does not follow the limit law (margins with atoms, as those of "

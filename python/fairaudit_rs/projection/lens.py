@@ -5,27 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import arguments
 from ..data.labels import Label
+from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..inference.pvalues import LEAST
+from ..models.distances import Distances
 from ..results.verdict import rejects
 from .criteria import Tolerance
 from .law import LimitTest
 from .notions import Notion
-from .question import ProjectionDesign, Question
+from .question import Question, pose
 from .replicates import permuted
 from .result import CriterionValue, ProjectionResult
 from .transport import Plan
 from .values import histogram_of, largest, values_of
-
-if TYPE_CHECKING:
-    from ..models.distances import Distances
-
 
 #: Plans whose certificate is worse than this, relative to their cost, say so.
 _CERTIFIED = 1e-6
@@ -164,23 +162,35 @@ def projection_test(
     callback = arguments.progress(progress)
     seed = arguments.seed(rng, random_state)
     width = None if bandwidth is None else arguments.positive("bandwidth", bandwidth)
-    design = ProjectionDesign(
+    model = distance if isinstance(distance, Distances) else None
+    if model is not None and data is not None:
+        raise ArgumentTypeError(
+            "distance is a Distances and data is given; with data= it is the name of a column"
+        )
+    if sensitive_features is None and isinstance(notion, Notion):
+        sensitive_features = ()
+    table = AuditTable.make(
+        data=data,
         y_true=y_true,
         y_pred=y_pred,
         y_score=y_score,
-        threshold=threshold,
-        distance=distance,
         sensitive_features=sensitive_features,
-        data=data,
-        notion=notion,
+        sample_weight=sample_weight,
+        distance=distance if model is None else model.values,
+        rows_for="projection_test",
+    )
+    question = pose(
+        table,
+        notion,
+        distances=model,
+        threshold=threshold,
         attributes=attributes,
         groups=groups,
         reference=reference,
-        sample_weight=sample_weight,
         pos_label=pos_label,
         n_threads=n_threads,
+        exchanging=calibration == "permutation",
     )
-    question = design.pose()
     criteria = question.criteria
     tolerance = _tolerance(question, epsilon, alternative)
     if calibration == "permutation" and not _is_sharp(tolerance):
@@ -192,13 +202,13 @@ def projection_test(
     width = criteria.bandwidth() if width is None else width
     curvature = None if math.isnan(width) else criteria.curvature(width)
     scale = criteria.n_rows / criteria.weight
-    statistic = math.inf if plan is None else plan.primal * scale
+    statistic = plan.primal * scale
     test = LimitTest.of(criteria, tolerance, statistic, curvature, 1 - level)
-    if plan is None:
-        reason = criteria.why_not(tolerance)
-        test = replace(test, pvalue=math.nan, critical_value=math.nan, inconclusive=reason)
+    if plan.why_none is not None:
+        none = replace(test, pvalue=math.nan, critical_value=math.nan)
+        test = replace(none, inconclusive=plan.why_none)
     elif calibration == "permutation":
-        outcome = permuted(question, tolerance, n_resamples, seed, n_threads, callback)
+        outcome = permuted(criteria, tolerance, n_resamples, seed, callback)
         test = replace(
             test,
             pvalue=outcome.pvalue,
@@ -208,16 +218,9 @@ def projection_test(
         )
     values = values_of(criteria, tolerance, level)
     estimate, error, interval = largest(values, criteria, level)
-    exchangeable = plan is not None and _is_sharp(tolerance) and criteria.columns.weight is None
-    nobody = Plan(
-        rows=np.zeros(0, dtype=np.int64),
-        fraction=np.zeros(0),
-        primal=math.inf,
-        dual=math.inf,
-        residual=math.nan,
-    )
-    found = plan or nobody
-    moves = question.moves(found)
+    unweighted = criteria.rows.weight is None
+    exchangeable = plan.why_none is None and _is_sharp(tolerance) and unweighted
+    moves = question.moves(plan)
     limit, histogram = histogram_of(question, moves, width)
     drawn = calibration == "permutation" and math.isfinite(statistic)
     return ProjectionResult(
@@ -235,9 +238,9 @@ def projection_test(
         distance=statistic / criteria.n_rows,
         critical_value=test.critical_value,
         primal_value=statistic,
-        dual_value=found.dual * scale,
-        duality_gap=(found.primal - found.dual) * scale if math.isfinite(statistic) else math.nan,
-        residual=found.residual,
+        dual_value=plan.dual * scale,
+        duality_gap=(plan.primal - plan.dual) * scale if math.isfinite(statistic) else math.nan,
+        residual=plan.residual,
         bandwidth=width,
         sensitivity=test.sensitivity,
         effective_rows=test.effective_rows,
@@ -292,7 +295,7 @@ def _is_sharp(tolerance: Tolerance) -> bool:
 
 def _warnings(
     question: Question,
-    plan: Plan | None,
+    plan: Plan,
     test: LimitTest,
     values: tuple[CriterionValue, ...],
     calibration: str,
@@ -317,7 +320,7 @@ def _warnings(
             "distances come from a search for the boundary and are upper bounds, and so is the "
             "statistic" + (missed if distances.n_not_found else "")
         )
-    if plan is not None and plan.primal - plan.dual > _CERTIFIED * plan.primal:
+    if plan.why_none is None and plan.primal - plan.dual > _CERTIFIED * plan.primal:
         warnings.append(
             f"the plan may cost up to {(plan.primal - plan.dual) / plan.primal:.2g} of its cost "
             "more than the best one: the program is badly scaled"

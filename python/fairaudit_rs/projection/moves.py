@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,14 @@ class MoveSummary:
     mass: float
     mean_distance: float
     largest_distance: float
+
+
+def nowhere() -> None:
+    """Say that nobody knows where rows move to."""
+
+
+def _known(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return x
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,7 +73,14 @@ class Moves:
     groups: tuple[Any, ...]
     feature_names: tuple[str, ...] | None = None
     #: Makes `x`: a large audit moves many rows, and few readers ask where to.
-    _moved: Callable[[], NDArray[np.float64] | None] = field(default=lambda: None, repr=False)
+    _moved: Callable[[], NDArray[np.float64] | None] = field(
+        default=nowhere, repr=False, compare=False
+    )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: where rows move to, not the model and data that know it."""
+        x = self.x
+        return self.__dict__ | {"_moved": nowhere if x is None else partial(_known, x)}
 
     def __len__(self) -> int:
         return len(self.row)
@@ -93,10 +109,12 @@ class Moves:
 
     def summary(self) -> tuple[MoveSummary, ...]:
         """Return the moves by group, label and direction."""
-        kinds = np.stack([self.group, self.label, self.from_decision], axis=1)
+        # One number for each kind, in the order of (group, label, decision); labels begin at -1.
+        kinds = (3 * self.group + self.label + 1) * 2 + self.from_decision
         found = []
-        for kind in np.unique(kinds, axis=0):
-            at = (kinds == kind).all(axis=1)
+        for code in np.flatnonzero(np.bincount(kinds)):
+            at = np.flatnonzero(kinds == code)
+            kind = (code // 6, code // 2 % 3 - 1, code % 2)
             mass = self.weight[at] * self.fraction[at]
             total = float(mass.sum())
             found.append(
@@ -105,7 +123,7 @@ class Moves:
                     label=None if kind[1] < 0 else int(kind[1]),
                     from_decision=int(kind[2]),
                     to_decision=1 - int(kind[2]),
-                    n_rows=int(at.sum()),
+                    n_rows=len(at),
                     mass=total,
                     mean_distance=float(mass @ self.distance[at]) / total,
                     largest_distance=float(self.distance[at].max()),

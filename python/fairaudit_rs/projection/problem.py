@@ -1,15 +1,16 @@
 """The criteria of a projection on given rows: gaps, their covariance, the curvature of the cost.
 
 Criteria of groups are the same for all rows of a unit (a group and a label), so everything but a
-few sums over rows is small; criteria of the user's have a value for every row.
+few sums over rows is small; criteria of the user's have a value for every row. They are immutable;
+what the native module holds of them is made when it is asked for, and not pickled.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,41 +20,63 @@ from .. import _native
 from ..data.groups import group_name
 from ..inference.proportions import Share
 from ..inference.pvalues import upper_tail
-from . import transport
-from .criteria import Criterion, Curvature, Description, Tally, Tolerance
+from ..results.result import same
+from .criteria import Criterion, Curvature, Description, Tolerance, by_unit
+from .exchange import ExchangeTest, GapTest, RowGaps, UnitGaps
 from .notions import Notion, RowValues
-from .transport import CellCosts, MarginRows, Plan
+from .transport import CellCosts, MarginRows, Plan, by_one_criterion, by_rows
 
 Array = NDArray[np.float64]
 #: Bandwidths at which a test is repeated, as multiples of the one asked for.
 BANDWIDTHS = (0.5, 1.0, 2.0)
 #: Combinations of user criteria that are solved by cells; more go row by row.
 _MOST_CELLS = 4_096
-_NO_PLAN = "no change of the decisions of rows with a finite distance makes all criteria hold"
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Criteria(ABC):
     """Criteria on rows that take part."""
 
-    columns: MarginRows
-    n_units: int
+    rows: MarginRows
     n_threads: int | None
-    tally: Tally = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.tally = Tally.of(self.columns, 2 * self.n_units, self.call)
+    def __getstate__(self) -> dict[str, Any]:
+        # All else are caches, what the native module holds among them.
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same is asked of the same rows."""
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
 
     @cached_property
     def call(self) -> _native.Call:
         """How the native module is called."""
         return _native.Call(self.n_threads)
 
+    @cached_property
+    def native(self) -> _native.ProjectionRows:
+        """The rows, held by the native module; distances and weights that are none are refused."""
+        return self.rows.native(self.call)
+
+    @cached_property
+    def tally(self) -> _native.Tally:
+        """Numbers and weights of the rows of every cell."""
+        return self.native.tally
+
     @abstractmethod
     def describe(self, j: int) -> Description:
         """Say what a criterion compares."""
 
     @property
+    def unit_label(self) -> NDArray[np.int64]:
+        """The label of every unit, -1 where labels play no part."""
+        return np.full(self.rows.n_cells // 2, -1)
+
+    @cached_property
     def n_rows(self) -> int:
         """Rows that take part."""
         return int(self.tally.rows.sum())
@@ -78,8 +101,8 @@ class Criteria(ABC):
         """Return S, from the density of the margins near the boundary."""
 
     @abstractmethod
-    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan | None:
-        """Return the cheapest plan, or None when there is none; costs are sums over weights.
+    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan:
+        """Return the cheapest plan, or why there is none; costs are sums over weights.
 
         With ``gap`` it is other gaps than the observed ones that must vanish.
         """
@@ -88,10 +111,13 @@ class Criteria(ABC):
     def both_sides(self) -> Self:
         """Return the criteria with every row on both sides of the boundary, at half its weight."""
 
+    @abstractmethod
+    def exchange(self, tolerance: Tolerance) -> ExchangeTest:
+        """Return the test whose replicates exchange the decisions of rows."""
+
     def cost(self, tolerance: Tolerance, gap: Array) -> float:
         """Return what it costs to remove a gap; infinite when it cannot be done."""
-        plan = self.project(tolerance, gap)
-        return math.inf if plan is None else plan.primal * self.n_rows / self.weight
+        return self.project(tolerance, gap).primal * self.n_rows / self.weight
 
     def _change(self, tolerance: Tolerance, gap: Array | None) -> tuple[Array, Array]:
         """Return by how much the criteria must change, at least and at most."""
@@ -100,12 +126,8 @@ class Criteria(ABC):
         return wide.low - observed, wide.high - observed
 
     @abstractmethod
-    def why_not(self, tolerance: Tolerance) -> str:
-        """Say why there is no plan."""
-
-    @abstractmethod
-    def affordable(self, j: int, sign: float, cost: float) -> float:
-        """Return how far a criterion can be moved up or down (``sign``) for this cost."""
+    def affordable(self, costs: Array) -> Array:
+        """Return how far each criterion can be moved up and down for a cost: (criteria, 2)."""
 
     @abstractmethod
     def fewest_decisions(self) -> tuple[float, str]:
@@ -119,45 +141,52 @@ class Criteria(ABC):
     def helps(self) -> NDArray[np.bool_]:
         """Return which cells have rows that play a part in some criterion."""
 
-    def distinct_margins(self, bandwidth: float, enough: int) -> tuple[int, int]:
+    def distinct_margins(self, bandwidth: float, enough: int) -> _native.DistinctMargins:
         """Return the distinct margins within a bandwidth, and the rows that they belong to."""
         cut = np.where(self.helps(), bandwidth, -1.0)
-        return _native.distinct_margins(self.columns.native, cut, enough, self.call)
+        return self.native.distinct_margins(cut, enough, self.call)
 
-    def predicted_size(self, curvature: Curvature, j: int, level: float) -> float:
-        """Return the size of the test of one criterion if these rows were the population.
+    def predicted_sizes(self, curvature: Curvature, level: float) -> list[float]:
+        """Return the sizes of the tests of single criteria if these rows were the population.
 
         The limit law takes the cost of a gap g to be N g^2 / (2 S). The gap, in either direction,
         at which the exact cost reaches the critical value is so many standard errors; how often
         chance makes such gaps is near the level where the law fits, larger where fewer rows lie
         near the boundary than the kernel says, 0 where rows move for nothing.
         """
-        variance = float(self.covariance[j, j])
-        if variance == 0:
-            return level
+        variances = np.diag(self.covariance)
         quantile = _native.normal_quantile(1 - level / 2) ** 2
-        critical = quantile * variance / (2 * float(curvature.matrix[j, j]))
-        error = math.sqrt(variance / self.n_rows)
-        reached = [self.affordable(j, sign, critical) / error for sign in (1.0, -1.0)]
-        return sum(upper_tail(z) for z in reached)
+        critical = quantile * variances / (2 * np.diag(curvature.matrix))
+        sizes = []
+        for variance, changes in zip(variances, self.affordable(critical), strict=True):
+            error = math.sqrt(variance / self.n_rows)
+            reached = [float(change) / error for change in changes] if error else []
+            sizes.append(sum(upper_tail(z) for z in reached) if reached else level)
+        return sizes
 
     def bandwidth(self) -> float:
         """1.06 sd N^(-1/5) of the signed margins; NaN when they do not vary."""
-        n, _, spread = _native.margin_spread(self.columns.native, 2 * self.n_units, self.call)
-        width = 1.06 * spread * n ** (-0.2) if n > 1 else math.nan
+        spread = self.native.spread(self.call)
+        n, deviation = spread.rows, spread.standard_deviation
+        width = 1.06 * deviation * n ** (-0.2) if n > 1 else math.nan
         return width if width > 0 else math.nan
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class UnitCriteria(Criteria):
     """Criteria of groups: every unit has one value of each."""
 
     criteria: tuple[Criterion, ...]
-    #: The label of every unit.
-    unit_label: NDArray[np.int64]
+    #: The label of every unit, -1 where labels play no part.
+    labels: NDArray[np.int64]
     #: (units with the reference first, criteria) of each block of groups that only move together.
     #: None: the criteria mix the units in another way.
     blocks: list[tuple[list[int], list[int]]] | None
+
+    @property
+    def unit_label(self) -> NDArray[np.int64]:
+        """The label of every unit."""
+        return self.labels
 
     @cached_property
     def _sides(self) -> tuple[Array, Array]:
@@ -169,7 +198,7 @@ class UnitCriteria(Criteria):
     @cached_property
     def sizes(self) -> tuple[Array, Array]:
         """The weights behind the rates of the first and the second sides."""
-        unit = self.tally.by_unit(self.tally.weight)
+        unit = by_unit(self.tally.weight)
         first, second = (unit @ side for side in self._sides)
         return first, second
 
@@ -187,7 +216,7 @@ class UnitCriteria(Criteria):
         criterion = self.criteria[j]
         first, second = (float(rate[j]) for rate in self.rates)
         shares = None
-        if self.columns.weight is None:
+        if self.rows.weight is None:
             of_first, of_second = (float(size[j]) for size in self.sizes)
             shares = Share(first, of_first), Share(second, of_second)
         return Description(
@@ -230,75 +259,65 @@ class UnitCriteria(Criteria):
     def curvature(self, bandwidth: float) -> Curvature:
         """S, from the kernel sums of the units."""
         used: list[bool] = list(map(bool, (self.phi != 0).any(axis=1)))
-        sums = _native.margin_windows(self.columns.native, used, bandwidth, self.call)
-        windows: Array = np.array(sums, dtype=np.float64).reshape(self.n_units, 5)
+        windows = self.native.windows(used, bandwidth, self.call)
         # Weights have the mean 1 in the law, so their sum is the number of rows.
-        density = windows[:, :3] / self.weight
+        density = windows.density / self.weight
         matrices = tuple(self.phi.T @ (density[:, [i]] * self.phi) for i in range(len(BANDWIDTHS)))
-        mass, square = windows[:, 3], windows[:, 4]
         with np.errstate(invalid="ignore"):
-            effective = (mass @ self.phi**2) ** 2 / (square @ self.phi**4)
+            effective = (windows.mass @ self.phi**2) ** 2 / (windows.square @ self.phi**4)
         return Curvature(bandwidth, matrices, np.nan_to_num(effective))  # type: ignore[arg-type]
 
-    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan | None:
+    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan:
         """Blocks of groups by their common rate, others by cells."""
-        if self.blocks is not None and gap is None:
-            plan, _ = self._project_blocks(tolerance)
-            return None if plan is None else Plan.of_native(plan)
-        return self._curves.cheapest(*self._change(tolerance, gap))
+        if self.blocks is None or gap is not None:
+            return self._curves.cheapest(*self._change(tolerance, gap))
+        found = self.native.project(_native_blocks(self.blocks, tolerance), self.call)
+        if isinstance(found, _native.Unreachable):
+            return Plan.none(self._reachable(*self.blocks[found.block]))
+        return Plan.of_native(found)
+
+    @cached_property
+    def _gains(self) -> Array:
+        """What moving each cell adds to the criteria."""
+        gains = np.repeat(self.phi / self.weight, 2, axis=0)
+        gains[1::2] *= -1
+        return gains
 
     @cached_property
     def _curves(self) -> CellCosts:
-        gains = np.repeat(self.phi / self.weight, 2, axis=0)
-        gains[1::2] *= -1
-        return CellCosts.of(self.columns, gains, self.call)
-
-    def native_blocks(
-        self, tolerance: Tolerance
-    ) -> list[tuple[list[int], list[float], list[float]]]:
-        """Return the blocks with their tolerances, as the native module takes them."""
-        assert self.blocks is not None
-        wide = tolerance.widened()
-        return [
-            (units, [0.0, *(-wide.low[at])], [0.0, *wide.high[at]]) for units, at in self.blocks
-        ]
-
-    def _project_blocks(self, tolerance: Tolerance) -> Any:
-        return _native.project_rates(
-            self.columns.native, 2 * self.n_units, self.native_blocks(tolerance), self.call
-        )
+        return CellCosts.of(self.native, self._gains, self.call)
 
     def both_sides(self) -> Self:
         """Both cells of a unit get all of its rows."""
-        return replace(self, columns=_doubled(self.columns), blocks=None)
+        return replace(self, rows=self.rows.doubled(), blocks=None)
 
-    def why_not(self, tolerance: Tolerance) -> str:
-        """Say which rates each group can reach."""
-        if self.blocks is None:
-            return _NO_PLAN
-        _, (block, _, _) = self._project_blocks(tolerance)
-        criteria = [self.criteria[at] for at in self.blocks[block][1]]
+    def exchange(self, tolerance: Tolerance) -> ExchangeTest:
+        """Blocks of groups in the native module, others gap by gap."""
+        if self.blocks is not None:
+            return self.native.exchange(_native_blocks(self.blocks, tolerance), self.call)
+        gaps = UnitGaps(rows=self.tally.rows, unit_label=self.labels, phi=self.phi)
+        return GapTest(self.gap, gaps, partial(self.both_sides().cost, tolerance))
+
+    def _reachable(self, units: list[int], at: list[int]) -> str:
+        """Say which rates each group of a block can reach."""
+        criteria, tally = [self.criteria[j] for j in at], self.tally
         names = [criteria[0].second, *(criterion.first for criterion in criteria)]
-        names = list(map(group_name, names))
-        unit, tally = self.tally.by_unit(self.tally.weight), self.tally
+        weight = by_unit(tally.weight)
         reach = []
-        for name, at in zip(names, self.blocks[block][0], strict=True):
-            positive = tally.weight[2 * at + 1]
-            low = (positive - tally.finite_weight[2 * at + 1]) / unit[at]
-            high = (positive + tally.finite_weight[2 * at]) / unit[at]
+        for name, unit in zip(map(group_name, names), units, strict=True):
+            positive = tally.weight[2 * unit + 1]
+            low = (positive - tally.finite_weight[2 * unit + 1]) / weight[unit]
+            high = (positive + tally.finite_weight[2 * unit]) / weight[unit]
             reach.append(f"{name!r} from {low:.3g} to {high:.3g}")
         return (
             f"the {criteria[0].metric} of {', '.join(reach[:10])} is all that can be reached by "
             "rows with a finite distance"
         )
 
-    def affordable(self, j: int, sign: float, cost: float) -> float:
-        """Spend it on the cheapest rows of all units that help."""
-        gains = np.repeat(sign * self.phi[:, j] / self.weight, 2)
-        gains[1::2] *= -1
-        return _native.affordable_change(
-            self.columns.native, gains, cost * self.weight / self.n_rows, self.call
-        )
+    def affordable(self, costs: Array) -> Array:
+        """Spend them on the cheapest rows of all units that help."""
+        gains = np.ascontiguousarray(self._gains.T)
+        return self.native.affordable(gains, costs * self.weight / self.n_rows, self.call)
 
     def helps(self) -> NDArray[np.bool_]:
         """Those whose unit has a value other than 0."""
@@ -307,7 +326,7 @@ class UnitCriteria(Criteria):
     def fewest_decisions(self) -> tuple[float, str]:
         """Expect the rows of each decision on each side of every criterion."""
         found = []
-        sizes = [self.tally.by_unit(self.tally.rows) @ side for side in self._sides]
+        sizes = [by_unit(self.tally.rows) @ side for side in self._sides]
         for decision in (0, 1):
             decided = sum(self.tally.rows[decision::2] @ side for side in self._sides)
             for at, size in enumerate(sizes):
@@ -321,29 +340,31 @@ class UnitCriteria(Criteria):
         return min(found)
 
 
-def _doubled(columns: MarginRows) -> MarginRows:
-    """Return every row once with each decision, at half its weight."""
-    cell = columns.cell
-    weight = np.ones(len(cell)) if columns.weight is None else columns.weight
-    return MarginRows(
-        np.concatenate([columns.distance] * 2),
-        np.concatenate([cell & ~np.uint16(1), cell | np.uint16(1)]),
-        0.5 * np.concatenate([weight] * 2),
-    )
+def _native_blocks(
+    blocks: list[tuple[list[int], list[int]]], tolerance: Tolerance
+) -> list[tuple[list[int], list[float], list[float]]]:
+    """Return blocks with their tolerances, as the native module takes them."""
+    wide = tolerance.widened()
+    return [
+        (units, [0.0, *(-wide.low[at]).tolist()], [0.0, *wide.high[at].tolist()])
+        for units, at in blocks
+    ]
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RowCriteria(Criteria):
     """Criteria of the user's: every row has its own values. Units are the groups."""
 
     notion: Notion
     values: RowValues
+    #: Rows of one stratum exchange their decisions; None: all rows do.
+    stratum: NDArray[np.uint32] | None = None
 
     @property
     def _row_weight(self) -> Array:
         """Weights with mean 1."""
-        n = len(self.columns.distance)
-        weight = self.columns.weight
+        n = len(self.rows)
+        weight = self.rows.weight
         return np.ones(n) if weight is None else weight * (n / self.weight)
 
     def describe(self, j: int) -> Description:
@@ -358,17 +379,18 @@ class RowCriteria(Criteria):
     @cached_property
     def covariance(self) -> Array:
         """Sigma, from the linearised criteria of the rows."""
+        return self._covariance_of(self.values)
+
+    def _covariance_of(self, values: RowValues) -> Array:
         weight = self._row_weight[:, None]
-        centred = self.values.influence - np.average(
-            self.values.influence, axis=0, weights=weight[:, 0]
-        )
+        centred = values.influence - np.average(values.influence, axis=0, weights=weight[:, 0])
         terms = weight * centred
         return np.asarray(terms.T @ terms / max(len(terms) - 1, 1))
 
     def curvature(self, bandwidth: float) -> Curvature:
         """S, row by row."""
-        phi, n = self.values.phi, len(self.columns.distance)
-        squares = (self.columns.distance / bandwidth) ** 2
+        phi, n = self.values.phi, len(self.rows)
+        squares = (self.rows.distance / bandwidth) ** 2
         matrices = []
         for factor in BANDWIDTHS:
             kernel = np.exp(-squares / (2 * factor**2)) / math.sqrt(2 * math.pi)
@@ -383,28 +405,29 @@ class RowCriteria(Criteria):
     @cached_property
     def _gains(self) -> Array:
         """What moving each row adds to the criteria."""
-        sign = np.where(self.columns.cell & 1, -1.0, 1.0)[:, None]
+        sign = np.where(self.rows.cell & 1, -1.0, 1.0)[:, None]
         return np.asarray(sign * self.values.phi / self.weight)
 
     @cached_property
     def _curves(self) -> CellCosts | None:
-        """The costs by cell when few values of phi occur, and more than one criterion."""
-        if self._gains.shape[1] == 1:
-            return None
+        """The costs by cell when few values of phi occur."""
         distinct, cell = np.unique(self._gains, axis=0, return_inverse=True)
         if len(distinct) > min(_MOST_CELLS, len(self._gains) // 4):
             return None
-        columns = MarginRows(
-            self.columns.distance, cell.ravel().astype(np.uint16), self.columns.weight
-        )
-        return CellCosts.of(columns, distinct, self.call)
+        kinds = cell.ravel().astype(np.uint16)
+        rows = replace(self.rows, cell=kinds, n_cells=len(distinct))
+        return CellCosts.of(rows.native(self.call), distinct, self.call)
 
-    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan | None:
+    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan:
         """By cells when few values of phi occur, row by row otherwise."""
         low, high = self._change(tolerance, gap)
+        gains = self._gains
+        if gains.shape[1] == 1:
+            bounds = float(low[0]), float(high[0])
+            return by_one_criterion(self.native, gains[:, 0], *bounds, self.call)
         if self._curves is not None:
             return self._curves.cheapest(low, high)
-        return transport.by_rows(self.columns, self._gains, low, high, self.call)
+        return by_rows(self.rows, gains, low, high)
 
     def both_sides(self) -> Self:
         """Every row helps in both directions."""
@@ -415,27 +438,27 @@ class RowCriteria(Criteria):
             values.gap,
             values.names,
         )
-        return replace(self, columns=_doubled(self.columns), values=twice)
+        return replace(self, rows=self.rows.doubled(), values=twice)
 
-    def why_not(self, tolerance: Tolerance) -> str:
-        """There is no simple reason."""
-        del tolerance
-        return _NO_PLAN
-
-    def affordable(self, j: int, sign: float, cost: float) -> float:
-        """Spend it on the cheapest rows that help."""
-        side = np.where(self.columns.cell & 1, -sign, sign)
-        return _native.affordable_change(
-            self.columns.native,
-            side * self.values.phi[:, j] / self.weight,
-            cost * self.weight / self.n_rows,
-            self.call,
-            by_row=True,
+    def exchange(self, tolerance: Tolerance) -> ExchangeTest:
+        """Gap by gap; the notion says what a decision is worth."""
+        gaps = RowGaps(
+            notion=self.notion,
+            decisions=self.rows.cell & np.uint16(1),
+            stratum=self.stratum,
+            covariance=self.covariance,
+            covariance_of=self._covariance_of,
         )
+        return GapTest(self.gap, gaps, partial(self.both_sides().cost, tolerance))
+
+    def affordable(self, costs: Array) -> Array:
+        """Spend them on the cheapest rows that help."""
+        gains, budgets = np.ascontiguousarray(self._gains.T), costs * self.weight / self.n_rows
+        return self.native.affordable(gains, budgets, self.call, by_row=True)
 
     def helps(self) -> NDArray[np.bool_]:
         """All of them: phi differs from row to row."""
-        return np.ones(2 * self.n_units, dtype=bool)
+        return np.ones(self.rows.n_cells, dtype=bool)
 
     def fewest_decisions(self) -> tuple[float, str]:
         """Count the rows of each decision."""

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
+from ..data.arrays import ArraySource
 from ..data.cells import Cells
+from ..data.columns import column_array
 from ..data.groups import choose_groups, find_group, group_name, label
 from ..data.labels import GroupKey, Label
 from ..data.rows import CodedRows
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
-from ..models.distances import Distances, score_distance
-from .criteria import Criterion
-from .moves import Moves
+from ..models.distances import Distances, margins_of_scores
+from .criteria import NO_CELL, Criterion, by_unit
+from .moves import Moves, nowhere
 from .notions import ALIASES, NOTIONS, RATES, Notion
 from .problem import Criteria, RowCriteria, UnitCriteria
 from .transport import MarginRows, Plan
 
-#: Cells from here on are of rows that take no part.
-_NO_CELL = 65_534
 _MOST_UNITS = 32_000
 
 Array = NDArray[np.float64]
@@ -48,7 +49,7 @@ class Question:
 
     def group_sizes(self) -> dict[Any, int]:
         """Return the rows of each group that take part."""
-        rows = self.criteria.tally.by_unit(self.criteria.tally.rows)
+        rows = by_unit(self.criteria.tally.rows)
         sizes = np.bincount(self.group, weights=rows, minlength=len(self.keys))
         return {label(key): int(n) for key, n in zip(self.keys, sizes, strict=True)}
 
@@ -60,228 +61,182 @@ class Question:
 
     def moves(self, plan: Plan) -> Moves:
         """Return the rows that move, with what is known about them."""
-        columns, rows = self.criteria.columns, plan.rows
-        weight = columns.weight
-        cell = columns.cell[rows].astype(np.int64)
+        held, rows = self.criteria.rows, plan.rows
+        weight, distances = held.weight, self.distances
+        cell = held.cell[rows].astype(np.int64)
         unit = cell >> 1
-        of_label = np.full(len(rows), -1)
-        if isinstance(self.criteria, UnitCriteria):
-            of_label = self.criteria.unit_label[unit]
-        distances = self.distances
         return Moves(
             row=rows,
             fraction=plan.fraction,
-            distance=columns.distance[rows],
+            distance=held.distance[rows],
             # With mean 1 over the rows that take part, as in the statistic.
             weight=np.ones(len(rows))
             if weight is None
             else weight[rows] * (self.criteria.n_rows / self.criteria.weight),
             from_decision=(cell & 1).astype(np.int8),
             group=self.group[unit],
-            label=of_label.astype(np.int8),
+            label=self.criteria.unit_label[unit].astype(np.int8),
             groups=tuple(map(label, self.keys)),
             feature_names=None if distances is None else distances.feature_names,
-            _moved=(lambda: None) if distances is None else (lambda: distances.moved(rows)),
+            _moved=nowhere if distances is None else partial(distances.moved, rows),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjectionDesign:
-    """The arguments of `projection_test` that say what is tested."""
+class _Reading:
+    """How a table in memory is read for criteria."""
 
-    y_true: Any
-    y_pred: Any
-    y_score: Any
+    table: AuditTable
+    labels: tuple[int | None, ...]
+    #: Distances that come from a model.
+    distances: Distances | None
     threshold: float
-    distance: Any
-    sensitive_features: Any
-    data: Any
-    notion: Any
-    attributes: str
-    groups: Sequence[Any] | None
-    reference: Any
-    sample_weight: Any
     pos_label: Label
     n_threads: int | None
 
-    def pose(self) -> Question:
-        """Check the arguments, read the data and make the criteria."""
-        arguments.choice("attributes", self.attributes, ("crossed", "separate"))
-        threshold = arguments.finite("threshold", self.threshold)
-        if isinstance(self.data, Cells):
-            raise ArgumentTypeError(
-                "data is a Cells, which hold counts; projection_test needs the rows themselves"
-            )
-        if self.y_score is None and threshold != 0.5:
-            raise ArgumentTypeError(
-                f"threshold is {threshold:g} without y_score, which it goes with"
-            )
-        labels = self._labels()
-        table = self._table()
-        loaded = table.loaded()
-        wanted = [name for name in ("y_true", "y_pred") if name in table.roles]
-        if labels == (None,):
-            wanted = [name for name in wanted if name != "y_true"]
-        elif any(entry is not None for entry in labels) and "y_true" not in table.roles:
-            raise ArgumentError(f"y_true is None; the notion {self.notion!r} needs it")
-        if isinstance(self.notion, Notion):
-            coded = loaded.combinations(wanted, self.pos_label)
-            return self._of_notion(coded, wanted, loaded, threshold)
-        # Nobody else holds the combinations, so that they can go when they are no longer needed.
-        return self._of_groups(
-            loaded.combinations(wanted, self.pos_label), labels, wanted, loaded, threshold
-        )
+    @property
+    def wanted(self) -> list[str]:
+        """The columns besides the groups whose combinations matter."""
+        plain = self.labels == (None,)
+        names = ("y_pred",) if plain else ("y_true", "y_pred")
+        return [name for name in names if name in self.table.roles]
 
-    def _labels(self) -> tuple[int | None, ...]:
-        """Return the labels whose rates must be equal."""
-        if isinstance(self.notion, Notion):
-            for name in ("groups", "reference"):
-                if getattr(self, name) is not None:
-                    raise ArgumentTypeError(f"{name} does not go with a notion of your own")
-            return (None,)
-        name = (
-            ALIASES.get(self.notion, self.notion) if isinstance(self.notion, str) else self.notion
-        )
-        if not isinstance(name, str) or name not in NOTIONS:
-            accepted = ", ".join(map(repr, NOTIONS))
-            raise ArgumentError(f"notion is {self.notion!r}; accepted: {accepted}, or a Notion")
-        return NOTIONS[name]
+    def combinations(self) -> CodedRows:
+        """Return the combination of groups, labels and decisions of every row."""
+        return self.table.combinations(self.wanted, self.pos_label, self.n_threads)
 
-    def _table(self) -> AuditTable:
-        distance, y_pred = self.distance, self.y_pred
-        features = self.sensitive_features
-        if isinstance(distance, Distances):
-            if self.data is not None:
-                raise ArgumentTypeError(
-                    "distance is a Distances and data is given; with data= it is the name of a "
-                    "column"
-                )
-            distance = distance.values
-        if distance is None and self.y_score is None:
-            raise ArgumentError(
-                "distance and y_score are None; accepted: distance=model.distance(X), distances of "
-                "your own, or y_score"
-            )
-        if distance is not None and self.y_score is not None:
-            raise ArgumentTypeError("distance and y_score are both given; pass one")
-        if y_pred is None and self.y_score is None and not isinstance(self.distance, Distances):
-            raise ArgumentError(
-                "y_pred is None; accepted: decisions, a distance from a model, which knows them, "
-                "or y_score"
-            )
-        if features is None and isinstance(self.notion, Notion):
-            features = ()
-        return AuditTable.make(
-            data=self.data,
-            y_true=self.y_true,
-            y_pred=y_pred,
-            y_score=self.y_score,
-            sensitive_features=features,
-            sample_weight=self.sample_weight,
-            distance=distance,
-        )
-
-    def _distances(self, table: AuditTable, threshold: float) -> tuple[Distances | None, Array]:
-        """Return what knows the distances, and the distances."""
-        if isinstance(self.distance, Distances):
-            return self.distance, self.distance.values
-        if self.distance is not None:
-            return None, table.numbers("distance")
-        score = table.numbers("y_score")
-        if np.isnan(score).any():
-            row = int(np.isnan(score).argmax())
-            raise DataError(f"y_score is missing in row {row}; accepted: a score for every row")
-        found = score_distance(score, threshold)
-        return found, found.values
-
-    def _columns(
-        self,
-        cell: NDArray[np.uint16],
-        wanted: Sequence[str],
-        table: AuditTable,
-        threshold: float,
-    ) -> tuple[MarginRows, Distances | None]:
-        """Return the rows for the native module; cells know the decision when there is y_pred."""
-        distances, given = self._distances(table, threshold)
-        if "y_pred" not in wanted:
+    def rows(self, cell: NDArray[np.uint16], n_cells: int) -> tuple[MarginRows, Distances | None]:
+        """Return the rows; cells know the decision when there is y_pred, and get it otherwise."""
+        distances, values = self._distances()
+        if "y_pred" not in self.table.roles:
             assert distances is not None
             cell += distances.decisions
-        elif distances is not None and self.y_pred is not None:
-            differ = (cell & 1) != distances.decisions
-            if differ.any():
-                source = (
-                    "y_score >= threshold" if self.y_score is not None else "the distance's model"
-                )
-                raise DataError(
-                    f"y_pred differs from {source} in {int(differ.sum()):,} of {len(differ):,} "
-                    f"rows (the first is row {int(differ.argmax())}); accepted: the decisions that "
-                    "the distances belong to"
-                )
-        values = given if distances is None else distances.values
-        weight = table.weights()
+        elif distances is not None:
+            self._check_decisions(cell, distances)
+        weight = self.table.weights()
         if weight is not None:
             # Their scale plays no part; near 1 nothing over- or underflows.
             weight = weight / weight.max()
             weight /= weight.mean()
-        return MarginRows(np.ascontiguousarray(values), cell, weight), distances
+        rows = MarginRows(distance=values, cell=cell, weight=weight, n_cells=n_cells)
+        return rows, distances
 
-    # -- notions of groups -------------------------------------------------------------------
+    def _distances(self) -> tuple[Distances | None, Array]:
+        """Return what knows the distances, and the distances."""
+        if self.distances is not None:
+            return self.distances, self.distances.values
+        if "distance" in self.table.roles:
+            return None, self.table.numbers("distance")
+        found = margins_of_scores(self.table.numbers("y_score"), self.threshold)
+        return found, found.values
 
-    def _of_groups(
-        self,
-        coded: CodedRows,
-        labels: tuple[int | None, ...],
-        wanted: Sequence[str],
-        table: AuditTable,
-        threshold: float,
-    ) -> Question:
-        separate = self.attributes == "separate" and len(coded.cells.sensitive_features) > 1
-        keys = self._keys(coded, separate)
-        kinds = (0, 1) if "y_true" in wanted else (None,)
-        unit_of = self._units(coded, keys, kinds)
-        n_units = len(keys) * len(kinds)
-        if n_units > _MOST_UNITS:
-            raise DataError(f"{len(keys):,} groups; accepted: at most {_MOST_UNITS // 2:,}")
-        decided = coded.named.y_pred if "y_pred" in wanted else 0
-        code = np.where(unit_of < 0, _NO_CELL, 2 * unit_of) + decided
-        # The combinations are as large as the labels: they go before the distances come.
-        cell = code.astype(np.uint16)[coded.combination]
-        cells = coded.cells
-        sizes = cells.group_sizes()
-        del coded
-        columns, distances = self._columns(cell, wanted, table, threshold)
-        unit_label = np.tile([-1 if kind is None else kind for kind in kinds], len(keys))
-        unit_group = np.repeat(np.arange(len(keys)), len(kinds))
-        if separate:
-            criteria, undirected = self._separate(cells, keys, labels, unit_group, unit_label)
-            blocks = None
-        else:
-            base_group = self._base(keys, sizes)
-            criteria, blocks = _crossed(keys, base_group, labels, unit_group, unit_label)
-            undirected = len(keys) > 2 and self.reference is None
-        made = UnitCriteria(
-            columns=columns,
-            n_units=n_units,
-            n_threads=self.n_threads,
-            criteria=tuple(criteria),
-            unit_label=unit_label,
-            blocks=blocks,
+    def _check_decisions(self, cell: NDArray[np.uint16], distances: Distances) -> None:
+        differ = (cell & 1) != distances.decisions
+        if differ.any():
+            scored = "y_score" in self.table.roles
+            source = "y_score >= threshold" if scored else "the distance's model"
+            raise DataError(
+                f"y_pred differs from {source} in {int(differ.sum()):,} of {len(differ):,} "
+                f"rows (the first is row {int(differ.argmax())}); accepted: the decisions that "
+                "the distances belong to"
+            )
+
+
+def pose(
+    table: AuditTable,
+    notion: str | Notion,
+    *,
+    distances: Distances | None = None,
+    threshold: float = 0.5,
+    attributes: str = "crossed",
+    groups: Sequence[Any] | None = None,
+    reference: Any = None,
+    pos_label: Label = None,
+    n_threads: int | None = None,
+    exchanging: bool = False,
+) -> Question:
+    """Ask a notion of a table: read what it needs and make the criteria.
+
+    ``distances`` are those of the table, when a model made them. ``exchanging`` says whether
+    decisions will be exchanged within the strata of a notion of the user's.
+    """
+    arguments.choice("attributes", attributes, ("crossed", "separate"))
+    threshold = arguments.finite("threshold", threshold)
+    table = table.loaded("projection_test")
+    if "y_score" not in table.roles and threshold != 0.5:
+        raise ArgumentTypeError(f"threshold is {threshold:g} without y_score, which it goes with")
+    labels = _labels(notion, groups, reference)
+    _check_roles(table, notion, labels, distances)
+    reading = _Reading(
+        table=table,
+        labels=labels,
+        distances=distances,
+        threshold=threshold,
+        pos_label=pos_label,
+        n_threads=n_threads,
+    )
+    if isinstance(notion, Notion):
+        if attributes != "crossed":
+            raise ArgumentTypeError("attributes does not go with a notion of your own")
+        return _of_notion(reading, notion, exchanging)
+    separate = attributes == "separate" and len(table.sensitive_features) > 1
+    choice = _Choice(separate=separate, groups=groups, reference=reference)
+    return _of_groups(reading, choice, ALIASES.get(notion, notion))
+
+
+def _labels(notion: Any, groups: Any, reference: Any) -> tuple[int | None, ...]:
+    """Return the labels whose rates must be equal."""
+    if isinstance(notion, Notion):
+        for name, value in (("groups", groups), ("reference", reference)):
+            if value is not None:
+                raise ArgumentTypeError(f"{name} does not go with a notion of your own")
+        return (None,)
+    name = ALIASES.get(notion, notion) if isinstance(notion, str) else notion
+    if not isinstance(name, str) or name not in NOTIONS:
+        accepted = ", ".join(map(repr, NOTIONS))
+        raise ArgumentError(f"notion is {notion!r}; accepted: {accepted}, or a Notion")
+    return NOTIONS[name]
+
+
+def _check_roles(
+    table: AuditTable,
+    notion: str | Notion,
+    labels: tuple[int | None, ...],
+    distances: Distances | None,
+) -> None:
+    """Refuse a table without what a projection needs."""
+    roles = table.roles
+    if not roles & {"distance", "y_score"}:
+        raise ArgumentError(
+            "distance and y_score are None; accepted: distance=model.distance(X), distances of "
+            "your own, or y_score"
         )
-        _check_rows(made)
-        return Question(
-            criteria=made,
-            notion=ALIASES.get(self.notion, self.notion),
-            keys=keys,
-            group=unit_group,
-            features=cells.sensitive_features,
-            n_rows=cells.n_rows,
-            n_missing=cells.n_rows - sum(sizes.values()),
-            needs_reference=undirected,
-            distances=distances,
+    if roles >= {"distance", "y_score"}:
+        raise ArgumentTypeError("distance and y_score are both given; pass one")
+    if not roles & {"y_pred", "y_score"} and distances is None:
+        raise ArgumentError(
+            "y_pred is None; accepted: decisions, a distance from a model, which knows them, "
+            "or y_score"
         )
+    if labels != (None,) and "y_true" not in roles:
+        raise ArgumentError(f"y_true is None; the notion {notion!r} needs it")
 
-    def _keys(self, coded: CodedRows, separate: bool) -> list[GroupKey]:
-        if not separate:
+
+# -- notions of groups -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choice:
+    """Which groups are compared, and with which."""
+
+    #: Each attribute by itself.
+    separate: bool
+    groups: Sequence[Any] | None
+    reference: Any
+
+    def keys(self, coded: CodedRows) -> list[GroupKey]:
+        """Return the groups, the reference last when it was named."""
+        if not self.separate:
             if isinstance(self.reference, Mapping):
                 raise ArgumentTypeError(
                     "reference is a dict; that goes with attributes='separate' and several features"
@@ -302,96 +257,154 @@ class ProjectionDesign:
                 )
         return keys
 
-    def _units(
-        self, coded: CodedRows, keys: list[GroupKey], kinds: Sequence[int | None]
-    ) -> NDArray[np.int64]:
-        """Return the unit of every combination, -1 of those that take no part."""
-        named = coded.named
-        place = {key: i for i, key in enumerate(keys)}
-        group = np.array([place.get(key, -1) for key in named.groups])[named.group]
-        if kinds == (None,):
-            return group
-        return np.where(group < 0, -1, group * len(kinds) + named.y_true)
-
-    def _base(self, keys: list[GroupKey], sizes: Mapping[GroupKey, int]) -> int:
+    def base(self, keys: list[GroupKey], sizes: Mapping[GroupKey, int]) -> int:
         """Return the group that the others are compared with; the largest for want of another."""
         if self.reference is not None or len(keys) == 2:
             return len(keys) - 1
         return int(np.argmax([sizes[key] for key in keys]))
 
-    def _separate(
-        self,
-        cells: Cells,
-        keys: list[GroupKey],
-        labels: tuple[int | None, ...],
-        unit_group: NDArray[np.int64],
-        unit_label: NDArray[np.int64],
-    ) -> tuple[list[Criterion], bool]:
-        """Return the criteria of each attribute by itself, and whether some need a reference."""
-        names, sizes = cells.sensitive_features, cells.group_sizes()
-        undirected = False
-        reference = dict(self.reference or {})
-        for name in reference:
-            if name not in names:
-                raise ArgumentError(f"reference names {name!r}; accepted: {', '.join(names)}")
-        criteria = []
-        for entry in labels:
-            for at, name in enumerate(names):
-                levels = list(dict.fromkeys(key[at] for key in sorted(keys, key=str)))
-                of_level = {level: np.array([key[at] == level for key in keys]) for level in levels}
-                if name in reference:
-                    base = find_group("reference", reference[name], [(lv,) for lv in levels])[0]
-                elif len(levels) == 2:
-                    base = levels[1]
-                else:
-                    rows = [sum(sizes[k] for k in keys if k[at] == level) for level in levels]
-                    base, undirected = levels[int(np.argmax(rows))], True
-                here = np.ones(len(unit_label), bool) if entry is None else unit_label == entry
-                criteria += [
-                    Criterion(
-                        label=entry,
-                        first=level,
-                        second=base,
-                        of_first=of_level[level][unit_group] & here,
-                        of_second=of_level[base][unit_group] & here,
-                        attribute=name,
-                    )
-                    for level in levels
-                    if level != base
-                ]
-        return criteria, undirected
 
-    # -- notions of the user's ---------------------------------------------------------------
+def _of_groups(reading: _Reading, choice: _Choice, notion: str) -> Question:
+    cell, cells, keys, kinds = _cells_of_groups(reading, choice)
+    sizes, n_units = cells.group_sizes(), len(keys) * len(kinds)
+    rows, distances = reading.rows(cell, 2 * n_units)
+    unit_label = np.tile([-1 if kind is None else kind for kind in kinds], len(keys))
+    unit_group = np.repeat(np.arange(len(keys)), len(kinds))
+    blocks = None
+    if choice.separate:
+        criteria, undirected = _separate(
+            cells, keys, choice.reference, reading.labels, unit_group, unit_label
+        )
+    else:
+        base = choice.base(keys, sizes)
+        criteria, blocks = _crossed(keys, base, reading.labels, unit_group, unit_label)
+        undirected = len(keys) > 2 and choice.reference is None
+    made = UnitCriteria(
+        rows=rows,
+        n_threads=reading.n_threads,
+        criteria=tuple(criteria),
+        labels=unit_label,
+        blocks=blocks,
+    )
+    _check_rows(made)
+    return Question(
+        criteria=made,
+        notion=notion,
+        keys=keys,
+        group=unit_group,
+        features=cells.sensitive_features,
+        n_rows=cells.n_rows,
+        n_missing=cells.n_rows - sum(sizes.values()),
+        needs_reference=undirected,
+        distances=distances,
+    )
 
-    def _of_notion(
-        self, coded: CodedRows, wanted: Sequence[str], table: AuditTable, threshold: float
-    ) -> Question:
-        if self.attributes != "crossed":
-            raise ArgumentTypeError("attributes does not go with a notion of your own")
-        keys = sorted(set(coded.named.groups), key=str)
-        place = {key: i for i, key in enumerate(keys)}
-        group = np.array([place[key] for key in coded.named.groups])[coded.named.group]
-        decided = coded.named.y_pred if "y_pred" in wanted else 0
-        cell = (2 * group + decided).astype(np.uint16)[coded.combination]
-        columns, distances = self._columns(cell, wanted, table, threshold)
-        made = RowCriteria(
-            columns=columns,
-            n_units=len(keys),
-            n_threads=self.n_threads,
-            notion=self.notion,
-            values=self.notion.evaluate(cell & 1, columns.weight),
-        )
-        return Question(
-            criteria=made,
-            notion=self.notion.name,
-            keys=keys,
-            group=np.arange(len(keys)),
-            features=coded.cells.sensitive_features,
-            n_rows=len(cell),
-            n_missing=0,
-            needs_reference=False,
-            distances=distances,
-        )
+
+def _cells_of_groups(
+    reading: _Reading, choice: _Choice
+) -> tuple[NDArray[np.uint16], Cells, list[GroupKey], Sequence[int | None]]:
+    """Return the cell of every row, the groups, and the labels that make units of them.
+
+    The combinations are as large as the labels: they end here, before the distances come.
+    """
+    coded = reading.combinations()
+    keys = choice.keys(coded)
+    kinds: Sequence[int | None] = (0, 1) if "y_true" in reading.wanted else (None,)
+    n_units = len(keys) * len(kinds)
+    if n_units > _MOST_UNITS:
+        raise DataError(f"{len(keys):,} groups; accepted: at most {_MOST_UNITS // 2:,}")
+    named = coded.named
+    place = {key: i for i, key in enumerate(keys)}
+    group = np.array([place.get(key, -1) for key in named.groups])[named.group]
+    unit = group if len(kinds) == 1 else group * len(kinds) + named.y_true
+    decided = named.y_pred if "y_pred" in reading.wanted else 0
+    # What has no cell gets no decision on top of it: the code is the last but one.
+    code = np.where(group < 0, NO_CELL, 2 * unit + decided).astype(np.uint16)
+    return code[coded.combination], coded.cells, keys, kinds
+
+
+def _separate(
+    cells: Cells,
+    keys: list[GroupKey],
+    references: Any,
+    labels: tuple[int | None, ...],
+    unit_group: NDArray[np.int64],
+    unit_label: NDArray[np.int64],
+) -> tuple[list[Criterion], bool]:
+    """Return the criteria of each attribute by itself, and whether some need a reference."""
+    names, sizes = cells.sensitive_features, cells.group_sizes()
+    undirected = False
+    reference = dict(references or {})
+    for name in reference:
+        if name not in names:
+            raise ArgumentError(f"reference names {name!r}; accepted: {', '.join(names)}")
+    criteria = []
+    for entry in labels:
+        for at, name in enumerate(names):
+            levels = list(dict.fromkeys(key[at] for key in sorted(keys, key=str)))
+            of_level = {level: np.array([key[at] == level for key in keys]) for level in levels}
+            if name in reference:
+                base = find_group("reference", reference[name], [(lv,) for lv in levels])[0]
+            elif len(levels) == 2:
+                base = levels[1]
+            else:
+                rows = [sum(sizes[k] for k in keys if k[at] == level) for level in levels]
+                base, undirected = levels[int(np.argmax(rows))], True
+            here = np.ones(len(unit_label), bool) if entry is None else unit_label == entry
+            criteria += [
+                Criterion(
+                    label=entry,
+                    first=level,
+                    second=base,
+                    of_first=of_level[level][unit_group] & here,
+                    of_second=of_level[base][unit_group] & here,
+                    attribute=name,
+                )
+                for level in levels
+                if level != base
+            ]
+    return criteria, undirected
+
+
+# -- notions of the user's -------------------------------------------------------------------
+
+
+def _of_notion(reading: _Reading, notion: Notion, exchanging: bool) -> Question:
+    coded = reading.combinations()
+    keys = sorted(set(coded.named.groups), key=str)
+    place = {key: i for i, key in enumerate(keys)}
+    group = np.array([place[key] for key in coded.named.groups])[coded.named.group]
+    decided = coded.named.y_pred if "y_pred" in reading.wanted else 0
+    cell = (2 * group + decided).astype(np.uint16)[coded.combination]
+    rows, distances = reading.rows(cell, 2 * len(keys))
+    made = RowCriteria(
+        rows=rows,
+        n_threads=reading.n_threads,
+        notion=notion,
+        values=notion.evaluate(cell & 1, rows.weight),
+        stratum=_strata(notion, len(rows)) if exchanging else None,
+    )
+    return Question(
+        criteria=made,
+        notion=notion.name,
+        keys=keys,
+        group=np.arange(len(keys)),
+        features=coded.cells.sensitive_features,
+        n_rows=len(rows),
+        n_missing=0,
+        needs_reference=False,
+        distances=distances,
+    )
+
+
+def _strata(notion: Notion, n_rows: int) -> NDArray[np.uint32] | None:
+    """Return the strata of a notion, as codes."""
+    if notion.strata is None:
+        return None
+    column = column_array("strata", notion.strata)
+    if len(column) != n_rows:
+        raise DataError(f"strata has {len(column):,} rows; the data have {n_rows:,}")
+    return ArraySource({"strata": column}).units(["strata"], ["strata"])
 
 
 def _crossed(

@@ -7,7 +7,8 @@ the solution, or over the rows themselves when hardly two of them are alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,27 +22,49 @@ _POINTS = 33
 _RELATIVE_GAP = 1e-12
 _MOST_ROUNDS = 60
 _NOTHING = 1e-12
+NO_PLAN = "no change of the decisions of rows with a finite distance makes all criteria hold"
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class MarginRows:
-    """Rows as the native module reads them; the cell is ``2 * unit + decision``."""
+    """Rows as the native module reads them; the cell is ``2 * unit + decision``.
+
+    Nobody may change the arrays any more.
+    """
 
     distance: Array
     cell: NDArray[np.uint16]
     weight: Array | None
+    n_cells: int
 
-    @property
-    def native(self) -> tuple[Any, Any, Any]:
-        """The columns as an argument."""
-        return self.distance, self.cell, self.weight
+    def __post_init__(self) -> None:
+        for name in ("distance", "cell", "weight"):
+            values = getattr(self, name)
+            if values is not None:
+                held = np.ascontiguousarray(values).view()
+                held.flags.writeable = False
+                object.__setattr__(self, name, held)
 
-    def of_unit(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values of the units of all rows; rows that take no part get those of 0."""
-        unit = self.cell >> 1
-        return values[np.where(unit < len(values), unit, 0)]
+    def __len__(self) -> int:
+        return len(self.distance)
+
+    def native(self, call: _native.Call) -> _native.ProjectionRows:
+        """Return the rows, checked and tallied."""
+        return _native.ProjectionRows(
+            self.distance, self.cell, self.n_cells, call, weight=self.weight
+        )
+
+    def doubled(self) -> MarginRows:
+        """Return every row once with each decision, at half its weight."""
+        weight = np.ones(len(self)) if self.weight is None else self.weight
+        return MarginRows(
+            distance=np.concatenate([self.distance] * 2),
+            cell=np.concatenate([self.cell & ~np.uint16(1), self.cell | np.uint16(1)]),
+            weight=0.5 * np.concatenate([weight] * 2),
+            n_cells=self.n_cells,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +76,30 @@ class Plan:
     primal: float
     dual: float
     residual: float
+    #: Why there is none; nobody moves then, and the cost is infinite.
+    why_none: str | None = None
 
     @classmethod
-    def of_native(cls, parts: tuple[Any, ...]) -> Plan:
-        """Return the plan that the native module made."""
-        rows, fraction, primal, dual, residual, _ = parts
+    def none(cls, reason: str) -> Plan:
+        """Return what stands for a plan where no movement makes the criteria hold."""
         return cls(
-            rows=rows.astype(np.int64),
-            fraction=fraction,
-            primal=primal,
-            dual=dual,
-            residual=residual,
+            rows=np.zeros(0, dtype=np.int64),
+            fraction=np.zeros(0),
+            primal=math.inf,
+            dual=math.inf,
+            residual=math.nan,
+            why_none=reason,
+        )
+
+    @classmethod
+    def of_native(cls, plan: _native.Plan) -> Plan:
+        """Return the plan that the native module made."""
+        return cls(
+            rows=plan.rows,
+            fraction=plan.fraction,
+            primal=plan.primal,
+            dual=plan.dual,
+            residual=plan.residual,
         )
 
 
@@ -72,23 +108,20 @@ class CellCosts:
     """What it costs to move mass out of every cell, all of whose rows have the same gains."""
 
     gains: Array
-    curves: Any
+    curves: _native.CellCurves
     cells: list[int]
     call: _native.Call
 
     @classmethod
-    def of(cls, columns: MarginRows, gains: Array, call: _native.Call) -> CellCosts:
+    def of(cls, rows: _native.ProjectionRows, gains: Array, call: _native.Call) -> CellCosts:
         """Sort the rows of the cells that help; a cell without gains stays."""
         used = (gains != 0).any(axis=1)
-        curves = _native.CellCurves(columns.native, used.tolist(), call)
+        curves = rows.curves(used.tolist(), call)
         cells = [int(cell) for cell in np.flatnonzero(used) if curves.rows(int(cell))]
         return cls(gains, curves, cells, call)
 
-    def cheapest(self, low: Array, high: Array) -> Plan | None:
-        """Return the cheapest plan with ``low <= sum of gains * mass moved <= high``.
-
-        None when there is none.
-        """
+    def cheapest(self, low: Array, high: Array) -> Plan:
+        """Return the cheapest plan with ``low <= sum of gains * mass moved <= high``."""
         # Most of the solution lies near the boundary.
         share = np.linspace(0, 1, _POINTS) ** 2
         ranks = {
@@ -102,7 +135,7 @@ class CellCosts:
                 program.price, program.matrix(self.gains), low, high, program.mass
             )
             if solution is None:
-                return None
+                return Plan.none(NO_PLAN)
             masses = np.zeros(len(self.gains))
             np.add.at(masses, program.cell, solution.values)
             prices = self.gains @ solution.duals
@@ -120,15 +153,11 @@ class CellCosts:
             if all(len(finer[cell]) == len(ranks[cell]) for cell in self.cells):
                 break
             ranks = finer
-        rows, fraction, primal, *_ = self.curves.take(best[1].tolist(), self.call)
         reached = self.gains.T @ best[1]
-        residual = float(np.maximum(np.maximum(low - reached, reached - high), 0.0).max())
-        return Plan(
-            rows=rows.astype(np.int64),
-            fraction=fraction,
-            primal=primal,
+        return replace(
+            Plan.of_native(self.curves.take(best[1].tolist(), self.call)),
             dual=dual,
-            residual=residual,
+            residual=float(np.maximum(np.maximum(low - reached, reached - high), 0.0).max()),
         )
 
 
@@ -141,16 +170,16 @@ class _Program:
     price: Array
 
     @classmethod
-    def make(cls, curves: Any, ranks: dict[int, NDArray[Any]]) -> _Program:
+    def make(cls, curves: _native.CellCurves, ranks: dict[int, NDArray[Any]]) -> _Program:
         cell, mass, price = [], [], []
         for at, points in ranks.items():
-            masses, costs = map(np.array, curves.points(at, points.tolist()))
+            found = curves.points(at, points.tolist())
             # Where masses differ by many orders of magnitude, a sum may not grow.
-            step = np.diff(masses)
+            step = np.diff(found.mass)
             grows = step > 0
             cell.append(np.full(int(grows.sum()), at))
             mass.append(step[grows])
-            price.append(np.diff(costs)[grows] / step[grows])
+            price.append(np.diff(found.cost)[grows] / step[grows])
         if not cell:
             return cls(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
         return cls(np.concatenate(cell), np.concatenate(mass), np.concatenate(price))
@@ -160,12 +189,13 @@ class _Program:
 
 
 def _refined(
-    curves: Any, cell: int, ranks: NDArray[Any], mass: float, price: float
+    curves: _native.CellCurves, cell: int, ranks: NDArray[Any], mass: float, price: float
 ) -> NDArray[Any]:
     """Return the ranks of a cell with more of them where the solution and its price lie."""
-    masses, _ = curves.points(cell, ranks.tolist())
+    masses = curves.points(cell, ranks.tolist()).mass
     at = int(np.searchsorted(masses, mass))
-    wanted = [*curves.ranks(cell, float(price))]
+    priced = curves.ranks(cell, float(price))
+    wanted = [priced.below, priced.up_to]
     places = {min(at, len(ranks) - 1), max(at - 1, 0), min(at + 1, len(ranks) - 1)}
     places |= {int(np.searchsorted(ranks, rank)) for rank in wanted}
     new = [np.array(wanted)]
@@ -183,36 +213,35 @@ def _dual_value(duals: Array, low: Array, high: Array) -> float:
     return float(np.sum(duals[duals != 0] * bound[duals != 0]))
 
 
-def by_rows(
-    columns: MarginRows, gains: Array, low: Array, high: Array, call: _native.Call
-) -> Plan | None:
-    """Return the cheapest plan of rows that each have their own gains; None when there is none."""
-    weight = np.ones(len(gains)) if columns.weight is None else columns.weight
-    if gains.shape[1] == 1:
-        return _one_criterion(columns, gains[:, 0], float(low[0]), float(high[0]), call)
-    free = (gains != 0).any(axis=1) & np.isfinite(columns.distance) & (weight > 0)
-    rows = np.flatnonzero(free)
-    cost, matrix = columns.distance[rows], np.ascontiguousarray(gains[rows].T)
-    solution = linear_programs.solve(cost, matrix, low, high, weight[rows])
+def by_rows(rows: MarginRows, gains: Array, low: Array, high: Array) -> Plan:
+    """Return the cheapest plan of rows that each have their own gains."""
+    weight = np.ones(len(gains)) if rows.weight is None else rows.weight
+    free = (gains != 0).any(axis=1) & np.isfinite(rows.distance) & (weight > 0)
+    at = np.flatnonzero(free)
+    cost, matrix = rows.distance[at], np.ascontiguousarray(gains[at].T)
+    solution = linear_programs.solve(cost, matrix, low, high, weight[at])
     if solution is None:
-        return None
-    loss = np.maximum(matrix.T @ solution.duals - cost, 0.0) @ weight[rows]
+        return Plan.none(NO_PLAN)
+    loss = np.maximum(matrix.T @ solution.duals - cost, 0.0) @ weight[at]
     reached = matrix @ solution.values
     miss = np.maximum(np.maximum(low - reached, reached - high), 0.0).max()
-    moved = solution.values > _NOTHING * weight[rows]
+    moved = solution.values > _NOTHING * weight[at]
     primal = float(cost @ solution.values)
     return Plan(
-        rows=rows[moved],
-        fraction=(solution.values / weight[rows])[moved],
+        rows=at[moved],
+        fraction=(solution.values / weight[at])[moved],
         primal=primal,
         dual=_dual_value(solution.duals, low, high) - float(loss),
         residual=float(miss),
     )
 
 
-def _one_criterion(
-    columns: MarginRows, gains: Array, low: float, high: float, call: _native.Call
-) -> Plan | None:
+def by_one_criterion(
+    rows: _native.ProjectionRows, gains: Array, low: float, high: float, call: _native.Call
+) -> Plan:
+    """Return the cheapest plan of one criterion, with a gain for every row."""
     target, sign = (low, 1.0) if low > 0 else (-high, -1.0) if high < 0 else (0.0, 1.0)
-    plan, _ = _native.project_gains(columns.native, sign * gains, target, call)
-    return None if plan is None else Plan.of_native(plan)
+    found = rows.select(sign * gains, target, call)
+    if isinstance(found, _native.Unreachable):
+        return Plan.none(NO_PLAN)
+    return Plan.of_native(found)

@@ -75,7 +75,4 @@ def histogram_of(
     if not limit > 0:
         limit = 1.0
     criteria = question.criteria
-    counts = _native.margin_histogram(
-        criteria.columns.native, criteria.n_units, limit, _BINS, criteria.call
-    ).reshape(criteria.n_units, _BINS)
-    return limit, question.by_group(counts)
+    return limit, question.by_group(criteria.native.histogram(limit, _BINS, criteria.call))

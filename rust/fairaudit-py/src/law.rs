@@ -1,17 +1,11 @@
-//! The limit laws of the projection statistic.
+//! The limit law of the projection statistic.
 
-use fairaudit_core::parallel::Control;
-use fairaudit_core::projection::law;
+use fairaudit_core::projection::law::BoxLaw;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 use crate::arrays::slice;
 use crate::options::Call;
-
-/// Estimated nanoseconds of an integral along a contour.
-fn contour_work(weights: &[f64]) -> u64 {
-    5_000 * weights.len() as u64
-}
 
 /// Estimated nanoseconds of the tail of a box: one line, a circle, or a lattice of many rays.
 fn box_work(coordinates: usize) -> u64 {
@@ -22,75 +16,58 @@ fn box_work(coordinates: usize) -> u64 {
     }
 }
 
-/// P(sum of weights times chi-squares with one degree of freedom >= q).
-#[pyfunction]
-#[pyo3(signature = (weights, q, call=None))]
-fn weighted_chi_square_tail(py: Python<'_>, weights: Vec<f64>, q: f64, call: Option<&Call>) -> PyResult<f64> {
-    Call::or_ordinary(call).run(py, contour_work(&weights), |_| Ok(law::weighted_chi_square_tail(&weights, q)))
-}
-
-/// The q that a weighted sum of chi-squares exceeds with probability `tail`.
-#[pyfunction]
-#[pyo3(signature = (weights, tail, call=None))]
-fn weighted_chi_square_quantile(py: Python<'_>, weights: Vec<f64>, tail: f64, call: Option<&Call>) -> PyResult<f64> {
-    let work = 30 * contour_work(&weights);
-    Call::or_ordinary(call).run(py, work, |_| Ok(law::weighted_chi_square_quantile(&weights, tail)))
-}
-
-/// Half the eigenvalues of covariance against curvature, matrices row by row.
-#[pyfunction]
-#[pyo3(signature = (covariance, curvature, call=None))]
-fn quadratic_weights(
-    py: Python<'_>,
-    covariance: PyReadonlyArray1<'_, f64>,
-    curvature: PyReadonlyArray1<'_, f64>,
-    call: Option<&Call>,
-) -> PyResult<Vec<f64>> {
-    let (covariance, curvature) = (slice(&covariance)?, slice(&curvature)?);
-    // Some sweeps over the rows and columns of a matrix.
-    let work = 50 * (covariance.len() * covariance.len().isqrt()) as u64;
-    Call::or_ordinary(call).run(py, work, |_| law::quadratic_weights(covariance, curvature))
-}
-
-/// The p-value of a composite null hypothesis, the largest over the vertices of the box; and whether it
-/// is a bound.
-#[pyfunction]
-fn box_tail(
-    py: Python<'_>,
-    q: f64,
-    covariance: PyReadonlyArray1<'_, f64>,
-    curvature: PyReadonlyArray1<'_, f64>,
-    low: PyReadonlyArray1<'_, f64>,
-    high: PyReadonlyArray1<'_, f64>,
-    call: &Call,
-) -> PyResult<(f64, bool)> {
-    let (covariance, curvature, low, high) = (slice(&covariance)?, slice(&curvature)?, slice(&low)?, slice(&high)?);
-    let find = |control: &Control| law::box_tail(q, covariance, curvature, low, high, control);
-    let found = call.on_one_thread(py).run(py, box_work(low.len()), find)?;
-    Ok((found.tail, found.is_bound))
-}
-
-/// The least q with a `box_tail` of at most `tail`.
-#[pyfunction]
-fn box_quantile(
-    py: Python<'_>,
+/// P(T >= q) under the worst mean in the box.
+#[pyclass(frozen, get_all, module = "fairaudit_rs._native")]
+struct BoxTail {
     tail: f64,
-    covariance: PyReadonlyArray1<'_, f64>,
-    curvature: PyReadonlyArray1<'_, f64>,
-    low: PyReadonlyArray1<'_, f64>,
-    high: PyReadonlyArray1<'_, f64>,
-    call: &Call,
-) -> PyResult<f64> {
-    let (covariance, curvature, low, high) = (slice(&covariance)?, slice(&curvature)?, slice(&low)?, slice(&high)?);
-    let find = |control: &Control| law::box_quantile(tail, covariance, curvature, low, high, control);
-    let found = call.on_one_thread(py).run(py, box_work(low.len()).saturating_mul(20), find)?;
-    Ok(found.q)
+    /// An estimate of how far off it is.
+    error: f64,
+    /// Whether it is an upper bound that the numerics did not look behind.
+    is_bound: bool,
+}
+
+/// The law of the statistic where the criteria, times the root of the number of rows, may lie in a box.
+#[pyclass(name = "BoxLaw", frozen, module = "fairaudit_rs._native")]
+struct PyBoxLaw {
+    law: BoxLaw,
+    tail_work: u64,
+}
+
+#[pymethods]
+impl PyBoxLaw {
+    /// Matrices row by row.
+    #[new]
+    #[pyo3(signature = (covariance, curvature, low, high, call=None))]
+    fn new(
+        py: Python<'_>,
+        covariance: PyReadonlyArray1<'_, f64>,
+        curvature: PyReadonlyArray1<'_, f64>,
+        low: PyReadonlyArray1<'_, f64>,
+        high: PyReadonlyArray1<'_, f64>,
+        call: Option<&Call>,
+    ) -> PyResult<Self> {
+        let (covariance, curvature, low, high) = (slice(&covariance)?, slice(&curvature)?, slice(&low)?, slice(&high)?);
+        // Some sweeps over the rows and columns of a matrix.
+        let work = 50 * (covariance.len() * covariance.len().isqrt()) as u64;
+        let law = Call::or_ordinary(call).run(py, work, |_| BoxLaw::new(covariance, curvature, low, high))?;
+        let tail_work = if law.is_fixed() { 5_000 * low.len() as u64 } else { box_work(low.len()) };
+        Ok(Self { law, tail_work })
+    }
+
+    fn tail(&self, py: Python<'_>, q: f64, call: &Call) -> PyResult<BoxTail> {
+        let found = call.on_one_thread(py).run(py, self.tail_work, |control| self.law.tail(q, control))?;
+        Ok(BoxTail { tail: found.tail, error: found.error, is_bound: found.is_bound })
+    }
+
+    /// The least q with a tail of at most `tail`.
+    fn quantile(&self, py: Python<'_>, tail: f64, call: &Call) -> PyResult<f64> {
+        let work = self.tail_work.saturating_mul(30);
+        let found = call.on_one_thread(py).run(py, work, |control| self.law.quantile(tail, control))?;
+        Ok(found.q)
+    }
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(weighted_chi_square_tail, module)?)?;
-    module.add_function(wrap_pyfunction!(weighted_chi_square_quantile, module)?)?;
-    module.add_function(wrap_pyfunction!(quadratic_weights, module)?)?;
-    module.add_function(wrap_pyfunction!(box_tail, module)?)?;
-    module.add_function(wrap_pyfunction!(box_quantile, module)?)
+    module.add_class::<BoxTail>()?;
+    module.add_class::<PyBoxLaw>()
 }

@@ -44,7 +44,7 @@ fn tabulate(
     }
     let (table, cell_of_row) = if cells {
         let encode = |control: &Control| encode_rows(&slices, &limits, control);
-        let (table, cells) = call.on_one_thread(py).run(py, 10 * rows, encode)?;
+        let (table, cells) = call.run(py, 3 * rows, encode)?;
         (table, Some(PyArray1::from_vec(py, cells).unbind()))
     } else {
         (call.run(py, 2 * rows, |control| count_rows(&slices, &limits, score, control))?, None)

@@ -64,6 +64,33 @@ pub fn exp_of_negative(x: f64) -> f64 {
     (1.0 + difference / down) * power_of_two(k.wrapping_add(shift)) * rest
 }
 
+/// exp(x) for -700 <= x <= 0 with the bits of `libm::exp`, whose steps (those of fdlibm) these are, without its
+/// branches: for loops that run side by side.
+#[inline(always)]
+pub fn exp_as_libm(x: f64) -> f64 {
+    const POLYNOMIAL: [f64; 5] = [
+        1.666_666_666_666_660_2e-1,
+        -2.777_777_777_701_559_3e-3,
+        6.613_756_321_437_934e-5,
+        -1.653_390_220_546_525_2e-6,
+        4.138_136_797_057_238_5e-8,
+    ];
+    // The high words of ln(2) / 2 and of 3 ln(2) / 2, up to which k is 0 and 1.
+    let size = (x.to_bits() >> 32) & 0x7fff_ffff;
+    let far = (std::f64::consts::LOG2_E * x - 0.5) as i32;
+    let k = if size >= 0x3ff0_a2b2 { far } else { -1 };
+    let k = if size > 0x3fd6_2e42 { k } else { 0 };
+    let (high, low) = (x - f64::from(k) * LN_2_HIGH, f64::from(k) * LN_2_LOW);
+    let r = high - low;
+    let t = r * r;
+    let [p1, p2, p3, p4, p5] = POLYNOMIAL;
+    let c = r - t * (p1 + t * (p2 + t * (p3 + t * (p4 + t * p5))));
+    let y = 1.0 + (r * c / (2.0 - c) - low + high);
+    // Below 2^-28 the sum of 1 and x says it all.
+    let y = if size > 0x3e30_0000 { y } else { 1.0 + x };
+    y * power_of_two(k as u64)
+}
+
 /// (2^x - 1) / x for |x| <= 1/2, interpolated at eleven Chebyshev points: the even powers and the
 /// odd ones, highest first. The error of 2^x is 2.0e-17.
 const EVEN_POWERS: [f64; 6] = [
@@ -130,6 +157,21 @@ pub fn softplus(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exponentials_have_the_bits_of_libm() {
+        let grid = (0..400_000).map(|i| -700.0 * f64::from(i) / 400_000.0);
+        let small = (0..400_000).map(|i| -2.5 * f64::from(i) / 400_000.0);
+        let tiny = (0..1_100).map(|i| -libm::ldexp(1.0, -i));
+        // The neighbours of the places where another branch begins.
+        let edge = |high: u64| ((high << 32) - 40..(high << 32) + 40).map(|bits| -f64::from_bits(bits));
+        let edges = [0x3fd6_2e42, 0x3fd6_2e43, 0x3ff0_a2b2, 0x3e30_0000, 0x3e30_0001].into_iter().flat_map(edge);
+        let halves = (1..900).map(|i| -std::f64::consts::LN_2 * (f64::from(i) + 0.5));
+        for x in grid.chain(small).chain(tiny).chain(edges).chain(halves.filter(|&x| x > -700.0)) {
+            assert_eq!(exp_as_libm(x).to_bits(), libm::exp(x).to_bits(), "{x}");
+        }
+        assert_eq!(exp_as_libm(0.0), 1.0);
+    }
 
     /// Distance in units of the last place of the greater number.
     fn ulps(a: f64, b: f64) -> f64 {

@@ -2,7 +2,7 @@
 //! normal vector to a box.
 //!
 //! [`weighted_chi_square_tail`] is the law under a simple null (Imhof 1961, Davies 1980),
-//! [`box_tail`] the law under the composite null of tolerances, [`quadratic_weights`] finds the
+//! [`BoxLaw`] the law under the composite null of tolerances, [`quadratic_weights`] finds the
 //! weights.
 
 mod axes;
@@ -11,5 +11,5 @@ mod contour;
 mod rays;
 
 pub use axes::quadratic_weights;
-pub use boxes::{BoxTail, box_quantile, box_tail};
+pub use boxes::{BoxLaw, BoxTail};
 pub use contour::{weighted_chi_square_quantile, weighted_chi_square_tail};

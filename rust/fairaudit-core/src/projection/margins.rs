@@ -8,19 +8,36 @@ use crate::numerics::sums::FixedSum;
 use crate::parallel::{Control, map_blocks};
 
 /// Rows that one task looks at.
-const BLOCK: usize = 1 << 16;
+pub(super) const BLOCK: usize = 1 << 16;
 
-/// The rows of an audit: the distance of each to the boundary, and its cell.
-///
-/// The cell says which unit (group and label) the row belongs to and which decision it got:
-/// `2 * unit + decision`; rows from [`NO_CELL`] on take no part. Rows that weigh the same have no weights.
+/// The columns of the rows, of one length.
+#[derive(Debug, Clone, Copy)]
+pub struct Columns<'a> {
+    /// How far each row is from the boundary, infinite where it cannot reach it.
+    pub distance: &'a [f64],
+    /// The unit (group and label) of each row and its decision, `2 * unit + decision`; rows from [`NO_CELL`] on take no
+    /// part.
+    pub cell: &'a [u16],
+    /// The weight of each row; rows that weigh the same have none.
+    pub weight: Option<&'a [f64]>,
+}
+
+/// The rows of an audit with what was found when they were checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Margins<'a> {
-    pub(super) distance: &'a [f64],
-    pub(super) cell: &'a [u16],
-    pub(super) weight: Option<&'a [f64]>,
+    columns: Columns<'a>,
+    facts: &'a Facts,
+}
+
+/// What one look at all rows found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    /// Numbers and weights of each cell.
+    pub tallies: Vec<Tally>,
     /// The largest weight.
-    pub(super) heaviest: f64,
+    heaviest: f64,
+    /// The largest finite distance of a row that takes part; 0 without one.
+    farthest: f64,
 }
 
 /// Numbers and weights of the rows of one cell.
@@ -51,49 +68,30 @@ pub struct Candidate {
     pub cell: u16,
 }
 
-impl<'a> Margins<'a> {
-    /// Columns of one length.
+impl Facts {
+    /// Checks the columns and tallies the rows of each cell.
     ///
     /// # Errors
-    /// [`Error::Argument`] when lengths differ, there are more than 2^32 - 1 rows, or a weight is
-    /// negative or not finite; [`Error::Cancelled`].
-    pub fn new(distance: &'a [f64], cell: &'a [u16], weight: Option<&'a [f64]>, control: &Control) -> Result<Self> {
+    /// [`Error::Argument`] when lengths differ, there are more than 2^32 - 1 rows, a weight is negative or not finite,
+    /// a cell is neither below `n_cells` nor none, or a row that takes part has a distance that is negative or NaN: the
+    /// first one is named; [`Error::Cancelled`].
+    pub fn of(columns: Columns<'_>, n_cells: usize, control: &Control) -> Result<Self> {
+        let Columns { distance, cell, weight } = columns;
         let n = distance.len();
         if cell.len() != n || weight.is_some_and(|weight| weight.len() != n) || u32::try_from(n).is_err() {
             return Err(Error::argument("distance", format!("of length {n}"), "columns of one length below 2^32"));
         }
+        if n_cells > usize::from(NO_CELL) {
+            return Err(Error::argument("n_cells", n_cells, &format!("at most {NO_CELL}")));
+        }
         let heaviest = weight.map_or(Ok(1.0), |weight| heaviest(weight, control))?;
-        Ok(Self { distance, cell, weight, heaviest })
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.distance.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.distance.is_empty()
-    }
-
-    #[inline(always)]
-    pub(super) fn weight_of(&self, row: usize) -> f64 {
-        self.weight.map_or(1.0, |weight| weight[row])
-    }
-
-    /// Counts the rows of each cell, and refuses distances and weights that are none.
-    ///
-    /// # Errors
-    /// [`Error::Argument`] that names the first row whose distance is negative or NaN; [`Error::Cancelled`].
-    pub fn tally(&self, n_cells: usize, control: &Control) -> Result<Vec<Tally>> {
-        let (single, squared) = (self.heaviest, self.heaviest * self.heaviest);
-        let single = FixedSum::new(single, self.len());
-        let empty = (single, single, FixedSum::new(squared, self.len()));
-        let blocks = map_blocks(self.len(), BLOCK, control, |range| {
+        let empty = Sums::new(heaviest, n);
+        let blocks = map_blocks(n, BLOCK, control, |range| {
             let mut counts = vec![(0u64, 0u64); n_cells];
-            let mut sums = vec![empty; if self.weight.is_some() { n_cells } else { 0 }];
+            let mut sums = vec![empty; if weight.is_some() { n_cells } else { 0 }];
+            let mut farthest = 0.0f64;
             for row in range {
-                let (distance, cell) = (self.distance[row], self.cell[row]);
+                let (distance, cell) = (distance[row], cell[row]);
                 let Some((rows, finite)) = counts.get_mut(usize::from(cell)) else {
                     if cell >= NO_CELL {
                         continue;
@@ -107,49 +105,123 @@ impl<'a> Margins<'a> {
                         "numbers of at least 0; infinity for rows that cannot reach the boundary",
                     ));
                 }
+                let is_finite = distance < f64::INFINITY;
                 *rows += 1;
-                *finite += u64::from(distance < f64::INFINITY);
-                if let Some(weight) = self.weight {
-                    let sums = &mut sums[usize::from(cell)];
-                    sums.0.add(weight[row]);
-                    sums.1.add(if distance < f64::INFINITY { weight[row] } else { 0.0 });
-                    sums.2.add(weight[row] * weight[row]);
+                *finite += u64::from(is_finite);
+                farthest = if is_finite { farthest.max(distance) } else { farthest };
+                if let Some(weight) = weight {
+                    sums[usize::from(cell)].add(weight[row], is_finite);
                 }
             }
-            Ok((counts, sums))
+            Ok((counts, sums, farthest))
         })?;
         let mut tallies = vec![Tally::default(); n_cells];
         let mut totals = vec![empty; n_cells];
-        for (counts, sums) in &blocks {
+        for (counts, sums, _) in &blocks {
             for (tally, (rows, finite)) in tallies.iter_mut().zip(counts) {
                 tally.rows += rows;
                 tally.finite += finite;
             }
-            for (total, sum) in totals.iter_mut().zip(sums) {
-                total.0.merge(&sum.0);
-                total.1.merge(&sum.1);
-                total.2.merge(&sum.2);
-            }
+            totals.iter_mut().zip(sums).for_each(|(total, sums)| total.merge(sums));
         }
         for (tally, total) in tallies.iter_mut().zip(&totals) {
-            let weighted = (total.0.value(), total.1.value(), total.2.value());
             let counted = (tally.rows as f64, tally.finite as f64, tally.rows as f64);
-            (tally.weight, tally.finite_weight, tally.square) = if self.weight.is_some() { weighted } else { counted };
+            (tally.weight, tally.finite_weight, tally.square) = if weight.is_some() { total.values() } else { counted };
         }
-        Ok(tallies)
+        Ok(Self { tallies, heaviest, farthest: blocks.iter().map(|block| block.2).fold(0.0, f64::max) })
+    }
+}
+
+/// Weights, weights of rows that can reach the boundary, and squared weights of a cell.
+#[derive(Debug, Clone, Copy)]
+struct Sums {
+    all: FixedSum,
+    finite: FixedSum,
+    squares: FixedSum,
+}
+
+impl Sums {
+    fn new(heaviest: f64, terms: usize) -> Self {
+        let sum = FixedSum::new(heaviest, terms);
+        Self { all: sum, finite: sum, squares: FixedSum::new(heaviest * heaviest, terms) }
     }
 
-    /// The rows that `wanted(row, cell, distance)`, in their order; infinite distances never are.
-    pub(super) fn collect(
-        &self,
-        control: &Control,
-        wanted: impl Fn(usize, u16, f64) -> bool + Sync,
-    ) -> Result<Vec<Candidate>> {
+    fn add(&mut self, weight: f64, is_finite: bool) {
+        self.all.add(weight);
+        self.finite.add(if is_finite { weight } else { 0.0 });
+        self.squares.add(weight * weight);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.all.merge(&other.all);
+        self.finite.merge(&other.finite);
+        self.squares.merge(&other.squares);
+    }
+
+    fn values(&self) -> (f64, f64, f64) {
+        (self.all.value(), self.finite.value(), self.squares.value())
+    }
+}
+
+impl<'a> Margins<'a> {
+    /// Columns, and what [`Facts::of`] found in them.
+    pub fn new(columns: Columns<'a>, facts: &'a Facts) -> Self {
+        Self { columns, facts }
+    }
+
+    /// Numbers and weights of each cell.
+    pub fn tallies(&self) -> &'a [Tally] {
+        &self.facts.tallies
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.columns.distance.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.columns.distance.is_empty()
+    }
+
+    /// Distance and cell of every row.
+    pub(super) fn distances_and_cells(&self) -> (&'a [f64], &'a [u16]) {
+        (self.columns.distance, self.columns.cell)
+    }
+
+    /// Whether rows have weights.
+    pub(super) fn is_weighted(&self) -> bool {
+        self.columns.weight.is_some()
+    }
+
+    /// The largest weight.
+    pub(super) fn heaviest(&self) -> f64 {
+        self.facts.heaviest
+    }
+
+    /// The largest finite distance.
+    pub(super) fn farthest(&self) -> f64 {
+        self.facts.farthest
+    }
+
+    #[inline(always)]
+    pub(super) fn weight_of(&self, row: usize) -> f64 {
+        self.columns.weight.map_or(1.0, |weight| weight[row])
+    }
+
+    /// The rows of each cell whose distance is at most `cut[cell]`, in their order; a negative cut takes none, and
+    /// infinite distances are never taken.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn within(&self, cut: &[f64], control: &Control) -> Result<Vec<Candidate>> {
+        let (distances, cells) = self.distances_and_cells();
         let blocks = map_blocks(self.len(), BLOCK, control, |range| {
             let mut found = Vec::new();
             for row in range {
-                let (distance, cell) = (self.distance[row], self.cell[row]);
-                if wanted(row, cell, distance) && distance < f64::INFINITY {
+                let (distance, cell) = (distances[row], cells[row]);
+                let is_near = cut.get(usize::from(cell)).is_some_and(|&cut| distance <= cut);
+                if is_near && distance < f64::INFINITY {
                     found.push(Candidate { distance, weight: self.weight_of(row), row: row as u32, cell });
                 }
             }
@@ -158,25 +230,18 @@ impl<'a> Margins<'a> {
         Ok(blocks.concat())
     }
 
-    /// The rows of each cell whose distance is at most `cut[cell]`; a negative cut takes none.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`].
-    pub fn within(&self, cut: &[f64], control: &Control) -> Result<Vec<Candidate>> {
-        self.collect(control, |_, cell, distance| cut.get(usize::from(cell)).is_some_and(|&cut| distance <= cut))
-    }
-
     /// How many distinct signed margins occur among the rows within the cut of their cell, and how many
     /// rows these are; looks no further once there are `enough` margins.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
     pub fn distinct_within(&self, cut: &[f64], enough: usize, control: &Control) -> Result<(usize, usize)> {
+        let (distances, cells) = self.distances_and_cells();
         let (mut seen, mut rows) = (BTreeSet::new(), 0);
         for start in (0..self.len()).step_by(BLOCK) {
             control.check()?;
             for row in start..(start + BLOCK).min(self.len()) {
-                let (distance, cell) = (self.distance[row], self.cell[row]);
+                let (distance, cell) = (distances[row], cells[row]);
                 if cut.get(usize::from(cell)).is_some_and(|&cut| distance <= cut) {
                     rows += 1;
                     seen.insert((cell & 1, distance.to_bits()));

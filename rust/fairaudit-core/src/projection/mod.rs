@@ -20,7 +20,7 @@ pub mod window;
 use crate::error::Result;
 use crate::numerics::sums::FixedSum;
 use crate::parallel::Control;
-use margins::{Candidate, Margins, Tally};
+use margins::{Candidate, Margins};
 use rates::{Block, equalise};
 use selection::{Gains, select};
 
@@ -68,12 +68,12 @@ pub enum Outcome {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn project(rows: &Margins<'_>, tallies: &[Tally], blocks: &[Block], control: &Control) -> Result<Outcome> {
+pub fn project(rows: &Margins<'_>, blocks: &[Block], control: &Control) -> Result<Outcome> {
     let mut all = Plan::default();
     for (i, block) in blocks.iter().enumerate() {
         let outcome = match block.units[..] {
-            [reference, other] => two_groups(rows, tallies, block, reference, other, control)?,
-            _ => equalise(rows, tallies, block, control)?,
+            [reference, other] => two_groups(rows, block, reference, other, control)?,
+            _ => equalise(rows, block, control)?,
         };
         match outcome {
             Outcome::Reached(plan) => all.extend(plan),
@@ -86,14 +86,8 @@ pub fn project(rows: &Margins<'_>, tallies: &[Tally], blocks: &[Block], control:
     Ok(Outcome::Reached(all))
 }
 
-fn two_groups(
-    rows: &Margins<'_>,
-    tallies: &[Tally],
-    block: &Block,
-    reference: usize,
-    other: usize,
-    control: &Control,
-) -> Result<Outcome> {
+fn two_groups(rows: &Margins<'_>, block: &Block, reference: usize, other: usize, control: &Control) -> Result<Outcome> {
+    let tallies = rows.tallies();
     let weight = |unit: usize| tallies[2 * unit].weight + tallies[2 * unit + 1].weight;
     let rate = |unit: usize| tallies[2 * unit + 1].weight / weight(unit);
     let gap = rate(other) - rate(reference);

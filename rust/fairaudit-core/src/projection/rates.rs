@@ -229,13 +229,13 @@ pub struct Block {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn equalise(rows: &Margins<'_>, tallies: &[Tally], block: &Block, control: &Control) -> Result<Outcome> {
-    let empty: Vec<Group> = (0..block.units.len()).map(|i| group(tallies, block, i)).collect();
+pub fn equalise(rows: &Margins<'_>, block: &Block, control: &Control) -> Result<Outcome> {
+    let empty: Vec<Group> = (0..block.units.len()).map(|i| group(rows.tallies(), block, i)).collect();
     let needs = match domain(&empty) {
         Ok(domain) => needs(&empty, domain),
         Err((which, reach)) => return Ok(Outcome::Unreachable { block: 0, which, reach }),
     };
-    let (groups, mut nearest) = groups_with_rows(rows, tallies, block, &needs, control)?;
+    let (groups, mut nearest) = groups_with_rows(rows, block, &needs, control)?;
     let rates = match solve(&groups) {
         Ok(rates) => rates,
         Err((which, reach)) => return Ok(Outcome::Unreachable { block: 0, which, reach }),
@@ -256,16 +256,16 @@ pub fn equalise(rows: &Margins<'_>, tallies: &[Tally], block: &Block, control: &
 /// all that can move; and these rows by cell.
 pub(super) fn groups_with_rows(
     rows: &Margins<'_>,
-    tallies: &[Tally],
     block: &Block,
     needs: &[(f64, f64)],
     control: &Control,
 ) -> Result<(Vec<Group>, Vec<Vec<Candidate>>)> {
+    let tallies = rows.tallies();
     let mut need = vec![0.0; tallies.len()];
     for (&unit, &(up, down)) in block.units.iter().zip(needs) {
         (need[2 * unit], need[2 * unit + 1]) = (up, down);
     }
-    let nearest = nearest(rows, tallies, &need, control)?;
+    let nearest = nearest(rows, &need, control)?;
     let side = |cell: usize| {
         let mut mass = 0.0;
         let upto = |candidate: &Candidate| {
@@ -324,7 +324,7 @@ fn take(plan: &mut Plan, side: &Side, nearest: &[Candidate], mass: f64, slack: f
 }
 
 /// The nearest rows of each cell by distance: at least the mass that is needed, or all that can move.
-fn nearest(rows: &Margins<'_>, tallies: &[Tally], need: &[f64], control: &Control) -> Result<Vec<Vec<Candidate>>> {
+fn nearest(rows: &Margins<'_>, need: &[f64], control: &Control) -> Result<Vec<Vec<Candidate>>> {
     let mut cut = likely_cuts(rows, need);
     loop {
         let mut found: Vec<Vec<Candidate>> = vec![Vec::new(); need.len()];
@@ -335,7 +335,8 @@ fn nearest(rows: &Margins<'_>, tallies: &[Tally], need: &[f64], control: &Contro
         for (cell, found) in found.iter().enumerate() {
             let weight: f64 = found.iter().map(|candidate| candidate.weight).sum();
             // One row more than needed, so that the price there is known.
-            let short = weight < (need[cell] + rows.heaviest).min(tallies[cell].finite_weight * (1.0 - NOTHING));
+            let short =
+                weight < (need[cell] + rows.heaviest()).min(rows.tallies()[cell].finite_weight * (1.0 - NOTHING));
             if need[cell] > 0.0 && short && cut[cell] < f64::MAX {
                 (cut[cell], enough) = (f64::MAX, false);
             }
@@ -356,9 +357,10 @@ fn likely_cuts(rows: &Margins<'_>, need: &[f64]) -> Vec<f64> {
     let step = rows.sample_step();
     let mut sample: Vec<Vec<(f64, f64)>> = vec![Vec::new(); need.len()];
     if step > 1 {
+        let (distances, cells) = rows.distances_and_cells();
         for row in (0..rows.len()).step_by(step) {
-            if let Some(sample) = sample.get_mut(usize::from(rows.cell[row])) {
-                sample.push((rows.distance[row], rows.weight_of(row)));
+            if let Some(sample) = sample.get_mut(usize::from(cells[row])) {
+                sample.push((distances[row], rows.weight_of(row)));
             }
         }
     }

@@ -23,6 +23,9 @@ use crate::random::{Domain, Stream, multivariate_hypergeometric};
 /// Chance gaps are never larger than this many standard errors.
 const LARGEST_CHANCE: f64 = 40.0;
 
+/// Nanoseconds of a replicate.
+const REPLICATE_WORK: u64 = 20_000;
+
 /// A projection whose rows exchange their decisions within blocks.
 #[derive(Debug, Clone)]
 pub struct ProjectionTest {
@@ -45,11 +48,11 @@ impl ProjectionTest {
     ///
     /// # Errors
     /// [`Error::Argument`] when rows have weights; [`Error::Cancelled`].
-    pub fn new(rows: &Margins<'_>, blocks: &[Block], n_cells: usize, control: &Control) -> Result<Self> {
-        if rows.weight.is_some() {
+    pub fn new(rows: &Margins<'_>, blocks: &[Block], control: &Control) -> Result<Self> {
+        if rows.is_weighted() {
             return Err(Error::argument("sample_weight", "given", "None when decisions are permuted"));
         }
-        let tallies = rows.tally(n_cells, control)?;
+        let tallies = rows.tallies();
         let exchange = |block: &Block| -> Result<Exchange> {
             let sizes: Vec<u64> =
                 block.units.iter().map(|&unit| tallies[2 * unit].rows + tallies[2 * unit + 1].rows).collect();
@@ -57,7 +60,7 @@ impl ProjectionTest {
             let rate = positive as f64 / sizes.iter().sum::<u64>() as f64;
             let reach = |&size: &u64| LARGEST_CHANCE * (size as f64 * rate * (1.0 - rate)).sqrt() + 1.0;
             let needs: Vec<(f64, f64)> = sizes.iter().map(|size| (reach(size), reach(size))).collect();
-            let (mut groups, _) = groups_with_rows(rows, &tallies, block, &needs, control)?;
+            let (mut groups, _) = groups_with_rows(rows, block, &needs, control)?;
             for group in &mut groups {
                 group.up = pooled(&group.up, &group.down);
                 group.down = group.up.clone();
@@ -65,6 +68,11 @@ impl ProjectionTest {
             Ok(Exchange { groups, sizes, positive })
         };
         Ok(Self { blocks: blocks.iter().map(exchange).collect::<Result<_>>()? })
+    }
+
+    /// Estimated nanoseconds of one replicate on one thread.
+    pub fn replicate_work(&self) -> u64 {
+        REPLICATE_WORK
     }
 
     /// What it costs to remove the observed gaps by rows of both sides.

@@ -5,11 +5,11 @@
 //! selection finds the last ratio. Rows tied there move by the same fraction, so that the plan
 //! depends neither on the order of the rows nor on threads.
 
-use super::margins::{Candidate, Margins};
+use super::margins::{BLOCK, Candidate, Margins};
 use super::{NOTHING, Outcome, Plan, cost_of};
 use crate::error::Result;
 use crate::numerics::sums::FixedSum;
-use crate::parallel::Control;
+use crate::parallel::{Control, map_blocks};
 
 /// How far one unit of a row's mass moves the criterion towards its target; not above 0: not at all.
 #[derive(Debug, Clone, Copy)]
@@ -29,10 +29,32 @@ impl Gains<'_> {
         }
     }
 
+    /// The largest one.
     fn largest(self) -> f64 {
         let (Self::Cells(gains) | Self::Rows(gains)) = self;
         gains.iter().copied().fold(0.0, f64::max)
     }
+}
+
+/// Gains of one direction: with the sign of -1 rows help that would hinder.
+#[derive(Clone, Copy)]
+struct Directed<'a> {
+    gains: Gains<'a>,
+    sign: f64,
+}
+
+impl Directed<'_> {
+    #[inline(always)]
+    fn at(self, row: usize, cell: u16) -> f64 {
+        self.sign * self.gains.at(row, cell)
+    }
+}
+
+/// Rows to be found: those that help at a ratio of at most `limit`.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    gains: Directed<'a>,
+    limit: f64,
 }
 
 /// A candidate with its place in the order.
@@ -51,11 +73,11 @@ pub fn select(rows: &Margins<'_>, gains: Gains<'_>, target: f64, control: &Contr
     if target <= 0.0 {
         return Ok(Outcome::Reached(Plan { prices: vec![0.0], ..Plan::default() }));
     }
-    let largest = gains.largest();
-    let bound = largest * rows.heaviest;
+    let bound = gains.largest() * rows.heaviest();
+    let gains = Directed { gains, sign: 1.0 };
     let mut limit = likely_limit(rows, gains, target, |_, mass| mass);
     loop {
-        let mut items = below(rows, gains, limit, control)?;
+        let mut items = below(rows, &[Wanted { gains, limit }], control)?.pop().unwrap_or_default();
         let total = FixedSum::new(bound, rows.len()).with(items.iter().map(|item| item.mass)).value();
         let everything = limit == f64::MAX;
         if total < target && !everything {
@@ -78,44 +100,71 @@ pub fn select(rows: &Margins<'_>, gains: Gains<'_>, target: f64, control: &Contr
     }
 }
 
-/// How far the criterion moves at most for a cost of `budget`: the inverse of the least cost. When
+/// How far each criterion moves at most, up and down, for the cost of its budget: the inverse of the least cost. When
 /// all rows that help cost less, their sum.
+///
+/// One pass over the rows finds the cheapest ones of all criteria; a second one those that the first did not see.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn affordable(rows: &Margins<'_>, gains: Gains<'_>, budget: f64, control: &Control) -> Result<f64> {
-    let mut limit = likely_limit(rows, gains, budget, |ratio, mass| ratio * mass);
-    loop {
-        let mut items = below(rows, gains, limit, control)?;
-        items.sort_unstable_by(|a, b| a.ratio.total_cmp(&b.ratio).then(a.mass.total_cmp(&b.mass)));
-        let (mut cost, mut moved) = (0.0, 0.0);
-        for item in &items {
-            let price = item.ratio * item.mass;
-            if cost + price >= budget {
-                return Ok(moved + (budget - cost) / item.ratio);
+pub fn affordable(
+    rows: &Margins<'_>,
+    criteria: &[Gains<'_>],
+    budgets: &[f64],
+    control: &Control,
+) -> Result<Vec<[f64; 2]>> {
+    let mut changes = vec![[0.0; 2]; criteria.len()];
+    let ways = (0..criteria.len()).flat_map(|j| [(j, 0), (j, 1)]);
+    let wanted = |(j, way): (usize, usize)| {
+        let gains = Directed { gains: criteria[j], sign: [1.0, -1.0][way] };
+        let limit = likely_limit(rows, gains, budgets[j], |ratio, mass| ratio * mass);
+        ((j, way), Wanted { gains, limit })
+    };
+    let mut open: Vec<_> = ways.map(wanted).collect();
+    while !open.is_empty() {
+        let searched: Vec<Wanted<'_>> = open.iter().map(|&(_, wanted)| wanted).collect();
+        let found = below(rows, &searched, control)?;
+        let mut next = Vec::new();
+        for (((j, way), wanted), mut items) in open.into_iter().zip(found) {
+            let (moved, is_enough) = spend(&mut items, budgets[j]);
+            if is_enough || wanted.limit == f64::MAX {
+                changes[j][way] = moved;
+            } else {
+                next.push(((j, way), Wanted { limit: f64::MAX, ..wanted }));
             }
-            (cost, moved) = (cost + price, moved + item.mass);
         }
-        if limit == f64::MAX {
-            return Ok(moved);
-        }
-        limit = f64::MAX;
+        open = next;
     }
+    Ok(changes)
+}
+
+/// What the cheapest items for a budget move, and whether there are enough to spend it on.
+fn spend(items: &mut [Ranked], budget: f64) -> (f64, bool) {
+    items.sort_unstable_by(|a, b| a.ratio.total_cmp(&b.ratio).then(a.mass.total_cmp(&b.mass)));
+    let (mut cost, mut moved) = (0.0, 0.0);
+    for item in items.iter() {
+        let price = item.ratio * item.mass;
+        if cost + price >= budget {
+            return (moved + (budget - cost) / item.ratio, true);
+        }
+        (cost, moved) = (cost + price, moved + item.mass);
+    }
+    (moved, false)
 }
 
 /// A ratio below which enough rows surely lie, as far as a sample can tell: rows whose `value(ratio,
 /// mass)` adds up to the target.
-fn likely_limit(rows: &Margins<'_>, gains: Gains<'_>, target: f64, value: impl Fn(f64, f64) -> f64) -> f64 {
+fn likely_limit(rows: &Margins<'_>, gains: Directed<'_>, target: f64, value: impl Fn(f64, f64) -> f64) -> f64 {
     let step = rows.sample_step();
     if step == 1 {
         return f64::MAX;
     }
+    let (distances, cells) = rows.distances_and_cells();
     let mut sample: Vec<(f64, f64)> = (0..rows.len())
         .step_by(step)
         .filter_map(|row| {
-            let gain = gains.at(row, rows.cell[row]);
-            (gain > 0.0 && rows.distance[row] < f64::INFINITY)
-                .then(|| (rows.distance[row] / gain, gain * rows.weight_of(row)))
+            let (distance, gain) = (distances[row], gains.at(row, cells[row]));
+            (gain > 0.0 && distance < f64::INFINITY).then(|| (distance / gain, gain * rows.weight_of(row)))
         })
         .collect();
     sample.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -129,22 +178,48 @@ fn likely_limit(rows: &Margins<'_>, gains: Gains<'_>, target: f64, value: impl F
     needed.and_then(|i| sample.get(i + 8)).map_or(f64::MAX, |&(ratio, _)| ratio)
 }
 
-/// The rows that help at a ratio of at most `limit`.
-fn below(rows: &Margins<'_>, gains: Gains<'_>, limit: f64, control: &Control) -> Result<Vec<Ranked>> {
-    let found = match gains {
-        Gains::Cells(gains) => {
-            let cut: Vec<f64> = gains.iter().map(|&gain| if gain > 0.0 { limit * gain } else { -1.0 }).collect();
-            rows.within(&cut, control)?
+/// For each of some searches the rows that help at a ratio of at most its limit, in one pass.
+fn below(rows: &Margins<'_>, searched: &[Wanted<'_>], control: &Control) -> Result<Vec<Vec<Ranked>>> {
+    let (distances, cells) = rows.distances_and_cells();
+    let widest = widest_cuts(rows, searched);
+    let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
+        let mut found = vec![Vec::new(); searched.len()];
+        for row in range {
+            let (distance, cell) = (distances[row], cells[row]);
+            // Nearly all rows are too far away for any of the searches.
+            if !(distance <= widest.get(usize::from(cell)).copied().unwrap_or(-1.0) && distance < f64::INFINITY) {
+                continue;
+            }
+            for (wanted, found) in searched.iter().zip(&mut found) {
+                let gain = wanted.gains.at(row, cell);
+                if gain > 0.0 && distance <= wanted.limit * gain {
+                    let weight = rows.weight_of(row);
+                    let candidate = Candidate { distance, weight, row: row as u32, cell };
+                    let item = Ranked { ratio: distance / gain, mass: gain * weight, candidate };
+                    found.extend((item.mass > 0.0).then_some(item));
+                }
+            }
         }
-        Gains::Rows(gains) => {
-            rows.collect(control, |row, _, distance| gains[row] > 0.0 && distance <= limit * gains[row])?
+        Ok(found)
+    })?;
+    let mut all = vec![Vec::new(); searched.len()];
+    for block in blocks {
+        all.iter_mut().zip(block).for_each(|(all, found)| all.extend(found));
+    }
+    Ok(all)
+}
+
+/// The distance beyond which no search wants a row of a cell; -1 where none wants any.
+fn widest_cuts(rows: &Margins<'_>, searched: &[Wanted<'_>]) -> Vec<f64> {
+    let cut = |wanted: &Wanted<'_>, cell: usize| match wanted.gains.gains {
+        Gains::Cells(_) => {
+            let gain = wanted.gains.at(0, cell as u16);
+            if gain > 0.0 { wanted.limit * gain } else { -1.0 }
         }
+        Gains::Rows(_) => f64::INFINITY,
     };
-    let ranked = |candidate: Candidate| {
-        let gain = gains.at(candidate.row as usize, candidate.cell);
-        Ranked { ratio: candidate.distance / gain, mass: gain * candidate.weight, candidate }
-    };
-    Ok(found.into_iter().map(ranked).filter(|item| item.mass > 0.0).collect())
+    let widest = |cell| searched.iter().map(|wanted| cut(wanted, cell)).fold(-1.0, f64::max);
+    (0..rows.tallies().len()).map(widest).collect()
 }
 
 /// The smallest ratio such that the items up to it cover the target; items is not empty.

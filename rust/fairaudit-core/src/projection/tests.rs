@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::margins::Margins;
+use super::margins::{Columns, Facts, Margins};
 use super::rates::{Block, equalise};
 use super::replicates::ProjectionTest;
 use super::selection::{Gains, affordable, select};
@@ -31,8 +31,14 @@ fn data(n_units: usize) -> impl Strategy<Value = Data> {
 }
 
 fn with_rows<T>(data: &Data, run: impl FnOnce(&Margins<'_>, &Control) -> T) -> T {
-    let control = Control::with_threads(2);
-    run(&Margins::new(&data.0, &data.1, data.2.as_deref(), &control).unwrap(), &control)
+    let (columns, control) = (columns(data), Control::with_threads(2));
+    let n_cells = data.1.iter().max().map_or(0, |&cell| usize::from(cell | 1) + 1);
+    let facts = Facts::of(columns, n_cells, &control).unwrap();
+    run(&Margins::new(columns, &facts), &control)
+}
+
+fn columns(data: &Data) -> Columns<'_> {
+    Columns { distance: &data.0, cell: &data.1, weight: data.2.as_deref() }
 }
 
 fn block(n: usize, low: f64, high: f64) -> Block {
@@ -75,9 +81,8 @@ proptest! {
     fn selection_equals_the_search(data in data(2), tolerance in prop_oneof![Just(0.0), 0.0..0.3f64]) {
         with_rows(&data, |rows, control| {
             let block = block(2, tolerance, tolerance);
-            let tallies = rows.tally(4, control).unwrap();
-            let one = reached(project(rows, &tallies, std::slice::from_ref(&block), control).unwrap());
-            let other = reached(equalise(rows, &tallies, &block, control).unwrap());
+            let one = reached(project(rows, std::slice::from_ref(&block), control).unwrap());
+            let other = reached(equalise(rows, &block, control).unwrap());
             prop_assert_eq!(one.is_some(), other.is_some());
             if let (Some(one), Some(other)) = (one, other) {
                 prop_assert!((one.primal - other.primal).abs() <= 1e-9 * one.primal.max(1e-3));
@@ -95,8 +100,7 @@ proptest! {
         high in prop_oneof![Just(0.0), 0.0..0.2f64],
     ) {
         with_rows(&data, |rows, control| {
-            let tallies = rows.tally(8, control).unwrap();
-            let Some(plan) = reached(equalise(rows, &tallies, &block(4, low, high), control).unwrap()) else {
+            let Some(plan) = reached(equalise(rows, &block(4, low, high), control).unwrap()) else {
                 return Ok(());
             };
             let rates = rates(&data, &plan, 4);
@@ -116,15 +120,35 @@ proptest! {
     fn affordable_is_the_inverse_of_select(data in data(2), share in 0.05..0.9f64) {
         with_rows(&data, |rows, control| {
             let gains = [0.0, 0.7, 1.3, 0.0];
-            let all = affordable(rows, Gains::Cells(&gains), f64::MAX, control).unwrap();
+            let all = affordable(rows, &[Gains::Cells(&gains)], &[f64::MAX], control).unwrap()[0][0];
             let plan = reached(select(rows, Gains::Cells(&gains), share * all, control).unwrap());
             if let Some(plan) = plan.filter(|plan| plan.primal > 1e-6) {
-                let moved = affordable(rows, Gains::Cells(&gains), plan.primal, control).unwrap();
+                let moved = affordable(rows, &[Gains::Cells(&gains)], &[plan.primal], control).unwrap()[0][0];
                 prop_assert!((moved - share * all).abs() <= 1e-9 * all);
             }
             Ok(())
         })?;
     }
+}
+
+/// Several criteria at once, up and down, come to what each comes to by itself, whatever the sample says.
+#[test]
+fn one_pass_affords_what_single_ones_do() {
+    let data = many(100_000);
+    let (up, down) = ([0.0, 0.7, 1.3, 0.0], [0.0, -0.7, -1.3, 0.0]);
+    let by_row: Vec<f64> = data.1.iter().map(|&cell| if cell & 1 == 1 { 1e-3 } else { -2e-3 }).collect();
+    let criteria = [Gains::Cells(&up), Gains::Rows(&by_row), Gains::Cells(&down)];
+    // The last budget buys all rows that help: more than the sample can tell.
+    let budgets = [40.0, 3.0, 1e9];
+    with_rows(&data, |rows, control| {
+        let all = affordable(rows, &criteria, &budgets, control).unwrap();
+        for ((one, budget), found) in criteria.iter().zip(&budgets).zip(&all) {
+            assert_eq!(affordable(rows, &[*one], &[*budget], control).unwrap(), [*found]);
+        }
+        let mirrored = affordable(rows, &[Gains::Cells(&down)], &[budgets[0]], control).unwrap();
+        assert_eq!(all[0], [mirrored[0][1], mirrored[0][0]]);
+        assert!(all[2][1] > 1e4, "{all:?}");
+    });
 }
 
 /// Rows like those of an audit, with many of them.
@@ -152,8 +176,7 @@ fn the_order_of_the_rows_changes_no_bit() {
             Block { units: if n_groups == 2 { vec![0, 1] } else { vec![0, 1, 0] }, ..block(n_groups, 0.0, 0.0) };
         let plan = |data: &Data| {
             with_rows(data, |rows, control| {
-                let tallies = rows.tally(4, control).unwrap();
-                reached(project(rows, &tallies, std::slice::from_ref(&block), control).unwrap()).unwrap()
+                reached(project(rows, std::slice::from_ref(&block), control).unwrap()).unwrap()
             })
         };
         let (one, other) = (plan(&data), plan(&reversed));
@@ -167,15 +190,13 @@ fn the_order_of_the_rows_changes_no_bit() {
 fn what_cannot_be_reached_is_told() {
     let data = (vec![f64::INFINITY, f64::INFINITY, 1.0, f64::INFINITY], vec![0, 1, 3, 3], None);
     with_rows(&data, |rows, control| {
-        let tallies = rows.tally(4, control).unwrap();
-        let outcome = project(rows, &tallies, &[block(2, 0.0, 0.0)], control).unwrap();
+        let outcome = project(rows, &[block(2, 0.0, 0.0)], control).unwrap();
         // A rate of 1/2 against 1: the one row that can move is enough.
         assert_eq!(reached(outcome).unwrap().rows, [2]);
     });
     let data = (vec![f64::INFINITY, f64::INFINITY, f64::INFINITY], vec![0, 1, 3], None);
     with_rows(&data, |rows, control| {
-        let tallies = rows.tally(4, control).unwrap();
-        let outcome = project(rows, &tallies, &[block(2, 0.0, 0.0)], control).unwrap();
+        let outcome = project(rows, &[block(2, 0.0, 0.0)], control).unwrap();
         assert_eq!(outcome, Outcome::Unreachable { block: 0, which: 0, reach: 0.0 });
     });
 }
@@ -184,7 +205,7 @@ fn what_cannot_be_reached_is_told() {
 fn wrong_distances_are_named() {
     for (value, shown) in [(f64::NAN, "NaN"), (-0.5, "-0.5")] {
         let data = (vec![1.0, value], vec![0, 1], None);
-        let message = with_rows(&data, |rows, control| rows.tally(2, control)).unwrap_err().to_string();
+        let message = Facts::of(columns(&data), 2, &Control::default()).unwrap_err().to_string();
         assert!(message.starts_with(&format!("distance is {shown} in row 1")), "{message}");
     }
 }
@@ -198,7 +219,7 @@ fn chance_gaps_cost_what_the_law_says() {
     let cell: Vec<u16> = (0..n).map(|i| 2 * u16::from(word(i, 2) < 0.3) + u16::from(word(i, 3) < 0.5)).collect();
     let data = ((0..n).map(|i| word(i, 1)).collect(), cell, None);
     with_rows(&data, |rows, control| {
-        let test = ProjectionTest::new(rows, &[block(2, 0.0, 0.0)], 4, control).unwrap();
+        let test = ProjectionTest::new(rows, &[block(2, 0.0, 0.0)], control).unwrap();
         let draw = |replicates| test.null_distribution(&Draws { replicates, seed: 1, series: 0 }, control).unwrap();
         let null = draw(0..4_000);
         // Sigma = 1/4 (1/n_1 + 1/n_2); the density of the signed margin at 0 is 1/2.

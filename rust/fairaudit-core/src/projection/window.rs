@@ -3,13 +3,19 @@
 //! The margin `(2C - 1) d` is positive for rows decided positively; its density at 0 says how much
 //! a change of the decisions costs. Kernel sums at three bandwidths come from one exponential.
 
-use super::margins::Margins;
+use std::ops::Range;
+
+use super::margins::{BLOCK, Margins};
 use crate::error::Result;
+use crate::numerics::exponential::exp_as_libm;
 use crate::numerics::sums::FixedSum;
 use crate::parallel::{Control, map_blocks};
+use crate::simd::{InstructionSet, Task};
 
-/// Rows that one task looks at.
-const BLOCK: usize = 1 << 16;
+/// Rows whose exponentials are found side by side.
+const TILE: usize = 256;
+/// Sums that are added to side by side.
+const SIDE_BY_SIDE: usize = 8;
 /// Bandwidths, as multiples of the one asked for.
 pub const BANDWIDTHS: [f64; 3] = [0.5, 1.0, 2.0];
 /// Beyond this many bandwidths (of the widest) a kernel is below 1e-16.
@@ -43,26 +49,18 @@ pub struct Window {
 /// The spread of the margins of all rows that take part; weights play no part.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
-pub fn spread(rows: &Margins<'_>, n_cells: usize, control: &Control) -> Result<Spread> {
-    let takes_part = |row: usize| usize::from(rows.cell[row]) < n_cells && rows.distance[row] < f64::INFINITY;
-    let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
-        Ok(range
-            .filter(|&row| takes_part(row))
-            .fold((0u64, 0.0f64), |(n, most), row| (n + 1, most.max(rows.distance[row]))))
-    })?;
-    let (n, most) = blocks.into_iter().fold((0, 0.0f64), |all, block| (all.0 + block.0, all.1.max(block.1)));
+/// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
+pub fn spread(rows: &Margins<'_>, control: &Control) -> Result<Spread> {
+    let n: u64 = rows.tallies().iter().map(|tally| tally.finite).sum();
     // Squares of the scaled margins stay far from overflow.
-    let scale = if most > 0.0 { most } else { 1.0 };
+    let scale = if rows.farthest() > 0.0 { rows.farthest() } else { 1.0 };
+    let (distances, cells) = rows.distances_and_cells();
+    let n_cells = rows.tallies().len();
     let empty = FixedSum::new(1.0, rows.len());
+    let instructions = InstructionSet::current()?;
     let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
-        let mut sums = [empty; 2];
-        for row in range.filter(|&row| takes_part(row)) {
-            let margin = signed(rows, row) / scale;
-            sums[0].add(margin);
-            sums[1].add(margin * margin);
-        }
-        Ok(sums)
+        let (distances, cells) = (&distances[range.clone()], &cells[range]);
+        Ok(instructions.run(Moments { distances, cells, n_cells, scale, empty }))
     })?;
     let mut sums = [empty; 2];
     for block in &blocks {
@@ -73,38 +71,68 @@ pub fn spread(rows: &Margins<'_>, n_cells: usize, control: &Control) -> Result<S
     Ok(Spread { rows: n, mean: mean * scale, standard_deviation: variance.sqrt() * scale })
 }
 
+/// Sums of the scaled signed margins of some rows, and of their squares.
+struct Moments<'a> {
+    distances: &'a [f64],
+    cells: &'a [u16],
+    n_cells: usize,
+    scale: f64,
+    empty: FixedSum,
+}
+
+impl Task for Moments<'_> {
+    type Output = [FixedSum; 2];
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        // Side by side; no rounding depends on which lane adds a row.
+        let mut lanes = [[self.empty; 2]; SIDE_BY_SIDE];
+        let whole = self.distances.len() / SIDE_BY_SIDE * SIDE_BY_SIDE;
+        let (distances, cells) = (&self.distances[..whole], &self.cells[..whole]);
+        for (distances, cells) in distances.chunks_exact(SIDE_BY_SIDE).zip(cells.chunks_exact(SIDE_BY_SIDE)) {
+            for (lane, sums) in lanes.iter_mut().enumerate() {
+                self.add(sums, distances[lane], cells[lane]);
+            }
+        }
+        for (&distance, &cell) in self.distances[whole..].iter().zip(&self.cells[whole..]) {
+            self.add(&mut lanes[0], distance, cell);
+        }
+        lanes.into_iter().fold([self.empty; 2], |mut all, sums| {
+            all.iter_mut().zip(&sums).for_each(|(sum, part)| sum.merge(part));
+            all
+        })
+    }
+}
+
+impl Moments<'_> {
+    #[inline(always)]
+    fn add(&self, sums: &mut [FixedSum; 2], distance: f64, cell: u16) {
+        let takes_part = usize::from(cell) < self.n_cells && distance < f64::INFINITY;
+        let margin = signed(distance, cell) / self.scale;
+        // Zeros change no bit of a sum.
+        let margin = if takes_part { margin } else { 0.0 };
+        sums[0].add(margin);
+        sums[1].add(margin * margin);
+    }
+}
+
 #[inline(always)]
-fn signed(rows: &Margins<'_>, row: usize) -> f64 {
-    let distance = rows.distance[row];
-    if rows.cell[row] & 1 == 1 { distance } else { -distance }
+fn signed(distance: f64, cell: u16) -> f64 {
+    if cell & 1 == 1 { distance } else { -distance }
 }
 
 /// The Gaussian kernel sums of every unit that is `used`; 0 of others. A unit is two cells:
 /// `2 * unit + decision`.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
 pub fn windows(rows: &Margins<'_>, used: &[bool], bandwidth: f64, control: &Control) -> Result<Vec<Window>> {
-    let bounds = [rows.heaviest, rows.heaviest, rows.heaviest, rows.heaviest * rows.heaviest];
+    let bounds = [rows.heaviest(), rows.heaviest(), rows.heaviest(), rows.heaviest() * rows.heaviest()];
     let empty = bounds.map(|bound| FixedSum::new(bound, rows.len()));
+    let instructions = InstructionSet::current()?;
     let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
         let mut sums = vec![empty; used.len()];
-        for row in range {
-            let unit = usize::from(rows.cell[row]) / 2;
-            let x = rows.distance[row] / bandwidth;
-            if x > BANDWIDTHS[2] * REACH || !used.get(unit).copied().unwrap_or(false) {
-                continue;
-            }
-            let sums = &mut sums[unit];
-            let weight = rows.weight_of(row);
-            // exp(-(x/2)^2/2), and its powers for x and 2x.
-            let wide = libm::exp(-0.125 * x * x);
-            let middle = (wide * wide) * (wide * wide);
-            let square = middle * middle;
-            for (sum, term) in sums.iter_mut().zip([square * square, middle, wide, square * weight]) {
-                sum.add(weight * term);
-            }
-        }
+        instructions.run(Kernels { rows, range, used, bandwidth, sums: &mut sums });
         Ok(sums)
     })?;
     let mut totals = vec![empty; used.len()];
@@ -121,18 +149,64 @@ pub fn windows(rows: &Margins<'_>, used: &[bool], bandwidth: f64, control: &Cont
     Ok(totals.iter().map(window).collect())
 }
 
+/// The kernel sums of some rows by unit: at half, once and twice the bandwidth, and of its square.
+struct Kernels<'a> {
+    rows: &'a Margins<'a>,
+    range: Range<usize>,
+    used: &'a [bool],
+    bandwidth: f64,
+    sums: &'a mut [[FixedSum; 4]],
+}
+
+impl Task for Kernels<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (distances, cells) = self.rows.distances_and_cells();
+        let mut near = [(0, 0.0); TILE];
+        let mut wide = [0.0; TILE];
+        for start in self.range.clone().step_by(TILE) {
+            let end = (start + TILE).min(self.range.end);
+            // The rows that count come first, then their exponentials side by side.
+            let mut n = 0;
+            for row in start..end {
+                let x = distances[row] / self.bandwidth;
+                let is_used = self.used.get(usize::from(cells[row]) / 2).copied().unwrap_or(false);
+                near[n] = (row, x);
+                n += usize::from(is_used && x <= BANDWIDTHS[2] * REACH);
+            }
+            for (wide, &(_, x)) in wide.iter_mut().zip(&near[..n]) {
+                *wide = exp_as_libm(-0.125 * x * x);
+            }
+            for (&(row, _), &wide) in near[..n].iter().zip(&wide) {
+                // exp(-(x/2)^2/2), and its powers for x and 2x.
+                let middle = (wide * wide) * (wide * wide);
+                let square = middle * middle;
+                let weight = self.rows.weight_of(row);
+                let terms = [square * square, middle, wide, square * weight];
+                for (sum, term) in self.sums[usize::from(cells[row]) / 2].iter_mut().zip(terms) {
+                    sum.add(weight * term);
+                }
+            }
+        }
+    }
+}
+
 /// Weight of every unit's margins in `bins` equal bins from `-limit` to `limit`, unit by unit.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
 pub fn histogram(rows: &Margins<'_>, n_units: usize, limit: f64, bins: usize, control: &Control) -> Result<Vec<f64>> {
-    let empty = FixedSum::new(rows.heaviest, rows.len());
+    let empty = FixedSum::new(rows.heaviest(), rows.len());
+    let (distances, cells) = rows.distances_and_cells();
     let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
         let mut sums = vec![empty; n_units * bins];
         for row in range {
-            let unit = usize::from(rows.cell[row]) / 2;
-            if unit < n_units && rows.distance[row] < limit {
-                let place = (signed(rows, row) + limit) / (2.0 * limit) * bins as f64;
+            let (distance, cell) = (distances[row], cells[row]);
+            let unit = usize::from(cell) / 2;
+            if unit < n_units && distance < limit {
+                let place = (signed(distance, cell) + limit) / (2.0 * limit) * bins as f64;
                 sums[unit * bins + (place as usize).min(bins - 1)].add(rows.weight_of(row));
             }
         }

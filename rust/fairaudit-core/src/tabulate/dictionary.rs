@@ -37,6 +37,23 @@ impl Dictionary {
         }
     }
 
+    /// The code of a key that is there.
+    #[inline]
+    pub(super) fn find(&self, key: u64, row: usize, same: impl Fn(usize, usize) -> bool) -> Option<u32> {
+        let mask = self.slots.len() - 1;
+        let mut at = place(key, self.slots.len());
+        loop {
+            let (slot_key, code) = self.slots[at];
+            if code == 0 {
+                return None;
+            }
+            if slot_key == key && same(self.entries[code as usize - 1].1, row) {
+                return Some(code - 1);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
     #[cold]
     fn insert(&mut self, key: u64, row: usize, at: usize) -> u32 {
         self.entries.push((key, row));

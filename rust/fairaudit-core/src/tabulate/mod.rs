@@ -20,13 +20,15 @@ pub use bins::{NO_BIN, bin_scores};
 pub use columns::Column;
 pub use table::Table;
 
+use std::sync::{Mutex, PoisonError};
+
 use columns::with_key;
 use dictionary::Dictionary;
 use few::{CELL_BITS, FEW, Known, NO_MASKS, TILE, count_tile};
 
 use crate::error::{Error, Result};
-use crate::parallel::{Control, reduce_blocks};
-use crate::simd::InstructionSet;
+use crate::parallel::{Control, fill, reduce_blocks};
+use crate::simd::{InstructionSet, Task};
 
 /// Rows that one task works on.
 const BLOCK: usize = 1 << 15;
@@ -243,7 +245,7 @@ impl Partial {
 
 /// Codes of a tile whose values are all among the first few of the dictionary, by comparing
 /// with each of them: no branch and no look-up per row. False when there is another value.
-#[inline]
+#[inline(always)]
 fn few_values(values: &Dictionary, codes: &mut [u32], from: usize, key: impl Fn(usize) -> u64) -> bool {
     let entries = &values.entries;
     if entries.is_empty() || entries.len() > FEW {
@@ -358,7 +360,7 @@ fn encode_tile(
     }
 }
 
-/// As [`tabulate`], and the cell of every row.
+/// As [`tabulate`], and the cell of every row; cells come in an order that does not depend on the threads.
 ///
 /// # Errors
 /// See [`tabulate`].
@@ -368,22 +370,20 @@ pub fn encode(columns: &[Column], limits: &[usize], control: &Control) -> Result
         return Err(Error::argument("columns", format!("of {rows} and {other} rows"), "columns of one length"));
     }
     check_limits(columns, limits)?;
-    let mut partial = Partial::new(columns.len());
+    let mut known = Encoding { columns, limits, partial: Partial::new(columns.len()) };
     let mut cells = vec![0u32; rows];
-    for (block, cells) in cells.chunks_mut(TILE).enumerate() {
-        control.check()?;
-        for (c, column) in columns.iter().enumerate() {
-            let (values, pairs) = (&mut partial.values[c], &mut partial.pairs[c]);
-            with_key!(*column, |_, key| encode_tile(values, pairs, cells, block * TILE, key, |i, j| column.same(i, j)));
-            if values.entries.len() > limits[c] {
-                return Err(Error::TooManyValues { column: c, limit: limits[c] });
-            }
-        }
-        partial.counts.resize(partial.pairs.last().map_or(1, |pairs| pairs.entries.len()), 0);
-        for &cell in cells.iter() {
-            partial.counts[cell as usize] += 1;
-        }
+    let (first, rest) = cells.split_at_mut(rows.min(LEARNT));
+    for (tile, cells) in first.chunks_mut(TILE).enumerate() {
+        known.learn(tile * TILE, cells, control)?;
     }
+    // What nobody has seen before is learnt afterwards, in the order of the rows, whatever the threads.
+    let missed = known.look_up(first.len(), rest, control)?;
+    for block in missed {
+        let start = block * LOOKED_UP;
+        let end = (start + LOOKED_UP).min(rest.len());
+        known.learn(first.len() + start, &mut rest[start..end], control)?;
+    }
+    let partial = known.partial;
     let table = Tabulation {
         codes: partial.codes(),
         value_rows: partial.values.iter().map(|values| values.entries.iter().map(|entry| entry.1).collect()).collect(),
@@ -391,6 +391,147 @@ pub fn encode(columns: &[Column], limits: &[usize], control: &Control) -> Result
         score_sums: Vec::new(),
     };
     Ok((table, cells))
+}
+
+/// Rows that [`encode`] learns values from, before it looks the others up.
+const LEARNT: usize = 1 << 14;
+/// Rows that are looked up together, all of them or none.
+const LOOKED_UP: usize = 1 << 12;
+/// Most combinations of values in a table of cells.
+const MOST_COMBINATIONS: usize = 1 << 16;
+/// The cell of a combination that no row had yet.
+const NOT_SEEN: u32 = u32::MAX;
+
+/// The values and cells that are known.
+struct Encoding<'a> {
+    columns: &'a [Column<'a>],
+    limits: &'a [usize],
+    partial: Partial,
+}
+
+impl Encoding<'_> {
+    /// Finds the cells of the rows from `from` on, and learns values and cells that are new.
+    fn learn(&mut self, from: usize, cells: &mut [u32], control: &Control) -> Result<()> {
+        control.check()?;
+        cells.fill(0);
+        let partial = &mut self.partial;
+        for (c, column) in self.columns.iter().enumerate() {
+            let (values, pairs) = (&mut partial.values[c], &mut partial.pairs[c]);
+            with_key!(*column, |_, key| encode_tile(values, pairs, cells, from, key, |i, j| column.same(i, j)));
+            if values.entries.len() > self.limits[c] {
+                return Err(Error::TooManyValues { column: c, limit: self.limits[c] });
+            }
+        }
+        partial.counts.resize(partial.pairs.last().map_or(1, |pairs| pairs.entries.len()), 0);
+        for &cell in cells.iter() {
+            partial.counts[cell as usize] += 1;
+        }
+        Ok(())
+    }
+
+    /// Finds the cells of the rows from `from` on in what is known; the blocks that hold something new, in order.
+    fn look_up(&mut self, from: usize, cells: &mut [u32], control: &Control) -> Result<Vec<usize>> {
+        let Some(table) = self.table() else { return Ok((0..cells.len().div_ceil(LOOKED_UP)).collect()) };
+        let instructions = InstructionSet::current()?;
+        let found = Mutex::new((vec![0u64; self.partial.counts.len()], Vec::new()));
+        let (columns, values) = (self.columns, &self.partial.values);
+        fill(
+            cells,
+            LOOKED_UP,
+            control,
+            || (),
+            |block, cells, ()| {
+                control.check()?;
+                let start = from + block * LOOKED_UP;
+                let are_known = cells.chunks_mut(TILE).enumerate().all(|(tile, cells)| {
+                    instructions.run(LookUp { columns, values, table: &table, from: start + tile * TILE, cells })
+                });
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                if are_known {
+                    for &cell in cells.iter() {
+                        found.0[cell as usize] += 1;
+                    }
+                } else {
+                    found.1.push(block);
+                }
+                Ok(())
+            },
+        )?;
+        let (counts, mut missed) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.partial.counts.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
+        missed.sort_unstable();
+        Ok(missed)
+    }
+
+    /// The cell of every combination of known values, the codes of the last column being next to each other; none when
+    /// there are too many.
+    fn table(&self) -> Option<Vec<u32>> {
+        let sizes: Vec<usize> = self.partial.values.iter().map(|values| values.entries.len()).collect();
+        let combinations = sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(size))?;
+        if combinations > MOST_COMBINATIONS {
+            return None;
+        }
+        let mut table = vec![NOT_SEEN; combinations];
+        for (cell, codes) in self.partial.codes().iter().enumerate() {
+            let index = codes.iter().zip(&sizes).fold(0, |index, (&code, size)| index * size + code as usize);
+            table[index] = cell as u32;
+        }
+        Some(table)
+    }
+}
+
+/// Looks the rows of a tile up; false when one has an unknown value or cell.
+struct LookUp<'a> {
+    columns: &'a [Column<'a>],
+    values: &'a [Dictionary],
+    table: &'a [u32],
+    from: usize,
+    cells: &'a mut [u32],
+}
+
+// A task, because the baseline of x86-64 cannot compare 64-bit integers side by side.
+impl Task for LookUp<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let mut codes = [0u32; TILE];
+        let codes = &mut codes[..self.cells.len()];
+        self.cells.fill(0);
+        for (column, values) in self.columns.iter().zip(self.values) {
+            let is_text = matches!(column, Column::Bytes { .. });
+            let are_known = (!is_text && with_key!(*column, |_, key| few_values(values, codes, self.from, key)))
+                || with_key!(*column, |_, key| known_values(values, codes, self.from, key, |i, j| column.same(i, j)));
+            if !are_known {
+                return false;
+            }
+            let size = values.entries.len() as u32;
+            self.cells.iter_mut().zip(codes.iter()).for_each(|(cell, code)| *cell = *cell * size + code);
+        }
+        let mut are_seen = true;
+        for cell in self.cells {
+            *cell = self.table[*cell as usize];
+            are_seen &= *cell != NOT_SEEN;
+        }
+        are_seen
+    }
+}
+
+/// Codes of rows whose values are all known; false when one is not.
+#[inline(always)]
+fn known_values(
+    values: &Dictionary,
+    codes: &mut [u32],
+    from: usize,
+    key: impl Fn(usize) -> u64,
+    same: impl Fn(usize, usize) -> bool,
+) -> bool {
+    codes.iter_mut().enumerate().all(|(offset, code)| {
+        let row = from + offset;
+        let found = values.find(key(row), row, &same);
+        *code = found.unwrap_or_default();
+        found.is_some()
+    })
 }
 
 #[cfg(test)]
@@ -418,6 +559,13 @@ mod tests {
                 (names, (tabulation.counts[cell], tabulation.score_sums.get(cell).copied().unwrap_or(0)))
             })
             .collect()
+    }
+
+    fn same_key(column: &Column, i: usize, j: usize) -> bool {
+        fn equal(i: usize, j: usize, key: impl Fn(usize) -> u64) -> bool {
+            key(i) == key(j)
+        }
+        with_key!(*column, |_, key| equal(i, j, key))
     }
 
     #[test]
@@ -450,6 +598,38 @@ mod tests {
             assert_eq!(group[encoded.value_rows[0][code]], group[row]);
         }
         assert_eq!(encoded.counts.iter().sum::<u64>(), rows as u64);
+    }
+
+    /// Values and combinations that come late, few and many of them: every row has the cell of its values, and the
+    /// cells have one order on any number of threads.
+    #[test]
+    fn rows_are_encoded_alike_on_any_number_of_threads() {
+        let rows = 100_001usize;
+        let mixed = |i: usize, values: usize| (i * 7919 % 104_729 % values) as i64;
+        let few: Vec<i64> = (0..rows).map(|i| if i == 70_000 { 9 } else { mixed(i, 3) }).collect();
+        let many: Vec<f64> = (0..rows).map(|i| if i > 50_000 { mixed(i, 300) } else { mixed(i, 200) } as f64).collect();
+        let names: Vec<u8> = (0..rows).flat_map(|i| [b'a' + mixed(i, 6) as u8, b'x']).collect();
+        let columns = [Column::I64(&few), Column::F64(&many), Column::Bytes { data: &names, width: 2 }];
+        for columns in [&columns[..1], &columns[..2], &columns] {
+            let limits = vec![300; columns.len()];
+            let (table, cells) = encode(columns, &limits, &Control::default()).unwrap();
+            let mut counts = vec![0; table.counts.len()];
+            for (row, &cell) in cells.iter().enumerate() {
+                counts[cell as usize] += 1;
+                for (c, column) in columns.iter().enumerate() {
+                    let known = table.value_rows[c][table.codes[cell as usize][c] as usize];
+                    assert!(same_key(column, row, known));
+                }
+            }
+            assert_eq!(counts, table.counts);
+            for threads in [2, 5] {
+                let other = encode(columns, &limits, &Control::with_threads(threads)).unwrap();
+                assert_eq!(other, (table.clone(), cells.clone()));
+            }
+        }
+        let limits = [2, 300];
+        let error = encode(&columns[..2], &limits, &Control::with_threads(2)).unwrap_err();
+        assert_eq!(error, Error::TooManyValues { column: 0, limit: 2 });
     }
 
     /// A value beyond the few, late, in a row of its own: what was counted before stays.

@@ -26,7 +26,11 @@ const MANY: usize = 24;
 /// # Ok::<(), fairaudit_core::Error>(())
 /// ```
 pub fn quadratic_weights(covariance: &[f64], curvature: &[f64]) -> Result<Vec<f64>> {
-    let size = covariance.len().isqrt();
+    weights_of(covariance, curvature, covariance.len().isqrt())
+}
+
+/// As [`quadratic_weights`], of matrices that must have this size.
+pub(super) fn weights_of(covariance: &[f64], curvature: &[f64], size: usize) -> Result<Vec<f64>> {
     let (whitened, _) = whitened(covariance, curvature, size)?;
     let mut weights = if size > MANY { eigenvalues(whitened, size) } else { eigen(whitened, size).0 };
     forgive_rounding(&mut weights)?;
@@ -65,6 +69,7 @@ fn forgive_rounding(variances: &mut [f64]) -> Result<()> {
 }
 
 /// The principal axes of N(0, Sigma) in the metric of S^-1.
+#[derive(Debug, Clone)]
 pub(super) struct Axes {
     /// The eigenvalues of S^(-1/2) Sigma S^(-1/2), the largest first; exactly 0 in directions that
     /// have no variance.

@@ -8,7 +8,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, TAU};
 
-use super::axes::Axes;
+use super::axes::{Axes, weights_of};
 use super::rays::Rays;
 use super::{weighted_chi_square_quantile, weighted_chi_square_tail};
 use crate::error::{Error, Result};
@@ -49,94 +49,20 @@ pub struct BoxTail {
     pub is_bound: bool,
 }
 
-/// The largest P(T(x) >= q) over the means in the box prod [`low_j`, `high_j`], where x ~ N(mean,
-/// Sigma) and T(x) = 1/2 min over t in the box of (x - t)' S^-1 (x - t).
+/// The law of T(x) = 1/2 min over t in the box of (x - t)' S^-1 (x - t), where x ~ N(mean, Sigma), under the worst mean
+/// in the box prod [`low_j`, `high_j`].
 ///
-/// `covariance` Sigma and `curvature` S are m x m, row by row. One bound of a coordinate may be infinite;
-/// two that are equal fix it. All fixed: the law of [`weighted_chi_square_tail`], exactly. One axis
-/// of variance is exact too; two are accurate to 1e-8 or so, more (up to about 30) to 1e-4 where the
-/// correlations are moderate: the error says it. Above 6 coordinates with two different finite
-/// bounds the tail is the bound that holds for every box: that of a fixed mean.
-///
-/// # Errors
-/// [`Error::Argument`] for bounds that are no box and for matrices as in
-/// [`quadratic_weights`](super::quadratic_weights); [`Error::Cancelled`].
-///
-/// ```
-/// use fairaudit_core::parallel::Control;
-/// use fairaudit_core::projection::law::box_tail;
-/// // mean <= 0 with S = Sigma = 1: T = max(x, 0)^2 / 2.
-/// let q = 1.959_963_984_540_054_f64.powi(2) / 2.0;
-/// let tail = box_tail(q, &[1.0], &[1.0], &[f64::NEG_INFINITY], &[0.0], &Control::default())?;
-/// assert!((tail.tail - 0.025).abs() < 1e-12);
-/// # Ok::<(), fairaudit_core::Error>(())
-/// ```
-pub fn box_tail(
-    q: f64,
-    covariance: &[f64],
-    curvature: &[f64],
-    low: &[f64],
-    high: &[f64],
-    control: &Control,
-) -> Result<BoxTail> {
-    Law::new(covariance, curvature, low, high)?.tail(q, control)
-}
-
-/// The critical value: the least q with a [`box_tail`] of at most `tail`, and the tail there.
-///
-/// It takes about ten times as long as the tail. It is 0, with the tail of any q above, when T is 0
-/// with a probability of more than 1 - `tail`.
-///
-/// # Errors
-/// As [`box_tail`]; also for a tail beyond 0 and 1.
-///
-/// ```
-/// use fairaudit_core::parallel::Control;
-/// use fairaudit_core::projection::law::box_quantile;
-/// let critical = box_quantile(0.025, &[1.0], &[1.0], &[f64::NEG_INFINITY], &[0.0], &Control::default())?;
-/// assert!((critical.q / (1.959_963_984_540_054_f64.powi(2) / 2.0) - 1.0).abs() < 1e-7);
-/// # Ok::<(), fairaudit_core::Error>(())
-/// ```
-pub fn box_quantile(
-    tail: f64,
-    covariance: &[f64],
-    curvature: &[f64],
-    low: &[f64],
-    high: &[f64],
-    control: &Control,
-) -> Result<BoxTail> {
-    if !(0.0..=1.0).contains(&tail) {
-        return Err(Error::argument("tail", tail, "a probability"));
-    }
-    let law = Law::new(covariance, curvature, low, high)?;
-    // The law of a fixed mean has the larger tail everywhere.
-    let most = weighted_chi_square_quantile(&law.weights(), tail);
-    if law.vertices.is_empty() || most == 0.0 || most == f64::INFINITY {
-        return law.tail(most, control);
-    }
-    // A call that is stopped finds its way out as if it had crossed; what it found is thrown away.
-    let excess = |ln_q: f64| law.tail(libm::exp(ln_q), control).map_or(0.0, |found| libm::log(found.tail / tail));
-    let (mut low, mut high) = (libm::log(most), libm::log(most));
-    // T is 0 with a probability of more than 1 - tail.
-    if excess(low - DEEP) < 0.0 {
-        return Ok(BoxTail { q: 0.0, ..law.tail(libm::exp(low - DEEP), control)? });
-    }
-    while excess(low) < 0.0 {
-        high = low;
-        low -= 1.0;
-    }
-    law.tail(libm::exp(crossing(low, high, QUANTILE_WIDTH, excess)), control)
-}
-
-/// A q this far below the critical value of a fixed mean, in logarithms, stands for 0.
-const DEEP: f64 = 30.0;
-
-/// A coordinate's bounds as seen from a vertex.
-type Bounds = (f64, f64);
-
-struct Law<'a> {
-    curvature: &'a [f64],
-    axes: Axes,
+/// One bound of a coordinate may be infinite; two that are equal fix it. All fixed: the law of
+/// [`weighted_chi_square_tail`], exactly. One axis of variance is exact too; two are accurate to 1e-8 or so, more (up to
+/// about 30) to 1e-4 where the correlations are moderate: the error says it. Above 6 coordinates with two different
+/// finite bounds the tail is the bound that holds for every box: that of a fixed mean.
+#[derive(Debug, Clone)]
+pub struct BoxLaw {
+    curvature: Vec<f64>,
+    /// Of the chi-squares of a fixed mean.
+    weights: Vec<f64>,
+    /// None for a fixed mean, whose weights say it all.
+    axes: Option<Axes>,
     /// The number of axes that have variance.
     rank: usize,
     /// The box seen from each vertex that can be the worst one; none for a fixed mean, or when
@@ -145,8 +71,19 @@ struct Law<'a> {
     is_bound: bool,
 }
 
-impl<'a> Law<'a> {
-    fn new(covariance: &[f64], curvature: &'a [f64], low: &[f64], high: &[f64]) -> Result<Self> {
+/// A q this far below the critical value of a fixed mean, in logarithms, stands for 0.
+const DEEP: f64 = 30.0;
+
+/// A coordinate's bounds as seen from a vertex.
+type Bounds = (f64, f64);
+
+impl BoxLaw {
+    /// `covariance` Sigma and `curvature` S are m x m, row by row.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for bounds that are no box and for matrices as in
+    /// [`quadratic_weights`](super::quadratic_weights).
+    pub fn new(covariance: &[f64], curvature: &[f64], low: &[f64], high: &[f64]) -> Result<Self> {
         if low.len() != high.len() {
             return Err(Error::argument("high", format!("{} numbers", high.len()), &format!("{}, as low", low.len())));
         }
@@ -159,10 +96,14 @@ impl<'a> Law<'a> {
                 ));
             }
         }
-        let axes = Axes::new(covariance, curvature, low.len())?;
-        let rank = axes.variances.iter().filter(|&&variance| variance > 0.0).count();
         let widths: Vec<f64> = low.iter().zip(high).map(|(low, high)| high - low).collect();
         let is_fixed = widths.iter().all(|&width| width == 0.0);
+        let axes = if is_fixed { None } else { Some(Axes::new(covariance, curvature, low.len())?) };
+        let weights = match &axes {
+            Some(axes) => axes.variances.iter().map(|variance| 0.5 * variance).collect(),
+            None => weights_of(covariance, curvature, low.len())?,
+        };
+        let rank = weights.iter().filter(|&&weight: &&f64| weight > 0.0).count();
         let two_sided: Vec<usize> = (0..low.len()).filter(|&j| widths[j] > 0.0 && widths[j].is_finite()).collect();
         let is_bound = two_sided.len() > MOST_TWO_SIDED;
         // -V has the law of V: when the box is its own mirror image one half of the vertices will do.
@@ -179,21 +120,37 @@ impl<'a> Law<'a> {
                 })
                 .collect()
         };
-        Ok(Self { curvature, axes, rank, vertices: (0..n_vertices).map(seen_from).collect(), is_bound })
+        let vertices = (0..n_vertices).map(seen_from).collect();
+        Ok(Self { curvature: curvature.to_vec(), weights, axes, rank, vertices, is_bound })
     }
 
-    fn weights(&self) -> Vec<f64> {
-        self.axes.variances.iter().map(|variance| 0.5 * variance).collect()
+    /// Whether every coordinate has one fair value.
+    pub fn is_fixed(&self) -> bool {
+        self.axes.is_none()
     }
 
-    fn tail(&self, q: f64, control: &Control) -> Result<BoxTail> {
+    /// The largest P(T >= q) over the means in the box.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    ///
+    /// ```
+    /// use fairaudit_core::parallel::Control;
+    /// use fairaudit_core::projection::law::BoxLaw;
+    /// // mean <= 0 with S = Sigma = 1: T = max(x, 0)^2 / 2.
+    /// let law = BoxLaw::new(&[1.0], &[1.0], &[f64::NEG_INFINITY], &[0.0])?;
+    /// let q = 1.959_963_984_540_054_f64.powi(2) / 2.0;
+    /// assert!((law.tail(q, &Control::default())?.tail - 0.025).abs() < 1e-12);
+    /// # Ok::<(), fairaudit_core::Error>(())
+    /// ```
+    pub fn tail(&self, q: f64, control: &Control) -> Result<BoxTail> {
         control.check()?;
         let law = |tail, error| BoxTail { q, tail, error, is_bound: self.is_bound };
         if q <= 0.0 {
             return Ok(law(1.0, 0.0));
         }
         if self.vertices.is_empty() || self.rank == 0 || !q.is_finite() {
-            return Ok(law(weighted_chi_square_tail(&self.weights(), q), 0.0));
+            return Ok(law(weighted_chi_square_tail(&self.weights, q), 0.0));
         }
         let mut contenders: Vec<(f64, &[Bounds])> = vec![(1.0, &self.vertices[0])];
         if self.vertices.len() > 1 {
@@ -218,7 +175,7 @@ impl<'a> Law<'a> {
             }
         };
         let fixed: Vec<f64> = copies.iter().flat_map(|copy| self.fixed_tails(copy, q)).collect();
-        let fixed_mean = weighted_chi_square_tail(&self.weights(), q);
+        let fixed_mean = weighted_chi_square_tail(&self.weights, q);
         let mut worst = law(0.0, 0.0);
         for (_, vertex) in contenders {
             let tails =
@@ -231,10 +188,49 @@ impl<'a> Law<'a> {
         Ok(worst)
     }
 
+    /// The critical value: the least q with a [`BoxLaw::tail`] of at most `tail`, and the tail there.
+    ///
+    /// It takes about ten times as long as the tail. It is 0, with the tail of any q above, when T is 0
+    /// with a probability of more than 1 - `tail`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a tail beyond 0 and 1; [`Error::Cancelled`].
+    ///
+    /// ```
+    /// use fairaudit_core::parallel::Control;
+    /// use fairaudit_core::projection::law::BoxLaw;
+    /// let law = BoxLaw::new(&[1.0], &[1.0], &[f64::NEG_INFINITY], &[0.0])?;
+    /// let critical = law.quantile(0.025, &Control::default())?;
+    /// assert!((critical.q / (1.959_963_984_540_054_f64.powi(2) / 2.0) - 1.0).abs() < 1e-7);
+    /// # Ok::<(), fairaudit_core::Error>(())
+    /// ```
+    pub fn quantile(&self, tail: f64, control: &Control) -> Result<BoxTail> {
+        if !(0.0..=1.0).contains(&tail) {
+            return Err(Error::argument("tail", tail, "a probability"));
+        }
+        // The law of a fixed mean has the larger tail everywhere.
+        let most = weighted_chi_square_quantile(&self.weights, tail);
+        if self.vertices.is_empty() || most == 0.0 || most == f64::INFINITY {
+            return self.tail(most, control);
+        }
+        // A call that is stopped finds its way out as if it had crossed; what it found is thrown away.
+        let excess = |ln_q: f64| self.tail(libm::exp(ln_q), control).map_or(0.0, |found| libm::log(found.tail / tail));
+        let (mut low, mut high) = (libm::log(most), libm::log(most));
+        // T is 0 with a probability of more than 1 - tail.
+        if excess(low - DEEP) < 0.0 {
+            return Ok(BoxTail { q: 0.0, ..self.tail(libm::exp(low - DEEP), control)? });
+        }
+        while excess(low) < 0.0 {
+            high = low;
+            low -= 1.0;
+        }
+        self.tail(libm::exp(crossing(low, high, QUANTILE_WIDTH, excess)), control)
+    }
+
     /// P(`chi2_k` >= r^2) for each direction.
     fn tails(&self, vertex: &[Bounds], directions: &[f64], q: f64, control: &Control) -> Result<Vec<f64>> {
         let (low, high) = vertex.iter().copied().unzip();
-        let mut rays = Rays::new(self.curvature, low, high);
+        let mut rays = Rays::new(&self.curvature, low, high);
         let length = vertex.len() + 1;
         let mut tails = Vec::with_capacity(directions.len() / length);
         for some in directions.chunks(GLANCE * length) {
@@ -258,6 +254,8 @@ impl<'a> Law<'a> {
         let size = self.curvature.len().isqrt();
         let lattice = Lattice::new(self.rank);
         let mut directions = Vec::new();
+        // A fixed mean has no directions, and nobody asks for them.
+        let Some(axes) = &self.axes else { return directions };
         let mut u = vec![0.0; self.rank.max(2)];
         for point in points {
             match self.rank {
@@ -266,8 +264,8 @@ impl<'a> Law<'a> {
                 _ if point % 2 == 0 => lattice.point(point / 2, &mut u),
                 _ => u.iter_mut().for_each(|x| *x = -*x),
             }
-            directions.push((0..self.rank).map(|axis| u[axis] * u[axis] * self.axes.variances[axis]).sum());
-            let entry = |j: usize| (0..self.rank).map(|axis| u[axis] * self.axes.rows[axis][j]).sum::<f64>();
+            directions.push((0..self.rank).map(|axis| u[axis] * u[axis] * axes.variances[axis]).sum());
+            let entry = |j: usize| (0..self.rank).map(|axis| u[axis] * axes.rows[axis][j]).sum::<f64>();
             directions.extend((0..size).map(entry));
         }
         directions
@@ -395,11 +393,11 @@ mod tests {
     }
 
     fn box_quantile(tail: f64, covariance: &[f64], curvature: &[f64], low: &[f64], high: &[f64]) -> Result<BoxTail> {
-        super::box_quantile(tail, covariance, curvature, low, high, &Control::default())
+        BoxLaw::new(covariance, curvature, low, high)?.quantile(tail, &Control::default())
     }
 
     fn tail(q: f64, covariance: &[f64], curvature: &[f64], low: &[f64], high: &[f64]) -> BoxTail {
-        box_tail(q, covariance, curvature, low, high, &Control::default()).unwrap()
+        BoxLaw::new(covariance, curvature, low, high).unwrap().tail(q, &Control::default()).unwrap()
     }
 
     #[test]
@@ -591,9 +589,7 @@ mod tests {
 
     #[test]
     fn what_is_no_box_is_refused() {
-        let control = Control::default();
-        let message =
-            |low: &[f64], high: &[f64]| box_tail(1.0, &[1.0], &[1.0], low, high, &control).unwrap_err().to_string();
+        let message = |low: &[f64], high: &[f64]| BoxLaw::new(&[1.0], &[1.0], low, high).unwrap_err().to_string();
         assert_eq!(message(&[1.0], &[0.0]), "a box side is [1, 0]; accepted: low <= high, one of them finite");
         assert!(message(&[FREE], &[f64::INFINITY]).contains("[-inf, inf]"));
         assert!(message(&[f64::NAN], &[0.0]).contains("[NaN, 0]"));

@@ -1,0 +1,133 @@
+"""Decisions exchanged by chance: gaps of replicates, and what it costs to remove them.
+
+Replicates of groups that only move together come from the native module; these are of criteria that
+mix the units in another way, and of the user's. A replicate depends on its index alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from .criteria import by_unit
+from .notions import Notion, RowValues
+
+Array = NDArray[np.float64]
+
+
+class ExchangeTest(Protocol):
+    """A statistic and its replicates, of any range of them."""
+
+    def observed(self) -> float:
+        """Return the observed statistic."""
+
+    def null_distribution(self, draws: _native.Draws, call: _native.Call) -> Array:
+        """Return the statistic of some replicates, in their order."""
+
+
+class Gaps(Protocol):
+    """Draws the gaps of replicates."""
+
+    def draw(self, replicate: int, draws: _native.Draws) -> Array:
+        """Return the gaps of a replicate, by its index."""
+
+
+@dataclass(frozen=True)
+class GapTest:
+    """What it costs to remove gaps: the observed ones, and those of replicates."""
+
+    gap: Array
+    gaps: Gaps
+    cost: Callable[[Array], float]
+
+    def observed(self) -> float:
+        """Return what it costs to remove the observed gaps."""
+        return self.cost(self.gap)
+
+    def null_distribution(self, draws: _native.Draws, call: _native.Call) -> Array:
+        """Return what it costs to remove the gaps of replicates."""
+        null = np.empty(draws.n)
+        for i in range(draws.n):
+            null[i] = self.cost(self.gaps.draw(draws.first + i, draws))
+            if call.progress is not None:
+                call.progress(i + 1)
+        return null
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitGaps:
+    """Decisions exchanged among the units of one label."""
+
+    #: Rows of every cell.
+    rows: NDArray[np.int64]
+    unit_label: NDArray[np.int64]
+    #: The value of every unit and criterion.
+    phi: Array
+
+    @cached_property
+    def _unit(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(len(self.unit_label)), by_unit(self.rows))
+
+    @cached_property
+    def _exchange(self) -> _native.Assignments:
+        decided = np.repeat(np.arange(len(self.rows)) % 2, self.rows)
+        stratum = self.unit_label[self._unit] + 1
+        return _exchange(decided, stratum.astype(np.uint32))
+
+    def draw(self, replicate: int, draws: _native.Draws) -> Array:
+        """Return the gaps of a replicate."""
+        positive = self._exchange.groups(draws, replicate, _native.Call())
+        decided = np.bincount(self._unit, positive, len(self.unit_label))
+        return np.asarray(decided @ self.phi / len(self._unit))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowGaps:
+    """Decisions exchanged among the rows of a stratum.
+
+    Without strata of the user's the null hypothesis is weaker than that decisions do not depend on
+    phi, so gaps are scaled from their own covariance to that of the data.
+    """
+
+    notion: Notion
+    decisions: NDArray[np.uint16]
+    stratum: NDArray[np.uint32] | None
+    covariance: Array
+    covariance_of: Callable[[RowValues], Array]
+
+    @cached_property
+    def _exchange(self) -> _native.Assignments:
+        return _exchange(self.decisions, self.stratum)
+
+    @cached_property
+    def _root(self) -> Array:
+        return _root(self.covariance)
+
+    def draw(self, replicate: int, draws: _native.Draws) -> Array:
+        """Return the gaps of a replicate."""
+        positive = self._exchange.groups(draws, replicate, _native.Call())
+        drawn = self.notion.evaluate(positive, None)
+        if self.stratum is not None:
+            return drawn.gap
+        root = _root(self.covariance_of(drawn))
+        return np.asarray(self._root @ np.linalg.lstsq(root, drawn.gap, rcond=1e-12)[0])
+
+
+def _exchange(
+    decisions: NDArray[np.integer], stratum: NDArray[np.uint32] | None
+) -> _native.Assignments:
+    """Return what draws the decisions of all rows."""
+    units = _native.Units(decisions.astype(np.uint16), 2, stratum=stratum)
+    return _native.Assignments(units, _native.Call())
+
+
+def _root(matrix: Array) -> Array:
+    """Return the symmetric square root."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
