@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..arguments import finite_number
 from ..errors import ArgumentError
 from .distances import EPSILON, Distances
 
@@ -46,7 +45,7 @@ class BinaryModel(ABC):
         link = arguments.choice("link", link, LINKS)
         if threshold is None:
             threshold = 0.5 if link == "logit" else 0.0
-        value = finite_number("threshold", threshold)
+        value = arguments.check(threshold=threshold).threshold
         if link == "auto":
             link = "logit" if 0 < value < 1 else "identity"
         if link == "logit" and not 0 < value < 1:

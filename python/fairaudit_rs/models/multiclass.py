@@ -191,11 +191,11 @@ class MulticlassModel:
             raise ArgumentError(
                 f"module ends in {last}; accepted: the module without this layer (logits)"
             )
-        if dtype is not None:
-            dtype = arguments.choice("dtype", dtype, ("float32", "float64"))
-        n_classes = arguments.count("n_classes", n_classes, 2, 1_000_000)
+        checked = arguments.check(dtype=dtype, n_classes=n_classes)
         width = None if feature_names is None else len(feature_names)
-        return cls(TorchScores(module, dtype, n_classes, width), classes, feature_names)
+        return cls(
+            TorchScores(module, checked.dtype, checked.n_classes, width), classes, feature_names
+        )
 
     def __repr__(self) -> str:
         kind = type(self.scores).__name__.removesuffix("Scores").lower()

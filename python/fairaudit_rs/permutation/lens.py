@@ -22,7 +22,6 @@ from .problem import BOOTSTRAP_METHODS, OMNIBUS_SERIES, Outcome, Problem, Proced
 from .question import Design, Question
 from .result import Comparison, GroupValue, PermutationResult
 
-ALTERNATIVES = ("two-sided", "greater", "less")
 ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "callable")
 INTERVALS = ("auto", "delta", *BOOTSTRAP_METHODS)
 #: Above this share of undefined replicates a result says so.
@@ -180,16 +179,22 @@ def permutation_test(
     >>> result.engine, round(result.pvalue, 4)
     ('exact', 0.0476)
     """
-    alternative = arguments.choice("alternative", alternative, ALTERNATIVES)
     adjust = arguments.choice("adjust", adjust, ("holm", "bh", "max-t", "none"))
     engine = arguments.choice("engine", engine, ENGINES)
     interval = arguments.choice("interval", interval, INTERVALS)
-    n_resamples = arguments.n_resamples(n_resamples)
     adaptive = arguments.flag("adaptive", adaptive)
-    level = arguments.level("confidence_level", confidence_level)
-    n_threads = arguments.n_threads(n_threads)
-    callback = arguments.progress(progress)
-    seed = arguments.seed(rng, random_state)
+    checked = arguments.check(
+        alternative=alternative,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    alternative = checked.alternative
+    n_resamples, level = checked.n_resamples, checked.confidence_level
+    seed, n_threads, callback = checked.seed, checked.n_threads, checked.progress
     design = Design(
         metric=metric,
         y_true=y_true,

@@ -88,7 +88,7 @@ def minimum_detectable_gap(
     >>> round(plan.gap, 3)
     0.054
     """
-    power = arguments.level("power", power)
+    power = arguments.check(power=power).power
     plan = _plan(
         Design(
             metric=metric,
@@ -182,14 +182,14 @@ confidence_level : optional
     >>> sum(plan.group_sizes.values())
     3140
     """
-    if isinstance(gap, bool) or not isinstance(gap, int | float | np.floating):
+    if not arguments.is_number(gap):
         raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0")
     low, high = metrics.get(metric).range
     if not 0 < gap < math.inf or gap >= high - low:
         below = f", below {high - low:g} for {metrics.get(metric).name}"
         bounded = below if math.isfinite(high - low) else ""
         raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0{bounded}")
-    power = arguments.level("power", power)
+    power = arguments.check(power=power).power
     plan = _plan(
         Design(
             metric=metric,
@@ -254,8 +254,11 @@ def _plan(
     power: float,
 ) -> PowerPlan:
     """Return a plan without a gap."""
-    alternative = arguments.choice("alternative", alternative, ("two-sided", "greater", "less"))
-    level = arguments.level("confidence_level", confidence_level)
+    checked = arguments.check(
+        alternative=alternative,
+        n_comparisons=n_comparisons,
+        confidence_level=confidence_level,
+    )
     metric = metrics.get(design.metric)
     if metric.family in ("joint", "calibration"):
         raise ArgumentError(
@@ -278,11 +281,6 @@ def _plan(
                 )
         sizes, deviations = _from_value(metric, value, share, group_sizes, whole)
         pairs = len(sizes) * (len(sizes) - 1) // 2
-    n_comparisons = (
-        max(pairs, 1)
-        if n_comparisons is None
-        else arguments.count("n_comparisons", n_comparisons, 1, 10**6)
-    )
     # The reference is the last group.
     reference = None if design.reference is None else list(sizes)[-1]
     return PowerPlan(
@@ -291,9 +289,9 @@ def _plan(
         deviations,
         math.nan,
         power,
-        level,
-        alternative,
-        n_comparisons,
+        checked.confidence_level,
+        checked.alternative,
+        max(pairs, 1) if checked.n_comparisons is None else checked.n_comparisons,
         reference,
     )
 
@@ -408,8 +406,7 @@ def _sizes(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any, 
             for group in order
         }
     for group, size in entries.items():
-        is_number = isinstance(size, int | float | np.number) and not isinstance(size, bool)
-        if not is_number or not math.isfinite(size):
+        if not arguments.is_number(size) or not math.isfinite(size):
             raise ArgumentTypeError(
                 f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0"
             )
