@@ -30,8 +30,8 @@ def synthetic_credit(n_rows: int = 20_000, *, rng: int = 2020) -> dict[str, NDAr
     ----------
     n_rows : int
         Number of applicants.
-    rng : int
-        Seed.
+    rng : None, int, SeedSequence or Generator
+        Source of the seed.
 
     Returns
     -------

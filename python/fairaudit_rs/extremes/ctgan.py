@@ -82,10 +82,10 @@ class CTGAN:
         CTGAN
             This generator.
         """
+        seed = arguments.check(rng=rng).seed
         package = _package()
         rows = read_mixed(X)
         made = package.CTGAN(**{"enable_gpu": False, "epochs": self.n_epochs, **self.options})
-        seed = arguments.check(rng=rng).seed
         made.set_random_state(child_seed(seed) % _SEEDS)
         made.fit(rows.values, rows.places("levels").tolist())
         table = made.loss_values

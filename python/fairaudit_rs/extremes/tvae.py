@@ -77,8 +77,8 @@ class TVAE:
     reconstruction_weight : float
         What the loss of a row's columns counts, beside the divergence of its hidden numbers from
         their prior: 1 is the bound of the paper, 2 that of its public code.
-    progress : None, True or callable
-        Called with (epochs done, all epochs).
+    progress : bool or callable, optional
+        True prints; a callable gets (epochs done, epochs in all).
 
     Attributes
     ----------

@@ -56,8 +56,8 @@ class BinaryModel(ABC):
         self.threshold, self.link = value, link
         self.boundary = math.log(value / (1 - value)) if link == "logit" else value
 
-    def with_threshold(self, threshold: float) -> Self:
-        """Return the same model with another threshold and the same link."""
+    def with_threshold(self, threshold: float | None) -> Self:
+        """Return the same model with another threshold, None for that of its link."""
         other = copy.copy(self)
         other._decide_by(threshold, self.link)
         return other
