@@ -57,14 +57,14 @@ def refused(result, message):
         (("-s", "sex", "--upper", "column"), "upper is 'column'; accepted"),
         (("-s", "sex", "--upper", "-1"), "upper is -1"),
         (("-s", "sex", "--upper", "0.1"), "above upper, 0.1"),
-        (("-s", "sex", "--n-exceedances", "many"), "n_exceedances is 'many'; accepted: 'auto'"),
-        (("-s", "sex", "--n-exceedances", "3"), "n_exceedances is 3"),
+        (("-s", "sex", "--n-exceedances", "many"), "--n-exceedances is 'many'; accepted: 'auto'"),
+        (("-s", "sex", "--n-exceedances", "3"), "--n-exceedances is 3"),
         (("-s", "sex", "--null", "none"), "Invalid value for '--null'"),
         (("-s", "sex", "--group", "f"), "only one group"),
         (("-s", "sex", "--reference", "z"), "reference"),
-        (("-s", "sex", "--confidence-level", "95"), "confidence_level is 95"),
+        (("-s", "sex", "--confidence-level", "95"), "--confidence-level is 95"),
         (("-s", "sex", "--json", "/nowhere/out.json"), "its directory does not exist"),
-        (("-s", "sex", "--counterfactual-score", "sex"), "counterfactual_score holds text"),
+        (("-s", "sex", "--counterfactual-score", "sex"), "--counterfactual-score holds text"),
     ],
 )
 def test_refusals_name_what_is_wrong(more, message, file):
