@@ -190,6 +190,16 @@ def why_undescribed(
     return why_undescribed(target, name, functions, (*seen, label))
 
 
+def texts_of(name: str, functions: Mapping[str, Callable[..., Any]]) -> list[str]:
+    """Return what docstrings say of an argument where they do not refer to others."""
+    entries = [(function, described(function).get(name)) for function in functions.values()]
+    return [
+        entry.text
+        for function, entry in entries
+        if entry and entry.reference is None and name in arguments_of(function)
+    ]
+
+
 def types_of(name: str, functions: Mapping[str, Callable[..., Any]]) -> dict[str, list[str]]:
     """Return the types that docstrings give an argument, with the functions of each."""
     found: dict[str, list[str]] = defaultdict(list)

@@ -131,6 +131,21 @@ def test_shared_arguments_have_one_type_in_docstrings(name):
     assert len(signatures.types_of(name, PUBLIC)) <= 1
 
 
+#: Of arguments that do the same everywhere.
+SENTENCES = {
+    "rng": r"Source of the seed\b|Not used: ",
+    "n_threads": r"(.*\W)?None takes (all cores that the process may use|that of the audit)\.",
+    "progress": r"(Of .*: )?True prints; a callable gets \(.*done, .*in all\)",
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_shared_arguments_are_described_alike(name):
+    told = signatures.texts_of(name, PUBLIC)
+    assert len(told) > 5
+    assert [text for text in told if not re.match(SENTENCES[name], text)] == []
+
+
 # -- checks ------------------------------------------------------------------------------------
 
 #: Some of these no rule accepts, and each rule refuses some.
@@ -260,7 +275,9 @@ def book():
 
 #: For each function with an argument that has a rule, a call that is right but for it.
 CALLS = {
-    "permutation_test": lambda b, **bad: fa.permutation_test(**b.by_group, metric="tpr", **bad),
+    "permutation_test": lambda b, **bad: fa.permutation_test(
+        **b.by_group, **{"metric": "tpr", **bad}
+    ),
     "projection_test": lambda b, **bad: fa.projection_test(
         b.y_true, y_score=b.score, sensitive_features=b.group, **bad
     ),
@@ -272,15 +289,15 @@ CALLS = {
     "fit_tail": lambda b, **bad: fa.fit_tail(b.score, **bad),
     "ecd_search": lambda b, **bad: b.search(**bad),
     "generator_quality": lambda b, **bad: fa.generator_quality(b.X, b.X, **bad),
-    "intervals": lambda b, **bad: fa.intervals(**b.by_group, metric="tpr", **bad),
+    "intervals": lambda b, **bad: fa.intervals(**b.by_group, **{"metric": "tpr", **bad}),
     "equivalence_test": lambda b, **bad: fa.equivalence_test(
-        **b.by_group, metric="tpr", margin=0.1, **bad
+        **b.by_group, margin=0.1, **{"metric": "tpr", **bad}
     ),
     "minimum_detectable_gap": lambda b, **bad: fa.minimum_detectable_gap(
-        metric="tpr", value=0.5, group_sizes=[100, 100], **bad
+        value=0.5, group_sizes=[100, 100], **{"metric": "tpr", **bad}
     ),
-    "sample_size": lambda b, **bad: fa.sample_size(0.1, metric="tpr", value=0.5, **bad),
-    "calibrate": lambda b, **bad: fa.calibrate(**b.by_group, metric="tpr", **bad),
+    "sample_size": lambda b, **bad: fa.sample_size(0.1, value=0.5, **{"metric": "tpr", **bad}),
+    "calibrate": lambda b, **bad: fa.calibrate(**b.by_group, **{"metric": "tpr", **bad}),
     "tabulate": lambda b, **bad: fa.tabulate(**b.by_group, **bad),
     "LinearModel": lambda b, **bad: fa.LinearModel([1.0], **bad),
     "KernelModel": lambda b, **bad: fa.KernelModel([[0.0]], [1.0], **bad),
@@ -361,6 +378,53 @@ def test_every_function_with_a_rule_is_tried():
 )
 def test_functions_refuse_what_rules_refuse(label, name, book):
     assert accepting(CALLS[label], label, name, book) == []
+
+
+#: Values that are wrong for data and words, for which there is no rule, with what messages say.
+WRONG = [
+    ("alternative", "greater than", "accepted: 'two-sided', 'greater', 'less'"),
+    ("classes", 3, "classes is 3; accepted: a sequence of labels"),
+    ("clusters", 3, "clusters 'cluster' has 0 dimensions; accepted: a column, one value per row"),
+    ("feature_names", 3, "feature_names is 3; accepted: a sequence of names, one per feature"),
+    ("feature_names", "x", "feature_names is 'x'; accepted: a sequence of names, one per feature"),
+    ("features", 3, "features is 3; accepted: a list of names"),
+    ("generator", 3, "generator is 3, without fit; accepted: 'bootstrap', 'copula'"),
+    ("groups", "a", "groups is 'a'; accepted: a sequence of groups"),
+    ("groups", ["z"], "groups names 'z', which is no group of the data; groups: "),
+    ("link", "log", "link is 'log'; accepted: 'auto', 'logit', 'identity'"),
+    ("metric", "tqr", "metric is 'tqr', which is not in the registry"),
+    ("n_exceedances", 3, "n_exceedances is 3; accepted: a whole number from 15 to "),
+    ("nuisance", 3, "nuisance is 3, without fit; accepted: an estimator with fit and"),
+    ("pos_label", "maybe", "pos_label is 'maybe', which does not occur in y"),
+    ("reference", "z", "reference names 'z', which is no group of the data; groups: "),
+    ("strata", 3, "strata 'stratum' has 0 dimensions; accepted: a column, one value per row"),
+    ("studentize", "x", "studentize is 'x'; accepted: 'auto', 'pooled', 'unpooled', 'none'"),
+    ("upper", -1, "upper is -1; accepted: a finite number above 0"),
+    ("upper", True, "upper is True; accepted: a finite number above 0"),
+    ("y_score", "x", "y_score is the text 'x'; names of columns go with data="),
+]
+#: Functions of which WRONG says nothing, by argument.
+OTHERWISE = {
+    "pos_label": {"extreme_test"},
+    "clusters": {"influence_audit"},
+    "y_score": {"extreme_test", "projection_test", "score_distance"},
+    "metric": {"influence_audit"},
+}
+#: Without data these two know nothing of groups, labels and columns.
+PLANS = {"minimum_detectable_gap", "sample_size"}
+
+
+@pytest.mark.parametrize(("name", "value", "message"), WRONG)
+def test_functions_refuse_wrong_data_and_words_alike(name, value, message, book):
+    tried = 0
+    for label, call in CALLS.items():
+        if name in signatures.arguments_of(PUBLIC[label]) and label not in OTHERWISE.get(name, ()):
+            if label in PLANS and name not in RULES and name != "metric":
+                continue
+            with pytest.raises(errors.FairAuditError, match=re.escape(message)):
+                call(book, **{name: value})
+            tried += 1
+    assert tried
 
 
 # -- what would be found -----------------------------------------------------------------------

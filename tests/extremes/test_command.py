@@ -52,7 +52,7 @@ def refused(result, message):
     ("more", "message"),
     [
         (("-s", "sexe"), "column 'sexe' does not exist"),
-        (("-s", "sex", "--horizon", "1"), "horizon is 1; accepted: a number of rows above 1"),
+        (("-s", "sex", "--horizon", "1"), "--horizon is 1.0; accepted: a number of rows above 1"),
         (("-s", "sex", "--horizon", "1e9"), "the largest one is 2,500"),
         (("-s", "sex", "--upper", "column"), "upper is 'column'; accepted"),
         (("-s", "sex", "--upper", "-1"), "upper is -1"),

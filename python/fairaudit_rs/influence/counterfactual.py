@@ -29,6 +29,7 @@ from .descent import (
     Rule,
     descent_of,
 )
+from .nuisance import check_estimator
 from .problem import Audit, Parts, others_name
 
 Floats = NDArray[np.float64]
@@ -243,6 +244,7 @@ def counterfactual_of(
     """Check the arguments, follow the descent, and say what came of it."""
     shares = arguments.parts(parts, PARTS)
     method = arguments.choice("method", method, METHODS)
+    check_estimator(nuisance)
     checked = arguments.check(
         tolerance=tolerance,
         step=step,

@@ -19,6 +19,7 @@ from .cost import Cost, CostFunction
 from .direct import Target, direct
 from .effects import Report
 from .label_rate import label_rate
+from .nuisance import check_estimator
 from .problem import Audit, Parts, others_name
 from .rates import Measure
 from .repair import Repair
@@ -50,6 +51,7 @@ class Design:
     def fit(self, audit: Audit, attribute: str, others: tuple[Any, ...], level: float) -> Repair:
         """Check the arguments, find the map, and measure what it does."""
         arguments.choice("method", self.method, ("direct", "transport"))
+        check_estimator(self.nuisance)
         checked = arguments.check(rng=self.rng, n_threads=self.n_threads)
         seed = checked.seed
         if checked.n_threads is not None:

@@ -77,9 +77,7 @@ class TorchModel(BinaryModel):
                 f"module is a {type(module).__name__}; accepted: a torch.nn.Module"
             )
         self.module, self.dtype = module, arguments.check(dtype=dtype).dtype
-        self.feature_names = None
-        if feature_names is not None:
-            self.feature_names = names_of(feature_names, len(feature_names))
+        self.feature_names = names_of(feature_names, None)
         self._decide_by(threshold, link)
         last = type(list(module.modules())[-1]).__name__
         if last in ("Sigmoid", "Softmax") and self.link == "logit":
