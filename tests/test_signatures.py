@@ -1,5 +1,6 @@
 """One meaning per argument: public functions agree on names, defaults, words and checks."""
 
+import ast
 import inspect
 import math
 import re
@@ -13,6 +14,7 @@ from fairaudit_rs import arguments, errors
 from fairaudit_rs.arguments import RULES
 
 from . import signatures
+from .architecture import PYTHON
 
 PUBLIC = signatures.public()
 RULED = [
@@ -216,6 +218,46 @@ def test_two_names_of_one_seed():
         arguments.check(rng=1, random_state=1)
     with pytest.raises(errors.ArgumentTypeError, match="random_state is a str; accepted"):
         arguments.check(rng=None, random_state="many")
+
+
+def test_an_array_of_one_number_is_one_and_a_list_is_none():
+    assert arguments.finite("threshold", np.array([0.5])) == 0.5
+    with pytest.raises(errors.ArgumentTypeError, match=r"threshold is \[0.5\]; accepted: a finite"):
+        arguments.finite("threshold", [0.5])
+    assert fa.LinearModel([1.0], [0.5]).intercept == fa.LinearModel([1.0], 0.5).intercept
+
+
+#: Calls that check an argument of a rule by other means, and why.
+OTHER_CHECKS = {
+    ("extremes/augment.py", "n_resamples"): "0 there is none, which nobody but us asks for",
+    ("projection/question.py", "threshold"): "where it is compared with the default",
+}
+#: Functions of `arguments` that are no rules.
+CHECKS = ("choice", "flag", "count", "number", "finite", "positive", "at_least_0", "level")
+
+
+def checked_by_hand(source):
+    """Return the arguments of rules that a source checks by other functions."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    names = [
+        call.args[0].value
+        for call in calls
+        if isinstance(call.func, ast.Attribute)
+        and call.func.attr in CHECKS
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
+    ]
+    return [name for name in names if name in RULES]
+
+
+def test_rules_are_not_stated_twice():
+    found = {
+        (path.relative_to(PYTHON).as_posix(), name)
+        for path in PYTHON.rglob("*.py")
+        for name in checked_by_hand(path.read_text(encoding="utf-8"))
+    }
+    assert found <= set(OTHER_CHECKS)
+    assert checked_by_hand('arguments.count("n_threads", n, 1, 8)') == ["n_threads"]
 
 
 class Book:

@@ -377,7 +377,7 @@ def gev_of_excesses(
     (0.5, 2.0, 0.0)
     """
     return _native.gev_of_excesses(
-        arguments.finite("threshold", threshold),
+        arguments.check(threshold=threshold).threshold,
         arguments.positive("scale", scale),
         arguments.finite("shape", shape),
         arguments.positive("expected", expected),

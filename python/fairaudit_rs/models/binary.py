@@ -95,3 +95,8 @@ class BinaryModel(ABC):
         if self.link != "logit":
             return 0.0
         return 8 * EPSILON / min(self.threshold, 1 - self.threshold)
+
+
+def intercept_of(value: Any) -> float:
+    """Return the intercept; scikit-learn's shape (1,) is accepted too."""
+    return arguments.finite("intercept", np.asarray(value) if np.ndim(value) else value)

@@ -13,7 +13,7 @@ from .. import arguments
 from ..arguments import finite_array
 from ..data.features import names_of, read_features
 from ..errors import ArgumentError, DataError
-from .binary import BinaryModel
+from .binary import BinaryModel, intercept_of
 from .distances import EPSILON, Distances
 
 KERNELS = ("rbf", "polynomial", "linear")
@@ -94,7 +94,7 @@ class KernelModel(BinaryModel):
                 f"dual_coef has {len(self.dual_coef)} numbers; accepted: one for each of the "
                 f"{len(self.support_vectors)} support vectors"
             )
-        self.intercept = arguments.finite("intercept", intercept)
+        self.intercept = intercept_of(intercept)
         self.kernel = arguments.choice("kernel", kernel, KERNELS)
         self.gamma = arguments.positive("gamma", gamma)
         self.degree = arguments.count("degree", degree, 1, 100)

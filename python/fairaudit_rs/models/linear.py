@@ -14,7 +14,7 @@ from .. import arguments
 from ..arguments import finite_array
 from ..data.features import names_of, positions_of, read_features
 from ..errors import ArgumentError, ArgumentTypeError
-from .binary import BinaryModel
+from .binary import BinaryModel, intercept_of
 from .distances import EPSILON, Distances
 
 NORMS = ("l1", "l2", "linf", "mahalanobis")
@@ -78,7 +78,7 @@ class LinearModel(BinaryModel):
                 f"coef has shape {shape}; accepted: one number per feature (two classes)"
             )
         self.coef = finite_array("coef", coef, 1)
-        self.intercept = arguments.finite("intercept", intercept)
+        self.intercept = intercept_of(intercept)
         self.feature_names = names_of(feature_names, len(self.coef))
         self._decide_by(threshold, link)
 
