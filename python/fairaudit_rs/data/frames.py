@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ class FrameSource:
     frame: pl.LazyFrame
     columns: dict[str, str]
     origin: str
+    holds_rows: ClassVar[bool] = True
 
     def count(
         self,
@@ -98,8 +99,9 @@ class FrameSource:
             score_bins=table["bin"].to_numpy().astype(np.int64) if score is not None else None,
         )
 
-    def in_memory(self) -> ArraySource:
+    def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Read the columns into memory."""
+        del needed_by
         with reading(self.origin):
             table = self.frame.select(list(dict.fromkeys(self.columns.values()))).collect(
                 engine="streaming"
