@@ -79,7 +79,7 @@ class TestArguments:
     def test_unknown_metric(self, tmp_path, book):
         self.refused(
             tmp_path,
-            "metric is 'true_positve_rate'.*did you mean 'true_positive_rate'",
+            "--metric is 'true_positve_rate'.*did you mean 'true_positive_rate'",
             book,
             *BY_SEX,
             metric="true_positve_rate",
@@ -93,11 +93,15 @@ class TestArguments:
 
     def test_metric_like_no_other(self, tmp_path, book):
         self.refused(
-            tmp_path, "metric is 'qqqqqq', which is not in the reg", book, *BY_SEX, metric="qqqqqq"
+            tmp_path,
+            "--metric is 'qqqqqq', which is not in the reg",
+            book,
+            *BY_SEX,
+            metric="qqqqqq",
         )
 
     def test_second_metric_unknown(self, tmp_path, book):
-        self.refused(tmp_path, "metric is 'qqqqqq'", book, *BY_SEX, "-m", "qqqqqq")
+        self.refused(tmp_path, "--metric is 'qqqqqq'", book, *BY_SEX, "-m", "qqqqqq")
 
     @pytest.mark.parametrize("option", ["--y-true", "--y-pred", "-s", "--strata"])
     def test_missing_column(self, option, tmp_path, book):
@@ -112,10 +116,10 @@ class TestArguments:
 
     def test_role_that_is_needed(self, tmp_path, book):
         self.refused(
-            tmp_path, "y_pred is None; true_positive_rate needs", book, "-s", "sex", *ROLES[:2]
+            tmp_path, "--y-pred is None; true_positive_rate needs", book, "-s", "sex", *ROLES[:2]
         )
         self.refused(
-            tmp_path, "y_true is None; true_positive_rate needs", book, "-s", "sex", *ROLES[2:]
+            tmp_path, "--y-true is None; true_positive_rate needs", book, "-s", "sex", *ROLES[2:]
         )
 
     @pytest.mark.parametrize("row", ["1,1,0.5,f,old,9\n", "1,1,0.5\n", "1\n"])
@@ -158,16 +162,16 @@ class TestArguments:
 
     def test_labels_that_are_not_0_or_1(self, tmp_path):
         data = self.change(tmp_path, repaid=pl.col("repaid") + 1)
-        self.refused(tmp_path, "y_true holds .*accepted: 0/1.*pos_label", data, *BY_SEX)
+        self.refused(tmp_path, "--y-true holds .*accepted: 0/1.*--pos-label", data, *BY_SEX)
 
     def test_missing_labels(self, tmp_path):
         data = self.change(tmp_path, repaid=pl.when(pl.col("sex") == "f").then(pl.col("repaid")))
-        self.refused(tmp_path, r"y_true is missing .* in \d+ of 400 rows", data, *BY_SEX)
+        self.refused(tmp_path, r"--y-true is missing .* in \d+ of 400 rows", data, *BY_SEX)
 
     def test_scores_as_decisions(self, tmp_path, book):
         self.refused(
             tmp_path,
-            "y_pred .*scores belong in y_score",
+            "--y-pred .*scores belong in --y-score",
             book,
             *("--y-true", "repaid", "--y-pred", "score", "-s", "sex"),
         )
@@ -176,7 +180,7 @@ class TestArguments:
         data = self.change(tmp_path, score=pl.col("score") * 2)
         self.refused(
             tmp_path,
-            "y_score is .* not between 0 and 1 in .* rows .*accepted: ",
+            "--y-score is .* not between 0 and 1 in .* rows .*accepted: ",
             data,
             *("--y-true", "repaid", "--y-score", "score", "-s", "sex"),
             metric="calibration_error",
@@ -205,7 +209,7 @@ class TestArguments:
     def test_absurd_number_of_replicates(self, n, tmp_path, book):
         self.refused(
             tmp_path,
-            f"n_resamples is {n:,}; accepted: a whole number from 1 to 100,000,000",
+            f"--n-resamples is {n:,}; accepted: a whole number from 1 to 100,000,000",
             book,
             *BY_SEX,
             "--n-resamples",
@@ -216,7 +220,7 @@ class TestArguments:
     def test_confidence_level(self, level, tmp_path, book):
         self.refused(
             tmp_path,
-            "confidence_level is .*strictly between 0 and 1",
+            "--confidence-level is .*strictly between 0 and 1",
             book,
             *BY_SEX,
             "--confidence-level",
@@ -225,7 +229,7 @@ class TestArguments:
 
     @pytest.mark.parametrize("threads", ["0", "-1", "100000"])
     def test_threads(self, threads, tmp_path, book):
-        self.refused(tmp_path, "n_threads is .*accepted", book, *BY_SEX, "--threads", threads)
+        self.refused(tmp_path, "--threads is .*accepted", book, *BY_SEX, "--threads", threads)
 
     def test_reference_that_is_no_group(self, tmp_path, book):
         self.refused(
@@ -248,7 +252,9 @@ class TestArguments:
         )
 
     def test_positive_class_that_does_not_occur(self, tmp_path, book):
-        self.refused(tmp_path, "pos_label is .*does not occur", book, *BY_SEX, "--pos-label", "yes")
+        self.refused(
+            tmp_path, "--pos-label is .*does not occur", book, *BY_SEX, "--pos-label", "yes"
+        )
 
     def test_attribute_named_twice(self, tmp_path, book):
         self.refused(tmp_path, "named twice", book, *BY_SEX, "-s", "sex")

@@ -1,12 +1,18 @@
-"""Checks of arguments that all lenses share. A message names the argument and its value."""
+"""Checks of arguments: one rule for each name that functions share.
+
+A function hands its arguments to `check` by name and reads the checked values from what it returns;
+what only it takes, it checks with the functions below. A message names the argument, its value, and
+what is accepted.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +20,14 @@ from numpy.typing import NDArray
 from .errors import ArgumentError, ArgumentTypeError
 
 ProgressCallback = Callable[[int, int], object]
+#: Gets the name and the value of an argument; returns the checked value.
+Rule = Callable[[str, object], Any]
 
 MAX_RESAMPLES = 100_000_000
+_NUMBERS = (int, float, np.integer, np.floating)
+
+
+# -- checks ------------------------------------------------------------------------------------
 
 
 def choice(name: str, value: object, accepted: Iterable[str]) -> str:
@@ -26,39 +38,6 @@ def choice(name: str, value: object, accepted: Iterable[str]) -> str:
     raise ArgumentError(f"{name} is {value!r}; accepted: {', '.join(map(repr, accepted))}")
 
 
-def count(name: str, value: object, low: int, high: int) -> int:
-    """Return the value as an int between low and high."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ArgumentTypeError(
-            f"{name} is {value!r}; accepted: a whole number from {low:,} to {high:,}"
-        ) from None
-    if not low <= number <= high:
-        raise ArgumentError(
-            f"{name} is {number:,}; accepted: a whole number from {low:,} to {high:,}"
-        )
-    return number
-
-
-def n_resamples(value: object) -> int:
-    """Return the number of replicates."""
-    return count("n_resamples", value, 1, MAX_RESAMPLES)
-
-
-def parts(value: object, names: Sequence[str]) -> tuple[float, ...]:
-    """Return shares of the rows that add up to 1, one for each name."""
-    what = f"{len(names)} shares that add up to 1 ({', '.join(names)})"
-    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != len(names):
-        raise ArgumentTypeError(f"parts is {value!r}; accepted: {what}")
-    shares = tuple(finite_number("parts", share) for share in value)
-    if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
-        raise ArgumentError(f"parts is {value!r}; accepted: {what}, none of them 0")
-    return shares
-
-
 def flag(name: str, value: object) -> bool:
     """Return the value when it is True or False."""
     if isinstance(value, bool | np.bool_):
@@ -66,104 +45,80 @@ def flag(name: str, value: object) -> bool:
     raise ArgumentTypeError(f"{name} is {value!r}; accepted: True, False")
 
 
-def n_threads(value: object) -> int | None:
-    """Return the number of threads, None for all cores that the process may use."""
-    return None if value is None else count("n_threads", value, 1, 4096)
+def count(name: str, value: object, low: int, high: int) -> int:
+    """Return the value as an int between low and high."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        whole = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{name} is {value!r}; accepted: a whole number from {low:,} to {high:,}"
+        ) from None
+    if not low <= whole <= high:
+        raise ArgumentError(
+            f"{name} is {whole:,}; accepted: a whole number from {low:,} to {high:,}"
+        )
+    return whole
 
 
-def level(name: str, value: object) -> float:
-    """Return a confidence level strictly between 0 and 1."""
-    accepted = "a number strictly between 0 and 1, such as 0.95"
-    if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
+def number(
+    name: str, value: object, accepted: str, within: Callable[[float], bool] = math.isfinite
+) -> float:
+    """Return a number that lies within what is accepted; an array of one number is one too."""
+    one = value.ravel()[0] if isinstance(value, np.ndarray) and value.size == 1 else value
+    if not is_number(one):
         raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
-    if not (math.isfinite(value) and 0 < value < 1):
+    try:
+        found = float(one)
+    except OverflowError:
+        found = math.inf
+    if not within(found):
         raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
-    return float(value)
+    return found
 
 
-def positive(name: str, value: object) -> float:
-    """Return a finite number above 0."""
-    accepted = "a finite number above 0"
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
-    if not (math.isfinite(value) and value > 0):
-        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
-    return float(value)
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a real number, and not True or False."""
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
 def finite(name: str, value: object) -> float:
     """Return a finite number."""
-    accepted = "a finite number"
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
-    return number
+    return number(name, value, "a finite number")
 
 
-def seed(rng: object, random_state: object) -> int:
-    """Return the 64-bit seed of a call (SPEC 7: None, int, SeedSequence, Generator).
-
-    An int below 2^64 is the seed itself, so a result is repeated by ``rng=result.seed``.
-    """
-    if rng is not None and random_state is not None:
-        raise ArgumentTypeError("rng and random_state are two names of one argument; pass one")
-    value = rng if rng is not None else random_state
-    if value is None:
-        return _from_sequence(np.random.SeedSequence())
-    if isinstance(value, np.random.SeedSequence):
-        return _from_sequence(value)
-    if isinstance(value, np.random.Generator):
-        return int(value.integers(0, 2**64, dtype=np.uint64))
-    accepted = "None, an int of at least 0, a numpy SeedSequence or Generator"
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ArgumentTypeError(f"rng is a {type(value).__name__}; accepted: {accepted}") from None
-    if number < 0:
-        raise ArgumentError(f"rng is {number}; accepted: {accepted}")
-    return number if number < 2**64 else _from_sequence(np.random.SeedSequence(number))
+def positive(name: str, value: object) -> float:
+    """Return a finite number above 0."""
+    return number(name, value, "a finite number above 0", lambda found: 0 < found < math.inf)
 
 
-def _from_sequence(sequence: np.random.SeedSequence) -> int:
-    return int(sequence.generate_state(1, np.uint64)[0])
+def at_least_0(name: str, value: object) -> float:
+    """Return a finite number that is not below 0."""
+    accepted = "a finite number of at least 0"
+    return number(name, value, accepted, lambda found: 0 <= found < math.inf)
 
 
-def progress(value: object) -> ProgressCallback | None:
-    """Return the callback of (done, total), or None."""
-    if value is None or value is False:
-        return None
-    if value is True:
-        return _print_progress
-    if not callable(value):
-        raise ArgumentTypeError(
-            f"progress is {value!r}; accepted: None, True, or a callable of (done, total)"
-        )
-    callback: Callable[[int, int], Any] = value
-    return callback
+def level(name: str, value: object) -> float:
+    """Return a level strictly between 0 and 1."""
+    accepted = "a number strictly between 0 and 1, such as 0.95"
+    return number(name, value, accepted, lambda found: 0 < found < 1)
 
 
-def _print_progress(done: int, total: int) -> None:
-    end = "\n" if done >= total else ""
-    sys.stderr.write(f"\r{done:>13,} / {total:,}{end}")
-    sys.stderr.flush()
+def optional(name: str, value: object, rule: Rule) -> Any:
+    """Return the value as a rule does, and None as it is."""
+    return None if value is None else rule(name, value)
 
 
-def finite_number(name: str, value: object) -> float:
-    """Return a finite number; an array of one number is one too."""
-    array = np.asarray(value)
-    if array.size != 1 or array.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a finite number")
-    number = float(array.ravel()[0])
-    if not math.isfinite(number):
-        raise ArgumentError(f"{name} is {number}; accepted: a finite number")
-    return number
+def parts(value: object, names: Sequence[str]) -> tuple[float, ...]:
+    """Return shares of the rows that add up to 1, one for each name."""
+    what = f"{len(names)} shares that add up to 1 ({', '.join(names)})"
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != len(names):
+        raise ArgumentTypeError(f"parts is {value!r}; accepted: {what}")
+    shares = tuple(finite("parts", share) for share in value)
+    if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
+        raise ArgumentError(f"parts is {value!r}; accepted: {what}, none of them 0")
+    return shares
 
 
 def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
@@ -180,3 +135,157 @@ def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
         raise ArgumentError(f"{name} is not finite in some places; accepted: finite numbers")
     array.setflags(write=False)
     return array
+
+
+def seed(rng: object, random_state: object = None) -> int:
+    """Return the 64-bit seed of a call (SPEC 7: None, int, SeedSequence, Generator).
+
+    An int below 2^64 is the seed itself, so a result is repeated by ``rng=result.seed``.
+    """
+    if rng is not None and random_state is not None:
+        raise ArgumentTypeError("rng and random_state are two names of one argument; pass one")
+    if random_state is not None:
+        return _seed("random_state", random_state)
+    return _seed("rng", rng)
+
+
+def _seed(name: str, value: object) -> int:
+    if value is None:
+        return _from_sequence(np.random.SeedSequence())
+    if isinstance(value, np.random.SeedSequence):
+        return _from_sequence(value)
+    if isinstance(value, np.random.Generator):
+        return int(value.integers(0, 2**64, dtype=np.uint64))
+    accepted = "None, an int of at least 0, a numpy SeedSequence or Generator"
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        whole = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{name} is a {type(value).__name__}; accepted: {accepted}"
+        ) from None
+    if whole < 0:
+        raise ArgumentError(f"{name} is {whole}; accepted: {accepted}")
+    return whole if whole < 2**64 else _from_sequence(np.random.SeedSequence(whole))
+
+
+def _from_sequence(sequence: np.random.SeedSequence) -> int:
+    return int(sequence.generate_state(1, np.uint64)[0])
+
+
+def _progress(name: str, value: object) -> ProgressCallback | None:
+    """Return the callback of (done, total), or None."""
+    if value is None or value is False:
+        return None
+    if value is True:
+        return _print_progress
+    if not callable(value):
+        raise ArgumentTypeError(
+            f"{name} is {value!r}; accepted: None, True, or a callable of (done, total)"
+        )
+    callback: Callable[[int, int], Any] = value
+    return callback
+
+
+def _print_progress(done: int, total: int) -> None:
+    end = "\n" if done >= total else ""
+    sys.stderr.write(f"\r{done:>13,} / {total:,}{end}")
+    sys.stderr.flush()
+
+
+# -- one rule for each name --------------------------------------------------------------------
+
+#: What an argument of this name means in every public function. Words that only one lens knows, and
+#: what depends on data or on other arguments, are checked where they are used.
+RULES: Mapping[str, Rule] = {
+    # of tests and intervals
+    "alternative": partial(choice, accepted=("two-sided", "greater", "less")),
+    "confidence_level": level,
+    "alpha": level,
+    "power": level,
+    "n_comparisons": partial(optional, rule=partial(count, low=1, high=1_000_000)),
+    "compat": partial(optional, rule=partial(choice, accepted=("paper",))),
+    # of replicates and draws
+    "n_resamples": partial(count, low=1, high=MAX_RESAMPLES),
+    "n_audits": partial(count, low=10, high=10_000_000),
+    "n_draws": partial(count, low=1, high=10_000_000),
+    "n_folds": partial(count, low=2, high=1_000),
+    "n": partial(count, low=1, high=1_000_000_000),
+    "k": partial(count, low=1, high=2**62),
+    "rng": _seed,
+    "random_state": _seed,
+    # of steps
+    "n_steps": partial(count, low=1, high=10_000_000),
+    "max_steps": partial(count, low=0, high=10_000),
+    "n_epochs": partial(count, low=1, high=1_000_000),
+    "batch_size": partial(count, low=1, high=10_000_000),
+    "step": positive,
+    "step_size": positive,
+    "step_decay": at_least_0,
+    "learning_rate": positive,
+    "weight_decay": at_least_0,
+    # of scores, models and what counts as fair
+    "threshold": finite,
+    "dtype": partial(optional, rule=partial(choice, accepted=("float32", "float64"))),
+    "n_classes": partial(count, low=2, high=1_000_000),
+    "tolerance": positive,
+    "delta": positive,
+    "penalty": at_least_0,
+    "loss_floor": at_least_0,
+    # of the computation
+    "n_threads": partial(optional, rule=partial(count, low=1, high=4_096)),
+    "progress": _progress,
+}
+
+
+class Checked:
+    """Checked arguments by name; those that were not handed to `check` are not there."""
+
+    alternative: str
+    confidence_level: float
+    alpha: float
+    power: float
+    n_comparisons: int | None
+    compat: str | None
+    n_resamples: int
+    n_audits: int
+    n_draws: int
+    n_folds: int
+    n: int
+    k: int
+    #: What ``rng`` and ``random_state`` say.
+    seed: int
+    n_steps: int
+    max_steps: int
+    n_epochs: int
+    batch_size: int
+    step: float
+    step_size: float
+    step_decay: float
+    learning_rate: float
+    weight_decay: float
+    threshold: float
+    dtype: str | None
+    n_classes: int
+    tolerance: float
+    delta: float
+    penalty: float
+    loss_floor: float
+    n_threads: int | None
+    progress: ProgressCallback | None
+
+
+def check(**given: object) -> Checked:
+    """Return arguments of these names as their rules make them.
+
+    ``rng`` and ``random_state`` become one ``seed``, drawn when all others are right.
+    """
+    checked = Checked()
+    values = checked.__dict__
+    for name, value in given.items():
+        if name != "rng" and name != "random_state":
+            values[name] = RULES[name](name, value)
+    if "rng" in given:
+        values["seed"] = seed(given["rng"], given.get("random_state"))
+    return checked

@@ -30,8 +30,8 @@ def synthetic_credit(n_rows: int = 20_000, *, rng: int = 2020) -> dict[str, NDAr
     ----------
     n_rows : int
         Number of applicants.
-    rng : int
-        Seed.
+    rng : None, int, SeedSequence or Generator
+        Source of the seed.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def synthetic_credit(n_rows: int = 20_000, *, rng: int = 2020) -> dict[str, NDAr
         Columns ``sex``, ``age``, ``repaid``, ``approved``, ``score``.
     """
     n_rows = arguments.count("n_rows", n_rows, 1, 10**9)
-    draw = np.random.Generator(np.random.Philox(arguments.seed(rng, None)))
+    draw = np.random.Generator(np.random.Philox(arguments.check(rng=rng).seed))
     sex = np.where(draw.random(n_rows) < 0.45, "female", "male")
     age_class = np.searchsorted(np.array([0.25, 0.80]), draw.random(n_rows), side="right")
     repaid = draw.random(n_rows) < np.array([0.75, 0.82, 0.85])[age_class]

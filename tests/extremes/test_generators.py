@@ -112,7 +112,10 @@ def test_what_is_no_generator(generator, message):
         (lambda: SmoothedBootstrap(bounds=3), "bounds is 3; accepted: a dict"),
         (lambda: TVAE(n_epochs=0), "n_epochs is 0; accepted"),
         (lambda: TVAE(learning_rate=0), "learning_rate is 0; accepted"),
-        (lambda: TVAE(weight_decay=-1), "weight_decay is -1; accepted: a number from 0 on"),
+        (
+            lambda: TVAE(weight_decay=-1),
+            "weight_decay is -1; accepted: a finite number of at least 0",
+        ),
         (lambda: CTGAN(options=3), "options is 3; accepted: a dict of arguments of ctgan.CTGAN"),
     ],
 )

@@ -180,6 +180,11 @@ class TestBadInput:
         [
             ({"null": "equal"}, errors.ArgumentError, "null is 'equal'; accepted: 'equal_levels'"),
             ({"horizon": 1}, errors.ArgumentError, "horizon is 1; accepted: a number of rows"),
+            (
+                {"horizon": math.nan},
+                errors.ArgumentError,
+                "horizon is nan; accepted: a number of rows",
+            ),
             ({"horizon": None}, errors.ArgumentTypeError, "horizon is None"),
             ({"upper": "rows"}, errors.ArgumentError, "upper is 'rows'; accepted"),
             ({"upper": 0.2}, errors.DataError, r"row \d+ is 0.*above upper, 0.2"),

@@ -142,7 +142,7 @@ class TestArguments:
             ({"nuisance": Sure()}, "no row of the target group is in a denominator of false_posi"),
             ({"immovable": ["sex"]}, "immovable names 'sex'; accepted: features of the audit"),
             ({"floor": 0}, "floor is 0; accepted: a mean score above 0, at most 1"),
-            ({"floor": "low"}, "floor is 'low'; accepted: a finite number"),
+            ({"floor": "low"}, "floor is 'low'; accepted: a mean score above 0"),
             ({"nuisance": 3}, "nuisance is 3, without fit; accepted: an estimator with fit and"),
             ({"counterfactual": object()}, "counterfactual goes with method='transport'"),
             ({"rng": -1}, "rng is -1"),

@@ -137,7 +137,7 @@ class TestArguments:
             (
                 lambda: KernelModel([[1]], [1], gamma=0),
                 ValueError,
-                "gamma is 0; accepted: a number",
+                "gamma is 0; accepted: a finite number above 0",
             ),
             (
                 lambda: KernelModel([[1]], [1], degree=0),
@@ -147,7 +147,7 @@ class TestArguments:
             (
                 lambda: KernelModel([[1]], [1], coef0=-1),
                 ValueError,
-                "coef0 is -1; accepted: at least",
+                "coef0 is -1; accepted: a finite number of at least 0",
             ),
             (lambda: TorchModel("net"), TypeError, "module is a str; accepted: a torch.nn.Module"),
             (
@@ -233,7 +233,7 @@ class TestArguments:
             (
                 {"discrete": 0, "discrete_cost": 0},
                 ValueError,
-                "discrete_cost is 0; accepted: a number above 0",
+                "discrete_cost is 0; accepted: a finite number above 0",
             ),
             ({"discrete_cost": 1}, TypeError, "discrete_cost goes with discrete, which names no"),
             (

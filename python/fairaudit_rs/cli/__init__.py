@@ -17,6 +17,7 @@ from .calibrate import calibrate
 from .demo import demo
 from .extremes import extremes
 from .influence import influence
+from .messages import with_options
 from .metrics import list_metrics
 from .permutation import permutation
 from .projection import projection
@@ -32,7 +33,8 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except FairAuditError as error:
-            click.echo(f"fairaudit: error: {error}", err=True)
+            command = self.commands[str(ctx.invoked_subcommand)]
+            click.echo(f"fairaudit: error: {with_options(str(error), command)}", err=True)
             ctx.exit(USAGE_ERROR)
         except OSError as error:
             click.echo(f"fairaudit: error: {error}", err=True)

@@ -12,6 +12,7 @@ from .show import print_moves, print_tests
 @click.command()
 @click.option(
     "--rows",
+    "n_rows",
     default=20_000,
     show_default=True,
     type=click.IntRange(100, 10**8),
@@ -19,16 +20,17 @@ from .show import print_moves, print_tests
 )
 @click.option(
     "--seed",
+    "rng",
     default=2020,
     show_default=True,
     type=click.IntRange(0),
     help="Seed of the data and of the tests.",
 )
-def demo(rows: int, seed: int) -> None:
+def demo(n_rows: int, rng: int) -> None:
     """Audit a synthetic credit book whose bias is known."""
-    data = fa.datasets.synthetic_credit(rows, rng=seed)
+    data = fa.datasets.synthetic_credit(n_rows, rng=rng)
     click.echo(
-        f"{rows:,} loan applications. By construction women who would repay are approved less "
+        f"{n_rows:,} loan applications. By construction women who would repay are approved less "
         "often than men\n(true positive rate .82 against .88); the false positive rate is .30 "
         "for everybody.\n"
     )
@@ -41,7 +43,7 @@ def demo(rows: int, seed: int) -> None:
                 y_score=data["score"],
                 sensitive_features={attribute: data[attribute]},
                 metric=metric,
-                rng=seed,
+                rng=rng,
             ),
         )
         for attribute in ("sex", "age")
@@ -63,7 +65,7 @@ def demo(rows: int, seed: int) -> None:
     )
     click.echo(f"\nIn words: {by_sex.summary()}")
     nearest = fa.projection_test(
-        data["repaid"], y_score=data["score"], sensitive_features={"sex": data["sex"]}, rng=seed
+        data["repaid"], y_score=data["score"], sensitive_features={"sex": data["sex"]}, rng=rng
     )
     click.echo(f"\nThe score with a threshold of 0.5, {nearest.summary()}")
     print_moves(nearest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -52,26 +53,13 @@ from .show import print_levels, print_tails, write_json
 @options.group("Group to compare; repeated, only these are.")
 @options.reference
 @options.n_resamples(999, "Permutations of --null equal_laws.")
-@options.confidence_level
-@options.seed
-@options.threads
+@options.computation
 @options.json_file("result")
 def extremes(
-    data: str,
-    y_score: str,
-    counterfactual_score: str,
-    features: tuple[str, ...],
-    horizon: float,
-    null: str,
     upper: str,
     n_exceedances: str,
-    groups: tuple[str, ...],
-    reference: str | None,
-    n_resamples: int,
-    confidence_level: float,
-    seed: int | None,
-    threads: int | None,
     json_path: Path | None,
+    **given: Any,
 ) -> None:
     """Test how much flipping an attribute changes scores in the worst cases of DATA.
 
@@ -83,21 +71,10 @@ def extremes(
     """
     check_folders(json=json_path)
     result = fa.extreme_test(
-        y_score=y_score,
-        counterfactual_score=counterfactual_score,
-        sensitive_features=list(features),
-        data=data,
-        groups=list(groups) or None,
-        reference=reference,
         upper=_upper(upper),
-        horizon=horizon,
-        null=null,
         n_exceedances=_whole(n_exceedances),
-        n_resamples=n_resamples,
-        confidence_level=confidence_level,
-        rng=seed,
-        n_threads=threads,
         progress=sys.stderr.isatty() or None,
+        **options.asked(given),
     )
     click.echo(f"{result}")
     print_tails(result)

@@ -1,8 +1,12 @@
-"""Options that commands share, with one default and one description each."""
+"""Options that commands share, with one default and one description each.
+
+An option has the name of the argument of Python that it sets, whatever it is called on the command
+line, and the same default: what commands are asked is handed on by name, and messages name options.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,6 +15,17 @@ import click
 from ..errors import ArgumentError
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def together(*options: Decorator) -> Decorator:
+    """Return several options as one, in this order."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
 
 
 def path_option(name: str, variable: str, text: str) -> Decorator:
@@ -23,7 +38,7 @@ def sensitive(repeated: str = "the intersections do") -> Decorator:
     return click.option(
         "--sensitive",
         "-s",
-        "features",
+        "sensitive_features",
         multiple=True,
         required=True,
         help=f"Column whose values make the groups; repeated, {repeated}.",
@@ -32,7 +47,7 @@ def sensitive(repeated: str = "the intersections do") -> Decorator:
 
 def metric(text: str) -> Decorator:
     """Return the option of metrics by name."""
-    return click.option("--metric", "-m", "metrics", multiple=True, required=True, help=text)
+    return click.option("--metric", "-m", multiple=True, required=True, help=text)
 
 
 def strata(text: str) -> Decorator:
@@ -71,6 +86,10 @@ pos_label = click.option(
     "--pos-label", help="The value of labels and decisions that is the positive class."
 )
 reference = click.option("--reference", help="Compare every other group with this one.")
+labels = together(y_true, y_pred(), y_score)
+labels_or_scores = together(
+    y_true, y_pred("Column of decisions; not needed with --y-score."), y_score
+)
 alternative = click.option(
     "--alternative",
     default="two-sided",
@@ -79,9 +98,19 @@ alternative = click.option(
 )
 confidence_level = click.option("--confidence-level", default=0.95, show_default=True, type=float)
 seed = click.option(
-    "--seed", type=click.IntRange(0), help="Seed; chosen and reported when left out."
+    "--seed", "rng", type=click.IntRange(0), help="Seed; chosen and reported when left out."
 )
-threads = click.option("--threads", type=int, help="Threads; all cores when left out.")
+threads = click.option("--threads", "n_threads", type=int, help="Threads; all cores when left out.")
+computation = together(confidence_level, seed, threads)
+
+
+def asked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was asked as arguments of Python; what was left out keeps its default there."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+        if value is not None and value != ()
+    }
 
 
 def check_folders(**files: Path | None) -> None:

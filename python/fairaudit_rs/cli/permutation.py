@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,9 +19,7 @@ from .show import print_pairs, print_tests, write_json
 @options.data
 @options.metric("Name of a metric; may be repeated. 'fairaudit metrics' lists them.")
 @options.sensitive()
-@options.y_true
-@options.y_pred()
-@options.y_score
+@options.labels
 @options.strata("Column within whose values groups are compared; may be repeated.")
 @options.pos_label
 @options.reference
@@ -46,32 +45,13 @@ from .show import print_pairs, print_tests, write_json
 )
 @options.n_resamples(9_999, "Replicates of a test that is not exact.")
 @click.option("--adaptive", is_flag=True, help="Stop as soon as the test is decided.")
-@options.confidence_level
-@options.seed
-@options.threads
+@options.computation
 @options.json_file("results")
 def permutation(
-    data: str,
-    metrics: tuple[str, ...],
-    features: tuple[str, ...],
-    y_true: str | None,
-    y_pred: str | None,
-    y_score: str | None,
-    strata: tuple[str, ...],
-    pos_label: str | None,
-    reference: str | None,
-    groups: tuple[str, ...],
-    alternative: str,
-    adjust: str,
-    clusters: tuple[str, ...],
-    sample_weight: str | None,
-    interval: str,
-    n_resamples: int,
-    adaptive: bool,
-    confidence_level: float,
-    seed: int | None,
-    threads: int | None,
+    metric: tuple[str, ...],
+    sensitive_features: tuple[str, ...],
     json_path: Path | None,
+    **given: Any,
 ) -> None:
     """Test whether metrics are equal in all groups of DATA.
 
@@ -81,35 +61,14 @@ def permutation(
     fairaudit permutation loans.parquet -s sex -m tpr --y-true repaid --y-pred approved
     """
     check_folders(json=json_path)
+    asked = options.asked({"sensitive_features": sensitive_features, **given})
     results = []
-    for metric in metrics:
+    for name in metric:
         results.append(
-            fa.permutation_test(
-                y_true,
-                y_pred,
-                y_score=y_score,
-                sensitive_features=list(features),
-                data=data,
-                metric=metric,
-                strata=list(strata) or "auto",
-                pos_label=pos_label,
-                reference=reference,
-                groups=list(groups) or None,
-                alternative=alternative,
-                adjust=adjust,
-                clusters=list(clusters) or None,
-                sample_weight=sample_weight,
-                interval=interval,
-                n_resamples=n_resamples,
-                adaptive=adaptive,
-                confidence_level=confidence_level,
-                rng=seed,
-                n_threads=threads,
-                progress=sys.stderr.isatty() or None,
-            )
+            fa.permutation_test(metric=name, progress=sys.stderr.isatty() or None, **asked)
         )
-        seed = results[0].seed
-    print_tests([(" & ".join(features), result) for result in results])
+        asked["rng"] = results[0].seed
+    print_tests([(" & ".join(sensitive_features), result) for result in results])
     if len(results) > 1:
         click.echo(
             f"\np, Holm: adjusted over these {len(results)} metrics. The sentences below are about "

@@ -26,9 +26,7 @@ from .show import print_moves, write_json
     type=click.Choice(list(NOTIONS)),
     help="Which rates must be equal.",
 )
-@options.y_true
-@options.y_pred("Column of decisions; not needed with --y-score.")
-@options.y_score
+@options.labels_or_scores
 @click.option(
     "--threshold",
     default=0.5,
@@ -59,9 +57,7 @@ from .show import print_moves, write_json
     help="How the p-value is found; permutation is valid for trees and categorical data too.",
 )
 @options.n_resamples(999, "Replicates of a permutation.")
-@options.confidence_level
-@options.seed
-@options.threads
+@options.computation
 @options.path_option(
     "--moves", "moves_path", "Write the rows that would move to this CSV or Parquet file."
 )
@@ -70,17 +66,10 @@ from .show import print_moves, write_json
 )
 @options.json_file("result")
 def projection(
-    data: str,
-    features: tuple[str, ...],
     moves_path: Path | None,
     plot_path: Path | None,
     json_path: Path | None,
-    groups: tuple[str, ...],
-    seed: int | None,
-    threads: int | None,
-    y_true: str | None,
-    y_pred: str | None,
-    **others: Any,
+    **given: Any,
 ) -> None:
     """Measure how far DATA are from a fair distribution, and who would have to move.
 
@@ -92,17 +81,7 @@ def projection(
     check_folders(json=json_path, moves=moves_path, plot=plot_path)
     if moves_path is not None and moves_path.suffix not in (".csv", ".parquet"):
         raise fa.errors.ArgumentError(f"--moves is {moves_path}; accepted: .csv or .parquet")
-    result = fa.projection_test(
-        y_true,
-        y_pred,
-        data=data,
-        sensitive_features=list(features),
-        groups=list(groups) or None,
-        rng=seed,
-        n_threads=threads,
-        progress=sys.stderr.isatty() or None,
-        **others,
-    )
+    result = fa.projection_test(progress=sys.stderr.isatty() or None, **options.asked(given))
     click.echo(str(result))
     print_moves(result)
     if moves_path is not None:

@@ -191,14 +191,19 @@ def _position_of(
     return place
 
 
-def names_of(feature_names: Sequence[str] | None, n_features: int) -> tuple[str, ...] | None:
-    """Return the names of the features of a model."""
+def names_of(feature_names: Sequence[str] | None, n_features: int | None) -> tuple[str, ...] | None:
+    """Return the names of the features of a model, which may take any number of them (None)."""
     if feature_names is None:
         return None
+    if isinstance(feature_names, str) or not isinstance(feature_names, Iterable):
+        raise ArgumentTypeError(
+            f"feature_names is {feature_names!r}; accepted: a sequence of names, one per feature"
+        )
     names = tuple(map(str, feature_names))
-    if len(names) != n_features or len(set(names)) < len(names):
+    wanted = len(names) if n_features is None else n_features
+    if len(names) != wanted or len(set(names)) < len(names):
         raise ArgumentError(
-            f"feature_names has {len(names)} names ({some(names)}); accepted: {n_features} "
+            f"feature_names has {len(names)} names ({some(names)}); accepted: {wanted} "
             "different ones, one per feature"
         )
     return names

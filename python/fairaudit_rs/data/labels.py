@@ -138,7 +138,7 @@ def name_combinations(
     for name in labels:
         _refuse_missing(name, counted, values, at[name])
     if pos_label is not None and at:
-        _check_pos_label(pos_label, {name: values[column] for name, column in at.items()})
+        check_pos_label(pos_label, {name: values[column] for name, column in at.items()})
     for name, column in at.items():
         coded[name] = binary(name, values[column], pos_label)[counted.codes[:, column]]
     return Named(
@@ -177,7 +177,7 @@ def _refuse_missing(name: str, counted: Counts, values: list[list[Label]], colum
         )
 
 
-def _check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> None:
+def check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> None:
     """Refuse a positive class that no column holds, when all of them hold 0 and 1."""
     wanted = _plain(pos_label)
     seen = [value for values in columns.values() for value in values]

@@ -78,5 +78,7 @@ def tabulate(
         strata=strata,
     )
     return table.cells(
-        score_bins=score_bins, pos_label=pos_label, n_threads=arguments.n_threads(n_threads)
+        score_bins=score_bins,
+        pos_label=pos_label,
+        n_threads=arguments.check(n_threads=n_threads).n_threads,
     )

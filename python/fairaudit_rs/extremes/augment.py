@@ -92,7 +92,7 @@ class TopUps:
         if self.n_generated is not None:
             arguments.count("n_generated", self.n_generated, 1, MOST_ROWS)
         arguments.choice("looks", self.looks, ("last", "each"))
-        arguments.level("alpha", self.alpha)
+        arguments.check(alpha=self.alpha)
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -269,11 +269,11 @@ def augmented_tails(
     if not isinstance(top_ups, TopUps):
         raise ArgumentTypeError(f"top_ups is {top_ups!r}; accepted: TopUps(...), or None")
     n_resamples = arguments.count("n_resamples", n_resamples, 0, arguments.MAX_RESAMPLES)
-    level = arguments.level("confidence_level", confidence_level)
+    checked = arguments.check(confidence_level=confidence_level, rng=rng, progress=progress)
+    level, seed = checked.confidence_level, checked.seed
     if not frames:
         raise ArgumentError("frames is empty; accepted: the real rows of one group or more")
-    seed = arguments.seed(rng, None)
-    shown = Progress(arguments.progress(progress), n_resamples, total=n_resamples * len(frames))
+    shown = Progress(checked.progress, n_resamples, total=n_resamples * len(frames))
     found = {}
     for group, frame in frames.items():
         part = _Group(

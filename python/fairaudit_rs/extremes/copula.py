@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..errors import DataError
 from .margin import DEGREE, Margin
-from .mixed import MOST_ROWS, MixedRows, read_mixed
+from .mixed import MixedRows, read_mixed
 from .seeds import stream_of
 from .smoothed import atoms
 
@@ -130,7 +130,7 @@ class GaussianCopula:
         >>> bool((1.5 <= copula.sample(100, rng=0)["paid"][0] <= 4.0))
         True
         """
-        n = arguments.count("n", n, 1, MOST_ROWS)
+        n = arguments.check(n=n).n
         if self._learned is None:
             raise DataError("GaussianCopula has learned no rows yet; accepted: sample after fit")
         return self._learned.drawn(n, stream_of(rng))

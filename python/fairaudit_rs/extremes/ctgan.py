@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
-from .mixed import MOST_ROWS, MixedRows, read_mixed
+from .mixed import MixedRows, read_mixed
 from .seeds import child_seed
 
 #: Seeds that NumPy's old generator takes, which ctgan uses.
@@ -58,7 +58,7 @@ class CTGAN:
     """
 
     def __init__(self, *, n_epochs: int = 300, options: Mapping[str, Any] | None = None) -> None:
-        self.n_epochs = arguments.count("n_epochs", n_epochs, 1, 1_000_000)
+        self.n_epochs = arguments.check(n_epochs=n_epochs).n_epochs
         if options is not None and not isinstance(options, Mapping):
             raise ArgumentTypeError(
                 f"options is {options!r}; accepted: a dict of arguments of ctgan.CTGAN, or None"
@@ -82,10 +82,10 @@ class CTGAN:
         CTGAN
             This generator.
         """
+        seed = arguments.check(rng=rng).seed
         package = _package()
         rows = read_mixed(X)
         made = package.CTGAN(**{"enable_gpu": False, "epochs": self.n_epochs, **self.options})
-        seed = arguments.seed(rng, None)
         made.set_random_state(child_seed(seed) % _SEEDS)
         made.fit(rows.values, rows.places("levels").tolist())
         table = made.loss_values
@@ -109,11 +109,11 @@ class CTGAN:
         frame or array
             Of the kind of the frame that was learned.
         """
-        n = arguments.count("n", n, 1, MOST_ROWS)
+        checked = arguments.check(n=n, rng=rng)
         if self._learned is None:
             raise DataError("CTGAN has learned no rows yet; accepted: sample after fit")
-        self._learned.model.set_random_state(child_seed(arguments.seed(rng, None)) % _SEEDS)
-        found = np.asarray(self._learned.model.sample(n), dtype=np.float64)
+        self._learned.model.set_random_state(child_seed(checked.seed) % _SEEDS)
+        found = np.asarray(self._learned.model.sample(checked.n), dtype=np.float64)
         return self._learned.rows.frame(found)
 
 

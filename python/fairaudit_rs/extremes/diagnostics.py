@@ -138,7 +138,7 @@ def cv_test(
     False
     """
     numbers = arguments.finite_array("values", values, 1)
-    paper = compat is not None and arguments.choice("compat", compat, ["paper"]) == "paper"
+    paper = arguments.check(compat=compat).compat == "paper"
     most = min(LARGEST_K, len(numbers) - 1)
     if most < SMALLEST_K:
         raise NotMeasurableError(
@@ -397,7 +397,7 @@ def quantile_rows(
     >>> [round(row.fitted, 3) for row in rows]
     [0.288, 0.693, 1.386]
     """
-    level = arguments.level("confidence_level", confidence_level)
+    level = arguments.check(confidence_level=confidence_level).confidence_level
     rows = _native.tail_quantiles(_array(excesses), shape, scale, level, call or _native.Call())
     return tuple(QuantileRow(*row) for row in rows.tolist())
 

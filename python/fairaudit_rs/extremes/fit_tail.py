@@ -97,10 +97,12 @@ def fit_tail(
     ('measured', 'extrapolated', 'refused')
     """
     numbers = arguments.finite_array("values", values, 1)
-    level = arguments.level("confidence_level", confidence_level)
     method = arguments.choice("method", method, ("gpd", "point_process", "gev"))
-    n_threads = arguments.n_threads(n_threads)
     upper = None if upper is None else arguments.positive("upper", upper)
+    checked = arguments.check(confidence_level=confidence_level, n_threads=n_threads)
+    level, n_threads = checked.confidence_level, checked.n_threads
+    if threshold is not None:
+        threshold = arguments.check(threshold=threshold).threshold
     if method == "gev":
         for name, given in (("threshold", threshold), ("upper", upper)):
             if given is not None:
@@ -135,7 +137,7 @@ def fit_tail(
         values=numbers,
         upper=upper,
         n_exceedances=exceedances_of(n_exceedances, len(numbers), threshold),
-        threshold=None if threshold is None else arguments.finite("threshold", threshold),
+        threshold=threshold,
         resolution=resolution_of(resolution),
         ties=resolution is not None,
         confidence=level,

@@ -20,7 +20,7 @@ from ..errors import (
 )
 from .copula import GaussianCopula
 from .ctgan import CTGAN
-from .mixed import MOST_ROWS, MixedRows, coded_like, read_mixed
+from .mixed import MixedRows, coded_like, read_mixed
 from .seeds import child_seed
 from .smoothed import SmoothedBootstrap
 from .tvae import TVAE
@@ -74,18 +74,18 @@ class FittedGenerator:
         The frame is of the same kind with the same columns; numbers are finite, whole where all
         were whole, and text has levels that were seen.
         """
-        n = arguments.count("n", n, 1, MOST_ROWS)
+        checked = arguments.check(n=n, rng=rng)
         name = type(self.generator).__name__
         what = f"what generator {name} gave"
         try:
-            found = self.generator.sample(n, rng=arguments.seed(rng, None))
+            found = self.generator.sample(checked.n, rng=checked.seed)
         except FairAuditError:
             raise
         except Exception as error:
             raise FunctionError(f"sample of generator {name} failed: {error!r}") from error
         n_found = len(coded_like(self.rows, found, what))
-        if n_found != n:
-            raise DataError(f"{what} has {n_found:,} rows; accepted: the {n:,} asked for")
+        if n_found != checked.n:
+            raise DataError(f"{what} has {n_found:,} rows; accepted: the {checked.n:,} asked for")
         return found
 
 
@@ -96,7 +96,7 @@ def fitted(generator: Any, X: Any, rng: Any = None) -> FittedGenerator:
     """
     made, rows = new_generator(generator), read_mixed(X)
     try:
-        learned = made.fit(X, rng=arguments.seed(rng, None))
+        learned = made.fit(X, rng=arguments.check(rng=rng).seed)
     except FairAuditError:
         raise
     except Exception as error:
@@ -128,7 +128,7 @@ def per_group(
     >>> len(generators["woman"].sample(250, rng=2)["age"])
     250
     """
-    seed = arguments.seed(rng, None)
+    seed = arguments.check(rng=rng).seed
     return {
         group: fitted(generator, frame, group_seed(seed, group)) for group, frame in frames.items()
     }

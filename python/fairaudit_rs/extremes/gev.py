@@ -257,7 +257,7 @@ class GevFit:
             The scale of the generalised Pareto law of excesses, whose shape is that of the fit,
             and how many rows of a block are expected to exceed the threshold.
         """
-        at = arguments.finite("threshold", threshold)
+        at = arguments.check(threshold=threshold).threshold
         scale, expected = _native.gev_excesses(self.law, at)
         if not scale > 0:
             border = self.location - self.scale / self.shape
@@ -315,7 +315,7 @@ def fit_gev(
     True
     """
     call = call or _native.Call()
-    level = arguments.level("confidence_level", confidence_level)
+    level = arguments.check(confidence_level=confidence_level).confidence_level
     largest = np.ascontiguousarray(maxima.maxima, dtype=np.float64)
     law, log_likelihood, slope, covariance, end = _native.gev_fit(largest, call)
     errors, reason = _errors(covariance, law[2], end)
@@ -377,7 +377,7 @@ def gev_of_excesses(
     (0.5, 2.0, 0.0)
     """
     return _native.gev_of_excesses(
-        arguments.finite("threshold", threshold),
+        arguments.check(threshold=threshold).threshold,
         arguments.positive("scale", scale),
         arguments.finite("shape", shape),
         arguments.positive("expected", expected),

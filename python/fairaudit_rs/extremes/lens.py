@@ -152,12 +152,16 @@ def extreme_test(
     (True, True)
     """
     null = arguments.choice("null", null, _NULLS)
-    level = arguments.level("confidence_level", confidence_level)
     m = horizon_of("horizon", horizon)
-    n_resamples = arguments.n_resamples(n_resamples)
-    n_threads = arguments.n_threads(n_threads)
-    callback = arguments.progress(progress)
-    seed = arguments.seed(rng, random_state)
+    checked = arguments.check(
+        confidence_level=confidence_level,
+        n_resamples=n_resamples,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    level, seed, callback = checked.confidence_level, checked.seed, checked.progress
     design = Design(
         model=model,
         X=X,
@@ -188,9 +192,9 @@ def extreme_test(
         null=null,
         n_exceedances=n_largest,
         confidence=level,
-        n_resamples=n_resamples,
+        n_resamples=checked.n_resamples,
         seed=seed,
-        n_threads=n_threads,
+        n_threads=checked.n_threads,
         progress=callback,
     )
     _refuse_nothing(found, m, null)
@@ -204,7 +208,7 @@ def extreme_test(
             n_exceedances=n_largest,
             confidence=level,
             problems={group.name: group.problem for group in found.groups},
-            n_resamples=n_resamples,
+            n_resamples=checked.n_resamples,
             seed=seed,
             progress=callback,
         )
@@ -238,7 +242,7 @@ def extreme_test(
         upper=question.upper,
         n_no_room={group.name: group.n_no_room for group in found.groups if group.n_no_room},
         augmented=more,
-        n_resamples=n_resamples if null == "equal_laws" else 0,
+        n_resamples=checked.n_resamples if null == "equal_laws" else 0,
         n_missing=question.n_missing,
         confidence_level=level,
     )

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import is_number
 from ..data.columns import Coded, Column, is_pandas, some
 from ..data.features import named_columns
 from ..errors import DataError
@@ -134,11 +135,6 @@ def coded_like(rows: MixedRows, X: Any, what: str, *, unseen: bool = False) -> F
     held = (column for _, column in named)
     pairs = zip(rows.columns, held, strict=True)
     return np.column_stack([_coded(known, column, what, unseen) for known, column in pairs])
-
-
-def is_number(label: Any) -> bool:
-    """Whether a label is a number; truth is none."""
-    return isinstance(label, int | float | np.number) and not isinstance(label, bool)
 
 
 def _column(name: str, column: Column, own: Any) -> tuple[MixedColumn, Floats]:

@@ -143,8 +143,8 @@ def generator_quality(
     (True, True)
     """
     rows = read_mixed(real)
-    n_folds = arguments.count("n_folds", n_folds, 2, 1_000)
-    seed = arguments.seed(rng, None)
+    checked = arguments.check(n_folds=n_folds, rng=rng)
+    n_folds, seed = checked.n_folds, checked.seed
     values = coded_like(rows, generated, "generated", unseen=True)
     if len(values) < 2:
         raise DataError(f"generated has {len(values)} rows; accepted: at least 2")

@@ -158,9 +158,10 @@ def ecd_search(
     shares = arguments.parts(parts, PARTS)
     sampler = arguments.choice("sampler", sampler, SAMPLERS)
     floor = None if accuracy_floor is None else _floor(accuracy_floor)
-    n_threads = arguments.n_threads(n_threads)
-    callback = arguments.progress(progress)
-    seed = arguments.seed(rng, random_state)
+    checked = arguments.check(
+        rng=rng, random_state=random_state, n_threads=n_threads, progress=progress
+    )
+    seed = checked.seed
     maker = Maker.of(estimator, train, list(axes))
     design = Design(
         X=X,
@@ -182,19 +183,17 @@ def ecd_search(
         horizon=horizon,
         pos_label=pos_label,
         seed=seed,
-        n_threads=n_threads,
+        n_threads=checked.n_threads,
     )
     search.check_sizes()
     kind = RandomSampler if sampler == "random" else OptunaSampler
     drawn: Sampler = kind(axes, n_settings, seed)
-    return search.run(drawn, sampler, floor, callback)
+    return search.run(drawn, sampler, floor, checked.progress)
 
 
 def _floor(value: object) -> float:
-    floor = arguments.finite("accuracy_floor", value)
-    if not 0 <= floor <= 1:
-        raise ArgumentError(f"accuracy_floor is {value!r}; accepted: None, or from 0 to 1")
-    return floor
+    accepted = "None, or from 0 to 1"
+    return arguments.number("accuracy_floor", value, accepted, lambda found: 0 <= found <= 1)
 
 
 # -- the search --------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from .. import arguments
 
 def stream_of(rng: Any) -> np.random.Generator:
     """Return the stream of a seed."""
-    key = np.array([arguments.seed(rng, None), 0], dtype=np.uint64)
+    key = np.array([arguments.check(rng=rng).seed, 0], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..data.columns import some
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
-from .mixed import MOST_ROWS, MixedRows, read_mixed
+from .mixed import MixedRows, read_mixed
 from .seeds import stream_of
 
 Floats = NDArray[np.float64]
@@ -76,9 +76,9 @@ class SmoothedBootstrap:
     ) -> None:
         self.bandwidth = _bandwidth(bandwidth)
         self.keep_moments = arguments.flag("keep_moments", keep_moments)
-        self.switch = arguments.finite("switch", switch)
-        if not 0 <= self.switch <= 1:
-            raise ArgumentError(f"switch is {switch!r}; accepted: a chance from 0 to 1")
+        self.switch = arguments.number(
+            "switch", switch, "a chance from 0 to 1", lambda found: 0 <= found <= 1
+        )
         if bounds is not None and not isinstance(bounds, Mapping):
             raise ArgumentTypeError(
                 f"bounds is {bounds!r}; accepted: a dict of (low, high) by column, or None"
@@ -134,7 +134,7 @@ class SmoothedBootstrap:
         >>> set(generator.sample(5, rng=0)["age"]) <= {31, 45, 62}
         True
         """
-        n = arguments.count("n", n, 1, MOST_ROWS)
+        n = arguments.check(n=n).n
         if self._learned is None:
             raise DataError("SmoothedBootstrap has learned no rows yet; accepted: sample after fit")
         stream = stream_of(rng)
@@ -237,11 +237,7 @@ def _bandwidth(value: object) -> float | None:
     if value == "silverman":
         return None
     accepted = "'silverman', or a number from 0 on"
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise ArgumentError(f"bandwidth is {value!r}; accepted: {accepted}")
-    if not 0 <= value < np.inf:
-        raise ArgumentError(f"bandwidth is {value!r}; accepted: {accepted}")
-    return float(value)
+    return arguments.number("bandwidth", value, accepted, lambda found: 0 <= found < np.inf)
 
 
 def _bounded(rows: MixedRows, bounds: Mapping[str, Any]) -> MixedRows:

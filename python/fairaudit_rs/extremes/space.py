@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..arguments import finite_number
+from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError
 
 Settings = dict[str, Any]
@@ -102,7 +102,7 @@ def _range(name: str, given: tuple[Any, ...]) -> Range:
     log = len(given) == 3 and given[2] == "log"
     if len(given) != 2 and not log:
         raise ArgumentError(f"space[{name!r}] is {given!r}; accepted: {_ACCEPTED}")
-    low, high = (finite_number(f"space[{name!r}]", end) for end in given[:2])
+    low, high = (arguments.finite(f"space[{name!r}]", end) for end in given[:2])
     whole = all(isinstance(end, int | np.integer) for end in given[:2])
     if not low < high or (log and low <= 0):
         what = "0 < low < high" if log else "low < high"

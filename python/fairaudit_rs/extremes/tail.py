@@ -396,10 +396,8 @@ def level_row(level: ReturnLevel) -> dict[str, Any]:
 
 def horizon_of(name: str, value: object) -> float:
     """Return a horizon in rows, a number above 1."""
-    number_ = arguments.finite(name, value)
-    if number_ <= 1:
-        raise ArgumentError(f"{name} is {number_:g}; accepted: a number of rows above 1")
-    return number_
+    accepted = "a number of rows above 1"
+    return arguments.number(name, value, accepted, lambda found: 1 < found < math.inf)
 
 
 def tail_of(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, DataError
-from .mixed import MOST_ROWS, MixedRows, read_mixed
+from .mixed import MixedRows, read_mixed
 from .modes import Layout
 from .seeds import stream_of
 
@@ -77,8 +77,8 @@ class TVAE:
     reconstruction_weight : float
         What the loss of a row's columns counts, beside the divergence of its hidden numbers from
         their prior: 1 is the bound of the paper, 2 that of its public code.
-    progress : None, True or callable
-        Called with (epochs done, all epochs).
+    progress : bool or callable, optional
+        True prints; a callable gets (epochs done, epochs in all).
 
     Attributes
     ----------
@@ -125,20 +125,22 @@ class TVAE:
         reconstruction_weight: float = 2.0,
         progress: Any = None,
     ) -> None:
-        if n_epochs is not None:
-            n_epochs = arguments.count("n_epochs", n_epochs, 1, 1_000_000)
-        self.n_epochs = n_epochs
-        self.batch_size = arguments.count("batch_size", batch_size, 1, 10_000_000)
+        self.n_epochs = None if n_epochs is None else arguments.check(n_epochs=n_epochs).n_epochs
+        checked = arguments.check(
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            progress=progress,
+        )
+        self.batch_size = checked.batch_size
         self.n_hidden = arguments.count("n_hidden", n_hidden, 1, 100_000)
         self.n_latent = arguments.count("n_latent", n_latent, 1, 100_000)
-        self.learning_rate = arguments.positive("learning_rate", learning_rate)
-        self.weight_decay = arguments.finite("weight_decay", weight_decay)
-        if self.weight_decay < 0:
-            raise ArgumentError(f"weight_decay is {weight_decay!r}; accepted: a number from 0 on")
+        self.learning_rate = checked.learning_rate
+        self.weight_decay = checked.weight_decay
         self.reconstruction_weight = arguments.positive(
             "reconstruction_weight", reconstruction_weight
         )
-        self.progress = arguments.progress(progress)
+        self.progress = checked.progress
         self.training: Training | None = None
         self._learned: _Learned | None = None
 
@@ -233,7 +235,7 @@ class TVAE:
         >>> set(generator.sample(9, rng=1)["age"]) <= {31, 45, 62}
         True
         """
-        n = arguments.count("n", n, 1, MOST_ROWS)
+        n = arguments.check(n=n).n
         if self._learned is None:
             raise DataError("TVAE has learned no rows yet; accepted: sample after fit")
         with _quiet():

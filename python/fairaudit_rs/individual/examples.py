@@ -77,7 +77,7 @@ class UnfairExamples:
             The largest change first, as counted in the units of the fair metric; changes
             themselves are in the units of X.
         """
-        k = arguments.count("k", k, 1, 2**62)
+        k = arguments.check(k=k).k
         changes = self.attacked - self.start
         order = np.argsort(-np.abs(changes / self.units), axis=1, kind="stable")[:, :k]
         return [

@@ -22,7 +22,6 @@ from .result import Floats, IndividualResult
 from .schedule import SOLVERS, Schedule
 from .value import INTERVALS, AuditValue
 
-_MAX_STEPS = 10_000_000
 #: One-sided errors predicted off by more than this share of theirs are worth a warning ...
 _WORST_EXCESS = 0.25
 #: ... and so is one row with more than this share of the variance.
@@ -180,24 +179,33 @@ def individual_test(
     loss = arguments.choice("loss", loss, LOSSES)
     solver = arguments.choice("solver", solver, SOLVERS)
     interval = arguments.choice("interval", interval, INTERVALS)
-    if compat is not None:
-        compat = arguments.choice("compat", compat, ("paper",))
-    level = arguments.level("confidence_level", confidence_level)
-    delta = arguments.positive("delta", delta)
-    penalty = _at_least_0("penalty", penalty)
-    floor = _at_least_0("loss_floor", loss_floor)
+    checked = arguments.check(
+        penalty=penalty,
+        n_steps=n_steps,
+        step_size=step_size,
+        step_decay=step_decay,
+        delta=delta,
+        loss_floor=loss_floor,
+        confidence_level=confidence_level,
+        compat=compat,
+        n_resamples=n_resamples,
+        batch_size=batch_size,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
     schedule = Schedule.of(
-        arguments.count("n_steps", n_steps, 1, _MAX_STEPS),
-        arguments.positive("step_size", step_size),
-        _at_least_0("step_decay", step_decay),
+        checked.n_steps,
+        checked.step_size,
+        checked.step_decay,
         solver,
         arguments.count("path_points", path_points, 2, 100_000),
     )
-    n_resamples = arguments.n_resamples(n_resamples)
-    batch_size = arguments.count("batch_size", batch_size, 1, 10_000_000)
-    n_threads = arguments.n_threads(n_threads)
-    callback = arguments.progress(progress)
-    seed = arguments.seed(rng, random_state)
+    compat, level, delta = checked.compat, checked.confidence_level, checked.delta
+    penalty, floor = checked.penalty, checked.loss_floor
+    n_resamples, batch_size = checked.n_resamples, checked.batch_size
+    seed, n_threads, callback = checked.seed, checked.n_threads, checked.progress
     if not isinstance(fair_metric, FairMetric):
         raise ArgumentTypeError(
             f"fair_metric is a {type(fair_metric).__name__}; accepted: a FairMetric, such as "
@@ -403,10 +411,3 @@ def _skew_warnings(losses: Losses, interval: str, level: float) -> list[str]:
 def _by_row(scores: Floats) -> Floats:
     """Return scores by row; with one score its column alone."""
     return scores[0] if len(scores) == 1 else np.ascontiguousarray(scores.T)
-
-
-def _at_least_0(name: str, value: object) -> float:
-    given = arguments.finite(name, value)
-    if given < 0:
-        raise ArgumentError(f"{name} is {value!r}; accepted: a finite number of at least 0")
-    return given

@@ -140,7 +140,7 @@ class IndividualResult(Result):
         UnfairExamples
             With the largest ratio first. Rows whose ratio is not a number are left out.
         """
-        k = arguments.count("k", k, 1, 2**62)
+        k = arguments.check(k=k).k
         known = np.flatnonzero(~np.isnan(self.ratios))
         row = known[np.argsort(-self.ratios[known], kind="stable")[:k]]
         return UnfairExamples(

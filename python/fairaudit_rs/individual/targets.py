@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.columns import Coded, column_array, some
-from ..data.labels import Label, binary, matches
+from ..data.labels import Label, binary, check_pos_label, matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 
 Floats = NDArray[np.float64]
@@ -59,6 +59,8 @@ class Targets:
 def labels(y: Any, pos_label: Label) -> Floats:
     """Return labels as 0 and 1."""
     values, place = _distinct(y)
+    if pos_label is not None:
+        check_pos_label(pos_label, {"y": values})
     return binary("y", values, pos_label)[place].astype(np.float64)
 
 

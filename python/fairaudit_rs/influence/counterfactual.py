@@ -29,6 +29,7 @@ from .descent import (
     Rule,
     descent_of,
 )
+from .nuisance import check_estimator
 from .problem import Audit, Parts, others_name
 
 Floats = NDArray[np.float64]
@@ -147,11 +148,11 @@ class Counterfactual(Result):
         ndarray of int
             Positions of rows of the target group in the data as given.
         """
-        n = arguments.count("n", n, 1, _MOST_SAMPLED)
-        key = np.array([arguments.seed(rng, None), _SAMPLING], dtype=np.uint64)
+        checked = arguments.check(n=n, rng=rng)
+        key = np.array([checked.seed, _SAMPLING], dtype=np.uint64)
         stream = np.random.Generator(np.random.Philox(key=key))
         ends = np.cumsum(self.weights)
-        place = np.searchsorted(ends, stream.random(n) * ends[-1], side="right")
+        place = np.searchsorted(ends, stream.random(checked.n) * ends[-1], side="right")
         last = np.flatnonzero(self.weights)[-1]
         return np.asarray(self.row[np.minimum(place, last)])
 
@@ -241,15 +242,24 @@ def counterfactual_of(
     random_state: Any,
 ) -> Counterfactual:
     """Check the arguments, follow the descent, and say what came of it."""
-    rule = Rule(
-        tolerance=arguments.positive("tolerance", tolerance),
-        step=arguments.positive("step", step),
-        max_steps=arguments.count("max_steps", max_steps, 0, _MOST_STEPS),
-        level=arguments.level("confidence_level", confidence_level),
-    )
     shares = arguments.parts(parts, PARTS)
     method = arguments.choice("method", method, METHODS)
-    seed = arguments.seed(rng, random_state)
+    check_estimator(nuisance)
+    checked = arguments.check(
+        tolerance=tolerance,
+        step=step,
+        max_steps=max_steps,
+        confidence_level=confidence_level,
+        rng=rng,
+        random_state=random_state,
+    )
+    rule = Rule(
+        tolerance=checked.tolerance,
+        step=checked.step,
+        max_steps=checked.max_steps,
+        level=checked.confidence_level,
+    )
+    seed = checked.seed
     descent, notes = descent_of(audit, rule, shares, seed, nuisance)
     follow: Callable[[], Path] = descent.resampled if method == "resample" else descent.reweighted
     path = follow()

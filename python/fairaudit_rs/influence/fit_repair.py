@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..data.groups import group_name
-from ..errors import ArgumentError, ArgumentTypeError, DataError
+from ..errors import ArgumentTypeError, DataError
 from ..inference.pvalues import upper_tail
 from .cell_map import CellMap, Cells
 from .cost import Cost, CostFunction
 from .direct import Target, direct
 from .effects import Report
 from .label_rate import label_rate
+from .nuisance import check_estimator
 from .problem import Audit, Parts, others_name
 from .rates import Measure
 from .repair import Repair
@@ -50,9 +51,11 @@ class Design:
     def fit(self, audit: Audit, attribute: str, others: tuple[Any, ...], level: float) -> Repair:
         """Check the arguments, find the map, and measure what it does."""
         arguments.choice("method", self.method, ("direct", "transport"))
-        if self.n_threads is not None:
-            audit = replace(audit, n_threads=arguments.n_threads(self.n_threads))
-        seed = arguments.seed(self.rng, None)
+        check_estimator(self.nuisance)
+        checked = arguments.check(rng=self.rng, n_threads=self.n_threads)
+        seed = checked.seed
+        if checked.n_threads is not None:
+            audit = replace(audit, n_threads=checked.n_threads)
         made = self._direct if self.method == "direct" else self._transport
         parts, last, way, certificate, floor = made(audit, seed)
         report, unseen = _report(audit, parts, last, way)
@@ -131,10 +134,8 @@ class Design:
             if not target.has_moving_denominator:
                 return None
             return float(cells.count @ cells.score) / cells.n_rows / 2
-        floor = arguments.finite_number("floor", self.floor)
-        if not 0 < floor <= 1:
-            raise ArgumentError(f"floor is {floor:g}; accepted: a mean score above 0, at most 1")
-        return floor
+        accepted = "a mean score above 0, at most 1"
+        return arguments.number("floor", self.floor, accepted, lambda found: 0 < found <= 1)
 
     def _label(self, audit: Audit, parts: Parts, cells: Cells, place: Ints) -> Floats:
         """Return P(Y = 1 | x) by cell, fitted on the fit part."""

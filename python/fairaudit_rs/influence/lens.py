@@ -20,8 +20,6 @@ from .question import Design, Question
 from .rates import ALIGNMENTS, measure_of
 from .result import InfluenceResult, ProxyScore, ranked
 
-_MOST_DRAWS = 10_000_000
-
 
 def influence_audit(
     y_true: Any = None,
@@ -184,14 +182,17 @@ def influence_audit(
                 "it; accepted: None"
             )
     measure = measure_of(metric)
-    level = arguments.level("confidence_level", confidence_level)
-    n_draws = arguments.count("n_draws", n_draws, 1, _MOST_DRAWS)
-    n_folds = arguments.count("n_folds", n_folds, 2, 100)
-    n_threads = arguments.n_threads(n_threads)
-    callback = arguments.progress(progress)
-    if compat is not None:
-        compat = arguments.choice("compat", compat, ("paper",))
-    seed = arguments.seed(rng, random_state)
+    checked = arguments.check(
+        confidence_level=confidence_level,
+        n_draws=n_draws,
+        n_folds=n_folds,
+        compat=compat,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    level, seed = checked.confidence_level, checked.seed
     if sets is not None and not isinstance(sets, Mapping):
         raise ArgumentTypeError(
             f"sets is {sets!r}; accepted: a dict of names of columns by feature"
@@ -210,14 +211,14 @@ def influence_audit(
         features=features,
         sets=sets,
         pos_label=pos_label,
-        n_threads=n_threads,
+        n_threads=checked.n_threads,
     )
     question = design.pose()
     audit = Audit.of(
         question,
-        n_folds=n_folds,
-        plug_in=compat is not None,
-        n_threads=n_threads,
+        n_folds=checked.n_folds,
+        plug_in=checked.compat is not None,
+        n_threads=checked.n_threads,
         estimator=nuisance,
     )
     for name, value, wanted in (
@@ -231,7 +232,7 @@ def influence_audit(
     given = Given.of(question, p_group, p_outcome)
     if measure.name in ALIGNMENTS:
         return aligned(question, audit, given, level, seed)
-    found, fits = audit.scores(level, n_draws, seed, callback)
+    found, fits = audit.scores(level, checked.n_draws, seed, checked.progress)
     gap, error = audit.gap, audit.standard_error
     half = audit.half_width(level)
     own, rest = question.target_name, others_name(question.target_name)
@@ -259,7 +260,7 @@ def influence_audit(
         n_missing=question.n_missing,
         attribute=question.attribute,
         of_scores=question.of_scores,
-        n_draws=n_draws,
+        n_draws=checked.n_draws,
         confidence_level=level,
         problem=audit,
     )

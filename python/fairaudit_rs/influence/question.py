@@ -141,8 +141,7 @@ class Design:
             raise ArgumentError("X is None; accepted: features, or data= with features= by name")
         if self.features is None:
             raise ArgumentError("features is None; with data= it names the columns to look at")
-        if isinstance(self.features, str) or not len(self.features):
-            raise ArgumentTypeError(f"features is {self.features!r}; accepted: a list of names")
+        self._check_names(self.features)
         return list(self.features)
 
     def _check(self, table: AuditTable) -> None:
@@ -177,16 +176,20 @@ class Design:
             raise DataError(f"X has {min(lengths):,} rows; the labels and scores have {n_rows:,}")
         if self.features is None:
             return columns
-        if isinstance(self.features, str):
-            raise ArgumentTypeError(f"features is {self.features!r}; accepted: a list of names")
-        if not len(self.features):
-            raise ArgumentError("features is empty; accepted: names of columns, or None for all")
+        self._check_names(self.features)
         lacking = [name for name in self.features if name not in columns]
         if lacking:
             raise ColumnError(f"features names {lacking[0]!r}; X has {', '.join(columns)}")
         # A model needs all of them.
         chosen = columns if self.model is not None else self.features
         return {name: columns[name] for name in chosen}
+
+    def _check_names(self, features: Any) -> None:
+        if isinstance(features, str) or not hasattr(features, "__len__"):
+            raise ArgumentTypeError(f"features is {features!r}; accepted: a list of names")
+        if not len(features):
+            instead = "" if self.X is None else ", or None for all"
+            raise ArgumentError(f"features is empty; accepted: names of columns{instead}")
 
     def _asked(self, coding: Coding) -> tuple[Feature, ...]:
         """Return the features that are asked for: a model needs all, and may be asked for some."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import is_number
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from ..metrics import registry
 from ..metrics.metric import Metric
@@ -73,7 +74,7 @@ def measure_of(metric: str | Metric | Mapping[str, float]) -> Measure:
         if not metric:
             raise ArgumentError("metric is an empty dict; accepted: weights of rates by name")
         for name, weight in metric.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float | np.number):
+            if not is_number(weight):
                 raise ArgumentTypeError(
                     f"metric gives {name!r} the weight {weight!r}; accepted: a number"
                 )

@@ -204,7 +204,7 @@ class Repair(Result):
         >>> done.n_unseen, bool((done.moved <= woman).all())
         (0, True)
         """
-        seed = self.seed if rng is None else arguments.seed(rng, None)
+        seed = self.seed if rng is None else arguments.check(rng=rng).seed
         columns = dict(named_columns(X))
         n = len(next(iter(columns.values()))) if columns else 0
         inside = self._inside(group, n)

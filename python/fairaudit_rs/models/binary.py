@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..arguments import finite_number
 from ..errors import ArgumentError
 from .distances import EPSILON, Distances
 
@@ -46,7 +45,7 @@ class BinaryModel(ABC):
         link = arguments.choice("link", link, LINKS)
         if threshold is None:
             threshold = 0.5 if link == "logit" else 0.0
-        value = finite_number("threshold", threshold)
+        value = arguments.check(threshold=threshold).threshold
         if link == "auto":
             link = "logit" if 0 < value < 1 else "identity"
         if link == "logit" and not 0 < value < 1:
@@ -57,8 +56,8 @@ class BinaryModel(ABC):
         self.threshold, self.link = value, link
         self.boundary = math.log(value / (1 - value)) if link == "logit" else value
 
-    def with_threshold(self, threshold: float) -> Self:
-        """Return the same model with another threshold and the same link."""
+    def with_threshold(self, threshold: float | None) -> Self:
+        """Return the same model with another threshold, None for that of its link."""
         other = copy.copy(self)
         other._decide_by(threshold, self.link)
         return other
@@ -96,3 +95,8 @@ class BinaryModel(ABC):
         if self.link != "logit":
             return 0.0
         return 8 * EPSILON / min(self.threshold, 1 - self.threshold)
+
+
+def intercept_of(value: Any) -> float:
+    """Return the intercept; scikit-learn's shape (1,) is accepted too."""
+    return arguments.finite("intercept", np.asarray(value) if np.ndim(value) else value)

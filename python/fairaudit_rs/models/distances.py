@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arguments import finite_number
+from .. import arguments
 from ..data.arrays import ArraySource
 from ..data.columns import column_array, count_not_finite
 from ..errors import ArgumentError, ArgumentTypeError, DataError
@@ -166,7 +166,7 @@ def score_distance(y_score: Any, threshold: float = 0.5) -> Distances:
     >>> score_distance([0.5, 0.25, 1.0]).values
     array([0.  , 0.25, 0.5 ])
     """
-    cut = finite_number("threshold", threshold)
+    cut = arguments.check(threshold=threshold).threshold
     column = ArraySource({"y_score": column_array("y_score", y_score)})
     return Distances._of_scores(column.numbers("y_score", "y_score"), cut)
 

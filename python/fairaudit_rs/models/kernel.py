@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
-from ..arguments import finite_array, finite_number
+from ..arguments import finite_array
 from ..data.features import names_of, read_features
 from ..errors import ArgumentError, DataError
-from .binary import BinaryModel
+from .binary import BinaryModel, intercept_of
 from .distances import EPSILON, Distances
 
 KERNELS = ("rbf", "polynomial", "linear")
@@ -94,17 +94,11 @@ class KernelModel(BinaryModel):
                 f"dual_coef has {len(self.dual_coef)} numbers; accepted: one for each of the "
                 f"{len(self.support_vectors)} support vectors"
             )
-        self.intercept = finite_number("intercept", intercept)
+        self.intercept = intercept_of(intercept)
         self.kernel = arguments.choice("kernel", kernel, KERNELS)
-        self.gamma = finite_number("gamma", gamma)
-        if not self.gamma > 0:
-            raise ArgumentError(f"gamma is {self.gamma:g}; accepted: a number above 0")
+        self.gamma = arguments.positive("gamma", gamma)
         self.degree = arguments.count("degree", degree, 1, 100)
-        self.coef0 = finite_number("coef0", coef0)
-        if self.coef0 < 0:
-            raise ArgumentError(
-                f"coef0 is {self.coef0:g}; accepted: at least 0 (else the kernel is none)"
-            )
+        self.coef0 = arguments.at_least_0("coef0", coef0)
         self.feature_names = names_of(feature_names, self.support_vectors.shape[1])
         self._decide_by(threshold, link)
         # The kernel depends on differences only; around 0 they round least (few may be far away).

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
-from ..arguments import finite_array, finite_number
+from ..arguments import finite_array
 from ..data.features import names_of, positions_of, read_features
 from ..errors import ArgumentError, ArgumentTypeError
-from .binary import BinaryModel
+from .binary import BinaryModel, intercept_of
 from .distances import EPSILON, Distances
 
 NORMS = ("l1", "l2", "linf", "mahalanobis")
@@ -78,7 +78,7 @@ class LinearModel(BinaryModel):
                 f"coef has shape {shape}; accepted: one number per feature (two classes)"
             )
         self.coef = finite_array("coef", coef, 1)
-        self.intercept = finite_number("intercept", intercept)
+        self.intercept = intercept_of(intercept)
         self.feature_names = names_of(feature_names, len(self.coef))
         self._decide_by(threshold, link)
 
@@ -207,10 +207,7 @@ def _jump_cost(value: object) -> float:
             "discrete_cost is None; accepted: the cost of a jump of the discrete features, on the "
             "scale of the norm of the others, such as 1.0"
         )
-    cost = finite_number("discrete_cost", value)
-    if not cost > 0:
-        raise ArgumentError(f"discrete_cost is {cost:g}; accepted: a number above 0")
-    return cost
+    return arguments.positive("discrete_cost", value)
 
 
 def _combinations(values: ArrayLike, n_columns: int) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +63,8 @@ class MulticlassModel:
                 "two classes a LinearModel, KernelModel or TorchModel has one)"
             )
         given = range(scores.n_scores) if classes is None else classes
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise ArgumentTypeError(f"classes is {given!r}; accepted: a sequence of labels")
         self.classes = tuple(one.item() if isinstance(one, np.generic) else one for one in given)
         if not all(isinstance(one, str | int | float) for one in self.classes):
             raise ArgumentTypeError(
@@ -74,12 +76,7 @@ class MulticlassModel:
                 "labels, one for each score"
             )
         self.scores = scores
-        width = scores.n_features
-        self.feature_names = None
-        if feature_names is not None:
-            self.feature_names = names_of(
-                feature_names, len(feature_names) if width is None else width
-            )
+        self.feature_names = names_of(feature_names, scores.n_features)
 
     @classmethod
     def linear(
@@ -191,11 +188,10 @@ class MulticlassModel:
             raise ArgumentError(
                 f"module ends in {last}; accepted: the module without this layer (logits)"
             )
-        if dtype is not None:
-            dtype = arguments.choice("dtype", dtype, ("float32", "float64"))
-        n_classes = arguments.count("n_classes", n_classes, 2, 1_000_000)
-        width = None if feature_names is None else len(feature_names)
-        return cls(TorchScores(module, dtype, n_classes, width), classes, feature_names)
+        checked = arguments.check(dtype=dtype, n_classes=n_classes)
+        names = names_of(feature_names, None)
+        width = None if names is None else len(names)
+        return cls(TorchScores(module, checked.dtype, checked.n_classes, width), classes, names)
 
     def __repr__(self) -> str:
         kind = type(self.scores).__name__.removesuffix("Scores").lower()

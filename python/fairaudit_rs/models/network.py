@@ -76,12 +76,8 @@ class TorchModel(BinaryModel):
             raise ArgumentTypeError(
                 f"module is a {type(module).__name__}; accepted: a torch.nn.Module"
             )
-        if dtype is not None:
-            dtype = arguments.choice("dtype", dtype, ("float32", "float64"))
-        self.module, self.dtype = module, dtype
-        self.feature_names = None
-        if feature_names is not None:
-            self.feature_names = names_of(feature_names, len(feature_names))
+        self.module, self.dtype = module, arguments.check(dtype=dtype).dtype
+        self.feature_names = names_of(feature_names, None)
         self._decide_by(threshold, link)
         last = type(list(module.modules())[-1]).__name__
         if last in ("Sigmoid", "Softmax") and self.link == "logit":
@@ -140,8 +136,8 @@ class TorchModel(BinaryModel):
            method to fool deep neural networks", CVPR 2016. doi:10.1109/CVPR.2016.282
         """
         norm = arguments.choice("norm", norm, NORMS)
-        n_steps = arguments.count("n_steps", n_steps, 1, 100_000)
-        batch_size = arguments.count("batch_size", batch_size, 1, 10_000_000)
+        checked = arguments.check(n_steps=n_steps, batch_size=batch_size)
+        n_steps, batch_size = checked.n_steps, checked.batch_size
         rows, names = read_features(X, self._n_features(), self.feature_names)
         values = np.empty(len(rows))
         with at_rest(self.module, self.dtype) as scorer:

@@ -192,12 +192,18 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     >>> report.holds, report.power[0].rejected > 0.9
     (True, True)
     """
-    n_audits = arguments.count("n_audits", n_audits, 10, 10**7)
-    n_resamples = arguments.n_resamples(n_resamples)
-    level = arguments.level("confidence_level", confidence_level)
-    n_threads = arguments.n_threads(n_threads)
-    callback = arguments.progress(progress)
-    seed = arguments.seed(rng, random_state)
+    checked = arguments.check(
+        n_audits=n_audits,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    n_audits = checked.n_audits
+    n_resamples, level = checked.n_resamples, checked.confidence_level
+    seed, n_threads, callback = checked.seed, checked.n_threads, checked.progress
     wanted = _gaps(gaps)
     chosen = metrics.get(metric)
     conditional, own_strata = split_strata(strata)
@@ -288,7 +294,7 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
         raise ArgumentTypeError(f"gaps is {gaps!r}; accepted: a sequence of numbers")
     listed = list(gaps)
     for gap in listed:
-        if isinstance(gap, bool) or not isinstance(gap, int | float | np.number):
+        if not arguments.is_number(gap):
             raise ArgumentTypeError(f"gaps holds {gap!r}; accepted: numbers")
         if not math.isfinite(gap) or gap == 0:
             raise ArgumentError(f"gaps holds {gap!r}; accepted: numbers other than 0")

@@ -22,7 +22,6 @@ from .problem import BOOTSTRAP_METHODS, Problem
 from .question import Question
 from .result import Comparison, GroupValue, PermutationResult
 
-ALTERNATIVES = ("two-sided", "greater", "less")
 ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "callable")
 INTERVALS = ("auto", "delta", *BOOTSTRAP_METHODS)
 #: Above this share of undefined replicates a result says so.
@@ -61,17 +60,30 @@ class Settings:
         progress: Any,
     ) -> Settings:
         """Check the arguments of a public call."""
+        adjust = arguments.choice("adjust", adjust, ("holm", "bh", "max-t", "none"))
+        engine = arguments.choice("engine", engine, ENGINES)
+        interval = arguments.choice("interval", interval, INTERVALS)
+        adaptive = arguments.flag("adaptive", adaptive)
+        checked = arguments.check(
+            alternative=alternative,
+            n_resamples=n_resamples,
+            confidence_level=confidence_level,
+            rng=rng,
+            random_state=random_state,
+            n_threads=n_threads,
+            progress=progress,
+        )
         return cls(
-            alternative=arguments.choice("alternative", alternative, ALTERNATIVES),
-            adjust=arguments.choice("adjust", adjust, ("holm", "bh", "max-t", "none")),
-            engine=arguments.choice("engine", engine, ENGINES),
-            interval=arguments.choice("interval", interval, INTERVALS),
-            n_resamples=arguments.n_resamples(n_resamples),
-            adaptive=arguments.flag("adaptive", adaptive),
-            level=arguments.level("confidence_level", confidence_level),
-            n_threads=arguments.n_threads(n_threads),
-            progress=arguments.progress(progress),
-            seed=arguments.seed(rng, random_state),
+            alternative=checked.alternative,
+            adjust=adjust,
+            engine=engine,
+            interval=interval,
+            n_resamples=checked.n_resamples,
+            adaptive=adaptive,
+            level=checked.confidence_level,
+            n_threads=checked.n_threads,
+            progress=checked.progress,
+            seed=checked.seed,
         )
 
 

@@ -196,13 +196,18 @@ def equivalence_test(
     method = arguments.choice("method", method, METHODS)
     scale = arguments.choice("scale", scale, ("difference", "ratio"))
     margin = _margin(margin, scale)
-    n_resamples = arguments.n_resamples(n_resamples)
-    level = arguments.level("confidence_level", confidence_level)
+    checked = arguments.check(
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    n_resamples, level = checked.n_resamples, checked.confidence_level
+    seed, n_threads, callback = checked.seed, checked.n_threads, checked.progress
     if level <= 0.5:
         raise ArgumentError(f"confidence_level is {level:g}; accepted: above 0.5 here")
-    n_threads = arguments.n_threads(n_threads)
-    callback = arguments.progress(progress)
-    seed = arguments.seed(rng, random_state)
     chosen = metrics.get(metric)
     table = AuditTable.make(
         data=data,
@@ -276,7 +281,7 @@ def equivalence_test(
 
 def _margin(value: object, scale: str) -> float:
     accepted = "a number above 0" if scale == "difference" else "a number between 0 and 1"
-    if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
+    if not arguments.is_number(value):
         raise ArgumentError(f"margin is {value!r}; accepted: {accepted}")
     margin = float(value)
     if scale == "ratio" and margin > 1:

@@ -174,11 +174,16 @@ def intervals(
     ('score', [-0.14, 0.79])
     """
     method = arguments.choice("method", method, METHODS)
-    n_resamples = arguments.n_resamples(n_resamples)
-    level = arguments.level("confidence_level", confidence_level)
-    n_threads = arguments.n_threads(n_threads)
-    callback = arguments.progress(progress)
-    seed = arguments.seed(rng, random_state)
+    checked = arguments.check(
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    n_resamples, level = checked.n_resamples, checked.confidence_level
+    seed, n_threads, callback = checked.seed, checked.n_threads, checked.progress
     chosen = metrics.get(metric)
     table = AuditTable.make(
         data=data,

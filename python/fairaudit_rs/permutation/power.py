@@ -87,7 +87,7 @@ def minimum_detectable_gap(
     >>> round(plan.gap, 3)
     0.054
     """
-    power = arguments.level("power", power)
+    power = arguments.check(power=power).power
     given = {
         "data": data,
         "y_true": y_true,
@@ -181,14 +181,14 @@ confidence_level : optional
     >>> sum(plan.group_sizes.values())
     3140
     """
-    if isinstance(gap, bool) or not isinstance(gap, int | float | np.floating):
+    if not arguments.is_number(gap):
         raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0")
     low, high = metrics.get(metric).range
     if not 0 < gap < math.inf or gap >= high - low:
         below = f", below {high - low:g} for {metrics.get(metric).name}"
         bounded = below if math.isfinite(high - low) else ""
         raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0{bounded}")
-    power = arguments.level("power", power)
+    power = arguments.check(power=power).power
     given = {
         "data": data,
         "y_true": y_true,
@@ -283,8 +283,11 @@ def _plan(
     power: float,
 ) -> PowerPlan:
     """Return a plan without a gap."""
-    alternative = arguments.choice("alternative", alternative, ("two-sided", "greater", "less"))
-    level = arguments.level("confidence_level", confidence_level)
+    checked = arguments.check(
+        alternative=alternative,
+        n_comparisons=n_comparisons,
+        confidence_level=confidence_level,
+    )
     if question is not None:
         if value is not None:
             raise ArgumentTypeError("value goes without data; the data have values of their own")
@@ -296,11 +299,6 @@ def _plan(
     else:
         sizes, deviations = _from_value(metric, value, share, group_sizes, whole)
         pairs = len(sizes) * (len(sizes) - 1) // 2
-    n_comparisons = (
-        max(pairs, 1)
-        if n_comparisons is None
-        else arguments.count("n_comparisons", n_comparisons, 1, 10**6)
-    )
     # The reference is the last group.
     fixed = None if reference is None else list(sizes)[-1]
     return PowerPlan(
@@ -309,9 +307,9 @@ def _plan(
         deviations,
         math.nan,
         power,
-        level,
-        alternative,
-        n_comparisons,
+        checked.confidence_level,
+        checked.alternative,
+        max(pairs, 1) if checked.n_comparisons is None else checked.n_comparisons,
         fixed,
     )
 
@@ -417,8 +415,7 @@ def _sizes(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any, 
             for group in order
         }
     for group, size in entries.items():
-        is_number = isinstance(size, int | float | np.number) and not isinstance(size, bool)
-        if not is_number or not math.isfinite(size):
+        if not arguments.is_number(size) or not math.isfinite(size):
             raise ArgumentTypeError(
                 f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0"
             )

@@ -154,13 +154,20 @@ def projection_test(
     >>> result.pvalue < 0.001, len(result.moves)
     (True, 88)
     """
-    alternative = arguments.choice("alternative", alternative, ("two-sided", "greater", "less"))
     calibration = arguments.choice("calibration", calibration, ("asymptotic", "permutation"))
-    level = arguments.level("confidence_level", confidence_level)
-    n_resamples = arguments.n_resamples(n_resamples)
-    n_threads = arguments.n_threads(n_threads)
-    callback = arguments.progress(progress)
-    seed = arguments.seed(rng, random_state)
+    checked = arguments.check(
+        threshold=threshold,
+        alternative=alternative,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    threshold, alternative = checked.threshold, checked.alternative
+    n_resamples, level = checked.n_resamples, checked.confidence_level
+    seed, n_threads, callback = checked.seed, checked.n_threads, checked.progress
     width = None if bandwidth is None else arguments.positive("bandwidth", bandwidth)
     model = distance if isinstance(distance, Distances) else None
     if model is not None and data is not None:

@@ -1,0 +1,51 @@
+"""Messages of the command line: they name options where those of Python name arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import click
+
+#: The argument that a message is about comes first.
+_SUBJECT = re.compile(
+    r"(?P<name>[a-z]\w*)(?= (?:is|has|holds|names|contains|gives|goes|does|and \w+ are)\b)"
+)
+#: ``name=`` with a value or none; what stands in quotes, where a word is a value, not a name; and a
+#: name that is no English word. Calls, such as ``name=model.predict(X)``, are left.
+_TOKEN = re.compile(
+    r"""(?<![\w.`'"-])(?P<given>[a-z]\w*)=(?>(?P<value>'[^']*'|[\w.+-]*\w)?)(?![("\[])"""
+    r"""|(?<!\w)'[^']*'(?!\w)|"[^"]*\""""
+    r"""|(?<![\w.`'"-])(?P<name>[a-z]\w*_\w+)(?![`'"(=]|\.\w)"""
+)
+
+
+def with_options(message: str, command: click.Command) -> str:
+    """Return a message with the options of a command in place of the arguments that they set."""
+    options = {one.name: one for one in command.params if one.name}
+    subject = _SUBJECT.match(message)
+    if subject is None or subject["name"] not in options:
+        return _TOKEN.sub(_replacement(options), message)
+    rest = message[subject.end() :]
+    return _shown(options[subject["name"]]) + _TOKEN.sub(_replacement(options), rest)
+
+
+def _replacement(options: Mapping[str, click.Parameter]) -> Callable[[re.Match[str]], str]:
+    """Return what stands in place of a token."""
+
+    def replaced(token: re.Match[str]) -> str:
+        option = options.get(token["given"] or token["name"])
+        if option is None:
+            return token[0]
+        value = token["value"] or ""
+        if not value or getattr(option, "is_flag", False):
+            return _shown(option)
+        if isinstance(option, click.Argument):
+            return token[0]
+        return f"{_shown(option)} {'none' if value == 'None' else value.strip(chr(39))}"
+
+    return replaced
+
+
+def _shown(option: click.Parameter) -> str:
+    return option.opts[0] if isinstance(option, click.Option) else option.human_readable_name

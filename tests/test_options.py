@@ -1,0 +1,231 @@
+"""Options of the command line: each sets an argument of Python, and messages name it."""
+
+import inspect
+import re
+
+import click
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import fairaudit_rs as fa
+from fairaudit_rs.cli import main
+from fairaudit_rs.cli.messages import with_options
+
+from . import signatures
+
+FUNCTIONS = {
+    "permutation": fa.permutation_test,
+    "projection": fa.projection_test,
+    "influence": fa.influence_audit,
+    "extremes": fa.extreme_test,
+    "calibrate": fa.calibrate,
+}
+#: Files that are written.
+FILES = {"json_path", "moves_path", "plot_path"}
+#: Text that is a number, a word, or none.
+READ = {"upper": float}
+
+
+def disagreeing(command, function):
+    """Return what the options of a command say otherwise than the function that it calls."""
+    given = signatures.arguments_of(function)
+    found = []
+    for option in command.params:
+        name = option.name
+        if name in FILES:
+            continue
+        if name not in given:
+            found.append(f"{name} is no argument of {function.__name__}")
+            continue
+        default, own = given[name].default, option.default
+        own = READ[name](own) if name in READ else own
+        # What click holds where there is no default is of a class of its own.
+        if isinstance(own, bool | int | float | str) and own != default:
+            found.append(f"{name} is {own!r} by default, and {default!r} in Python")
+        words = re.fullmatch(r"\{(.*)\}.*", signatures.described(function)[name].type)
+        if isinstance(option.type, click.Choice) and words:
+            accepted = [word.strip('"') for word in words[1].split(", ")]
+            if list(option.type.choices) != accepted:
+                found.append(f"{name} is one of {option.type.choices}, and {accepted} in Python")
+    return found
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_options_are_arguments_with_their_defaults(name):
+    assert disagreeing(main.commands[name], FUNCTIONS[name]) == []
+
+
+def test_other_options_are_found():
+    @click.command()
+    @click.option("--n-resamples", default=99)
+    @click.option("--colour")
+    @click.option("--alternative", type=click.Choice(["less", "more"]))
+    def planted():
+        """Do nothing."""
+
+    assert disagreeing(planted, fa.permutation_test) == [
+        "n_resamples is 99 by default, and 9999 in Python",
+        "colour is no argument of permutation_test",
+        "alternative is one of ('less', 'more'), and ['two-sided', 'greater', 'less'] in Python",
+    ]
+
+
+def test_every_command_that_computes_is_compared():
+    assert set(main.commands) - set(FUNCTIONS) == {"demo", "metrics"}
+
+
+def test_an_argument_has_one_option():
+    options = {}
+    for command in main.commands.values():
+        for option in command.params:
+            assert options.setdefault(option.name, option.opts) == option.opts
+    assert options["rng"] == ["--seed"]
+
+
+# -- messages ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "shown"),
+    [
+        # what it is about
+        ("permutation", "metric is 'tqr'", "--metric is 'tqr'"),
+        ("permutation", "n_threads is 0; accepted: 1", "--threads is 0; accepted: 1"),
+        ("permutation", "rng is -1", "--seed is -1"),
+        ("permutation", "groups names 'x'", "--group names 'x'"),
+        ("permutation", "groups does not go", "--group does not go"),
+        ("permutation", "sample_weight is 0 in", "--weight is 0 in"),
+        ("permutation", "strata has 3 rows", "--strata has 3 rows"),
+        ("calibrate", "gaps holds nan", "--gap holds nan"),
+        ("permutation", "data is 'a.csv'; no such file", "DATA is 'a.csv'; no such file"),
+        ("projection", "distance and y_score are None", "--distance and --y-score are None"),
+        # names of options of other commands, and of Python alone
+        ("permutation", "bandwidth is 0", "bandwidth is 0"),
+        ("permutation", "studentize is 'x'", "studentize is 'x'"),
+        ("permutation", "only one group: sex is 'f'", "only one group: sex is 'f'"),
+        # names in sentences, with a value or without
+        ("permutation", "scores belong in y_score", "scores belong in --y-score"),
+        ("permutation", "two groups named by groups= and", "two groups named by --group and"),
+        ("permutation", "take pos_label='yes'.", "take --pos-label yes."),
+        ("permutation", "take pos_label=0.5.", "take --pos-label 0.5."),
+        ("permutation", "or adaptive=True", "or --adaptive"),
+        ("extremes", "upper=None for scores", "--upper none for scores"),
+        ("projection", "with calibration='permutation'; x", "with --calibration permutation; x"),
+        # words, values and code
+        ("permutation", "the metric, the groups and strata", "the metric, the groups and strata"),
+        ("permutation", "column 'y_pred' is text", "column 'y_pred' is text"),
+        ("permutation", 'column "y_pred" is text', 'column "y_pred" is text'),
+        ("permutation", "column 'my y_pred col'", "column 'my y_pred col'"),
+        ("permutation", "the data's y_pred", "the data's --y-pred"),
+        ("permutation", "in old_y_pred, y_pred.csv", "in old_y_pred, y_pred.csv"),
+        ("projection", "distance=model.distance(X), or", "distance=model.distance(X), or"),
+        ("permutation", "y_score=model.predict(X)[:, 1]", "y_score=model.predict(X)[:, 1]"),
+        ("permutation", "pos_label=[1]", "pos_label=[1]"),
+        ("permutation", "metrics.count_metric(metric)", "metrics.count_metric(metric)"),
+        ("permutation", "with data=cells", "with data=cells"),
+        ("permutation", "names of columns go with data=", "names of columns go with DATA"),
+        ("permutation", "", ""),
+    ],
+)
+def test_messages(command, message, shown):
+    assert with_options(message, main.commands[command]) == shown
+
+
+@pytest.fixture
+def book(tmp_path):
+    rng = np.random.default_rng(3)
+    n = 400
+    frame = pl.DataFrame(
+        {
+            "repaid": rng.integers(0, 2, n),
+            "approved": rng.integers(0, 2, n),
+            "score": rng.random(n),
+            "flipped": rng.random(n),
+            "sex": rng.choice(["f", "m"], n),
+            "age": rng.choice(["old", "mid", "young"], n),
+        }
+    )
+    path = tmp_path / "loans.csv"
+    frame.write_csv(path)
+    return str(path)
+
+
+LABELS = ("--y-true", "repaid", "--y-pred", "approved")
+SCORES = ("--y-score", "score", "--counterfactual-score", "flipped")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("permutation", *LABELS, "-m", "tpr", "--n-resamples", "0"), "--n-resamples is 0; acc"),
+        (("permutation", *LABELS, "-m", "tpr", "--threads", "0"), "--threads is 0; accepted: a"),
+        (
+            ("permutation", *LABELS, "-m", "tpr", "--confidence-level", "95"),
+            "--confidence-level is 95.0; accepted",
+        ),
+        (
+            ("permutation", *LABELS, "-m", "tpr", "--pos-label", "maybe"),
+            "--pos-label is 'maybe', which does not occur in",
+        ),
+        (
+            ("permutation", "--y-true", "repaid", "--y-pred", "score", "-m", "tpr"),
+            "scores belong in --y-score",
+        ),
+        (
+            ("permutation", *LABELS, "-m", "tpr", "-s", "age", "--alternative", "less"),
+            "--alternative is 'less' with .* groups; accepted: 'two-sided', or two groups named by "
+            "--group and one metric",
+        ),
+        (("calibrate", *LABELS, "-m", "tpr", "--n-audits", "1"), "--n-audits is 1; accepted"),
+        (("calibrate", *LABELS, "-m", "tpr", "--gap", "0"), "--gap holds 0.0; accepted"),
+        (("projection", *LABELS), "--distance and --y-score are None"),
+        (
+            ("projection", "--y-true", "repaid", "--y-score", "score", "--bandwidth", "0"),
+            "--bandwidth is 0.0; accepted",
+        ),
+        (
+            ("influence", *LABELS, "-m", "tpr", "--target", "x", "-f", "age"),
+            "--target names 'x'",
+        ),
+        (
+            ("extremes", *SCORES, "--upper", "column"),
+            "--upper is 'column'; accepted",
+        ),
+        (
+            ("extremes", *SCORES, "--n-exceedances", "few"),
+            "--n-exceedances is 'few'; accepted",
+        ),
+    ],
+)
+def test_errors_of_commands(arguments, message, book):
+    name, *others = arguments
+    done = CliRunner().invoke(main, [name, book, "-s", "sex", *others])
+    assert done.exit_code == 2
+    assert re.search(f"^fairaudit: error: .*{message}", done.stderr), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_python_keeps_its_words():
+    with pytest.raises(fa.errors.ArgumentError, match=r"^n_resamples is 0"):
+        fa.permutation_test(y_pred=[0, 1], sensitive_features=[0, 1], metric="f1", n_resamples=0)
+
+
+def test_left_out_options_keep_the_defaults_of_python(monkeypatch, book):
+    seen = {}
+
+    def permutation_test(**given):
+        seen.update(given)
+        raise fa.errors.DataError("enough")
+
+    monkeypatch.setattr(fa, "permutation_test", permutation_test)
+    CliRunner().invoke(main, ["permutation", book, "-s", "sex", "-s", "age", "-m", "tpr"])
+    assert seen["sensitive_features"] == ["sex", "age"]
+    assert not {"strata", "groups", "clusters", "y_score", "rng", "n_threads"} & set(seen)
+    defaults = {name: one.default for name, one in inspect.signature(ORIGINAL).parameters.items()}
+    rest = set(seen) - {"data", "metric", "sensitive_features", "progress"}
+    assert {name: seen[name] for name in rest} == {name: defaults[name] for name in rest}
+
+
+ORIGINAL = fa.permutation_test
