@@ -89,6 +89,8 @@ __all__ = [
 ]
 
 _Floats = NDArray[np.float64]
+_Codes = NDArray[np.uint32]
+_Pairs = Sequence[tuple[int, int]]
 
 __version__: str
 SCORE_UNIT: float
@@ -97,16 +99,11 @@ SCORE_UNIT: float
 class Draws:
     """Which replicates, of which seed and series: `n` of them from the index `first` on."""
 
-    @property
-    def n(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def series(self) -> int: ...
-    @property
-    def first(self) -> int: ...
+    n: int
+    seed: int
+    series: int
+    first: int
     def __new__(cls, n: int, *, seed: int, series: int = 0, first: int = 0) -> Draws: ...
-    def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, int]]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self, /) -> int: ...
 
@@ -114,24 +111,21 @@ class Draws:
 class Call:
     """How a call is run: on how many threads, and who is told how far it is."""
 
-    @property
-    def n_threads(self) -> int | None: ...
-    @property
-    def progress(self) -> Callable[[int], object] | None: ...
+    n_threads: int | None
+    progress: Callable[[int], object] | None
     def __new__(
         cls, n_threads: int | None = None, progress: Callable[[int], object] | None = None
     ) -> Call: ...
     @staticmethod
     def planted_panic() -> Call: ...
-    def __getnewargs__(self) -> tuple[int | None, Callable[[int], object] | None]: ...
 
 @final
 class Tabulation:
     value_rows: list[NDArray[np.uint64]]
-    codes: NDArray[np.uint32]
+    codes: _Codes
     counts: NDArray[np.uint64]
     score_sums: NDArray[np.int64]
-    cell_of_row: NDArray[np.uint32] | None
+    cell_of_row: _Codes | None
 
 def tabulate(
     columns: Sequence[NDArray[np.generic]],
@@ -141,11 +135,9 @@ def tabulate(
     score: _Floats | None = None,
     cells: bool = False,
 ) -> Tabulation: ...
-def distinct_rows(
-    values: NDArray[np.float64], call: Call
-) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]: ...
+def distinct_rows(values: _Floats, call: Call) -> tuple[_Codes, NDArray[np.uint64], _Codes]: ...
 def check_csv(path: str, call: Call) -> list[str]: ...
-def bin_scores(scores: _Floats, edges: _Floats, call: Call) -> NDArray[np.uint32]: ...
+def bin_scores(scores: _Floats, edges: _Floats, call: Call) -> _Codes: ...
 
 @final
 class Evaluation:
@@ -158,7 +150,6 @@ class Evaluation:
     def __new__(
         cls, value: float, variance: float, numerator: float = ..., denominator: float = ...
     ) -> Evaluation: ...
-    def __getnewargs__(self) -> tuple[float, float, float, float]: ...
 
 @final
 class CountMetric:
@@ -175,10 +166,8 @@ class CountMetric:
     def ranks(levels: int) -> CountMetric: ...
     @staticmethod
     def joint(components: Sequence[CountMetric]) -> CountMetric: ...
-    @property
-    def fraction(self) -> tuple[list[float], list[float]] | None: ...
-    @property
-    def is_proportion(self) -> bool: ...
+    fraction: tuple[list[float], list[float]] | None
+    is_proportion: bool
     def evaluate(self, counts: Sequence[float], call: Call | None = None) -> Evaluation: ...
     def gradient(self, counts: Sequence[float]) -> list[float] | None: ...
 
@@ -188,17 +177,16 @@ class Units:
 
     group: NDArray[np.uint16]
     n_groups: int
-    stratum: NDArray[np.uint32] | None
-    of_row: NDArray[np.uint32] | None
+    stratum: _Codes | None
+    of_row: _Codes | None
     def __new__(
         cls,
         group: NDArray[np.uint16],
         n_groups: int,
         *,
-        stratum: NDArray[np.uint32] | None = None,
-        of_row: NDArray[np.uint32] | None = None,
+        stratum: _Codes | None = None,
+        of_row: _Codes | None = None,
     ) -> Units: ...
-    def __getnewargs_ex__(self) -> tuple[tuple[NDArray[np.uint16], int], dict[str, Any]]: ...
 
 @final
 class ExactLaw:
@@ -209,7 +197,6 @@ class ExactLaw:
     def __new__(
         cls, pvalue: float, undefined: float, statistics: _Floats, probabilities: _Floats
     ) -> ExactLaw: ...
-    def __getnewargs__(self) -> tuple[float, float, _Floats, _Floats]: ...
 
 @final
 class Replicates:
@@ -219,7 +206,6 @@ class Replicates:
     #: None where they were not asked for.
     variances: _Floats | Any
     def __new__(cls, values: _Floats, variances: _Floats | None = None) -> Replicates: ...
-    def __getnewargs__(self) -> tuple[_Floats, _Floats | None]: ...
 
 @final
 class PermutationTest:
@@ -264,26 +250,17 @@ class PermutationTest:
     ) -> PermutationTest: ...
     @staticmethod
     def correlation(
-        x: _Floats,
-        y: _Floats,
-        call: Call,
-        *,
-        studentize: str,
-        stratum: NDArray[np.uint32] | None = None,
+        x: _Floats, y: _Floats, call: Call, *, studentize: str, stratum: _Codes | None = None
     ) -> PermutationTest: ...
     def exact(self, alternative: str, call: Call) -> ExactLaw | None: ...
     def null_distribution(self, draws: Draws, call: Call) -> _Floats: ...
-    def max_t(
-        self, pairs: Sequence[tuple[int, int]], draws: Draws, call: Call
-    ) -> NDArray[np.uint64]: ...
-    def max_t_pvalues(
-        self, pairs: Sequence[tuple[int, int]], counts: NDArray[np.uint64], n: int
-    ) -> list[float]: ...
+    def max_t(self, pairs: _Pairs, draws: Draws, call: Call) -> NDArray[np.uint64]: ...
+    def max_t_pvalues(self, pairs: _Pairs, counts: NDArray[np.uint64], n: int) -> list[float]: ...
     def bootstrap(self, draws: Draws, call: Call, *, variances: bool = True) -> Replicates: ...
 
 @final
 class Samples:
-    rows: NDArray[np.uint32]
+    rows: _Codes
     sizes: NDArray[np.uint64]
 
 @final
@@ -291,10 +268,10 @@ class Assignments:
     """Draws groups of units within strata, and bootstrap samples of a group."""
 
     def __new__(cls, units: Units, call: Call) -> Assignments: ...
-    def groups(self, draws: Draws, replicate: int | None, call: Call) -> NDArray[np.uint32]: ...
+    def groups(self, draws: Draws, replicate: int | None, call: Call) -> _Codes: ...
     def samples(
         self,
-        groups: NDArray[np.uint32],
+        groups: _Codes,
         group: int,
         n_samples: int,
         draws: Draws,
@@ -305,12 +282,7 @@ class Assignments:
         self, values: Sequence[float], samples: _Floats, call: Call | None = None
     ) -> float: ...
     def null_distribution(
-        self,
-        address: int,
-        columns: Sequence[_Floats],
-        n_samples: int,
-        draws: Draws,
-        call: Call,
+        self, address: int, columns: Sequence[_Floats], n_samples: int, draws: Draws, call: Call
     ) -> _Floats: ...
 
 @final

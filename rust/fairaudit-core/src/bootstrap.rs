@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::metrics::row_sums::{Lanes, RowSums};
 use crate::metrics::{Evaluation, Metric, RowMetric, of_each_metric};
 use crate::parallel::{Control, fill};
-use crate::random::{Binomial, Domain, LaneGenerator, Stream, multinomial};
+use crate::random::{Binomial, Domain, LaneGenerator, LaneMultinomial, Stream};
 use crate::simd::{InstructionSet, LANES, Task};
 
 /// Replicates of one task on counts.
@@ -43,27 +43,35 @@ pub(crate) fn of_counts(
     metric: &Metric,
     with_variances: bool,
     draws: &Draws,
+    instructions: InstructionSet,
     control: &Control,
 ) -> Result<Replicates> {
     let n_classes = metric.n_classes();
-    let sizes: Vec<u64> = margin.chunks(n_classes).map(|counts| counts.iter().sum::<f64>() as u64).collect();
+    let n_groups = margin.len() / n_classes;
     let fill_block = |block: usize, chunk: &mut [(f64, f64)]| -> Result<()> {
         control.check()?;
-        let (mut drawn, mut counts) = (vec![0u64; n_classes], vec![0.0; n_classes]);
-        for (offset, groups) in chunk.chunks_mut(sizes.len()).enumerate() {
-            let replicate = draws.replicates.start + (block * BLOCK + offset) as u64;
-            for (g, (result, weights)) in groups.iter_mut().zip(margin.chunks(n_classes)).enumerate() {
-                let mut stream = Stream::new(draws.seed, Domain::Bootstrap, draws.series, replicate, g as u64);
-                multinomial(&mut stream, sizes[g], weights, &mut drawn);
-                counts.iter_mut().zip(&drawn).for_each(|(count, &drawn)| *count = drawn as f64);
-                let drawn = if with_variances { metric.evaluate(&counts) } else { metric.evaluate_value(&counts) };
-                *result = (drawn.value, drawn.variance);
+        let mut sampler = LaneMultinomial::new(instructions);
+        let (mut drawn, mut counts) = (vec![[0u64; LANES]; n_classes], vec![0.0; n_classes]);
+        for (lanes, results) in chunk.chunks_mut(LANES * n_groups).enumerate() {
+            let first = draws.replicates.start + (block * BLOCK + lanes * LANES) as u64;
+            for (g, weights) in margin.chunks(n_classes).enumerate() {
+                let mut streams: [Stream; LANES] = std::array::from_fn(|lane| {
+                    Stream::new(draws.seed, Domain::Bootstrap, draws.series, first + lane as u64, g as u64)
+                });
+                // Words of all lanes in one go, where one lane need not wait for the other.
+                streams.iter_mut().for_each(Stream::fill);
+                sampler.multinomial(weights.iter().sum::<f64>() as u64, weights, &mut streams, &mut drawn);
+                for (lane, groups) in results.chunks_mut(n_groups).enumerate() {
+                    counts.iter_mut().zip(&drawn).for_each(|(count, drawn)| *count = drawn[lane] as f64);
+                    let drawn = if with_variances { metric.evaluate(&counts) } else { metric.evaluate_value(&counts) };
+                    groups[g] = (drawn.value, drawn.variance);
+                }
             }
         }
-        control.advance((chunk.len() / sizes.len()) as u64);
+        control.advance((chunk.len() / n_groups) as u64);
         Ok(())
     };
-    fill_blocks(sizes.len(), with_variances, BLOCK, draws, control, fill_block)
+    fill_blocks(n_groups, with_variances, BLOCK, draws, control, fill_block)
 }
 
 /// Replicates that `fill_block` makes `block` at a time; it has the number of the block.
@@ -340,7 +348,8 @@ mod tests {
         let margin = [300.0, 50.0, 120.0, 400.0, 90.0, 40.0, 30.0, 160.0];
         let metric = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
         let run = |with_variances: bool, replicates| {
-            of_counts(&margin, &metric, with_variances, &draws(replicates, 5), &Control::default()).unwrap()
+            let (draws, control) = (draws(replicates, 5), Control::default());
+            of_counts(&margin, &metric, with_variances, &draws, InstructionSet::Baseline, &control).unwrap()
         };
         let results = run(true, 0..8_000);
         for (group, counts) in margin.chunks(4).enumerate() {

@@ -1,9 +1,11 @@
 //! Random words and draws, for tests against other implementations.
 
+use fairaudit_core::Error;
 use fairaudit_core::random::{Binomial, Hypergeometric, Stream, philox as block, simulate};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
+use crate::call::to_python;
 use crate::options::{Call, Draws};
 
 type Counts<'py> = Bound<'py, PyArray1<u64>>;
@@ -31,7 +33,10 @@ fn hypergeometric<'py>(
 /// Numbers of successes; see [`simulate`].
 #[pyfunction]
 fn binomial<'py>(py: Python<'py>, trials: u64, probability: f64, draws: &Draws, call: &Call) -> PyResult<Counts<'py>> {
-    let law = Binomial::new(trials, probability.clamp(0.0, 1.0));
+    if !(0.0..=1.0).contains(&probability) {
+        return Err(to_python(py, &Error::argument("probability", probability, "from 0 to 1")));
+    }
+    let law = Binomial::new(trials, probability);
     sampled(py, draws, call, |stream| law.sample(stream))
 }
 

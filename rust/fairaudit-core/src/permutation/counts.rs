@@ -219,7 +219,7 @@ impl GroupTest for CountTest {
     }
 
     fn bootstrap(&self, with_variances: bool, draws: &Draws, control: &Control) -> Result<Replicates> {
-        bootstrap::of_counts(&self.margin, &self.metric, with_variances, draws, control)
+        bootstrap::of_counts(&self.margin, &self.metric, with_variances, draws, self.instructions, control)
     }
 }
 

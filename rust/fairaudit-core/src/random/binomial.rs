@@ -1,7 +1,11 @@
 //! Binomial and multinomial draws.
 
+mod lanes;
+
+pub(crate) use lanes::LaneMultinomial;
+
 use super::Stream;
-use super::rejection::{FactorialTerm, ratio_of_uniforms};
+use super::rejection::{FactorialTerm, is_accepted, is_surely_accepted, ratio_of_uniforms};
 
 /// Below this mean the law is inverted by adding up probabilities from 0.
 const INVERSION_MEAN: f64 = 10.0;
@@ -66,16 +70,45 @@ impl Binomial {
 
     fn reject(&self, stream: &mut Stream) -> u64 {
         let (trials, p) = (self.trials as f64, self.rare);
+        let shape = Shape::new(trials, p);
+        ratio_of_uniforms(stream, trials * p, trials * p * (1.0 - p), trials, |x| shape.ln_ratio(x)) as u64
+    }
+}
+
+/// The probabilities of a law relative to that of its mode: p(x) is proportional to p^x q^(n-x) / (x! (n-x)!).
+#[derive(Debug)]
+struct Shape {
+    mode: f64,
+    failures: f64,
+    /// The linear parts of the logarithm, together.
+    slope: f64,
+    successes_term: FactorialTerm,
+    failures_term: FactorialTerm,
+}
+
+impl Shape {
+    #[inline]
+    fn new(trials: f64, p: f64) -> Self {
         let q = 1.0 - p;
         let mode = ((trials + 1.0) * p).floor();
         let failures = trials - mode;
-        // p(x) is proportional to p^x q^(n-x) / (x! (n-x)!); the linear parts together:
         let slope = libm::log((mode * q) / (failures * p));
         let (successes_term, failures_term) = (FactorialTerm::new(mode), FactorialTerm::new(failures));
-        ratio_of_uniforms(stream, trials * p, trials * p * q, trials, |x| {
-            let step = x - mode;
-            -step * slope + successes_term.curvature(x) + failures_term.curvature(failures - step)
-        }) as u64
+        Self { mode, failures, slope, successes_term, failures_term }
+    }
+
+    /// ln p(x) - ln p(mode).
+    #[inline]
+    fn ln_ratio(&self, x: f64) -> f64 {
+        let step = x - self.mode;
+        -step * self.slope + self.successes_term.curvature(x) + self.failures_term.curvature(self.failures - step)
+    }
+
+    /// Whether a candidate is accepted under the hat at the height u.
+    #[cold]
+    fn accepts(&self, u: f64, candidate: f64) -> bool {
+        let ratio = self.ln_ratio(candidate);
+        is_surely_accepted(u, ratio) || is_accepted(u, ratio)
     }
 }
 

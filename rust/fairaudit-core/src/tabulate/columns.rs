@@ -64,7 +64,15 @@ pub(super) use with_key;
 macro_rules! with_values {
     ($column:expr, $rows:expr, $use:expr) => {
         match $column {
-            Column::Bool(values) => $use(&values[$rows], |value| u64::from(value != 0)),
+            Column::Bool(values) => {
+                let values = &values[$rows];
+                // Almost always they are 0 and 1, which need not be made so one by one.
+                if values.iter().fold(0, |largest, &value| value.max(largest)) <= 1 {
+                    $use(values, u64::from)
+                } else {
+                    $use(values, |value: u8| u64::from(value != 0))
+                }
+            }
             Column::I8(values) => $use(&values[$rows], |value| value as u64),
             Column::I16(values) => $use(&values[$rows], |value| value as u64),
             Column::I32(values) => $use(&values[$rows], |value| value as u64),
