@@ -13,6 +13,7 @@ __all__ = [
     "CorrelationTest",
     "CountMetric",
     "CountTest",
+    "CsvRows",
     "Cuts",
     "Draws",
     "FunctionTest",
@@ -32,7 +33,6 @@ __all__ = [
     "bootstrap_ratio",
     "box_quantile",
     "box_tail",
-    "check_csv",
     "clopper_pearson",
     "compare_levels",
     "count_extreme",
@@ -69,6 +69,7 @@ __all__ = [
     "project_rates",
     "projection_tally",
     "quadratic_weights",
+    "read_csv",
     "repair_envelopes",
     "repair_reduced_costs",
     "simulate_level_cuts",
@@ -136,7 +137,17 @@ def encode(
 def distinct_rows(
     values: NDArray[np.float64], call: Call
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]: ...
-def check_csv(path: str, call: Call) -> list[str]: ...
+
+@final
+class CsvRows:
+    """The names in the header, and the distinct rows of some columns with their counts, as CSV."""
+
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def distinct(self) -> bytes | None: ...
+
+def read_csv(path: str, columns: list[str], call: Call) -> CsvRows: ...
 def bin_scores(
     scores: NDArray[np.float64], edges: NDArray[np.float64], call: Call
 ) -> NDArray[np.uint32]: ...

@@ -17,7 +17,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesE
 from .arrays import ArraySource, Counts
 from .cells import Cells, cells_of, score_edges_of
 from .columns import Column, check_numeric, column_array, is_column, is_pandas, series_name
-from .frames import FrameSource, as_frame, check_columns, lazy_frame, names_of
+from .frames import FrameSource, as_frame, check_columns, frame_source, names_of
 from .labels import Label, Named, name_combinations, relabel
 from .rows import AttributeRows, CodedRows, Rows
 
@@ -170,8 +170,7 @@ class AuditTable:
         if is_pandas(data) or isinstance(data, Mapping):
             source = ArraySource(_named_columns(data, wanted))
         else:
-            frame, origin = lazy_frame(data, list(wanted.values()))
-            source = FrameSource(frame, wanted, origin)
+            source = frame_source(data, wanted)
         features, strata, clusters = (
             tuple(f"{role}:{name}" for name in names) for role, names in named.items()
         )
