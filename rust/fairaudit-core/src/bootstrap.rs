@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::metrics::row_sums::{Lanes, RowSums};
 use crate::metrics::{Evaluation, Metric, RowMetric, merge_classes, of_each_metric};
 use crate::parallel::{Control, fill};
-use crate::random::{Binomial, Domain, LaneGenerator, Stream, multinomial};
+use crate::random::{Binomial, Domain, LaneGenerator, LaneMultinomial, Stream};
 use crate::simd::{InstructionSet, LANES, Task};
 use crate::tabulate::Table;
 
@@ -29,24 +29,33 @@ pub fn of_counts(table: &Table, metric: &Metric, draws: &Draws, control: &Contro
     let n_classes = merged.n_classes();
     let table = table.merge(&new_class, n_classes);
     let margin = table.margin();
-    let sizes: Vec<u64> = margin.chunks(n_classes).map(|counts| counts.iter().sum::<f64>() as u64).collect();
+    let instructions = InstructionSet::current()?;
+    let n_groups = table.n_groups();
     let fill_block = |block: usize, chunk: &mut [(f64, f64)]| -> Result<()> {
         control.check()?;
-        let (mut drawn, mut counts) = (vec![0u64; n_classes], vec![0.0; n_classes]);
-        for (offset, groups) in chunk.chunks_mut(sizes.len()).enumerate() {
-            let replicate = draws.replicates.start + (block * BLOCK + offset) as u64;
-            for (g, (result, weights)) in groups.iter_mut().zip(margin.chunks(n_classes)).enumerate() {
-                let mut stream = Stream::new(draws.seed, Domain::Bootstrap, draws.series, replicate, g as u64);
-                multinomial(&mut stream, sizes[g], weights, &mut drawn);
-                counts.iter_mut().zip(&drawn).for_each(|(count, &drawn)| *count = drawn as f64);
-                let evaluation = merged.evaluate(&counts);
-                *result = (evaluation.value, evaluation.variance);
+        let new = |weights: &[f64]| LaneMultinomial::new(instructions, weights.iter().sum::<f64>() as u64, weights);
+        let mut groups: Vec<LaneMultinomial> = margin.chunks(n_classes).map(new).collect();
+        let (mut drawn, mut counts) = (vec![[0u64; LANES]; n_classes], vec![0.0; n_classes]);
+        for (part, results) in chunk.chunks_mut(LANES * n_groups).enumerate() {
+            let first = draws.replicates.start + (block * BLOCK + part * LANES) as u64;
+            for (g, group) in groups.iter_mut().enumerate() {
+                let mut streams: [Stream; LANES] = std::array::from_fn(|lane| {
+                    Stream::new(draws.seed, Domain::Bootstrap, draws.series, first + lane as u64, g as u64)
+                });
+                // Words of all lanes in one go, where one lane need not wait for the other.
+                streams.iter_mut().for_each(Stream::fill);
+                group.draw(&mut streams, &mut drawn);
+                for (lane, results) in results.chunks_mut(n_groups).enumerate() {
+                    counts.iter_mut().zip(&drawn).for_each(|(count, drawn)| *count = drawn[lane] as f64);
+                    let evaluation = merged.evaluate(&counts);
+                    results[g] = (evaluation.value, evaluation.variance);
+                }
             }
         }
-        control.advance((chunk.len() / sizes.len()) as u64);
+        control.advance((chunk.len() / n_groups) as u64);
         Ok(())
     };
-    fill_blocks(draws, sizes.len(), BLOCK, control, fill_block)
+    fill_blocks(draws, n_groups, BLOCK, control, fill_block)
 }
 
 /// Replicates that `fill_block` makes `block` at a time; it has the number of the block.

@@ -1,7 +1,11 @@
 //! Binomial and multinomial draws.
 
+mod lanes;
+
+pub(crate) use lanes::LaneMultinomial;
+
 use super::Stream;
-use super::rejection::{FactorialTerm, ratio_of_uniforms};
+use super::rejection::{FactorialTerm, is_accepted, is_surely_accepted, ratio_of_uniforms};
 
 /// Below this mean the law is inverted by adding up probabilities from 0.
 const INVERSION_MEAN: f64 = 10.0;
@@ -38,8 +42,14 @@ impl Binomial {
         } else if self.trials as f64 * self.rare < INVERSION_MEAN {
             self.invert(stream)
         } else {
-            self.reject(stream)
+            Rejection::new(self).sample(stream)
         };
+        self.unmirror(x)
+    }
+
+    /// Successes, of a draw of the rarer outcome.
+    #[inline]
+    fn unmirror(&self, x: u64) -> u64 {
         if self.mirrored { self.trials - x } else { x }
     }
 
@@ -63,40 +73,76 @@ impl Binomial {
             }
         }
     }
+}
 
-    fn reject(&self, stream: &mut Stream) -> u64 {
-        let (trials, p) = (self.trials as f64, self.rare);
+/// The rejection sampler of the rarer outcome, with everything that depends on the parameters alone.
+struct Rejection {
+    trials: f64,
+    p: f64,
+    mode: f64,
+    failures: f64,
+    slope: f64,
+    terms: [FactorialTerm; 2],
+}
+
+impl Rejection {
+    #[inline]
+    fn new(law: &Binomial) -> Self {
+        let (trials, p) = (law.trials as f64, law.rare);
         let q = 1.0 - p;
         let mode = ((trials + 1.0) * p).floor();
         let failures = trials - mode;
         // p(x) is proportional to p^x q^(n-x) / (x! (n-x)!); the linear parts together:
         let slope = libm::log((mode * q) / (failures * p));
-        let (successes_term, failures_term) = (FactorialTerm::new(mode), FactorialTerm::new(failures));
-        ratio_of_uniforms(stream, trials * p, trials * p * q, trials, |x| {
-            let step = x - mode;
-            -step * slope + successes_term.curvature(x) + failures_term.curvature(failures - step)
-        }) as u64
+        Self { trials, p, mode, failures, slope, terms: [mode, failures].map(FactorialTerm::new) }
+    }
+
+    /// ln p(x) - ln p(mode).
+    #[inline]
+    fn ln_ratio(&self, x: f64) -> f64 {
+        let step = x - self.mode;
+        -step * self.slope + self.terms[0].curvature(x) + self.terms[1].curvature(self.failures - step)
+    }
+
+    /// Whether a value within 0 and the number of trials is accepted.
+    #[cold]
+    fn accepts(&self, u: f64, x: f64) -> bool {
+        let ratio = self.ln_ratio(x);
+        is_surely_accepted(u, ratio) || is_accepted(u, ratio)
+    }
+
+    #[inline]
+    fn sample(&self, stream: &mut Stream) -> u64 {
+        let mean = self.trials * self.p;
+        ratio_of_uniforms(stream, mean, mean * (1.0 - self.p), self.trials, |x| self.ln_ratio(x)) as u64
     }
 }
 
 /// Throws `trials` balls into bins with the given weights (not all 0); `counts[k]` becomes the
 /// number in bin k. One binomial draw per bin but the last.
 pub fn multinomial(stream: &mut Stream, trials: u64, weights: &[f64], counts: &mut [u64]) {
+    let mut left = trials;
+    for (count, share) in counts.iter_mut().zip(shares(weights)) {
+        *count = Binomial::new(left, share).sample(stream);
+        left -= *count;
+    }
+}
+
+/// The probability of each bin among those from it on: 1 of the last that can be hit.
+fn shares(weights: &[f64]) -> Vec<f64> {
     // Weights still to come, summed from the back so that the last share is exactly 1.
     let mut remaining: f64 = weights.iter().rev().sum();
-    let mut left = trials;
     let last = weights.iter().rposition(|&weight| weight > 0.0);
-    for (k, (count, &weight)) in counts.iter_mut().zip(weights).enumerate() {
-        *count = if left == 0 || weight == 0.0 {
-            0
-        } else if Some(k) == last {
-            left
-        } else {
-            Binomial::new(left, (weight / remaining).min(1.0)).sample(stream)
+    let share = |(k, &weight): (usize, &f64)| {
+        let share = match weight {
+            0.0 => 0.0,
+            _ if Some(k) == last => 1.0,
+            _ => (weight / remaining).min(1.0),
         };
-        left -= *count;
         remaining -= weight;
-    }
+        share
+    };
+    weights.iter().enumerate().map(share).collect()
 }
 
 #[cfg(test)]

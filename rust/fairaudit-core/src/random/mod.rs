@@ -13,6 +13,7 @@ mod rejection;
 pub use lanes::{LaneGenerator, RowGenerator};
 pub(crate) use rejection::ln_factorial;
 
+pub(crate) use binomial::LaneMultinomial;
 pub use binomial::{Binomial, multinomial};
 pub(crate) use hypergeometric::LaneSampler;
 pub use hypergeometric::{FixedHypergeometric, Hypergeometric, multivariate_hypergeometric};
