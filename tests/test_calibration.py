@@ -11,8 +11,8 @@ from scipy import stats
 import fairaudit_rs as fa
 from fairaudit_rs import _native
 from fairaudit_rs.inference.intervals import bootstrap_interval
-from fairaudit_rs.permutation.question import Design
 
+from .permutation.posing import posed
 from .reference import oracles
 from .reference import permutation as reference
 
@@ -393,18 +393,15 @@ class TestReplicatesOfTheirOwn:
             low, high = result.confidence_interval
             covered += low <= 0 <= high
             # One replicate 199 times: an interval without width, somewhere near the estimate.
-            problem = (
-                Design(
-                    metric=metric,
-                    y_true=y_true,
-                    **columns,
-                    sensitive_features=np.repeat(["a", "b"], 200),
-                    strata=None,
-                )
-                .pose(0)
-                .problem
+            problem = posed(
+                metric,
+                y_true=y_true,
+                **columns,
+                sensitive_features=np.repeat(["a", "b"], 200),
+                strata=None,
             )
-            drawn = problem.draw_bootstrap(1, result.seed, 1)
+            draws = _native.Draws(1, seed=result.seed)
+            drawn = problem.bootstrap(draws, _native.Call())
             gaps = np.repeat(drawn.values[:, 0] - drawn.values[:, 1], 199)
             variances = np.repeat(drawn.variances.sum(axis=1), 199)
             low, high = bootstrap_interval(

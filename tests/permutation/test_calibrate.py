@@ -13,11 +13,11 @@ from scipy import stats
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 from fairaudit_rs.cli import main
-from fairaudit_rs.permutation.question import Design
-from fairaudit_rs.permutation.relabelling import rank_influence, relabelling_of
+from fairaudit_rs.metrics.row_values import rank_influence
 
 from ..children import outputs_of_instruction_sets
 from ..reference import rows
+from .posing import posed
 
 NAN = math.nan
 OLD = '{"old": true}\n'
@@ -49,8 +49,8 @@ MEDIAN = fa.metrics.callable_metric(
 
 
 def source_of(metric, seed=0, **columns):
-    problem = Design(metric=metric, **columns).pose(seed).problem
-    return relabelling_of(problem, np.random.default_rng(seed), seed)
+    problem = posed(metric, seed, **columns)
+    return problem.relabelled(np.random.default_rng(seed), seed)
 
 
 def run(*arguments):
@@ -368,17 +368,17 @@ class TestReference:
             columns["clusters"] = np.arange(600) // 4
             group = np.where(columns["clusters"] % 2 == 0, "a", "b")
         source = source_of(metric, sensitive_features=group, **columns)
-        source.aim(gap)
-        assert source.expected_gap(source.probability) == pytest.approx(gap, abs=1e-6)
+        tilted = source.with_gap(gap)
+        assert tilted.expected_gap(tilted.probability) == pytest.approx(gap, abs=1e-6)
         gaps, sizes = [], []
         for _ in range(100):
-            problem = source.tilted()
+            problem = tilted.draw(0)
             first, *others = (entry[0] for entry in problem.evaluations)
             gaps.append(first - np.mean(others))
             sizes.append(problem.n_rows)
         error = np.std(gaps) / math.sqrt(100)
         assert np.mean(gaps) == pytest.approx(gap, abs=5 * error + 0.05 * abs(gap))
-        before = source.problem.n_rows
+        before = source.draw(0).n_rows
         assert np.mean(sizes, axis=0) == pytest.approx(before, abs=12)
         assert {sum(one) for one in sizes} == {600}
 
@@ -421,9 +421,7 @@ class TestReference:
                 **(columns if metric != "selection_rate" else {"y_true": y_true, "y_pred": y_pred}),
             )
             hits = y_pred if metric != "selection_rate" else (y_true == y_pred).astype(int)
-            seen = np.array(
-                [round(source.shuffled(i).evaluations[0][0] * n_a) for i in range(2_000)]
-            )
+            seen = np.array([round(source.draw(i).evaluations[0][0] * n_a) for i in range(2_000)])
             law = stats.hypergeom(60, int(hits.sum()), n_a)
             values = [k for k in range(61) if 2_000 * law.pmf(k) > 10]
             found = np.array([np.sum(seen == k) for k in values])

@@ -13,10 +13,10 @@ from fairaudit_rs import _native, errors
 from fairaudit_rs.inference import intervals as formulas
 from fairaudit_rs.inference import proportions
 from fairaudit_rs.inference.proportions import farrington_manning
-from fairaudit_rs.permutation.question import Design
 
 from ..children import outputs_of_instruction_sets
 from ..reference import inference, permutation, row_oracles, rows
+from .posing import posed
 
 NAN = math.nan
 METHODS = ("score", "studentized", "delta", "basic", "percentile")
@@ -76,8 +76,8 @@ def equivalent(*counts, margin, **options):
 
 def drawn(metric, n_resamples=199, seed=1, **columns):
     """The problem of a public call and its bootstrap replicates."""
-    problem = Design(metric=metric, **columns).pose(seed).problem
-    return problem, problem.draw_bootstrap(n_resamples, seed, None)
+    problem = posed(metric, seed, **columns)
+    return problem, problem.bootstrap(_native.Draws(n_resamples, seed=seed), _native.Call())
 
 
 def median_error(y_true, value, weight):

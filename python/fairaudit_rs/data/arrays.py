@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,11 @@ class ArraySource:
     """Columns in memory, one array each; the native module counts their combinations."""
 
     columns: dict[str, Column]
+    #: What `encode` answered, by keys; None: nothing is kept.
+    _encoded: dict[tuple[str, ...], tuple[Counts, NDArray[Any]]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    holds_rows: ClassVar[bool] = True
 
     def count(
         self,
@@ -70,12 +75,25 @@ class ArraySource:
             else None,
         )
 
-    def in_memory(self) -> ArraySource:
+    def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Return the columns as they are."""
+        del needed_by
         return self
+
+    def remembering(self) -> ArraySource:
+        """Return the columns with the combinations of rows kept for whoever asks again."""
+        return replace(self, _encoded={})
 
     def encode(self, keys: Sequence[str], limits: Sequence[int]) -> tuple[Counts, NDArray[Any]]:
         """Count the distinct combinations of the keys' values, and name that of every row."""
+        if self._encoded is None:
+            return self._encode(keys, limits)
+        known = tuple(keys)
+        if known not in self._encoded:
+            self._encoded[known] = self._encode(keys, limits)
+        return self._encoded[known]
+
+    def _encode(self, keys: Sequence[str], limits: Sequence[int]) -> tuple[Counts, NDArray[Any]]:
         columns = [self.columns[key] for key in keys]
         rows, codes, counts, cells = _native.encode(
             [_native_column(column) for column in columns], limits, _native.Call()

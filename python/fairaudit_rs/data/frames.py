@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class FrameSource:
     origin: str
     #: The distinct rows with their numbers, where somebody has counted them already.
     distinct: pl.LazyFrame | None = None
+    holds_rows: ClassVar[bool] = True
 
     def count(
         self,
@@ -106,8 +107,9 @@ class FrameSource:
             score_bins=table["bin"].to_numpy().astype(np.int64) if score is not None else None,
         )
 
-    def in_memory(self) -> ArraySource:
+    def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Read the columns into memory."""
+        del needed_by
         with reading(self.origin):
             table = self.frame.select(list(dict.fromkeys(self.columns.values()))).collect(
                 engine="streaming"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,21 @@ class Rows:
     columns: dict[str, NDArray[Any]]
     cluster: NDArray[np.uint32] | None = None
     weight: NDArray[np.float64] | None = None
+
+    def taken(self, rows: NDArray[Any]) -> Rows:
+        """Return some of the rows, in their order; the cells stay those of all."""
+
+        def some(column: NDArray[Any] | None) -> Any:
+            return None if column is None else column[rows]
+
+        return replace(
+            self,
+            group=self.group[rows],
+            stratum=some(self.stratum),
+            columns={name: column[rows] for name, column in self.columns.items()},
+            cluster=some(self.cluster),
+            weight=some(self.weight),
+        )
 
 
 @dataclass(frozen=True)

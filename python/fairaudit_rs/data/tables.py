@@ -16,10 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
 from .arrays import ArraySource, Counts
 from .cells import Cells, cells_of, score_edges_of
-from .columns import Column, check_numeric, column_array, is_column, is_pandas, series_name
-from .frames import FrameSource, as_frame, check_columns, frame_source, names_of
+from .columns import Column, check_numeric, column_array, is_pandas
+from .frames import check_columns, frame_source, names_of
+from .given import add_columns, check_lengths, named_columns
 from .labels import Label, Named, name_combinations, relabel
 from .rows import AttributeRows, CodedRows, Rows
+from .sources import CellsSource, SharedSource, Source
 
 MAX_GROUP_VALUES = 1_000
 MAX_ROW_GROUPS = 65_535
@@ -31,11 +33,13 @@ MAX_DECISION_VALUES = 64
 class AuditTable:
     """Columns with roles: what every lens reads its data from."""
 
-    source: ArraySource | FrameSource
+    source: Source
     sensitive_features: tuple[str, ...]
     strata: tuple[str, ...] = ()
     roles: frozenset[str] = frozenset()
     clusters: tuple[str, ...] = ()
+    #: The bins that scores come in; None where they are numbers.
+    score_edges: NDArray[np.float64] | None = None
     _keys: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -53,9 +57,13 @@ class AuditTable:
         sample_weight: Any = None,
         distance: Any = None,
         extra: Sequence[str] = (),
+        rows_for: str | None = None,
     ) -> AuditTable:
-        """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name."""
-        if sensitive_features is None:
+        """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name.
+
+        ``rows_for`` is who needs rows, for the refusal of cells, which hold counts alone.
+        """
+        if sensitive_features is None and not isinstance(data, Cells):
             raise ArgumentTypeError(
                 "sensitive_features is missing; accepted: an array of group labels, several of "
                 "them in a dict or frame, or with data= the name(s) of its column(s)"
@@ -75,7 +83,45 @@ class AuditTable:
         keys = {"sensitive_features": sensitive_features, "strata": strata, "clusters": clusters}
         if data is None:
             return cls._from_arrays(roles, keys)
+        if isinstance(data, Cells):
+            if rows_for is not None:
+                CellsSource(data).in_memory(rows_for)
+            return cls._from_cells(data, roles, keys, extra)
         return cls._from_data(data, roles, keys, extra)
+
+    @classmethod
+    def _from_cells(
+        cls,
+        cells: Cells,
+        given: Mapping[str, Any],
+        several: Mapping[str, Any],
+        extra: Sequence[str],
+    ) -> AuditTable:
+        """Take cells, which hold columns and strata of their own."""
+        source = CellsSource(cells)
+        of_rows = ("sample_weight", "clusters", "counterfactual_score", "distance")
+        rows_only = {**given, **several, **dict.fromkeys(extra, True)}
+        for name in (*of_rows, *extra):
+            if rows_only[name] is not None:
+                source.in_memory(name)
+        for name in ("y_true", "y_pred", "y_score", "strata"):
+            if rows_only[name] is not None:
+                raise ArgumentTypeError(
+                    f"{name} does not go with data=cells, which hold their own columns"
+                )
+        features = several["sensitive_features"]
+        source = CellsSource(cells if features is None else cells.marginalize(features))
+        features = source.cells.sensitive_features
+        keys = {f"sensitive_features:{name}": name for name in features}
+        keys |= {f"strata:{name}": name for name in cells.strata_names}
+        return cls(
+            source=source,
+            sensitive_features=tuple(f"sensitive_features:{name}" for name in features),
+            strata=tuple(f"strata:{name}" for name in cells.strata_names),
+            roles=frozenset(cells.columns),
+            score_edges=cells.score_edges,
+            _keys=keys,
+        )
 
     @classmethod
     def _from_arrays(cls, given: Mapping[str, Any], several: Mapping[str, Any]) -> AuditTable:
@@ -89,10 +135,10 @@ class AuditTable:
             if value is not None:
                 columns[name] = column_array(name, value)
         features, strata, clusters = (
-            () if value is None else cls._add(columns, keys, role, value)
+            () if value is None else add_columns(columns, keys, role, value)
             for role, value in several.items()
         )
-        _check_lengths({name.split(":")[-1]: len(column) for name, column in columns.items()})
+        check_lengths({name.split(":")[-1]: len(column) for name, column in columns.items()})
         roles = frozenset(set(columns) & set(given))
         return cls(
             source=ArraySource(columns),
@@ -102,45 +148,6 @@ class AuditTable:
             clusters=clusters,
             _keys=keys,
         )
-
-    @staticmethod
-    def _add(
-        columns: dict[str, Column], keys: dict[str, str], role: str, value: Any
-    ) -> tuple[str, ...]:
-        """Add one array, or the several ones of a mapping, frame, list or 2-D array."""
-        if isinstance(value, str):
-            raise ArgumentTypeError(f"{role} is the text {value!r}; names of columns go with data=")
-        if isinstance(value, tuple) and not value:
-            return ()
-        single = {"sensitive_features": "group", "strata": "stratum"}.get(role, "cluster")
-        named: list[tuple[str, Any]]
-        if isinstance(value, Mapping):
-            named = [(str(name), column) for name, column in value.items()]
-        elif hasattr(value, "__arrow_c_stream__") and (
-            hasattr(value, "column_names") or hasattr(value, "get_column")
-        ):
-            frame = as_frame(role, value)
-            named = [(name, frame[name]) for name in frame.columns]
-        elif hasattr(value, "columns") and hasattr(value, "iloc"):
-            named = [(str(name), value.iloc[:, i]) for i, name in enumerate(value.columns)]
-        elif isinstance(value, list | tuple) and value and is_column(value[0]):
-            named = [
-                (series_name(column) or f"{single}_{i + 1}", column)
-                for i, column in enumerate(value)
-            ]
-        elif isinstance(value, np.ndarray) and value.ndim == 2:
-            named = [(f"{single}_{i + 1}", value[:, i]) for i in range(value.shape[1])]
-        else:
-            named = [(series_name(value) or single, value)]
-        if not named:
-            raise ArgumentError(f"{role} has no columns")
-        for name, column in named:
-            key = f"{role}:{name}"
-            if key in columns:
-                raise ArgumentError(f"{role} names {name!r} twice")
-            columns[key] = column_array(f"{role} {name!r}", column)
-            keys[key] = name
-        return tuple(f"{role}:{name}" for name, _ in named)
 
     @classmethod
     def _from_data(
@@ -164,11 +171,9 @@ class AuditTable:
         roles = {name: value for name, value in given.items() if value is not None}
         keys = {f"{role}:{name}": name for role, names in named.items() for name in names}
         wanted = roles | keys | {f"extra:{name}": name for name in extra}
-        source: ArraySource | FrameSource
-        if isinstance(data, Cells):
-            raise ArgumentTypeError("data is a Cells, tabulated already; see marginalize and +")
+        source: Source
         if is_pandas(data) or isinstance(data, Mapping):
-            source = ArraySource(_named_columns(data, wanted))
+            source = ArraySource(named_columns(data, wanted))
         else:
             source = frame_source(data, wanted)
         features, strata, clusters = (
@@ -202,7 +207,10 @@ class AuditTable:
             + [MAX_STRATUM_VALUES] * len(self.strata)
             + [MAX_DECISION_VALUES] * len(present)
         )
-        edges = score_edges_of(score_bins) if "y_score" in used else None
+        edges = None
+        if "y_score" in used:
+            own = self.score_edges
+            edges = score_edges_of(score_bins) if own is None else own
         try:
             counted = self.source.count(
                 keys, limits, "y_score" if edges is not None else None, edges, n_threads
@@ -222,12 +230,14 @@ class AuditTable:
         extra: Sequence[str] = (),
         binary: bool = True,
         pos_label: Label = None,
+        needed_by: str = "this",
     ) -> Rows:
         """Return the rows as arrays: groups and strata as codes, the columns as floats.
 
         ``binary`` checks that labels are 0 and 1; without it y_true may be any number.
+        ``needed_by`` is who needs rows, for the refusal of a table that holds counts alone.
         """
-        source = self.source.in_memory()
+        source = self.source.in_memory(needed_by)
         labels = [name for name in ("y_true", "y_pred") if name in columns and binary]
         coded = self.combinations(labels, pos_label)
         cells, named, cell = coded.cells, coded.named, coded.combination
@@ -315,14 +325,27 @@ class AuditTable:
             raise DataError("sample_weight is 0 in every row; accepted: some above 0")
         return weight
 
-    def loaded(self) -> AuditTable:
+    def loaded(self, needed_by: str = "this") -> AuditTable:
         """Return the table with its columns in memory."""
-        return replace(self, source=self.source.in_memory())
+        return replace(self, source=self.source.in_memory(needed_by))
+
+    def shared(self) -> AuditTable:
+        """Return the table with a source that is read once for all that is asked of it."""
+        limits = dict.fromkeys(self.sensitive_features, MAX_GROUP_VALUES)
+        limits |= dict.fromkeys(self.strata, MAX_STRATUM_VALUES)
+        limits |= {name: MAX_DECISION_VALUES for name in ("y_true", "y_pred") if name in self.roles}
+        return replace(self, source=SharedSource(self.source, limits))
+
+    def by(self, *names: str) -> AuditTable:
+        """Return the table with some of the sensitive features only."""
+        keys = {self._keys[key]: key for key in self.sensitive_features}
+        check_columns(names, list(keys), "the sensitive features")
+        return replace(self, sensitive_features=tuple(keys[name] for name in names))
 
     @property
     def n_rows(self) -> int:
         """Number of rows of a table in memory."""
-        return len(next(iter(self.source.columns.values())))
+        return len(next(iter(self.source.in_memory().columns.values())))
 
     def score_levels(self, limit: int, pos_label: Label) -> Cells | None:
         """Collapse the rows to cells by group, stratum, label and distinct score.
@@ -369,16 +392,21 @@ class AuditTable:
         )
 
     def attribute_rows(
-        self, *, columns: Sequence[str], extra: Sequence[str], pos_label: Label
+        self,
+        *,
+        columns: Sequence[str],
+        extra: Sequence[str],
+        pos_label: Label,
+        needed_by: str = "this",
     ) -> AttributeRows:
         """Return the rows with the one sensitive feature as a number."""
+        source = self.source.in_memory(needed_by)
         names = [self._keys[key] for key in self.sensitive_features]
         if len(names) != 1:
             raise ArgumentError(
                 f"sensitive_features names {len(names)} columns ({', '.join(names)}); a "
                 "correlation needs one continuous attribute"
             )
-        source = self.source.in_memory()
         attribute, known = source.numbers_or_missing(
             self.sensitive_features[0], f"sensitive feature {names[0]!r}"
         )
@@ -423,28 +451,3 @@ class AuditTable:
             f"{shown} has more than {error.limit:,} distinct values; {hint}",
             (error.column, error.limit),
         )
-
-
-# ---------------------------------------------------------------------------------------------
-# Reading arguments
-
-
-def _check_lengths(lengths: dict[str, int]) -> None:
-    if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
-        raise DataError(f"the columns differ in length: {shown}")
-    if not next(iter(lengths.values())):
-        raise DataError("the data have no rows")
-
-
-def _named_columns(data: Any, wanted: Mapping[str, str]) -> dict[str, Column]:
-    """Return columns of a pandas frame or a mapping by their role."""
-    existing = list(data) if isinstance(data, Mapping) else list(data.columns)
-    # A column named by a number goes by its text.
-    names = {str(name): name for name in existing}
-    check_columns(list(wanted.values()), list(names))
-    columns = {
-        key: column_array(f"column {name!r}", data[names[name]]) for key, name in wanted.items()
-    }
-    _check_lengths({wanted[key]: len(column) for key, column in columns.items()})
-    return columns

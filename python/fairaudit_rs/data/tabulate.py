@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from .. import arguments
+from ..errors import ArgumentTypeError
 from .cells import Cells
 from .labels import Label
 from .tables import AuditTable
@@ -66,6 +67,8 @@ def tabulate(
     >>> (cells + cells).n_rows
     8
     """
+    if isinstance(data, Cells):
+        raise ArgumentTypeError("data is a Cells, tabulated already; see marginalize and +")
     table = AuditTable.make(
         data=data,
         y_true=y_true,

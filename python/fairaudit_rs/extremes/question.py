@@ -117,15 +117,12 @@ class Design:
         for name in ("y_score", "counterfactual_score"):
             if getattr(self, name) is None:
                 raise ArgumentError(f"{name} is None; accepted: both scores of every row")
-        if isinstance(self.data, Cells):
-            raise ArgumentTypeError(
-                "data is a Cells, which hold counts; a tail needs the rows themselves"
-            )
         table = AuditTable.make(
             data=self.data,
             y_score=self.y_score,
             counterfactual_score=self.counterfactual_score,
             sensitive_features=self.sensitive_features,
+            rows_for="a tail",
         )
         rows = table.rows(columns=("y_score", "counterfactual_score"))
         score, flipped = rows.columns["y_score"], rows.columns["counterfactual_score"]

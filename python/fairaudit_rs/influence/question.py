@@ -81,6 +81,7 @@ class Design:
             y_score=self.y_score,
             sensitive_features=self.sensitive_features,
             extra=names if self.X is None else (),
+            rows_for="influence_audit",
         )
         self._check(table)
         table = table.loaded()

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _native, arguments
+from .. import _native, arguments, metrics
 from ..data.groups import label
 from ..data.labels import Label
+from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from ..metrics.metric import Metric
 from ..progress import Progress
 from ..results.result import SCHEMA_VERSION, to_plain
 from ..results.verdict import rejects
-from .problem import OMNIBUS_SERIES, Procedure
-from .question import Design, Question
-from .relabelling import Tilted, relabelling_of
+from .outcome import OMNIBUS_SERIES, Procedure, run
+from .question import Question, named_columns, pose, split_strata
 
 if TYPE_CHECKING:
     import polars as pl
@@ -199,37 +199,44 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     callback = arguments.progress(progress)
     seed = arguments.seed(rng, random_state)
     wanted = _gaps(gaps)
-    design = Design(
-        metric=metric,
+    chosen = metrics.get(metric)
+    conditional, own_strata = split_strata(strata)
+    table = AuditTable.make(
+        data=data,
         y_true=y_true,
         y_pred=y_pred,
         y_score=y_score,
         sensitive_features=sensitive_features,
-        data=data,
+        strata=own_strata,
+        clusters=clusters,
+        sample_weight=sample_weight,
+        extra=named_columns(chosen),
+    )
+    question = pose(
+        table,
+        chosen,
         groups=groups,
         reference=reference,
         studentize=studentize,
-        strata=strata,
-        clusters=clusters,
-        sample_weight=sample_weight,
-        engine="auto",
+        conditional=conditional,
         score_bins=score_bins,
         pos_label=pos_label,
         n_threads=n_threads,
+        seed=seed,
     )
-    question = design.pose(seed)
     problem = question.problem
     if wanted and question.strata_names:
         raise ArgumentError(
             f"gaps is {wanted!r} with strata of your own; accepted: no gaps, or no strata: a gap "
             "within strata cannot be made by drawing groups anew"
         )
-    source = relabelling_of(problem, np.random.default_rng(seed), seed)
-    if wanted and not isinstance(source, Tilted):
+    relabelling = problem.relabelled(np.random.default_rng(seed), seed)
+    if wanted and not relabelling.tilts:
         raise ArgumentError(
             f"gaps is {wanted!r} for {problem.metric.name}; accepted: gaps of rates and other "
             "metrics of counts, of the AUC, and of means and ratios of row values"
         )
+    sources = [relabelling, *map(relabelling.with_gap, wanted)]
     ticker = Progress(None, n_resamples)
     plan = Procedure(
         engine="auto",
@@ -242,16 +249,13 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     )
     total = n_audits * (1 + len(wanted))
     rates = []
-    for i, gap in enumerate([0.0, *wanted]):
-        if gap:
-            assert isinstance(source, Tilted)
-            source.aim(gap)
+    for i, (gap, source) in enumerate(zip([0.0, *wanted], sources, strict=True)):
         rejected, unmeasured = 0, 0
         for audit in range(n_audits):
             try:
-                made = source.relabelled(audit, with_gap=bool(gap))
+                made = source.draw(audit)
                 series = OMNIBUS_SERIES + 1 + i * n_audits + audit
-                rejected += rejects(made.test_all(plan, series).pvalue, 1 - level)
+                rejected += rejects(run(made, plan, series).pvalue, 1 - level)
             except NotMeasurableError:
                 unmeasured += 1
             if callback is not None:
@@ -292,7 +296,7 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
 
 
 def _notes(question: Question, rates: Sequence[Rate]) -> list[str]:
-    notes = [*question.problem.notes, *question.doubts]
+    notes = [*question.problem.notes, *question.problem.doubts]
     unmeasured = max(rate.n_not_measurable for rate in rates)
     if unmeasured:
         notes.append(

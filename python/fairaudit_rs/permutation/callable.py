@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,18 @@ from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..data.tables import MAX_DECISION_VALUES
 from ..errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
-from ..inference.intervals import Bootstrap
+from ..inference.intervals import Bootstrap, Pair
 from ..metrics.metric import Metric
-from .problem import Evaluation, Gap, Problem, Procedure
-from .units import group_codes, make_units, positions_of
+from .doubts import strata_doubts
+from .problem import Evaluation, Gap, Problem
+from .relabelling import Relabelling, ShuffledRows
+from .units import Regrouping, group_codes, make_units, positions_of
 
 #: Replicates that a worker process gets at a time.
 _CHUNK = 16
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FunctionRun:
     """A function on the rows of some groups; it can be sent to other processes."""
 
@@ -49,10 +52,8 @@ class FunctionRun:
     #: A null distribution of differences that strata shift is centred by no formula here.
     needs_centring = False
 
-    def __post_init__(self) -> None:
-        self._test = self._make()
-
-    def _make(self) -> _native.FunctionTest:
+    @cached_property
+    def _test(self) -> _native.FunctionTest:
         scaling = "unpooled" if self.scaling == "bootstrap" else "none"
         return _native.FunctionTest(
             self.group, self.n_groups, scaling, _native.Call(), self.stratum, self.of_row
@@ -60,10 +61,6 @@ class FunctionRun:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_test"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._test = self._make()
 
     @property
     def address(self) -> int | None:
@@ -217,7 +214,7 @@ def _run_chunk(draws: _native.Draws) -> NDArray[np.float64]:
     return np.array([_worker.statistic(draws, replicate) for replicate in _replicates(draws)])
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FunctionProblem(Problem):
     """Any function of the rows of a group."""
 
@@ -226,50 +223,64 @@ class FunctionProblem(Problem):
     conditional: bool
     seed: int
 
-    def __post_init__(self) -> None:
-        run = self.native(range(len(self.keys)))
-        run.n_samples = self.metric.n_samples
-        values, samples = run.values(_native.Draws(1, seed=self.seed), None)
-        spread = ((samples - np.array(values)) ** 2).mean(axis=0)
-        self.evaluations = [
-            Evaluation(value, float(variance), math.nan, math.nan)
-            for value, variance in zip(values, spread, strict=True)
-        ]
-        self._check_measurable(lambda i: f"{self.n_rows[i]} rows and gets NaN")
-        if any(math.isnan(entry.variance) for entry in self.evaluations):
-            self.notes.append(
-                f"some bootstrap samples of a group have no value of {self.metric.name}, so there "
-                "is no standard error"
-            )
-        if self.stratified:
-            self.notes.append(
-                "the gap of a callable is that of all rows: what strata explain is not taken away"
-            )
-
     @classmethod
     def make(
         cls,
         rows: Rows,
         metric: Metric,
-        keys: list[GroupKey],
+        keys: Sequence[GroupKey],
         scaling: str,
         conditional: bool,
         seed: int,
     ) -> FunctionProblem:
         """Take the rows of some groups."""
         sizes = rows.cells.group_sizes()
-        n_rows = [sizes[key] for key in keys]
-        position = positions_of(rows.cells, keys)
         return cls(
             metric=metric,
-            keys=keys,
-            n_rows=n_rows,
+            keys=tuple(keys),
+            n_rows=tuple(sizes[key] for key in keys),
             scaling=scaling,
             rows=rows,
-            position=position,
+            position=positions_of(rows.cells, keys),
             conditional=conditional,
             seed=seed,
         )
+
+    def check(self) -> None:
+        """Raise when the function has no value in some group."""
+        self.check_measurable(lambda i: f"{self.n_rows[i]} rows and gets NaN")
+
+    @cached_property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """The metric in each group, with the variance of its bootstrap."""
+        run = replace(self.test(), n_samples=self.metric.n_samples)
+        values, samples = run.values(_native.Draws(1, seed=self.seed), None)
+        spread = ((samples - np.array(values)) ** 2).mean(axis=0)
+        return tuple(
+            Evaluation(value, float(variance), math.nan, math.nan)
+            for value, variance in zip(values, spread, strict=True)
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know besides the numbers."""
+        notes = []
+        if any(math.isnan(entry.variance) for entry in self.evaluations):
+            notes.append(
+                f"some bootstrap samples of a group have no value of {self.metric.name}, so there "
+                "is no standard error"
+            )
+        if self.stratified:
+            notes.append(
+                "the gap of a callable is that of all rows: what strata explain is not taken away"
+            )
+        return tuple(notes)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is known to go wrong with such data."""
+        found = strata_doubts(self.metric, self.rows.weight, self.rows.cluster)
+        return tuple(found) if self.stratified else ()
 
     @property
     def drawing_engine(self) -> str:
@@ -281,18 +292,13 @@ class FunctionProblem(Problem):
         """Whether rows are exchanged within strata of the user's."""
         return bool(self.rows.cells.strata_names)
 
-    @property
-    def interval_name(self) -> str:
-        """Return the name of the method behind `interval`."""
-        return "bootstrap-se" if self.interval_method == "auto" else self.interval_method
-
-    def native(self, positions: Sequence[int]) -> FunctionRun:
-        """Return the run on the groups at these positions."""
-        codes, keep = group_codes(self.rows, self.position, positions)
+    def make_test(self, chosen: tuple[int, ...]) -> FunctionRun:
+        """Make the run on the groups at some positions."""
+        codes, keep = group_codes(self.rows, self.position, chosen)
         own = None
         if self.conditional and self.metric.conditions_on and self.rows.cluster is None:
             own = self._own_strata()
-        units = make_units(self.rows, self.keys, codes, keep, positions, own)
+        units = make_units(self.rows, self.keys, codes, keep, chosen, own)
         label, value = (
             np.ascontiguousarray(self.rows.columns[name][keep], dtype=np.float64)
             for name in self.metric.columns
@@ -303,7 +309,7 @@ class FunctionProblem(Problem):
             columns=(label, value),
             weight=None if self.rows.weight is None else self.rows.weight[keep],
             group=units.group.astype(np.uint32),
-            n_groups=len(positions),
+            n_groups=len(chosen),
             stratum=units.stratum,
             of_row=units.of_row,
             scaling=self.scaling,
@@ -322,18 +328,18 @@ class FunctionProblem(Problem):
             )
         return place.ravel().astype(np.uint32)
 
-    def gap(self, pair: tuple[int, int]) -> Gap:
+    def _gap(self, pair: Pair) -> Gap:
         """Return the difference of two groups, whatever the strata."""
         first, second = (self.evaluations[i] for i in pair)
         return Gap(first.value - second.value, math.sqrt(first.variance + second.variance))
 
-    def max_t(self, pairs: list[tuple[int, int]], plan: Procedure) -> list[float]:
+    def step_down(self, pairs: list[Pair], draws: _native.Draws, call: _native.Call) -> list[float]:
         """Refuse: the pairs of a callable have no joint replicates."""
         raise ArgumentError(
             f"adjust is 'max-t' for {self.metric.name}, a callable; accepted: 'holm', 'bh', 'none'"
         )
 
-    def rescale(
+    def scaled(
         self, statistic: float, null: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64]]:
         """Divide by the standard deviation of all replicates, if it is shared."""
@@ -342,33 +348,50 @@ class FunctionProblem(Problem):
         spread = float(np.nanstd(null, ddof=1)) if len(null) > 1 else math.nan
         return (statistic / spread, null / spread) if spread > 0 else (statistic, null)
 
-    def prepare_intervals(self, method: str, plan: Procedure) -> None:
-        """Choose how gaps get their intervals; there is no formula."""
-        if method == "delta":
+    @property
+    def gap_method(self) -> str:
+        """How the gap of a test gets its interval when nobody chooses: there is no formula."""
+        return "bootstrap-se"
+
+    def chosen_gap_method(self, wanted: str) -> str:
+        """Return the method behind a word, or raise when there is no such interval."""
+        if wanted in ("delta", "studentized"):
+            which = ", which has no formula" if wanted == "delta" else ""
             raise ArgumentError(
-                f"interval is 'delta' for {self.metric.name}, a callable, which has no formula; "
+                f"interval is {wanted!r} for {self.metric.name}, a callable{which}; "
                 "accepted: 'auto', 'basic', 'percentile'"
             )
-        super().prepare_intervals(method, plan)
+        # A bootstrap within strata of the user's is of all rows, as the gap is.
+        return self.gap_method if wanted == "auto" else wanted
 
-    def check_bootstrap(self, method: str) -> None:
-        """Refuse the studentized bootstrap, which would need a bootstrap in each sample."""
+    def interval_methods(self, scale: str = "difference") -> tuple[str, ...]:
+        """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
+        del scale
+        return ("delta", "basic", "percentile")
+
+    def why_not(self, method: str) -> str:
+        """Say why there is no interval by a method."""
         if method == "studentized":
-            raise ArgumentError(
-                f"interval is 'studentized' for {self.metric.name}, a callable; accepted: 'auto', "
-                "'basic', 'percentile'"
-            )
+            return "a callable, which would need a bootstrap in each sample"
+        return super().why_not(method)
 
-    def draw_bootstrap(
-        self,
-        n_resamples: int,
-        seed: int,
-        n_threads: int | None,
-        progress: Callable[[int], object] | None = None,
-    ) -> Bootstrap:
+    def shown_method(self, method: str) -> str:
+        """Return the name of a method: standard errors are those of the bootstrap."""
+        return "bootstrap-se" if method == "delta" else method
+
+    def bootstrap(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
         """Resample the rows of every group."""
-        del n_threads
-        run = self.native(range(len(self.keys)))
-        run.n_samples = n_resamples
-        samples = run.values(_native.Draws(1, seed=seed), None, progress)[1]
+        run = replace(self.test(), n_samples=draws.n)
+        samples = run.values(_native.Draws(1, seed=draws.seed), None, call.progress)[1]
         return Bootstrap(samples, np.full(samples.shape, math.nan))
+
+    def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
+        """Return what gives the same rows other groups."""
+        del generator
+        regrouping = Regrouping.of(self.rows, self.position, self.keys, None)
+
+        def make(codes: NDArray[Any]) -> FunctionProblem:
+            rows, n_rows = regrouping.regrouped(codes)
+            return replace(self, rows=rows, n_rows=n_rows)
+
+        return ShuffledRows(regrouping.row_units(seed), make)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +13,32 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.rows import AttributeRows
 from ..errors import ArgumentError, NotMeasurableError
-from ..inference.intervals import NOTHING
+from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
 from ..metrics.metric import Metric
-from .problem import Gap, Outcome, Problem, Procedure
-from .rows import row_value
+from ..metrics.row_values import row_value
+from .doubts import correlation_doubts
+from .problem import Evaluation, Gap, Problem
+from .relabelling import Relabelling, ShuffledAttribute
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CorrelationProblem(Problem):
     """One continuous attribute and one value per row: there are no groups."""
 
     rows: AttributeRows
-    _correlation: _native.CorrelationTest = field(init=False, repr=False)
-    _variance: float = field(init=False)
 
-    def __post_init__(self) -> None:
+    @classmethod
+    def make(cls, rows: AttributeRows, metric: Metric, scaling: str) -> CorrelationProblem:
+        """Take all rows that have the attribute."""
+        n_rows = (len(rows.attribute),)
+        return cls(metric=metric, keys=(), n_rows=n_rows, scaling=scaling, rows=rows)
+
+    @cached_property
+    def columns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The attribute and the value of every row, or their ranks."""
         n = len(self.rows.attribute)
-        value = row_value(self.metric, "numerator", self.rows.columns, n)
+        source = self.metric.numerator
+        value = row_value(self.metric.name, "numerator", source, self.rows.columns, n)
         attribute = self.rows.attribute
         for name, column in ((self.rows.name, attribute), (self.metric.name, value)):
             if n < 3 or column.min() == column.max():
@@ -37,57 +47,68 @@ class CorrelationProblem(Problem):
                     f"{what} {name!r} does not vary over {n} rows; a correlation needs two "
                     "columns that do"
                 )
-        x, y = (midranks(attribute), midranks(value)) if self.metric.by_rank else (attribute, value)
-        stratum = self.rows.stratum
-        self._correlation = _native.CorrelationTest(
-            np.ascontiguousarray(x), np.ascontiguousarray(y), self.scaling, _native.Call(), stratum
-        )
-        if math.isnan(self._correlation.correlation()):
+        if self.metric.by_rank:
+            return midranks(attribute), midranks(value)
+        return np.ascontiguousarray(attribute), np.ascontiguousarray(value)
+
+    def check(self) -> None:
+        """Raise when the attribute or the value does not vary."""
+        if math.isnan(self.test().correlation()):
             raise NotMeasurableError(
                 f"{self.rows.name!r} or the value of {self.metric.name} does not vary within the "
                 "strata; a correlation needs two columns that do"
             )
-        by_rank = self.metric.by_rank and stratum is None
-        self._variance = spearman_variance(x, y) if by_rank else self._correlation.variance()
-        self.evaluations = []
 
-    @classmethod
-    def make(cls, rows: AttributeRows, metric: Metric, scaling: str) -> CorrelationProblem:
-        """Take all rows that have the attribute."""
-        return cls(metric=metric, keys=[], n_rows=[len(rows.attribute)], scaling=scaling, rows=rows)
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """Nothing: there are no groups."""
+        return ()
 
-    def test_all(self, plan: Procedure, series: int) -> Outcome:
-        """Test the one correlation, which has a direction as a pair of groups has."""
-        return self.test((0, 1), plan, series)
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is known to go wrong with such data."""
+        return tuple(correlation_doubts(self.metric))
 
     @property
     def drawing_engine(self) -> str:
         """Return the name of the engine that draws replicates."""
         return "shuffle"
 
+    def make_test(self, chosen: tuple[int, ...]) -> _native.CorrelationTest:
+        """Make the native test."""
+        del chosen
+        return _native.CorrelationTest(
+            *self.columns, self.scaling, _native.Call(), self.rows.stratum
+        )
+
     @property
-    def interval_name(self) -> str:
-        """Return the name of the method behind `interval`."""
+    def gap_method(self) -> str:
+        """How the correlation gets its interval."""
         return "fisher"
 
-    def native(self, positions: Sequence[int]) -> _Centred:
-        """Return the native test."""
-        del positions
-        return _Centred(self._correlation)
-
-    def prepare_intervals(self, method: str, plan: Procedure) -> None:
+    def chosen_gap_method(self, wanted: str) -> str:
         """Refuse all but the interval of the formula."""
-        del plan
-        if method != "auto":
-            raise ArgumentError(f"interval is {method!r} for {self.metric.name}; accepted: 'auto'")
+        if wanted != "auto":
+            raise ArgumentError(f"interval is {wanted!r} for {self.metric.name}; accepted: 'auto'")
+        return self.gap_method
 
-    def gap(self, pair: tuple[int, int]) -> Gap:
+    def gap(self, pair: Pair) -> Gap:
         """Return the correlation with its standard error."""
         del pair
-        return Gap(self._correlation.correlation(), math.sqrt(self._variance))
+        return self._value
 
-    def interval(self, pair: tuple[int, int], level: float) -> tuple[float, float]:
+    @cached_property
+    def _value(self) -> Gap:
+        test = self.test()
+        by_rank = self.metric.by_rank and self.rows.stratum is None
+        variance = spearman_variance(*self.columns) if by_rank else test.variance()
+        return Gap(test.correlation(), math.sqrt(variance))
+
+    def interval(
+        self, pair: Pair, level: float, method: str, replicates: Bootstrap | None
+    ) -> Interval:
         """Return tanh(atanh r +- z se / (1 - r^2))."""
+        del method, replicates
         gap = self.gap(pair)
         r = gap.estimate
         if not gap.standard_error > 0 or abs(r) >= 1:
@@ -100,19 +121,20 @@ class CorrelationProblem(Problem):
         """Return the largest correlation."""
         return 1.0
 
+    def deviations(self) -> dict[Any, float]:
+        """Return the standard error of the correlation times the root of the rows."""
+        error = self._value.standard_error
+        return {self.rows.name: error * math.sqrt(self.n_rows[0])}
 
-@dataclass(frozen=True)
-class _Centred:
-    """The native test; its null distribution is centred by construction."""
+    def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
+        """Return what gives the same rows other attributes."""
+        del seed
+        rows = self.rows
 
-    test: _native.CorrelationTest
-    needs_centring = False
+        def make(attribute: NDArray[np.float64]) -> CorrelationProblem:
+            return replace(self, rows=replace(rows, attribute=attribute))
 
-    def observed(self) -> float:
-        return self.test.observed()
-
-    def null_distribution(self, draws: _native.Draws, call: _native.Call) -> NDArray[np.float64]:
-        return self.test.null_distribution(draws, call)
+        return ShuffledAttribute(rows.attribute, rows.stratum, generator, make)
 
 
 def midranks(values: NDArray[np.float64]) -> NDArray[np.float64]:

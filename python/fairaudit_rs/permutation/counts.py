@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,89 +14,41 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.cells import Cells
 from ..data.labels import GroupKey
-from ..errors import ArgumentError
-from ..inference.intervals import Bootstrap
+from ..inference.intervals import Bootstrap, Pair
 from ..inference.proportions import mantel_haenszel
+from ..metrics.families import Classes
 from ..metrics.metric import Metric
-from .problem import Evaluation, Gap, Problem
+from .doubts import strata_doubts
+from .problem import Evaluation, Gap, LabelledProblem
+from .relabelling import CountUnits, Relabelling, ShuffledCounts, TiltedCounts
 
-CALIBRATION_BINS = 10
-_COUNT_NAMES = ("tp", "fp", "fn", "tn")
-#: Of each count, the label and the decision that rows exchange their groups within.
-_BY_LABEL = [0, 1, 0, 1]
-_BY_DECISION = [0, 0, 1, 1]
+Self = TypeVar("Self", bound="CountedProblem")
 
 
-@dataclass(kw_only=True)
-class CountProblem(Problem):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountedProblem(LabelledProblem):
     """Counts by stratum, group and class."""
 
     counts: NDArray[np.uint64]
-    count_metric: _native.CountMetric
-    conditioning: str | list[int] | None
+    classes: Classes
+    #: Whether rows exchange their groups within what the metric conditions on.
+    conditional: bool
     strata_names: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        totals = self.counts.sum(axis=0)
-        self.evaluate(totals)
-        self.check(totals)
-
-    def evaluate(self, totals: NDArray[np.uint64]) -> None:
-        """Compute the metric of each group."""
-        self.evaluations = []
-        fraction = self.count_metric.fraction
-        for row in totals:
-            value, variance = self.count_metric.evaluate(row.astype(float).tolist())
-            above, below = (
-                (float(np.dot(part, row)) for part in fraction) if fraction else (math.nan,) * 2
-            )
-            self.evaluations.append(Evaluation(value, variance, above, below))
-
-    def check(self, totals: NDArray[np.uint64]) -> None:
-        """Raise when the metric has no value in some group, or cannot be studentized."""
-
-        def rows_of(i: int) -> str:
-            rows = self.metric.denominator_rows
-            if rows is not None:
-                return f"0 {rows}"
-            if self.metric.family == "ranks":
-                return few_labels(int(totals[i, 1::2].sum()), int(totals[i, ::2].sum()))
-            if self.n_rows[i] < 2 or not self.metric.is_counts:
-                return f"{self.n_rows[i]} row" + ("" if self.n_rows[i] == 1 else "s")
-            return ", ".join(f"{n}={int(c)}" for n, c in zip(_COUNT_NAMES, totals[i], strict=True))
-
-        self._check_measurable(rows_of)
-        if self.metric.family == "ranks":
-            self.note_few_labels(
-                totals[:, 1::2].sum(axis=1).tolist(), totals[:, ::2].sum(axis=1).tolist()
-            )
-        elif self.metric.is_counts and not self.metric.is_proportion:
-            self.note_few_labels(
-                (totals[:, 0] + totals[:, 2]).tolist(), (totals[:, 1] + totals[:, 3]).tolist()
-            )
+    #: Whether rows of different scores are in one class.
+    binned: bool = False
 
     @classmethod
     def make(
-        cls, cells: Cells, metric: Metric, keys: list[GroupKey], scaling: str, conditional: bool
-    ) -> CountProblem:
+        cls: type[Self],
+        cells: Cells,
+        metric: Metric,
+        keys: Sequence[GroupKey],
+        scaling: str,
+        conditional: bool,
+    ) -> Self:
         """Collapse cells to the classes of a metric."""
-        conditioning: str | list[int] | None = None
-        if metric.family == "ranks":
-            native, classes, n_classes = _ranks(cells)
-            if conditional:
-                conditioning = [k % 2 for k in range(n_classes)]
-        elif metric.is_counts or metric.family == "joint":
-            native, classes, n_classes = metric.native, cells.confusion_classes(), 4
-            if conditional and metric.conditions_on == "denominator":
-                conditioning = "denominator"
-            elif conditional and metric.conditions_on is not None:
-                conditioning = _BY_LABEL if metric.conditions_on == "label" else _BY_DECISION
-        else:
-            native, classes, n_classes = _calibration(cells)
-            if conditional:
-                # Rows of one score bin exchange their groups.
-                conditioning = [k // 2 for k in range(n_classes)]
-        counts = cells.class_counts(keys, classes, n_classes)
+        classes, of_cell = metric.kind.classes(cells)
+        counts = cells.class_counts(keys, of_cell, classes.n)
         names = cells.strata_names
         if not conditional:
             # All rows exchange their groups, whatever strata the cells hold.
@@ -103,14 +56,32 @@ class CountProblem(Problem):
         sizes = cells.group_sizes()
         return cls(
             metric=metric,
-            keys=keys,
-            n_rows=[sizes[key] for key in keys],
+            keys=tuple(keys),
+            n_rows=tuple(sizes[key] for key in keys),
             scaling=scaling,
             counts=counts,
-            count_metric=native,
-            conditioning=conditioning,
+            classes=classes,
+            conditional=conditional,
             strata_names=names,
+            binned=metric.kind.reads == "scores" and cells.score_edges is not None,
         )
+
+    @cached_property
+    def native_metric(self) -> _native.CountMetric:
+        """The metric of counts of these classes."""
+        return self.metric.kind.native_of(self.classes)
+
+    @cached_property
+    def totals(self) -> NDArray[np.uint64]:
+        """Counts by group and class."""
+        totals: NDArray[np.uint64] = self.counts.sum(axis=0)
+        return totals
+
+    @property
+    def conditioning(self) -> str | list[int] | None:
+        """Of each class, the part within which rows exchange their groups."""
+        parts = self.classes.conditioning if self.conditional else None
+        return list(parts) if isinstance(parts, tuple) else parts
 
     @property
     def drawing_engine(self) -> str:
@@ -122,78 +93,103 @@ class CountProblem(Problem):
         """Whether gaps are taken within strata of the user's."""
         return len(self.counts) > 1
 
-    def native(self, positions: Sequence[int]) -> _native.CountTest:
-        """Return the native test of the groups at these positions."""
-        table = np.ascontiguousarray(self.counts[:, list(positions), :]).ravel()
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is known to go wrong with such data."""
+        return tuple(strata_doubts(self.metric, None, None) if self.stratified else ())
+
+    def make_test(self, chosen: tuple[int, ...]) -> _native.CountTest:
+        """Make the native test of the groups at some positions."""
+        table = np.ascontiguousarray(self.counts[:, list(chosen), :]).ravel()
         return _native.CountTest(
-            table, len(positions), self.count_metric, self.scaling, self.conditioning
+            table, len(chosen), self.native_metric, self.scaling, self.conditioning
         )
 
-    def draw_bootstrap(
-        self,
-        n_resamples: int,
-        seed: int,
-        n_threads: int | None,
-        progress: Callable[[int], object] | None = None,
-    ) -> Bootstrap:
+    def exact(self, chosen: Sequence[int], alternative: str, call: _native.Call) -> Any:
+        """Return the exact law of a test, or None."""
+        return self.test(chosen).exact(alternative, call)
+
+    def bootstrap(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
         """Resample the rows of every group: one multinomial draw of its classes."""
-        table = np.ascontiguousarray(self.counts.sum(axis=0)).ravel()
-        draws, call = _native.Draws(n_resamples, seed=seed), _native.Call(n_threads, progress)
-        flat = _native.bootstrap_counts(table, len(self.keys), self.count_metric, draws, call)
-        both = flat.reshape(n_resamples, len(self.keys), 2)
+        table = np.ascontiguousarray(self.totals).ravel()
+        flat = _native.bootstrap_counts(table, len(self.keys), self.native_metric, draws, call)
+        both = flat.reshape(draws.n, len(self.keys), 2)
         return Bootstrap(both[:, :, 0], both[:, :, 1])
 
-    def exact(self, native: Any, alternative: str) -> Any:
-        """Return the exact law of a test, or None."""
-        return native.exact(alternative, _native.Call())
+    def with_counts(self: Self, counts: NDArray[np.uint64]) -> Self:
+        """Return the problem of other counts."""
+        n_rows = tuple(counts.sum(axis=(0, 2)).astype(int).tolist())
+        return replace(self, n_rows=n_rows, counts=counts)
 
-    def gap(self, pair: tuple[int, int]) -> Gap:
+    def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
+        """Return what gives the same rows other groups."""
+        del seed
+        conditioning: Any = self.conditioning
+        if conditioning == "denominator":
+            fraction = self.native_metric.fraction
+            assert fraction is not None
+            conditioning = np.array(fraction[1]) > 0
+        elif conditioning is None:
+            conditioning = np.zeros(self.classes.n)
+        units = CountUnits(self.counts, np.array(conditioning).astype(np.int64))
+        if not self.metric.kind.has_influence:
+            return ShuffledCounts(units, generator, self.with_counts)
+
+        def gap(first: NDArray[np.float64], rest: NDArray[np.float64]) -> float:
+            values = (self.native_metric.evaluate(part.tolist())[0] for part in (first, rest))
+            return float(next(values) - next(values))
+
+        totals = self.totals.sum(axis=0).astype(float)
+        influence = self.metric.kind.class_influence(self.classes, totals)
+        return TiltedCounts(units, generator, self.with_counts, influence=influence, gap=gap)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountProblem(CountedProblem):
+    """One metric of counts."""
+
+    def check(self) -> None:
+        """Raise when the metric has no value in some group, or cannot be studentized."""
+        shortage = self.metric.kind.shortage
+        self.check_measurable(lambda i: shortage(self.totals[i], self.n_rows[i]))
+
+    @cached_property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """The metric in each group."""
+        fraction = self.native_metric.fraction
+        found = []
+        for row in self.totals:
+            value, variance = self.native_metric.evaluate(row.astype(float).tolist())
+            above, below = (
+                (float(np.dot(part, row)) for part in fraction) if fraction else (math.nan,) * 2
+            )
+            found.append(Evaluation(value, variance, above, below))
+        return tuple(found)
+
+    @property
+    def n_labels(self) -> tuple[list[int], list[int]] | None:
+        """The rows with a positive and a negative label, by group, where few are too few."""
+        if not self.metric.kind.compares_labels:
+            return None
+        positive = np.array(self.classes.positive)
+        up, down = (self.totals[:, part].sum(axis=1).tolist() for part in (positive, ~positive))
+        return up, down
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know besides the numbers."""
+        ties = "scores within one bin count as tied; more bins or the scores themselves tell more"
+        return (*self.notes_of_labels(), *([ties] if self.binned else []))
+
+    def _gap(self, pair: Pair) -> Gap:
         """Return the difference of two groups, within strata if there are any.
 
         Proportions: the Mantel-Haenszel difference. Others: the difference less what the strata
         alone explain.
         """
         if not (self.stratified and self.metric.is_proportion):
-            return super().gap(pair)
-        assert self.count_metric.fraction is not None
-        hits, rows = (
-            self.counts[:, list(pair), :] @ np.array(part) for part in self.count_metric.fraction
-        )
+            return super()._gap(pair)
+        fraction = self.native_metric.fraction
+        assert fraction is not None
+        hits, rows = (self.counts[:, list(pair), :] @ np.array(part) for part in fraction)
         return Gap(*mantel_haenszel(hits, rows))
-
-
-def few_labels(n_positive: int, n_negative: int) -> str:
-    """Say of which label a group has few rows."""
-    few, kind = min((n_positive, "positive"), (n_negative, "negative"))
-    return f"{few} row{'' if few == 1 else 's'} with a {kind} label"
-
-
-def _ranks(cells: Cells) -> tuple[_native.CountMetric, NDArray[np.int64], int]:
-    """Classes of (distinct score or score bin in ascending order, label)."""
-    levels, place = np.unique(cells.score_bin, return_inverse=True)
-    n_classes = 2 * len(levels)
-    return _native.CountMetric.ranks(len(levels)), 2 * place.ravel() + cells.y_true, n_classes
-
-
-def _calibration(cells: Cells) -> tuple[_native.CountMetric, NDArray[np.int64], int]:
-    """Classes of (score bin, label); the score of a bin is the mean score of its rows."""
-    edges = cells.score_edges
-    assert edges is not None
-    if edges[0] < 0 or edges[-1] > 1:
-        raise ArgumentError(
-            f"score_bins go from {edges[0]:g} to {edges[-1]:g}; calibration_error needs scores "
-            "that are probabilities, from 0 to 1"
-        )
-    bins, place = np.unique(cells.score_bin, return_inverse=True)
-    rows = np.zeros(len(bins))
-    sums = np.zeros(len(bins), dtype=np.int64)
-    np.add.at(rows, place, cells.count)
-    np.add.at(sums, place, cells.score_sum)
-    means = sums * _native.SCORE_UNIT / rows
-    # The middle of a fine bin lies in the coarse bin that holds all of it.
-    middles = (edges[bins] + edges[bins + 1]) / 2
-    coarse = np.minimum((middles * CALIBRATION_BINS).astype(np.int64), CALIBRATION_BINS - 1)
-    native = _native.CountMetric.calibration(
-        np.repeat(coarse, 2).tolist(), np.repeat(means, 2).tolist(), [0.0, 1.0] * len(bins)
-    )
-    return native, 2 * place.ravel() + cells.y_true, 2 * len(bins)

@@ -6,16 +6,14 @@ The figures are those of `tests/permutation/test_doubts.py`, which simulates the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.groups import group_name, label
-from .callable import FunctionProblem
-from .correlation import CorrelationProblem
-from .problem import Evaluation, Problem
-from .rows import RowProblem
+from ..data.rows import Rows
+from ..metrics.metric import Metric
 
 #: With fewer rows on either side than this, a weighted rate is not normal enough.
 _FEW_EVENTS = 20
@@ -34,85 +32,104 @@ _RANGES = {
 }
 
 
-def doubts_of(problem: Problem) -> tuple[str, ...]:
-    """Say what is known to go wrong in tests and intervals of these data."""
-    return (*_of_strata(problem), *_of_correlation(problem), *_of_rows(problem))
+class Means(Protocol):
+    """A problem of means or ratios of row values."""
+
+    @property
+    def metric(self) -> Metric:
+        """What is compared."""
+
+    @property
+    def n_rows(self) -> Sequence[int]:
+        """Rows of each group."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the groups."""
+
+    @property
+    def rows(self) -> Rows:
+        """The rows."""
+
+    @property
+    def position(self) -> NDArray[np.int64]:
+        """The position of each group of the rows among the compared ones."""
+
+    @property
+    def values(self) -> Any:
+        """Numerator and denominator by row."""
+
+    @property
+    def evaluations(self) -> Sequence[Any]:
+        """The metric in each group."""
 
 
-def ratio_doubts(problem: Problem) -> Iterator[str]:
+def ratio_doubts(metric: Metric, names: Sequence[str], evaluations: Sequence[Any]) -> Iterator[str]:
     """Say what is known to go wrong in ratios of rates by the bootstrap."""
-    if not problem.metric.is_proportion:
+    if not metric.is_proportion:
         return
-    few = [
-        name
-        for name, entry in zip(_names(problem), problem.evaluations, strict=True)
-        if _events(entry) < _FEW_EVENTS
-    ]
+    few = _of_few_events(names, evaluations)
     if few:
         yield (
-            f"ratios with a {problem.metric.name} near 0 or 1 ({', '.join(few[:5])}) are found by "
+            f"ratios with a {metric.name} near 0 or 1 ({few}) are found by "
             "the bootstrap far too rarely: 49 of 50 against 4,990 of 5,000 with a margin of 0.8 "
             "gives p = 0.36, where the score test gives 0.0007"
         )
 
 
-def _of_strata(problem: Problem) -> Iterator[str]:
-    if not problem.stratified or isinstance(problem, CorrelationProblem):
-        return
-    rows = problem.rows if isinstance(problem, RowProblem | FunctionProblem) else None
-    if rows is not None and rows.weight is not None:
+def strata_doubts(metric: Metric, weight: Any, cluster: Any) -> Iterator[str]:
+    """Say what is known to go wrong within strata of the user's."""
+    if weight is not None:
         yield (
             "the gap is not adjusted for strata where rows have weights: two equal groups with "
             "weights 1 and 1.2 crossed in strata of rates 0.2 and 0.8 were told apart in 99 % of "
             "audits at the 5 % level"
         )
-    if rows is not None and rows.cluster is not None:
+    if cluster is not None:
         yield (
             "the gap is not adjusted for strata where clusters differ in size: clusters of 1 and 5 "
             "rows in strata of rates 0.2 and 0.8 showed a gap of 0.4 between equal groups"
         )
-    if not problem.metric.is_proportion:
+    if not metric.is_proportion:
         yield (
-            f"the test of {problem.metric.name} within strata is not studentized for the gap in "
+            f"the test of {metric.name} within strata is not studentized for the gap in "
             "them: where a tenth of the rows spreads 3 times as far, 23 % of equal groups were "
             "told apart at the 5 % level with strata 5 standard deviations apart, 36 % at 20"
         )
 
 
-def _of_correlation(problem: Problem) -> Iterator[str]:
-    if problem.metric.by_rank:
+def correlation_doubts(metric: Metric) -> Iterator[str]:
+    """Say what is known to go wrong in correlations."""
+    if metric.by_rank:
         yield (
             f"where attribute and value depend on each other without a rank correlation (a U "
-            f"shape), the test of {problem.metric.name} rejects 10 to 12 % at the 5 % level, "
+            f"shape), the test of {metric.name} rejects 10 to 12 % at the 5 % level, "
             "whatever the number of rows"
         )
 
 
-def _of_rows(problem: Problem) -> Iterator[str]:
-    if not isinstance(problem, RowProblem):
-        return
-    if problem.metric.is_proportion:
-        few = [
-            name
-            for name, entry in zip(_names(problem), problem.evaluations, strict=True)
-            if problem.rows.weight is not None and _events(entry) < _FEW_EVENTS
-        ]
-        if few:
-            yield (
-                f"{', '.join(few[:5])}: few rows for a weighted {problem.metric.name}; with a rate "
-                "of 0.05 and 200 weighted rows beside 1,800 plain ones 21 % of equal groups were "
-                "told apart at the 5 % level, and intervals covered 77 %"
-            )
-    elif problem.metric.family == "ratio":
-        yield from _of_skewness(problem)
+def weight_doubts(name: str, names: Sequence[str], evaluations: Sequence[Any]) -> Iterator[str]:
+    """Say what is known to go wrong in rates of weighted rows."""
+    few = _of_few_events(names, evaluations)
+    if few:
+        yield (
+            f"{few}: few rows for a weighted {name}; with a rate "
+            "of 0.05 and 200 weighted rows beside 1,800 plain ones 21 % of equal groups were "
+            "told apart at the 5 % level, and intervals covered 77 %"
+        )
 
 
-def _of_skewness(problem: RowProblem) -> Iterator[str]:
+def _of_few_events(names: Sequence[str], evaluations: Sequence[Any]) -> str:
+    few = [n for n, e in zip(names, evaluations, strict=True) if _events(e) < _FEW_EVENTS]
+    return ", ".join(few[:5])
+
+
+def mean_doubts(problem: Means) -> Iterator[str]:
     """Look at groups in which a mean may have missed its tail."""
     if min(problem.n_rows) > _SMALL_GROUP:
         return
     skewness, n_units, reach = _shape(problem)
-    for i, name in enumerate(_names(problem)):
+    for i, name in enumerate(problem.names):
         wanted = 25 * skewness[i] ** 2
         if wanted > n_units[i] or reach[i] > _LONGEST_REACH or math.isnan(skewness[i]):
             enough = f" ({wanted:.1g} would do)" if wanted > n_units[i] else ""
@@ -124,7 +141,7 @@ def _of_skewness(problem: RowProblem) -> Iterator[str]:
 
 
 def _shape(
-    problem: RowProblem,
+    problem: Means,
 ) -> tuple[list[float], list[int], list[float]]:
     """Return skewness, number of units and reach of each group's linearised values.
 
@@ -133,9 +150,9 @@ def _shape(
     """
     place = problem.position[problem.rows.group]
     inside = place >= 0
-    values = problem.row_values
-    above, place = values["numerator"][inside], place[inside]
-    below = values["denominator"][inside] if "denominator" in values else np.ones(len(above))
+    values = problem.values.taken(inside)
+    above, place = values.numerator, place[inside]
+    below = np.ones(len(above)) if values.denominator is None else values.denominator
     bounds = _range(problem, above)
     if problem.rows.cluster is not None:
         _, first, unit = np.unique(
@@ -143,7 +160,7 @@ def _shape(
         )
         above, below = (np.bincount(unit.ravel(), part) for part in (above, below))
         place = place[first]
-    k = len(problem.keys)
+    k = len(problem.n_rows)
     theta = np.array([entry.value for entry in problem.evaluations])
     n, total = np.bincount(place, minlength=k), np.bincount(place, below, k)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,7 +176,7 @@ def _shape(
     return skewness.tolist(), n.tolist(), np.nan_to_num(reach, nan=np.inf).tolist()
 
 
-def _range(problem: RowProblem, above: NDArray[np.float64]) -> tuple[float, float] | None:
+def _range(problem: Means, above: NDArray[np.float64]) -> tuple[float, float] | None:
     """Return the range of a mean of single rows that is known, None where none is."""
     if problem.metric.name not in _RANGES or problem.rows.cluster is not None:
         return None
@@ -169,15 +186,11 @@ def _range(problem: RowProblem, above: NDArray[np.float64]) -> tuple[float, floa
     return (low, high) if above.min() >= low and above.max() <= high else None
 
 
-def _events(entry: Evaluation) -> float:
+def _events(entry: Any) -> float:
     """Return the effective number of rows on the rarer side of a rate."""
     if math.isnan(entry.value):
         return math.nan
     share = min(entry.value, 1 - entry.value)
     if entry.variance > 0:
-        return share * entry.value * (1 - entry.value) / entry.variance
+        return float(share * entry.value * (1 - entry.value) / entry.variance)
     return 0.0
-
-
-def _names(problem: Problem) -> list[str]:
-    return [group_name(label(key)) for key in problem.keys]

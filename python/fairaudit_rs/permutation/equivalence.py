@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import arguments
+from .. import arguments, metrics
 from ..data.groups import group_name, label
 from ..data.labels import Label
+from ..data.tables import AuditTable
 from ..errors import ArgumentError, DataError
 from ..inference.intervals import Pair, studentize
 from ..inference.proportions import farrington_manning
@@ -21,7 +22,7 @@ from ..results.result import Result
 from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .estimates import Maker, method_of, resample, warnings_of
-from .question import Design
+from .question import named_columns, pose
 
 METHODS = ("auto", "score", "studentized", "delta")
 
@@ -202,31 +203,34 @@ def equivalence_test(
     n_threads = arguments.n_threads(n_threads)
     callback = arguments.progress(progress)
     seed = arguments.seed(rng, random_state)
-    design = Design(
-        metric=metric,
+    chosen = metrics.get(metric)
+    table = AuditTable.make(
+        data=data,
         y_true=y_true,
         y_pred=y_pred,
         y_score=y_score,
         sensitive_features=sensitive_features,
-        data=data,
-        groups=groups,
-        reference=reference,
-        strata=None,
         clusters=clusters,
         sample_weight=sample_weight,
+        extra=named_columns(chosen),
+    )
+    question = pose(
+        table,
+        chosen,
+        groups=groups,
+        reference=reference,
+        conditional=False,
         score_bins=score_bins,
         pos_label=pos_label,
         n_threads=n_threads,
+        seed=seed,
     )
-    question = design.pose(seed)
     problem = question.problem
     if method == "score" and scale == "ratio":
         raise ArgumentError(
             "method is 'score' with scale 'ratio'; accepted: 'auto', 'studentized', 'delta'"
         )
-    if method == "auto" and scale == "ratio" and problem.metric.family != "callable":
-        method = "studentized"
-    method = method_of(method, problem, METHODS)
+    method = method_of(method, problem, METHODS, scale)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
     # Intervals of confidence 1 - 2 alpha lie within the margin when the test rejects.
     maker = Maker(problem, method, bootstrap, 2 * level - 1)

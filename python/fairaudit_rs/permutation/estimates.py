@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.cells import Cells
 from ..errors import ArgumentError
 from ..inference.intervals import (
     NOTHING,
@@ -22,11 +21,9 @@ from ..inference.intervals import (
     range_of_pairs,
     simultaneous_factor,
 )
-from ..inference.proportions import newcombe, wilson
-from .correlation import CorrelationProblem
+from ..inference.proportions import wilson
 from .doubts import ratio_doubts
-from .joint import JointProblem
-from .problem import Problem
+from .problem import BOOTSTRAP_METHODS, Problem
 from .question import Question
 
 _MANY_UNDEFINED = 0.01
@@ -44,30 +41,21 @@ class Estimate:
     confidence_interval: tuple[float, float]
 
 
-def method_of(method: str, problem: Problem, methods: Sequence[str]) -> str:
+def method_of(
+    method: str, problem: Problem, methods: Sequence[str], scale: str = "difference"
+) -> str:
     """Return the method, or raise when the metric has no such interval."""
-    name, family = problem.metric.name, problem.metric.family
-    if isinstance(problem, CorrelationProblem | JointProblem) or family == "calibration":
-        reason = {
-            "correlation": "has no groups; permutation_test gives its interval",
-            "joint": "has no one value; ask for its components",
-        }.get(family, "is biased upwards in small groups, so no interval of its gap covers")
-        raise ArgumentError(f"metric is {name!r}, which {reason}")
+    why_none = problem.metric.kind.why_no_intervals
+    if why_none is not None:
+        raise ArgumentError(f"metric is {problem.metric.name!r}, which {why_none}")
+    possible = problem.interval_methods(scale)
     if method == "auto":
-        if family == "callable":
-            return "delta"
-        return "score" if problem.is_proportion else "studentized"
-    if method == "score" and not problem.is_proportion:
-        others = ", ".join(repr(other) for other in methods if other != "score")
+        return next(word for word in possible if word in methods)
+    if method not in possible:
+        others = [repr(word) for word in methods if word == "auto" or word in possible]
         raise ArgumentError(
-            f"method is 'score' for {name}, which is not a proportion of rows that count the same; "
-            f"accepted: {others}"
-        )
-    if method == "studentized" and family == "callable":
-        others = ", ".join(repr(o) for o in methods if o not in ("score", "studentized"))
-        raise ArgumentError(
-            f"method is 'studentized' for {name}, a callable, which would need a bootstrap in each "
-            f"sample; accepted: {others}"
+            f"method is {method!r} for {problem.metric.name}, {problem.why_not(method)}; "
+            f"accepted: {', '.join(others)}"
         )
     return method
 
@@ -81,14 +69,15 @@ def resample(
     callback: Callable[[int, int], object] | None,
 ) -> Bootstrap | None:
     """Draw the replicates that a method needs; None when it is a formula."""
-    if method not in ("studentized", "basic", "percentile"):
+    if method not in BOOTSTRAP_METHODS:
         return None
 
     def tick(done: int) -> None:
         assert callback is not None
         callback(min(done, n_resamples), n_resamples)
 
-    return problem.draw_bootstrap(n_resamples, seed, n_threads, tick if callback else None)
+    call = _native.Call(n_threads, tick if callback else None)
+    return problem.bootstrap(_native.Draws(n_resamples, seed=seed), call)
 
 
 @dataclass(frozen=True)
@@ -144,19 +133,7 @@ class Maker:
         )
 
     def _gap_interval(self, pair: Pair, level: float) -> Interval:
-        gap = self.problem.gap(pair)
-        z = _native.normal_quantile(0.5 + level / 2)
-        if self.method == "score":
-            first, second = (self.problem.evaluations[i] for i in pair)
-            return newcombe(first.share, second.share, z)
-        if self.bootstrap is None:
-            interval = _normal(gap.estimate, gap.standard_error, z)
-        else:
-            (a, v_a), (b, v_b) = (self.columns(i) for i in pair)
-            interval = bootstrap_interval(
-                self.method, gap.estimate, gap.standard_error, a - b, v_a + v_b, level
-            )
-        return _clip(interval, -self.problem.bound, self.problem.bound)
+        return self.problem.interval(pair, level, self.method, self.bootstrap)
 
     def ratio(self, pair: Pair, names: list[Any]) -> Estimate:
         """Return the ratio of two groups; no interval when a value is not above 0."""
@@ -240,12 +217,12 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
             f"{' or '.join(question.features)} and belong to no group"
         )
     yield from problem.notes
-    yield from question.doubts
+    yield from problem.doubts
     if bootstrap is not None:
-        yield from ratio_doubts(problem)
-    if isinstance(question.data, Cells) and question.data.strata_names:
+        yield from ratio_doubts(problem.metric, problem.names, problem.evaluations)
+    if question.unused_strata:
         yield (
-            f"the strata of the cells ({', '.join(question.data.strata_names)}) play no part: gaps "
+            f"the strata of the cells ({', '.join(question.unused_strata)}) play no part: gaps "
             "are those of all rows"
         )
     if bootstrap is not None:

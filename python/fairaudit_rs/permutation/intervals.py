@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import arguments
+from .. import arguments, metrics
 from ..data.groups import group_name, label, pairs_of
 from ..data.labels import Label
+from ..data.tables import AuditTable
 from ..metrics.metric import Metric
 from ..results.result import Result
 from ..results.words import number
 from .estimates import Estimate, Maker, method_of, resample, warnings_of
-from .question import Design
+from .question import named_columns, pose
 
 METHODS = ("auto", "score", "studentized", "delta", "basic", "percentile")
 
@@ -178,23 +179,28 @@ def intervals(
     n_threads = arguments.n_threads(n_threads)
     callback = arguments.progress(progress)
     seed = arguments.seed(rng, random_state)
-    design = Design(
-        metric=metric,
+    chosen = metrics.get(metric)
+    table = AuditTable.make(
+        data=data,
         y_true=y_true,
         y_pred=y_pred,
         y_score=y_score,
         sensitive_features=sensitive_features,
-        data=data,
-        groups=groups,
-        reference=reference,
-        strata=None,
         clusters=clusters,
         sample_weight=sample_weight,
+        extra=named_columns(chosen),
+    )
+    question = pose(
+        table,
+        chosen,
+        groups=groups,
+        reference=reference,
+        conditional=False,
         score_bins=score_bins,
         pos_label=pos_label,
         n_threads=n_threads,
+        seed=seed,
     )
-    question = design.pose(seed)
     problem = question.problem
     method = method_of(method, problem, METHODS)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
@@ -214,7 +220,6 @@ def intervals(
         confidence_interval=of_largest,
     )
     first = gaps[0] if k == 2 else largest_gap
-    by_formula = method == "delta" and problem.metric.family == "callable"
     return IntervalResult(
         estimate=first.estimate,
         standard_error=first.standard_error,
@@ -243,8 +248,7 @@ def intervals(
             for (i, j), interval in zip(everything, together, strict=True)
         ),
         largest_gap=largest_gap,
-        # A callable has no formula: its standard errors are those of the bootstrap.
-        method="bootstrap-se" if by_formula else method,
+        method=problem.shown_method(method),
         n_resamples=n_resamples if bootstrap else 0,
         undefined_share=bootstrap.undefined_share() if bootstrap else 0.0,
         n_missing=question.n_missing,

@@ -3,71 +3,63 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .counts import CountProblem
-from .problem import Evaluation, Gap, Procedure
+from ..inference.intervals import Pair
+from .counts import CountedProblem, CountProblem
+from .problem import Evaluation, Gap
 
 
-@dataclass(kw_only=True)
-class JointProblem(CountProblem):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JointProblem(CountedProblem):
     """Several count metrics at once: tested together, shown one by one."""
 
-    #: The problem of each component.
-    parts: list[CountProblem] = field(init=False)
+    def check(self) -> None:
+        """Raise when some component has no value in a group, or cannot be studentized."""
+        _ = self.components
 
-    def evaluate(self, totals: NDArray[np.uint64]) -> None:
-        """Compute each component of each group."""
-        self.evaluations = [Evaluation(*[math.nan] * 4)] * len(self.keys)
-        self.parts = [
+    @cached_property
+    def components(self) -> tuple[CountProblem, ...]:
+        """The problem of each component."""
+        return tuple(
             CountProblem(
                 metric=part,
                 keys=self.keys,
                 n_rows=self.n_rows,
                 scaling=part.variance if self.scaling == "pooled" else self.scaling,
                 counts=self.counts,
-                count_metric=part.native,
-                conditioning=self.conditioning,
+                classes=self.classes,
+                conditional=self.conditional,
                 strata_names=self.strata_names,
             )
             for part in self.metric.components
-        ]
-
-    def check(self, totals: NDArray[np.uint64]) -> None:
-        """Leave the check to the components."""
-
-    def prepare_intervals(self, method: str, plan: Procedure) -> None:
-        """Choose how the gaps of each component get their intervals."""
-        self.interval_method = method
-        for part in self.parts:
-            part.prepare_intervals(method, plan)
+        )
 
     @property
-    def interval_name(self) -> str:
-        """Return the name of the method behind the intervals of the components."""
-        return self.parts[0].interval_name
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """Nothing: a joint criterion has no one value."""
+        return (Evaluation(*[math.nan] * 4),) * len(self.keys)
 
-    def gap(self, pair: tuple[int, int]) -> Gap:
+    @property
+    def n_labels(self) -> None:
+        """Leave labels to the components."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know besides the numbers."""
+        return tuple(dict.fromkeys(note for part in self.components for note in part.notes))
+
+    @property
+    def why_undirected(self) -> str | None:
+        """What makes one-sided alternatives mean nothing."""
+        return super().why_undirected or "a joint criterion"
+
+    def _gap(self, pair: Pair) -> Gap:
         """Return the largest gap of a component."""
-        return Gap(max((p.gap(pair).estimate for p in self.parts), key=abs), math.nan)
-
-    def interval(self, pair: tuple[int, int], level: float) -> tuple[float, float]:
-        """Return the interval of the component with the largest gap, Bonferroni over all."""
-        each = 1 - (1 - level) / len(self.parts)
-        largest = max(self.parts, key=lambda part: abs(part.gap(pair).estimate))
-        return largest.interval(pair, each)
-
-    def largest_gap(self, level: float) -> tuple[float, tuple[float, float]]:
-        """Return the largest gap of a component and its interval, Bonferroni over all."""
-        each = 1 - (1 - level) / len(self.parts)
-        gaps, intervals = zip(*(part.largest_gap(each) for part in self.parts), strict=True)
-        lows, highs = zip(*intervals, strict=True)
-        return max(gaps), (max(lows), max(highs))
+        return Gap(max((p.gap(pair).estimate for p in self.components), key=abs), math.nan)
 
     def certain_groups(self) -> list[str]:
         """Return the groups in which some component shows no variation at all."""
-        names = [name for part in self.parts for name in part.certain_groups()]
+        names = [name for part in self.components for name in part.certain_groups()]
         return list(dict.fromkeys(names))

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from .. import arguments
-from ..data.groups import label
+from .. import metrics
 from ..data.labels import Label
-from ..errors import ArgumentError
-from ..inference.multiplicity import adjust_pvalues
-from ..inference.pvalues import LEAST, anytime_pvalue, monte_carlo_pvalue
+from ..data.tables import AuditTable
 from ..metrics.metric import Metric
-from ..progress import Progress
-from ..results.verdict import rejects
-from .joint import JointProblem
-from .problem import BOOTSTRAP_METHODS, OMNIBUS_SERIES, Outcome, Problem, Procedure
-from .question import Design, Question
-from .result import Comparison, GroupValue, PermutationResult
-
-ALTERNATIVES = ("two-sided", "greater", "less")
-ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "callable")
-INTERVALS = ("auto", "delta", *BOOTSTRAP_METHODS)
-#: Above this share of undefined replicates a result says so.
-_MANY_UNDEFINED = 0.01
+from .comparison import Settings, compare
+from .question import named_columns, pose, split_strata
+from .result import PermutationResult
 
 
 def permutation_test(
@@ -180,214 +165,43 @@ def permutation_test(
     >>> result.engine, round(result.pvalue, 4)
     ('exact', 0.0476)
     """
-    alternative = arguments.choice("alternative", alternative, ALTERNATIVES)
-    adjust = arguments.choice("adjust", adjust, ("holm", "bh", "max-t", "none"))
-    engine = arguments.choice("engine", engine, ENGINES)
-    interval = arguments.choice("interval", interval, INTERVALS)
-    n_resamples = arguments.n_resamples(n_resamples)
-    adaptive = arguments.flag("adaptive", adaptive)
-    level = arguments.level("confidence_level", confidence_level)
-    n_threads = arguments.n_threads(n_threads)
-    callback = arguments.progress(progress)
-    seed = arguments.seed(rng, random_state)
-    design = Design(
-        metric=metric,
+    settings = Settings.checked(
+        alternative=alternative,
+        adjust=adjust,
+        engine=engine,
+        interval=interval,
+        n_resamples=n_resamples,
+        adaptive=adaptive,
+        confidence_level=confidence_level,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    chosen = metrics.get(metric)
+    conditional, own_strata = split_strata(strata)
+    table = AuditTable.make(
+        data=data,
         y_true=y_true,
         y_pred=y_pred,
         y_score=y_score,
         sensitive_features=sensitive_features,
-        data=data,
+        strata=own_strata,
+        clusters=clusters,
+        sample_weight=sample_weight,
+        extra=named_columns(chosen),
+    )
+    question = pose(
+        table,
+        chosen,
         groups=groups,
         reference=reference,
         studentize=studentize,
-        strata=strata,
-        clusters=clusters,
-        sample_weight=sample_weight,
-        engine=engine,
+        conditional=conditional,
+        engine=settings.engine,
         score_bins=score_bins,
         pos_label=pos_label,
-        n_threads=n_threads,
+        n_threads=settings.n_threads,
+        seed=settings.seed,
     )
-    question = design.pose(seed)
-    problem, pairs = question.problem, question.pairs
-    n_groups = len(problem.keys)
-    one_sided = alternative != "two-sided"
-    if one_sided and (n_groups > 2 or isinstance(problem, JointProblem)):
-        what = f"{n_groups} groups" if n_groups > 2 else "a joint criterion"
-        raise ArgumentError(
-            f"alternative is {alternative!r} with {what}; accepted: 'two-sided', or two groups "
-            "named by groups= and one metric"
-        )
-    if one_sided and level <= 0.5:
-        raise ArgumentError(
-            f"confidence_level is {level:g} with a one-sided alternative; accepted: above 0.5"
-        )
-    joint = adjust == "max-t" and len(pairs) > 1
-    ticker = Progress(callback, n_resamples)
-    ticker.total = n_resamples * (len(pairs) + (n_groups != 2) + joint)
-    pair_alpha = (1 - level) / (1 if adjust == "none" else max(len(pairs), 1))
-    plan = Procedure(
-        engine=engine,
-        alternative=alternative,
-        n_resamples=n_resamples,
-        seed=seed,
-        n_threads=n_threads,
-        level=level,
-        progress=ticker,
-        adaptive=adaptive,
-        pair_alpha=pair_alpha,
-        interval=interval,
-    )
-    problem.prepare_intervals(interval, plan)
-
-    tests = [problem.test(pair, plan, 1 + i) for i, pair in enumerate(pairs)]
-    raw = [test.pvalue for test in tests]
-    if n_groups > 2:
-        test = problem.test_all(plan, OMNIBUS_SERIES)
-        estimate, confidence_interval = problem.largest_gap(level)
-        standard_error = math.nan
-    else:
-        test = tests[0] if tests else problem.test_all(plan, OMNIBUS_SERIES)
-        gap = problem.gap((0, 1))
-        estimate, standard_error = gap.estimate, gap.standard_error
-        confidence_interval = problem.one_sided_interval((0, 1), alternative, level)
-    if joint:
-        # A pair is tested on its own rows, the family on all: never below the pair's own p.
-        adjusted = np.maximum(problem.max_t(pairs, plan), raw).tolist()
-    elif len(raw) > 1:
-        adjusted = adjust_pvalues(raw, adjust).tolist()
-    else:
-        # One test needs no adjustment.
-        adjusted = raw
-    comparisons = tuple(
-        Comparison(
-            first=label(problem.keys[pair[0]]),
-            second=label(problem.keys[pair[1]]),
-            estimate=problem.gap(pair).estimate,
-            standard_error=problem.gap(pair).standard_error,
-            statistic=outcome.statistic,
-            pvalue=outcome.pvalue,
-            adjusted_pvalue=adjusted_pvalue,
-            confidence_interval=problem.one_sided_interval(pair, alternative, level),
-            engine=outcome.engine,
-            n_undefined=outcome.n_undefined,
-        )
-        for pair, outcome, adjusted_pvalue in zip(pairs, tests, adjusted, strict=True)
-    )
-    return PermutationResult(
-        estimate=estimate,
-        standard_error=standard_error,
-        statistic=test.statistic,
-        pvalue=test.pvalue,
-        confidence_interval=confidence_interval,
-        alternative=alternative,
-        n_rows=sum(problem.n_rows),
-        group_sizes=dict(zip(map(label, problem.keys), problem.n_rows, strict=False)),
-        seed=seed,
-        engine=test.engine,
-        warnings=tuple(_warnings(question, test, tests, adjust, confidence_interval, plan)),
-        metric=problem.metric.name,
-        values=group_values(problem),
-        comparisons=comparisons,
-        pvalue_interval=test.pvalue_interval,
-        n_resamples=test.n_resamples,
-        n_undefined=test.n_undefined,
-        n_missing=question.n_missing,
-        adjust=adjust,
-        studentize=problem.scaling,
-        interval=problem.interval_name,
-        exchanged=question.exchanged,
-        attribute=" and ".join(question.features),
-        confidence_level=level,
-        null_distribution=test.null,
-        null_probabilities=test.probabilities,
-    )
-
-
-def group_values(problem: Problem) -> tuple[GroupValue, ...]:
-    """Return the metric of each group; of a joint criterion each component."""
-    parts = problem.parts if isinstance(problem, JointProblem) else [problem]
-    return tuple(
-        GroupValue(
-            group=label(key),
-            value=part.evaluations[i].value,
-            standard_error=math.sqrt(part.evaluations[i].variance),
-            n_rows=part.n_rows[i],
-            n_used=part.n_used(i),
-            metric=part.metric.name,
-        )
-        for part in parts
-        for i, key in enumerate(part.keys)
-    )
-
-
-def _warnings(
-    question: Question,
-    test: Outcome,
-    tests: Sequence[Outcome],
-    adjust: str,
-    interval: tuple[float, float],
-    plan: Procedure,
-) -> list[str]:
-    """Say what a reader must know besides the numbers."""
-    problem = question.problem
-    name, alpha = problem.metric.name, 1 - plan.level
-    warnings = []
-    if question.n_missing:
-        part = "belong to no group" if problem.keys else "take no part"
-        warnings.append(
-            f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
-            f"{' or '.join(question.features)} and {part}"
-        )
-    warnings += [*problem.notes, *question.doubts]
-    if problem.scaling in ("none", "shared"):
-        warnings.append(
-            "the statistic is not studentized in every replicate: the test can reject far too "
-            "often when the groups differ in anything but the metric"
-        )
-    if len(problem.keys) > 2:
-        warnings.append(
-            "the largest gap of several groups has no standard error; its interval comes from "
-            "Bonferroni intervals of all pairs, those of single pairs are not simultaneous"
-        )
-    if problem.metric.family == "calibration":
-        warnings.append(
-            "calibration_error is biased upwards in small groups, so its gap has no interval; the "
-            "test asks whether labels follow the scores in the same way"
-        )
-    certain = problem.certain_groups()
-    if certain and problem.scaling == "unpooled":
-        warnings.append(
-            f"{name} does not vary at all within {', '.join(certain[:5])}: its standard error is 0 "
-            "and says nothing, and the test can have little power"
-        )
-    share = max(outcome.undefined_share for outcome in (test, *tests))
-    if share > _MANY_UNDEFINED:
-        warnings.append(
-            f"{100 * share:.3g} % of the permutations give {name} no value in some group and "
-            "count as extreme"
-        )
-    if test.pvalue == LEAST:
-        warnings.append("p is below the smallest number that can be told from 0")
-    drawn = [outcome for outcome in tests if outcome.engine != "exact"]
-    n = plan.n_resamples
-    alone = anytime_pvalue(0, n) if plan.adaptive else monte_carlo_pvalue(0, n)
-    least = (len(tests) if adjust in ("holm", "bh") and tests else 1) * alone
-    drawn = drawn or ([test] if test.engine != "exact" else [])
-    if drawn and least > alpha:
-        enough = math.ceil((1 + n) * least / alpha)
-        pairs = f"{len(tests):,} pairs with " if len(tests) > 1 else ""
-        each = " each" if pairs else ""
-        after = " after adjustment" if pairs else ""
-        warnings.append(
-            f"{pairs}{n:,} replicates{each}: no drawn test alone can reach {alpha:.3g}{after}; "
-            f"raise n_resamples to {enough:,} or more"
-        )
-    low, high = interval
-    outside = low > 0 or high < 0
-    if len(problem.keys) == 2 and not math.isnan(low) and outside != rejects(test.pvalue, alpha):
-        warnings.append(
-            "the interval and the test disagree about 0: they are different methods, and this "
-            "gap lies at the margin of both"
-        )
-    return warnings
+    return compare(question, settings)

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from .. import arguments, metrics
-from ..data.groups import group_name, label
+from ..data.groups import group_name
 from ..data.labels import Label
+from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..metrics.metric import Metric
-from .correlation import CorrelationProblem
-from .joint import JointProblem
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
-from .question import Design, Question
+from .question import Question, named_columns, pose
 
 
 def minimum_detectable_gap(
@@ -89,21 +88,21 @@ def minimum_detectable_gap(
     0.054
     """
     power = arguments.level("power", power)
+    given = {
+        "data": data,
+        "y_true": y_true,
+        "y_pred": y_pred,
+        "y_score": y_score,
+        "sensitive_features": sensitive_features,
+        "clusters": clusters,
+        "sample_weight": sample_weight,
+    }
+    chosen = metrics.get(metric)
+    question = _question(chosen, given, groups, reference, score_bins, pos_label)
     plan = _plan(
-        Design(
-            metric=metric,
-            y_true=y_true,
-            y_pred=y_pred,
-            y_score=y_score,
-            sensitive_features=sensitive_features,
-            data=data,
-            groups=groups,
-            reference=reference,
-            clusters=clusters,
-            sample_weight=sample_weight,
-            score_bins=score_bins,
-            pos_label=pos_label,
-        ),
+        chosen,
+        question,
+        reference,
         value,
         share,
         group_sizes,
@@ -190,24 +189,24 @@ confidence_level : optional
         bounded = below if math.isfinite(high - low) else ""
         raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0{bounded}")
     power = arguments.level("power", power)
+    given = {
+        "data": data,
+        "y_true": y_true,
+        "y_pred": y_pred,
+        "y_score": y_score,
+        "sensitive_features": sensitive_features,
+        "clusters": clusters,
+        "sample_weight": sample_weight,
+    }
+    chosen = metrics.get(metric)
+    question = _question(chosen, given, groups, reference, score_bins, pos_label)
     plan = _plan(
-        Design(
-            metric=metric,
-            y_true=y_true,
-            y_pred=y_pred,
-            y_score=y_score,
-            sensitive_features=sensitive_features,
-            data=data,
-            groups=groups,
-            reference=reference,
-            clusters=clusters,
-            sample_weight=sample_weight,
-            score_bins=score_bins,
-            pos_label=pos_label,
-        ),
+        chosen,
+        question,
+        reference,
         value,
         share,
-        [1, 1] if group_sizes is None and not _has_data(data, sensitive_features) else group_sizes,
+        [1, 1] if group_sizes is None and question is None else group_sizes,
         False,
         alternative,
         n_comparisons,
@@ -238,12 +237,42 @@ confidence_level : optional
     return replace(found, power=found.power_at(gap))
 
 
-def _has_data(data: Any, sensitive_features: Any) -> bool:
-    return data is not None or sensitive_features is not None
+def _question(
+    metric: Metric,
+    given: dict[str, Any],
+    groups: Sequence[Any] | None,
+    reference: Any,
+    score_bins: Any,
+    pos_label: Label,
+) -> Question | None:
+    """Ask the metric of the data at hand; None when there are none."""
+    if not metric.kind.has_power:
+        raise ArgumentError(
+            f"metric is {metric.name!r}, whose power has no formula here; accepted: other metrics "
+            "(the components of a joint criterion one by one, or calibrate)"
+        )
+    if given["data"] is None and given["sensitive_features"] is None:
+        for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight"):
+            if given[name] is not None:
+                raise ArgumentTypeError(
+                    f"{name} is given without sensitive_features; accepted: both, or value="
+                )
+        return None
+    table = AuditTable.make(**given, extra=named_columns(metric))
+    return pose(
+        table,
+        metric,
+        groups=groups,
+        reference=reference,
+        score_bins=score_bins,
+        pos_label=pos_label,
+    )
 
 
 def _plan(
-    design: Design,
+    metric: Metric,
+    question: Question | None,
+    reference: Any,
     value: float | None,
     share: float | Sequence[float],
     group_sizes: Any,
@@ -256,26 +285,15 @@ def _plan(
     """Return a plan without a gap."""
     alternative = arguments.choice("alternative", alternative, ("two-sided", "greater", "less"))
     level = arguments.level("confidence_level", confidence_level)
-    metric = metrics.get(design.metric)
-    if metric.family in ("joint", "calibration"):
-        raise ArgumentError(
-            f"metric is {metric.name!r}, whose power has no formula here; accepted: other metrics "
-            "(the components of a joint criterion one by one, or calibrate)"
-        )
-    if _has_data(design.data, design.sensitive_features):
+    if question is not None:
         if value is not None:
             raise ArgumentTypeError("value goes without data; the data have values of their own")
         if not (isinstance(share, int | float) and share == 1):
             raise ArgumentTypeError("share goes without data; the data have shares of their own")
-        sizes, deviations, pairs = _from_data(design.pose(0))
+        sizes, deviations, pairs = _from_data(question)
         if group_sizes is not None:
             sizes = _sizes(group_sizes, list(sizes), whole)
     else:
-        for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight"):
-            if getattr(design, name) is not None:
-                raise ArgumentTypeError(
-                    f"{name} is given without sensitive_features; accepted: both, or value="
-                )
         sizes, deviations = _from_value(metric, value, share, group_sizes, whole)
         pairs = len(sizes) * (len(sizes) - 1) // 2
     n_comparisons = (
@@ -284,7 +302,7 @@ def _plan(
         else arguments.count("n_comparisons", n_comparisons, 1, 10**6)
     )
     # The reference is the last group.
-    reference = None if design.reference is None else list(sizes)[-1]
+    fixed = None if reference is None else list(sizes)[-1]
     return PowerPlan(
         metric.name,
         sizes,
@@ -294,23 +312,14 @@ def _plan(
         level,
         alternative,
         n_comparisons,
-        reference,
+        fixed,
     )
 
 
 def _from_data(question: Question) -> tuple[dict[Any, int], dict[Any, float], int]:
     problem = question.problem
-    assert not isinstance(problem, JointProblem)
-    if isinstance(problem, CorrelationProblem):
-        n = problem.n_rows[0]
-        error = problem.gap((0, 1)).standard_error
-        return {question.features[0]: n}, {question.features[0]: error * math.sqrt(n)}, 1
-    names = [label(key) for key in problem.keys]
-    sizes = dict(zip(names, problem.n_rows, strict=True))
-    deviations = {
-        name: math.sqrt(entry.variance * n)
-        for name, entry, n in zip(names, problem.evaluations, problem.n_rows, strict=True)
-    }
+    deviations = problem.deviations()
+    sizes = dict(zip(deviations, problem.n_rows, strict=True))
     flat = [group_name(name) for name, deviation in deviations.items() if not deviation > 0]
     if flat:
         raise ArgumentError(
@@ -318,7 +327,7 @@ def _from_data(question: Question) -> tuple[dict[Any, int], dict[Any, float], in
             "the data do not tell how large a gap must be; accepted: data in which it varies, or "
             "value="
         )
-    return sizes, deviations, len(question.pairs)
+    return sizes, deviations, max(len(question.pairs), 1)
 
 
 def _from_value(

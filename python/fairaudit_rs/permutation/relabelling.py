@@ -1,86 +1,80 @@
-"""The same data with groups drawn anew: equal ones, or with a gap."""
+"""The same rows with groups drawn anew: equal ones, or with a gap."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import ArgumentError
-from ..metrics.metric import rank_influence
-from .callable import FunctionProblem
-from .correlation import CorrelationProblem
-from .counts import CountProblem
-from .problem import Problem
-from .rows import RowProblem
-from .units import group_codes, make_units
 
+Made = TypeVar("Made")
+Floats = NDArray[np.float64]
 #: Series of the shuffles: none that a test uses.
 _SHUFFLE_SERIES = 2**63
 
 
-def relabelling_of(problem: Problem, generator: np.random.Generator, seed: int) -> Shuffled:
-    """Return what gives the rows of a problem other groups."""
-    if isinstance(problem, CorrelationProblem):
-        return _ShuffledAttribute(problem, generator)
-    if isinstance(problem, CountProblem):
-        tiltable = problem.metric.family in ("counts", "ranks")
-        return (_TiltedCounts if tiltable else _ShuffledCounts)(problem, generator)
-    if isinstance(problem, FunctionProblem):
-        return _ShuffledRows(problem, generator, seed)
-    assert isinstance(problem, RowProblem)
-    return _TiltedRows(problem, generator, seed)
+class Relabelling(ABC, Generic[Made]):
+    """Makes problems with other groups of the same rows, equal in law to begin with."""
+
+    #: Whether it can make problems with a gap.
+    tilts = False
+
+    @abstractmethod
+    def draw(self, audit: int) -> Made:
+        """Return the problem of an audit."""
+
+    def with_gap(self, gap: float) -> Relabelling[Made]:
+        """Return what makes problems with an expected gap instead, where it `tilts`."""
+        raise NotImplementedError
 
 
-class Shuffled:
-    """Makes problems with equal groups."""
+class Tilted(Relabelling[Made]):
+    """Draws the first group more readily from units that move the metric, once a gap is given.
 
-    def relabelled(self, audit: int, with_gap: bool) -> Problem:
-        """Return the problem of an audit: with equal groups, or with the gap that was aimed at."""
-        assert not with_gap
-        return self.shuffled(audit)
+    A tilt multiplies the odds of a unit by the exponential of its influence.
+    """
 
-    def shuffled(self, audit: int) -> Problem:
+    tilts = True
+    #: How readily a unit goes to the first group; None: groups are equal.
+    probability: Floats | None = None
+
+    def draw(self, audit: int) -> Made:
+        """Return the problem of an audit."""
+        return self.shuffled(audit) if self.probability is None else self.tilted(self.probability)
+
+    @abstractmethod
+    def shuffled(self, audit: int) -> Made:
         """Return the problem with groups shuffled within strata."""
-        raise NotImplementedError
 
+    @abstractmethod
+    def tilted(self, probability: Floats) -> Made:
+        """Return a problem in which units go to the first group with these probabilities."""
 
-class Tilted(Shuffled):
-    """Makes problems with a gap as well."""
-
-    def relabelled(self, audit: int, with_gap: bool) -> Problem:
-        """Return the problem of an audit: with equal groups, or with the gap that was aimed at."""
-        return self.tilted() if with_gap else self.shuffled(audit)
-
-    #: How readily a unit goes to the first group.
-    probability: NDArray[np.float64]
-
-    def influence(self) -> NDArray[np.float64]:
+    @abstractmethod
+    def influence(self) -> Floats:
         """Return how much a unit moves the metric, in standard deviations."""
-        raise NotImplementedError
 
-    def expected_gap(self, probability: NDArray[np.float64]) -> float:
+    @abstractmethod
+    def expected_gap(self, probability: Floats) -> float:
         """Return the gap of the first group when units go to it with these probabilities."""
-        raise NotImplementedError
 
-    def base(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    @abstractmethod
+    def base(self) -> tuple[Floats, NDArray[np.int64], Floats]:
         """Return the number of rows of each unit, its stratum, the first group's share by it."""
-        raise NotImplementedError
 
-    def tilted(self) -> Problem:
-        """Return a problem with the gap that `aim` set."""
-        raise NotImplementedError
-
-    def aim(self, gap: float) -> None:
-        """Find the tilt with an expected gap."""
+    def with_gap(self, gap: float) -> Tilted[Made]:
+        """Return what makes problems with an expected gap instead, or raise."""
         influence = self.influence()
         rows, stratum, shares = self.base()
 
-        def at(tilt: float) -> NDArray[np.float64]:
+        def at(tilt: float) -> Floats:
             return _tilt(tilt * influence, rows, stratum, shares)
 
         # What the metric's own strata make of the groups is there without a gap.
@@ -105,15 +99,12 @@ class Tilted(Shuffled):
                 low = middle
             else:
                 high = middle
-        self.probability = at(high)
+        made = copy(self)
+        made.probability = at(high)
+        return made
 
 
-def _tilt(
-    push: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    stratum: NDArray[np.int64],
-    shares: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _tilt(push: Floats, rows: Floats, stratum: NDArray[np.int64], shares: Floats) -> Floats:
     """Return logistic(push + offset), the offset of each stratum keeping its expected share."""
     low, high = np.full(len(shares), -700.0), np.full(len(shares), 700.0)
     totals = np.maximum(np.bincount(stratum, rows, len(shares)), 1e-300)
@@ -126,115 +117,61 @@ def _tilt(
     return probability
 
 
-class _ShuffledAttribute(Shuffled):
-    def __init__(self, problem: CorrelationProblem, generator: np.random.Generator) -> None:
-        self.problem, self.generator = problem, generator
+class ShuffledAttribute(Relabelling[Made]):
+    """A continuous attribute, shuffled within strata."""
 
-    def shuffled(self, audit: int) -> Problem:
+    def __init__(
+        self,
+        attribute: Floats,
+        stratum: NDArray[np.uint32] | None,
+        generator: np.random.Generator,
+        make: Callable[[Floats], Made],
+    ) -> None:
+        self.make, self.generator = make, generator
+        self.attribute, self.stratum = attribute, stratum
+
+    def draw(self, audit: int) -> Made:
+        """Return the problem of an audit."""
         del audit
-        rows = self.problem.rows
-        attribute = rows.attribute.copy()
-        stratum = rows.stratum
-        if stratum is None:
+        attribute = self.attribute.copy()
+        if self.stratum is None:
             self.generator.shuffle(attribute)
         else:
-            for code in np.unique(stratum):
-                inside = stratum == code
+            for code in np.unique(self.stratum):
+                inside = self.stratum == code
                 attribute[inside] = self.generator.permutation(attribute[inside])
-        made = replace(rows, attribute=attribute)
-        return CorrelationProblem.make(made, self.problem.metric, self.problem.scaling)
+        return self.make(attribute)
 
 
-class _ShuffledCounts(Shuffled):
-    def __init__(self, problem: CountProblem, generator: np.random.Generator) -> None:
-        self.problem, self.generator = problem, generator
-        n_classes = problem.counts.shape[2]
-        if problem.conditioning is None:
-            parts = np.zeros(n_classes, dtype=np.int64)
-        elif problem.conditioning == "denominator":
-            assert problem.count_metric.fraction is not None
-            parts = (np.array(problem.count_metric.fraction[1]) > 0).astype(np.int64)
-        else:
-            parts = np.array(problem.conditioning, dtype=np.int64)
-        #: Classes whose rows exchange their groups.
-        self.parts = [np.flatnonzero(parts == part) for part in np.unique(parts)]
+class CountUnits:
+    """Counts by stratum, group and class, and the part of each class that exchanges groups."""
 
-    def make(self, counts: NDArray[np.uint64]) -> Problem:
-        """Return the problem of other counts."""
-        problem = self.problem
-        n_rows = counts.sum(axis=(0, 2)).astype(int).tolist()
-        return replace(problem, n_rows=n_rows, counts=counts)
+    def __init__(self, counts: NDArray[np.uint64], part: NDArray[np.int64]) -> None:
+        self.counts = counts
+        self.part = np.unique(part, return_inverse=True)[1].ravel()
+        self.n_parts = int(self.part.max()) + 1
 
-    def shuffled(self, audit: int) -> Problem:
-        del audit
-        counts = self.problem.counts.astype(np.int64)
+    def shuffled(self, generator: np.random.Generator) -> NDArray[np.uint64]:
+        """Return counts of groups drawn anew within each stratum and part."""
+        counts = self.counts.astype(np.int64)
         made = np.zeros_like(counts)
         for stratum, observed in enumerate(counts):
-            for classes in self.parts:
-                part = observed[:, classes]
-                sizes, left = part.sum(axis=1), part.sum(axis=0)
+            for part in range(self.n_parts):
+                classes = np.flatnonzero(self.part == part)
+                sizes, left = observed[:, classes].sum(axis=1), observed[:, classes].sum(axis=0)
                 for group, size in enumerate(sizes[:-1]):
-                    drawn = self.draw(left, int(size))
+                    drawn = _draw(generator, left, int(size))
                     made[stratum, group, classes] = drawn
                     left = left - drawn
                 made[stratum, -1, classes] = left
-        return self.make(made.astype(np.uint64))
+        return made.astype(np.uint64)
 
-    def draw(self, left: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-        """Draw rows without replacement."""
-        if left.sum() < 10**9:
-            drawn: NDArray[np.int64] = self.generator.multivariate_hypergeometric(
-                left, size, method="marginals"
-            )
-            return drawn
-        # NumPy stops here; our own sampler does not.
-        drawn = np.zeros_like(left)
-        population, needed, call = int(left.sum()), size, _native.Call()
-        for k, marked in enumerate(left.tolist()):
-            draws = _native.Draws(1, seed=int(self.generator.integers(2**63)))
-            drawn[k] = _native.hypergeometric(population, marked, needed, draws, call)[0]
-            population, needed = population - marked, needed - int(drawn[k])
-        return drawn
-
-
-class _TiltedCounts(_ShuffledCounts, Tilted):
-    def influence(self) -> NDArray[np.float64]:
-        problem = self.problem
-        totals = problem.counts.sum(axis=(0, 1)).astype(float)
-        if problem.metric.family == "ranks":
-            psi = rank_influence(np.arange(len(totals)) // 2, np.arange(len(totals)) % 2, totals)
-        else:
-            gradient = problem.count_metric.gradient(totals.tolist())
-            assert gradient is not None
-            psi = np.nan_to_num(np.array(gradient))
-        spread = math.sqrt(float((psi**2 * totals).sum() / totals.sum()))
-        scaled: NDArray[np.float64] = np.tile(psi / (spread or 1.0), len(problem.counts))
-        return scaled
-
-    def base(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-        counts = self.problem.counts.astype(float)
-        rows = counts.sum(axis=1)
-        part_of_class = np.zeros(rows.shape[1], dtype=np.int64)
-        for part, classes in enumerate(self.parts):
-            part_of_class[classes] = part
-        n_parts = len(self.parts)
-        stratum = (np.arange(len(rows))[:, None] * n_parts + part_of_class).ravel()
-        first = np.bincount(stratum, counts[:, 0].ravel(), len(rows) * n_parts)
-        totals = np.bincount(stratum, rows.ravel(), len(rows) * n_parts)
-        return rows.ravel(), stratum, first / np.maximum(totals, 1)
-
-    def expected_gap(self, probability: NDArray[np.float64]) -> float:
-        rows = self.problem.counts.sum(axis=1).astype(float)
-        first = (rows * probability.reshape(rows.shape)).sum(axis=0)
-        rest = rows.sum(axis=0) - first
-        values = (self.problem.count_metric.evaluate(part.tolist())[0] for part in (first, rest))
-        return float(next(values) - next(values))
-
-    def tilted(self) -> Problem:
-        counts = self.problem.counts.astype(np.int64)
+    def tilted(self, generator: np.random.Generator, probability: Floats) -> NDArray[np.uint64]:
+        """Return counts in which rows went to the first group with these probabilities."""
+        counts = self.counts.astype(np.int64)
         made = np.zeros_like(counts)
         rows = counts.sum(axis=1)
-        first = self.generator.binomial(rows, self.probability.reshape(rows.shape))
+        first = generator.binomial(rows, probability.reshape(rows.shape))
         made[:, 0] = first
         sizes = counts[:, 1:].sum(axis=2)
         for stratum, left in enumerate(rows - first):
@@ -242,124 +179,121 @@ class _TiltedCounts(_ShuffledCounts, Tilted):
             shares = np.cumsum(sizes[stratum]) / max(sizes[stratum].sum(), 1)
             ends = np.round(shares * left.sum()).astype(np.int64)
             for group, size in enumerate(np.diff(ends, prepend=0)[:-1]):
-                drawn = self.draw(left, int(size))
+                drawn = _draw(generator, left, int(size))
                 made[stratum, group + 1] = drawn
                 left = left - drawn
             made[stratum, -1] = left
-        return self.make(made.astype(np.uint64))
+        return made.astype(np.uint64)
 
 
-class _ShuffledRows(Shuffled):
+def _draw(generator: np.random.Generator, left: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Draw rows without replacement."""
+    if left.sum() < 10**9:
+        drawn: NDArray[np.int64] = generator.multivariate_hypergeometric(
+            left, size, method="marginals"
+        )
+        return drawn
+    # NumPy stops here; our own sampler does not.
+    drawn = np.zeros_like(left)
+    population, needed, call = int(left.sum()), size, _native.Call()
+    for k, marked in enumerate(left.tolist()):
+        draws = _native.Draws(1, seed=int(generator.integers(2**63)))
+        drawn[k] = _native.hypergeometric(population, marked, needed, draws, call)[0]
+        population, needed = population - marked, needed - int(drawn[k])
+    return drawn
+
+
+class ShuffledCounts(Relabelling[Made]):
+    """Rows of one class, drawn without replacement."""
+
     def __init__(
-        self, problem: RowProblem | FunctionProblem, generator: np.random.Generator, seed: int
+        self,
+        units: CountUnits,
+        generator: np.random.Generator,
+        make: Callable[[NDArray[np.uint64]], Made],
     ) -> None:
-        if isinstance(problem, RowProblem):
-            problem = _in_order(problem)
-        self.problem, self.generator = problem, generator
-        every = range(len(problem.keys))
-        codes, self.keep = group_codes(problem.rows, problem.position, every)
-        own = problem.own_strata_codes() if isinstance(problem, RowProblem) else None
-        self.units = make_units(problem.rows, problem.keys, codes, self.keep, every, own)
+        self.units, self.generator, self.make = units, generator, make
+
+    def draw(self, audit: int) -> Made:
+        """Return the problem of an audit."""
+        del audit
+        return self.make(self.units.shuffled(self.generator))
+
+
+class TiltedCounts(Tilted[Made]):
+    """Rows of one class; a unit is a class in a stratum."""
+
+    def __init__(
+        self,
+        units: CountUnits,
+        generator: np.random.Generator,
+        make: Callable[[NDArray[np.uint64]], Made],
+        *,
+        influence: Floats,
+        gap: Callable[[Floats, Floats], float],
+    ) -> None:
+        self.units, self.generator, self.make = units, generator, make
+        self.of_class, self.gap = influence, gap
+
+    def shuffled(self, audit: int) -> Made:
+        """Return the problem with groups shuffled within strata."""
+        del audit
+        return self.make(self.units.shuffled(self.generator))
+
+    def tilted(self, probability: Floats) -> Made:
+        """Return a problem in which units go to the first group with these probabilities."""
+        return self.make(self.units.tilted(self.generator, probability))
+
+    def influence(self) -> Floats:
+        """Return how much a unit moves the metric, in standard deviations."""
+        totals = self.units.counts.sum(axis=(0, 1)).astype(float)
+        spread = math.sqrt(float((self.of_class**2 * totals).sum() / totals.sum()))
+        scaled: Floats = np.tile(self.of_class / (spread or 1.0), len(self.units.counts))
+        return scaled
+
+    def base(self) -> tuple[Floats, NDArray[np.int64], Floats]:
+        """Return the number of rows of each unit, its stratum, the first group's share by it."""
+        counts, n_parts = self.units.counts.astype(float), self.units.n_parts
+        rows = counts.sum(axis=1)
+        stratum = (np.arange(len(rows))[:, None] * n_parts + self.units.part).ravel()
+        first = np.bincount(stratum, counts[:, 0].ravel(), len(rows) * n_parts)
+        totals = np.bincount(stratum, rows.ravel(), len(rows) * n_parts)
+        return rows.ravel(), stratum, first / np.maximum(totals, 1)
+
+    def expected_gap(self, probability: Floats) -> float:
+        """Return the gap of the first group when units go to it with these probabilities."""
+        rows = self.units.counts.sum(axis=1).astype(float)
+        first = (rows * probability.reshape(rows.shape)).sum(axis=0)
+        return self.gap(first, rows.sum(axis=0) - first)
+
+
+class RowUnits:
+    """Rows or clusters of rows that exchange their groups within strata."""
+
+    def __init__(
+        self,
+        group: NDArray[np.uint16],
+        n_groups: int,
+        stratum: NDArray[np.uint32] | None,
+        of_row: NDArray[np.uint32] | None,
+        seed: int,
+    ) -> None:
+        self.group, self.n_groups = group, n_groups
+        self.stratum, self.of_row = stratum, of_row
         self.shuffle = _native.FunctionTest(
-            self.units.group.astype(np.uint32),
-            len(problem.keys),
-            "none",
-            _native.Call(),
-            self.units.stratum,
-            self.units.of_row,
+            group.astype(np.uint32), n_groups, "none", _native.Call(), stratum, of_row
         )
         self.draws = _native.Draws(1, seed=seed, series=_SHUFFLE_SERIES)
-        place = {key: i for i, key in enumerate(problem.rows.cells.groups)}
-        self.group_of_code = np.array([place[key] for key in problem.keys], dtype=np.uint16)
 
-    def make(self, codes: NDArray[Any]) -> Problem:
-        """Return the problem with other groups of the kept rows."""
-        problem = self.problem
-        group = problem.rows.group.copy()
-        group[self.keep] = self.group_of_code[codes]
-        rows = replace(problem.rows, group=group)
-        n_rows = np.bincount(codes, minlength=len(problem.keys)).tolist()
-        made = replace(problem, rows=rows, n_rows=n_rows)
-        made.notes.clear()
-        return made
+    def shuffled(self, audit: int) -> NDArray[Any]:
+        """Return the group of every row, shuffled."""
+        return self.shuffle.assignment(audit, self.draws, _native.Call())
 
-    def shuffled(self, audit: int) -> Problem:
-        return self.make(self.shuffle.assignment(audit, self.draws, _native.Call()))
-
-
-def _in_order(problem: RowProblem) -> RowProblem:
-    """Return the problem with its rows in an order that does not depend on how they came."""
-    rows = problem.rows
-    columns = [rows.group, *rows.columns.values()]
-    columns += [part for part in (rows.weight, rows.stratum, rows.cluster) if part is not None]
-    order = np.lexsort(columns)
-
-    def sort(column: NDArray[Any] | None) -> Any:
-        return None if column is None else column[order]
-
-    made = replace(
-        problem,
-        rows=replace(
-            rows,
-            group=rows.group[order],
-            stratum=sort(rows.stratum),
-            columns={name: column[order] for name, column in rows.columns.items()},
-            cluster=sort(rows.cluster),
-            weight=sort(rows.weight),
-        ),
-    )
-    made.notes[:] = problem.notes
-    return made
-
-
-class _TiltedRows(_ShuffledRows, Tilted):
-    def _values(self) -> dict[str, NDArray[Any]]:
-        assert isinstance(self.problem, RowProblem)
-        return {name: value[self.keep] for name, value in self.problem.row_values.items()}
-
-    def influence(self) -> NDArray[np.float64]:
-        rows = self.problem.rows
-        columns = {name: column[self.keep] for name, column in rows.columns.items()}
-        weight = None if rows.weight is None else rows.weight[self.keep]
-        psi = self.problem.metric.influence(columns, weight)
-        summed = self.units.sums(psi if weight is None else weight * psi)
-        return summed / (float(summed.std()) or 1.0)
-
-    def base(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-        group, stratum = self.units.group, self.units.stratum
-        codes = np.zeros(len(group), np.int64) if stratum is None else stratum.astype(np.int64)
-        n = int(codes.max()) + 1
-        totals = np.bincount(codes, minlength=n)
-        first = np.bincount(codes, group == 0, n)
-        return np.ones(len(group)), codes, first / np.maximum(totals, 1)
-
-    def expected_gap(self, probability: NDArray[np.float64]) -> float:
-        values = self._values()
-        share = probability if self.units.of_row is None else probability[self.units.of_row]
-        if "score" in values:
-            weight = values.get("weight", np.ones(len(share)))
-            both = [np.concatenate([values[name]] * 2) for name in ("score", "label")]
-            group = np.repeat(np.array([0, 1], dtype=np.uint16), len(share))
-            weights = np.concatenate([weight * share, weight * (1 - share)])
-            test = _native.RowTest.auc(
-                both[0], both[1], group, 2, "unpooled", _native.Call(), weight=weights
-            )
-            first, second = (value for value, *_ in test.evaluations())
-            return float(first - second)
-        parts = []
-        for part in (share, 1 - share):
-            if "counts" in values:
-                totals = (values["counts"] * part[:, None]).sum(axis=0)
-                parts.append(self.problem.metric.native.evaluate(totals.tolist())[0])
-            else:
-                below = values.get("denominator", np.ones(len(part)))
-                parts.append(float(values["numerator"] @ part) / float(below @ part))
-        return float(parts[0] - parts[1])
-
-    def tilted(self) -> Problem:
-        first = self.generator.random(len(self.probability)) < self.probability
-        sizes = np.bincount(self.units.group, minlength=len(self.problem.keys))[1:]
-        rest = self.generator.permutation(
+    def tilted(self, generator: np.random.Generator, probability: Floats) -> NDArray[Any]:
+        """Return the group of every row; units went to the first with these probabilities."""
+        first = generator.random(len(probability)) < probability
+        sizes = np.bincount(self.group, minlength=self.n_groups)[1:]
+        rest = generator.permutation(
             np.repeat(
                 np.arange(1, len(sizes) + 1),
                 np.diff(
@@ -369,4 +303,58 @@ class _TiltedRows(_ShuffledRows, Tilted):
         )
         codes = np.zeros(len(first), dtype=np.int64)
         codes[~first] = rest
-        return self.make(codes if self.units.of_row is None else codes[self.units.of_row])
+        return codes if self.of_row is None else codes[self.of_row]
+
+
+class ShuffledRows(Relabelling[Made]):
+    """Rows, or clusters of rows, that exchange their groups."""
+
+    def __init__(self, units: RowUnits, make: Callable[[NDArray[Any]], Made]) -> None:
+        self.units, self.make = units, make
+
+    def draw(self, audit: int) -> Made:
+        """Return the problem of an audit."""
+        return self.make(self.units.shuffled(audit))
+
+
+class TiltedRows(Tilted[Made]):
+    """Rows or clusters of rows with an influence on the metric."""
+
+    def __init__(
+        self,
+        units: RowUnits,
+        make: Callable[[NDArray[Any]], Made],
+        *,
+        generator: np.random.Generator,
+        influence: Callable[[], Floats],
+        gap: Callable[[Floats], float],
+    ) -> None:
+        self.units, self.make, self.generator = units, make, generator
+        self.of_units, self.gap = influence, gap
+
+    def shuffled(self, audit: int) -> Made:
+        """Return the problem with groups shuffled within strata."""
+        return self.make(self.units.shuffled(audit))
+
+    def tilted(self, probability: Floats) -> Made:
+        """Return a problem in which units go to the first group with these probabilities."""
+        return self.make(self.units.tilted(self.generator, probability))
+
+    def influence(self) -> Floats:
+        """Return how much a unit moves the metric, in standard deviations."""
+        summed = self.of_units()
+        return summed / (float(summed.std()) or 1.0)
+
+    def base(self) -> tuple[Floats, NDArray[np.int64], Floats]:
+        """Return the number of rows of each unit, its stratum, the first group's share by it."""
+        group, stratum = self.units.group, self.units.stratum
+        codes = np.zeros(len(group), np.int64) if stratum is None else stratum.astype(np.int64)
+        n = int(codes.max()) + 1
+        totals = np.bincount(codes, minlength=n)
+        first = np.bincount(codes, group == 0, n)
+        return np.ones(len(group)), codes, first / np.maximum(totals, 1)
+
+    def expected_gap(self, probability: Floats) -> float:
+        """Return the gap of the first group when units go to it with these probabilities."""
+        of_row = self.units.of_row
+        return self.gap(probability if of_row is None else probability[of_row])

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.columns import count_not_finite
 from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import Bootstrap
 from ..metrics.metric import Metric
-from .counts import few_labels
-from .problem import Evaluation, Problem
-from .units import group_codes, make_units, positions_of
+from ..metrics.row_values import RowValues
+from .doubts import mean_doubts, strata_doubts, weight_doubts
+from .problem import Evaluation, LabelledProblem
+from .relabelling import Relabelling, TiltedRows
+from .units import Regrouping, group_codes, make_units, positions_of
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
@@ -27,58 +29,89 @@ FEW_CLUSTERS = 40
 _PART = 1 << 18
 
 
-@dataclass(kw_only=True)
-class RowProblem(Problem):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowProblem(LabelledProblem):
     """Rows: ranks of scores, ratios of sums, and counts of weighted or clustered rows."""
 
     rows: Rows
     position: NDArray[np.int64]
     #: What exchanges groups within strata by itself: "label", "decision", "denominator".
     conditioning: str | None
-    row_values: dict[str, NDArray[Any]] = field(init=False, repr=False)
-    #: The native test made last: that of all groups is often asked for twice.
-    _made: tuple[tuple[int, ...], _native.RowTest] | None = field(
-        init=False, repr=False, default=None
-    )
-
-    def __post_init__(self) -> None:
-        self.row_values = _row_values(self.metric, self.rows)
-        self.evaluations = [
-            Evaluation(*entry) for entry in self.native(range(len(self.keys))).evaluations()
-        ]
-        if self.rows.cluster is not None:
-            self._check_clusters()
-        self._check_measurable(self._rows_of)
-        two_labels = self.metric.family == "ranks" or (
-            self.metric.family == "counts" and not self.metric.is_proportion
-        )
-        if two_labels and "y_true" in self.rows.columns:
-            self.note_few_labels(*self._labels())
 
     @classmethod
     def make(
-        cls, rows: Rows, metric: Metric, keys: list[GroupKey], scaling: str, conditional: bool
+        cls, rows: Rows, metric: Metric, keys: Sequence[GroupKey], scaling: str, conditional: bool
     ) -> RowProblem:
         """Take the rows of some groups."""
-        if metric.family not in ("ranks", "ratio", "counts"):
+        if not metric.kind.takes_weights:
             design = "clusters" if rows.cluster is not None else "sample_weight"
             raise ArgumentError(
                 f"{design} does not go with {metric.name}, a metric of family {metric.family}; "
                 "accepted: metrics of counts, ranks, ratios, and callables"
             )
-        position = positions_of(rows.cells, keys)
         sizes = rows.cells.group_sizes()
-        # Rows of one cluster have several labels: clusters are exchanged as they are.
-        own = metric.conditions_on if conditional and rows.cluster is None else None
         return cls(
             metric=metric,
-            keys=keys,
-            n_rows=[sizes[key] for key in keys],
+            keys=tuple(keys),
+            n_rows=tuple(sizes[key] for key in keys),
             scaling=scaling,
             rows=rows,
-            position=position,
-            conditioning=own,
+            position=positions_of(rows.cells, keys),
+            # Rows of one cluster have several labels: clusters are exchanged as they are.
+            conditioning=metric.conditions_on if conditional and rows.cluster is None else None,
         )
+
+    def check(self) -> None:
+        """Raise when the metric has no value in some group, or cannot be studentized."""
+        _ = self.evaluations
+        if self.scaling == "unpooled":
+            for key, n in zip(self.keys, self._n_clusters, strict=False):
+                if n < 2:
+                    raise NotMeasurableError(
+                        f"group {group_name(label(key))!r} has {n} cluster; a studentized "
+                        f"{self.metric.name} of clusters needs at least 2. Name the groups to "
+                        "compare with groups="
+                    )
+        self.check_measurable(self._shortage)
+
+    # -- what is read once -------------------------------------------------------------------
+
+    @cached_property
+    def values(self) -> RowValues:
+        """What is added up over rows."""
+        n = len(self.rows.group)
+        return self.metric.kind.row_values(self.rows.columns, n, self.rows.weight)
+
+    @cached_property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """The metric in each group."""
+        return tuple(Evaluation(*entry) for entry in self.test().evaluations())
+
+    @cached_property
+    def _n_clusters(self) -> tuple[int, ...]:
+        """The number of clusters of each group; nothing without clusters."""
+        rows = self.rows
+        if rows.cluster is None:
+            return ()
+        place = self.position[rows.group]
+        return tuple(len(np.unique(rows.cluster[place == i])) for i in self.everything)
+
+    @cached_property
+    def n_labels(self) -> tuple[list[int], list[int]] | None:
+        """The rows with a positive and a negative label, by group, where few are too few."""
+        if not self.metric.kind.compares_labels or "y_true" not in self.rows.columns:
+            return None
+        group, labels = self.rows.group, self.rows.columns["y_true"]
+        counts = np.zeros(2 * (1 + len(self.keys)), dtype=np.int64)
+        for start in range(0, len(group), _PART):
+            part = slice(start, start + _PART)
+            # Rows of no group come first.
+            place = 2 * (self.position[group[part]] + 1) + labels[part]
+            counts += np.bincount(place, minlength=len(counts))
+        negative, positive = counts.reshape(-1, 2)[1:].T.tolist()
+        return positive, negative
+
+    # -- what it is --------------------------------------------------------------------------
 
     @property
     def drawing_engine(self) -> str:
@@ -90,181 +123,118 @@ class RowProblem(Problem):
         """Whether gaps are taken within strata of the user's."""
         return bool(self.rows.cells.strata_names)
 
-    def n_used(self, position: int) -> int:
-        """Return the rows in the denominator of a proportion; all rows for other metrics."""
-        if not self.metric.is_proportion:
-            return self.n_rows[position]
-        fraction = self.metric.native.fraction
-        assert fraction is not None
-        inside = self.position[self.rows.group] == position
-        return int((np.array(fraction[1])[_classes(self.rows)[inside]] > 0).sum())
-
     @property
     def is_proportion(self) -> bool:
         """Whether values are shares of rows that all count the same: not here."""
         return False
 
-    def native(self, positions: Sequence[int]) -> _native.RowTest:
-        """Return the native test of the groups at these positions."""
-        chosen = tuple(positions)
-        if self._made is None or self._made[0] != chosen:
-            self._made = None
-            self._made = (chosen, self._make(positions))
-        return self._made[1]
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know besides the numbers."""
+        notes = [
+            f"{name} has {n} clusters: with fewer than {FEW_CLUSTERS} "
+            "standard errors are too small and the interval is too short; the test "
+            "recomputes them in every replicate"
+            for name, n in zip(self.names, self._n_clusters, strict=False)
+            if n < FEW_CLUSTERS
+        ]
+        return (*notes, *self.notes_of_labels())
 
-    def _make(self, positions: Sequence[int]) -> _native.RowTest:
-        codes, keep = group_codes(self.rows, self.position, positions)
-        # Labels alone need no column of strata.
-        within_labels = self.conditioning == "label" and "score" in self.row_values
-        within_labels = within_labels and self.rows.stratum is None
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """What is known to go wrong with such data."""
+        doubts: list[str] = []
+        weight, cluster = self.rows.weight, self.rows.cluster
+        if self.stratified:
+            doubts += strata_doubts(self.metric, weight, cluster)
+        if self.metric.is_proportion and weight is not None:
+            doubts += weight_doubts(self.metric.name, self.names, self.evaluations)
+        if self.metric.kind.reads == "rows":
+            doubts += mean_doubts(self)
+        return tuple(doubts)
+
+    def n_used(self, position: int) -> int:
+        """Return the rows in the denominator of a proportion; all rows for other metrics."""
+        if not self.metric.is_proportion:
+            return self.n_rows[position]
+        inside = self.position[self.rows.group] == position
+        return int((self._in_denominator() & inside).sum())
+
+    def _in_denominator(self) -> NDArray[np.bool_]:
+        return self.metric.kind.in_denominator(self.rows.columns, len(self.rows.group))
+
+    # -- tests and replicates ----------------------------------------------------------------
+
+    def make_test(self, chosen: tuple[int, ...]) -> _native.RowTest:
+        """Make the native test of the groups at some positions."""
+        codes, keep = group_codes(self.rows, self.position, chosen)
+        # Labels of ranks alone need no column of strata.
+        of_labels = self.conditioning == "label" and self.metric.kind.reads == "scores"
+        within_labels = of_labels and self.rows.stratum is None
         own = None if within_labels else self.own_strata_codes()
-        units = make_units(self.rows, self.keys, codes, keep, positions, own)
-        values = {name: value[keep] for name, value in self.row_values.items()}
-        n_groups = len(positions)
-        common = (units.group, n_groups, self.scaling, _native.Call(), units.stratum)
-        if "score" in values:
-            return _native.RowTest.auc(
-                values["score"],
-                values["label"],
-                *common,
-                values.get("weight"),
-                units.of_row,
-                within_labels,
-            )
-        if "counts" in values:
-            counts = np.stack([units.sums(column) for column in values["counts"].T], axis=1)
-            return _native.RowTest.counts(np.ascontiguousarray(counts), self.metric.native, *common)
-        below = values.get("denominator")
-        if below is None and units.of_row is not None:
-            below = np.ones(len(values["numerator"]))
-        return _native.RowTest.ratio(
-            units.sums(values["numerator"]), None if below is None else units.sums(below), *common
-        )
-
-    def _labels(self) -> tuple[list[int], list[int]]:
-        """Return the numbers of positive and negative labels of each group."""
-        group, label = self.rows.group, self.rows.columns["y_true"]
-        counts = np.zeros(2 * (1 + len(self.keys)), dtype=np.int64)
-        for start in range(0, len(group), _PART):
-            part = slice(start, start + _PART)
-            # Rows of no group come first.
-            place = 2 * (self.position[group[part]] + 1) + label[part]
-            counts += np.bincount(place, minlength=len(counts))
-        negative, positive = counts.reshape(-1, 2)[1:].T.tolist()
-        return positive, negative
+        units = make_units(self.rows, self.keys, codes, keep, chosen, own)
+        exchange = units.exchange(len(chosen), self.scaling)
+        return self.values.taken(keep).test(exchange, within_labels)
 
     def own_strata_codes(self) -> NDArray[np.uint32] | None:
         """Return the strata that the metric conditions on."""
         if self.conditioning is None:
             return None
         if self.conditioning == "denominator":
-            fraction = self.metric.native.fraction
-            assert fraction is not None
-            return (np.array(fraction[1])[_classes(self.rows)] > 0).astype(np.uint32)
+            return self._in_denominator().astype(np.uint32)
         column = "y_true" if self.conditioning == "label" else "y_pred"
         return self.rows.columns[column].astype(np.uint32)
 
-    def draw_bootstrap(
-        self,
-        n_resamples: int,
-        seed: int,
-        n_threads: int | None,
-        progress: Callable[[int], object] | None = None,
-    ) -> Bootstrap:
+    def bootstrap(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
         """Resample the rows, or the clusters, of every group."""
-        k = len(self.keys)
-        draws, call = _native.Draws(n_resamples, seed=seed), _native.Call(n_threads, progress)
-        flat = self.native(range(k)).bootstrap(draws, call)
-        both = flat.reshape(n_resamples, k, 2)
+        both = self.test().bootstrap(draws, call).reshape(draws.n, len(self.keys), 2)
         return Bootstrap(both[:, :, 0], both[:, :, 1])
 
-    def _rows_of(self, i: int) -> str:
+    def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
+        """Return what gives the same rows other groups."""
+        ordered = self._in_order()
+        own = ordered.own_strata_codes()
+        regrouping = Regrouping.of(ordered.rows, ordered.position, self.keys, own)
+
+        def make(codes: NDArray[Any]) -> RowProblem:
+            rows, n_rows = regrouping.regrouped(codes)
+            return replace(ordered, rows=rows, n_rows=n_rows)
+
+        def influence() -> NDArray[np.float64]:
+            rows, keep = ordered.rows, regrouping.keep
+            columns = {name: column[keep] for name, column in rows.columns.items()}
+            weight = None if rows.weight is None else rows.weight[keep]
+            psi = self.metric.influence(columns, weight)
+            return regrouping.units.sums(psi if weight is None else weight * psi)
+
+        def gap(share: NDArray[np.float64]) -> float:
+            return ordered.values.taken(regrouping.keep).gap(share)
+
+        return TiltedRows(
+            regrouping.row_units(seed),
+            make,
+            generator=generator,
+            influence=influence,
+            gap=gap,
+        )
+
+    def _in_order(self) -> RowProblem:
+        """Return the problem with its rows in an order that does not depend on how they came."""
+        rows = self.rows
+        columns = [rows.group, *rows.columns.values()]
+        columns += [part for part in (rows.weight, rows.stratum, rows.cluster) if part is not None]
+        return replace(self, rows=rows.taken(np.lexsort(columns)))
+
+    def _shortage(self, i: int) -> str:
+        """Say what a group without a value has too little of."""
         inside = self.position[self.rows.group] == i
-        if self.metric.family == "ranks":
-            labels = self.rows.columns["y_true"][inside]
-            if self.rows.weight is not None:
-                labels = labels[self.rows.weight[inside] > 0]
-            n_positive = int(labels.sum())
-            return few_labels(n_positive, len(labels) - n_positive)
-        if self.rows.weight is not None and not self.rows.weight[inside].any():
-            return f"{int(inside.sum())} rows, none of which has weight"
-        units = "rows"
+        shortage = self.values.shortage(inside)
+        if shortage is not None:
+            return shortage
         n = int(inside.sum())
-        if self.rows.cluster is not None:
-            units, n = "clusters", len(np.unique(self.rows.cluster[inside]))
+        if self.rows.weight is not None and not self.rows.weight[inside].any():
+            return f"{n} rows, none of which has weight"
+        clustered = self.rows.cluster is not None
+        units, n = ("clusters", self._n_clusters[i]) if clustered else ("rows", n)
         what = self.metric.denominator_rows or "rows"
         return f"{n} {units}, or no weight on {what}"
-
-    def _check_clusters(self) -> None:
-        """Refuse groups of a single cluster, note those of few."""
-        assert self.rows.cluster is not None
-        for i, key in enumerate(self.keys):
-            n = len(np.unique(self.rows.cluster[self.position[self.rows.group] == i]))
-            if n < 2 and self.scaling == "unpooled":
-                raise NotMeasurableError(
-                    f"group {group_name(label(key))!r} has {n} cluster; a studentized "
-                    f"{self.metric.name} of clusters needs at least 2. Name the groups to compare "
-                    "with groups="
-                )
-            if n < FEW_CLUSTERS:
-                self.notes.append(
-                    f"{group_name(label(key))} has {n} clusters: with fewer than {FEW_CLUSTERS} "
-                    "standard errors are too small and the interval is too short; the test "
-                    "recomputes them in every replicate"
-                )
-
-
-def _classes(rows: Rows) -> NDArray[np.int64]:
-    """Return 0 for tp, 1 for fp, 2 for fn, 3 for tn; a column that is absent counts as 0."""
-    absent = np.zeros(len(rows.group), dtype=bool)
-    label_, decision = (
-        rows.columns.get(name, absent).astype(np.int64) for name in ("y_true", "y_pred")
-    )
-    return 2 * (1 - decision) + (1 - label_)
-
-
-def _row_values(metric: Metric, rows: Rows) -> dict[str, NDArray[Any]]:
-    """Return what the native test adds up: by row, with the weights multiplied in."""
-    weight = rows.weight
-    if metric.family == "ranks":
-        label_ = rows.columns["y_true"].astype(bool, copy=False)
-        values = {"score": rows.columns["y_score"], "label": label_}
-        return values if weight is None else {**values, "weight": weight}
-    ones = np.ones(len(rows.group)) if weight is None else weight
-    if metric.family == "counts":
-        classes = _classes(rows)
-        fraction = metric.native.fraction
-        if fraction is None:
-            counts = np.zeros((len(classes), 4))
-            counts[np.arange(len(classes)), classes] = ones
-            return {"counts": counts}
-        above, below = (np.array(part)[classes] * ones for part in fraction)
-        return {"numerator": above, "denominator": below}
-    above = row_value(metric, "numerator", rows.columns, len(rows.group))
-    if weight is None:
-        if metric.denominator is None:
-            return {"numerator": above}
-        below = row_value(metric, "denominator", rows.columns, len(rows.group))
-        return {"numerator": above, "denominator": below}
-    below = weight
-    if metric.denominator is not None:
-        below = weight * row_value(metric, "denominator", rows.columns, len(rows.group))
-    return {"numerator": weight * above, "denominator": below}
-
-
-def row_value(
-    metric: Metric, argument: str, columns: dict[str, NDArray[Any]], n_rows: int
-) -> NDArray[np.float64]:
-    """Return the numerator or denominator of every row."""
-    source = getattr(metric, argument)
-    columns = {name: np.asarray(column, dtype=np.float64) for name, column in columns.items()}
-    computed = columns[source] if isinstance(source, str) else source(columns)
-    array = np.ascontiguousarray(computed, dtype=np.float64)
-    n_bad = count_not_finite(array.ravel())[0]
-    if array.shape != (n_rows,) or n_bad:
-        raise ArgumentError(
-            f"{argument} of {metric.name} gives an array of shape {array.shape} with "
-            f"{n_bad} values that are not finite; accepted: one finite number for "
-            f"each of the {n_rows} rows"
-        )
-    return array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..errors import DataError
+from ..metrics.row_values import Exchange
+from .relabelling import RowUnits
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,17 @@ class Units:
         order = np.argsort(values, kind="stable")
         weights = np.asarray(values, dtype=np.float64)[order]
         return np.bincount(self.of_row[order], weights, len(self.group)).astype(np.float64)
+
+    def exchange(self, n_groups: int, scaling: str) -> Exchange:
+        """Return what a native test is told of the units."""
+        return Exchange(
+            group=self.group,
+            n_groups=n_groups,
+            stratum=self.stratum,
+            of_row=self.of_row,
+            scaling=scaling,
+            sums=self.sums,
+        )
 
 
 def positions_of(cells: Cells, keys: Sequence[GroupKey]) -> NDArray[np.int64]:
@@ -101,6 +114,49 @@ def make_units(
             "one stratum; a cluster must be of one stratum"
         )
     return Units(group, unit_stratum, cluster)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regrouping:
+    """The rows of all compared groups, and what they are with other groups."""
+
+    rows: Rows
+    units: Units
+    #: Where the rows of the compared groups are.
+    keep: Any
+    #: The code of each compared group among the groups of the rows.
+    code_of_group: NDArray[np.uint16]
+
+    @classmethod
+    def of(
+        cls,
+        rows: Rows,
+        position: NDArray[np.int64],
+        keys: Sequence[GroupKey],
+        own_strata: NDArray[np.uint32] | None,
+    ) -> Regrouping:
+        """Take the rows of all compared groups."""
+        every = range(len(keys))
+        codes, keep = group_codes(rows, position, every)
+        place = {key: i for i, key in enumerate(rows.cells.groups)}
+        return cls(
+            rows=rows,
+            units=make_units(rows, keys, codes, keep, every, own_strata),
+            keep=keep,
+            code_of_group=np.array([place[key] for key in keys], dtype=np.uint16),
+        )
+
+    def row_units(self, seed: int) -> RowUnits:
+        """Return the units with what shuffles their groups."""
+        units, n_groups = self.units, len(self.code_of_group)
+        return RowUnits(units.group, n_groups, units.stratum, units.of_row, seed)
+
+    def regrouped(self, codes: NDArray[Any]) -> tuple[Rows, tuple[int, ...]]:
+        """Return the rows with other groups, and the number of rows of each."""
+        group = self.rows.group.copy()
+        group[self.keep] = self.code_of_group[codes]
+        n_rows = np.bincount(codes, minlength=len(self.code_of_group)).tolist()
+        return replace(self.rows, group=group), tuple(n_rows)
 
 
 def _of_clusters(codes: NDArray[Any], cluster: NDArray[np.uint32], n: int) -> NDArray[Any]:

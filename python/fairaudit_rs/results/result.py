@@ -70,7 +70,7 @@ class Result:
             return NotImplemented
         assert isinstance(other, Result)
         return self.to_dict() == other.to_dict() and all(
-            _same(getattr(self, name, None), getattr(other, name, None)) for name in self._bulky
+            same(getattr(self, name, None), getattr(other, name, None)) for name in self._bulky
         )
 
     def __hash__(self) -> int:
@@ -152,10 +152,23 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def _same(a: Any, b: Any) -> bool:
-    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are equal, arrays and records of arrays entry by entry; NaN is NaN."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    if type(a) is not type(b):
         return bool(a == b)
-    return np.array_equal(a, b, equal_nan=True)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if hasattr(a, "__dataclass_fields__"):
+        return all(
+            same(getattr(a, entry.name), getattr(b, entry.name))
+            for entry in fields(a)
+            if entry.compare
+        )
+    return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
 
 
 def _short(value: Any) -> str:

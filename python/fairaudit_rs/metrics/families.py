@@ -1,0 +1,463 @@
+"""Families of metrics: what they read, what they add up over classes or rows, what they cannot.
+
+A family is asked through `Metric.kind`; nobody asks for its name to decide what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..data.cells import Cells
+from ..errors import ArgumentError
+from .row_values import (
+    Columns,
+    CountValues,
+    Floats,
+    RankValues,
+    RatioValues,
+    RowValues,
+    few_labels,
+    rank_influence,
+    row_value,
+    value_of,
+)
+
+#: What a metric looks at: counts of classes of rows, ranks of scores, values of rows, the rows of
+#: a group as a whole, or a continuous attribute.
+Reads = Literal["classes", "scores", "rows", "function", "attribute"]
+
+CALIBRATION_BINS = 10
+_COUNT_NAMES = ("tp", "fp", "fn", "tn")
+#: Of each count, the label and the decision that rows exchange their groups within.
+_BY_LABEL = (0, 1, 0, 1)
+_BY_DECISION = (0, 0, 1, 1)
+#: What the rows of a set of confusion counts have in common.
+_ROWS = {
+    (1, 1, 1, 1): "rows",
+    (1, 0, 1, 0): "rows with a positive label",
+    (0, 1, 0, 1): "rows with a negative label",
+    (1, 1, 0, 0): "rows with a positive decision",
+    (0, 0, 1, 1): "rows with a negative decision",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes:
+    """The classes of rows that a metric counts."""
+
+    n: int
+    #: Of each class, whether its rows have a positive label.
+    positive: tuple[bool, ...]
+    #: Of each class, the part within which rows exchange their groups under ``strata="auto"``;
+    #: "denominator" stands for the rows of the metric's denominator.
+    conditioning: tuple[int, ...] | Literal["denominator"] | None
+    #: What the native metric is made of besides its formula.
+    details: tuple[Any, ...] = ()
+
+
+class Kind:
+    """What all metrics of a family do, for one of them."""
+
+    reads: ClassVar[Reads]
+    #: Whether the metric is a formula over tp, fp, fn, tn.
+    is_formula: ClassVar[bool] = False
+    #: Ways of scaling the statistic.
+    scalings: ClassVar[tuple[str, ...]] = ("auto", "pooled", "unpooled", "none")
+    #: Whether labels must be 0 and 1, or told apart by ``pos_label``.
+    binary_labels: ClassVar[bool] = False
+    #: Whether scores may come in bins.
+    takes_bins: ClassVar[bool] = False
+    #: Whether sums of weighted rows and of clusters have a variance.
+    takes_weights: ClassVar[bool] = False
+    #: Whether groups can be drawn with a gap, by the influence of a row.
+    has_influence: ClassVar[bool] = False
+    #: Whether the power of a test of one gap has a formula.
+    has_power: ClassVar[bool] = True
+    #: Why there is no value for each group that could have an interval.
+    why_no_intervals: ClassVar[str | None] = None
+    #: Whether the gap of two groups can have an interval.
+    has_gap_interval: ClassVar[bool] = True
+    #: What a reader of a test must know.
+    caveat: ClassVar[str | None] = None
+
+    def __init__(self, metric: Any) -> None:
+        #: The `Metric`, which is made of its family and so not imported here.
+        self.metric = metric
+
+    # -- what the metric is ------------------------------------------------------------------
+
+    @cached_property
+    def native(self) -> _native.CountMetric:
+        """The metric as the native module evaluates it."""
+        return _native.CountMetric.formula(self.metric.formula)
+
+    @property
+    def is_proportion(self) -> bool:
+        """Whether the metric is the share of a set of rows that lie in a subset of it."""
+        return False
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether a joint criterion is one of proportions that share no rows."""
+        return False
+
+    @property
+    def compares_labels(self) -> bool:
+        """Whether few rows of one label are too few, whatever the number of rows."""
+        return False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Which of y_true, y_pred and y_score the metric is computed from."""
+        return tuple(self.metric.columns)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the greatest value that the metric can have."""
+        return (0.0, 1.0) if self.is_proportion else self.metric.limits
+
+    @property
+    def denominator_rows(self) -> str | None:
+        """What the rows in the denominator are called, when they have a plain name."""
+        return None
+
+    @property
+    def variance(self) -> str:
+        """The variance that ``studentize="auto"`` takes."""
+        return "unpooled"
+
+    @property
+    def variance_of_units(self) -> str:
+        """The variance that ``studentize="auto"`` takes of weighted rows and of clusters."""
+        return "unpooled"
+
+    # -- what it adds up ---------------------------------------------------------------------
+
+    def classes(self, cells: Cells) -> tuple[Classes, NDArray[np.int64]]:
+        """Return the classes of rows that are counted, and that of every cell."""
+        raise NotImplementedError
+
+    def native_of(self, classes: Classes) -> _native.CountMetric:
+        """Return the metric of counts of these classes."""
+        del classes
+        return self.native
+
+    def class_influence(self, classes: Classes, totals: Floats) -> Floats:
+        """Return how much a row of each class moves the metric."""
+        raise NotImplementedError
+
+    def shortage(self, totals: NDArray[np.uint64], n_rows: int) -> str:
+        """Say what a group without a value has too little of."""
+        del totals
+        return f"{n_rows} row" + ("" if n_rows == 1 else "s")
+
+    def row_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
+        """Return what is added up over rows, with the weights multiplied in."""
+        raise NotImplementedError
+
+    def influence(self, rows: Columns, weight: Floats | None) -> Floats:
+        """Return the influence of every row on the metric; see `Metric.influence`."""
+        raise ArgumentError(
+            f"{self.metric.name} is a metric of family {self.metric.family}, which has no "
+            "influence of rows"
+        )
+
+    def in_denominator(self, columns: Columns, n_rows: int) -> NDArray[np.bool_]:
+        """Return which rows are in the denominator of a fraction of counts."""
+        fraction = self.native.fraction
+        assert fraction is not None
+        inside: NDArray[np.bool_] = (np.array(fraction[1]) > 0)[confusion_classes(columns, n_rows)]
+        return inside
+
+
+class _OfCounts(Kind):
+    """Metrics of the counts tp, fp, fn, tn."""
+
+    reads = "classes"
+
+    def classes(self, cells: Cells) -> tuple[Classes, NDArray[np.int64]]:
+        conditions_on = self.metric.conditions_on
+        conditioning: tuple[int, ...] | Literal["denominator"] | None = None
+        if conditions_on == "denominator":
+            conditioning = "denominator"
+        elif conditions_on is not None:
+            conditioning = _BY_LABEL if conditions_on == "label" else _BY_DECISION
+        classes = Classes(n=4, positive=(True, False, True, False), conditioning=conditioning)
+        return classes, cells.confusion_classes()
+
+
+class _Counts(_OfCounts):
+    """One formula over tp, fp, fn, tn."""
+
+    is_formula = True
+    binary_labels = True
+    takes_weights = True
+    has_influence = True
+
+    @property
+    def is_proportion(self) -> bool:
+        return self.native.is_proportion
+
+    @property
+    def compares_labels(self) -> bool:
+        return not self.is_proportion
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        fraction = self.native.fraction
+        if fraction is None:
+            return ("y_true", "y_pred")
+        needs = []
+        # tp and fn differ by the decision, tp and fp by the label; likewise tn.
+        if any(c[0] != c[1] or c[2] != c[3] for c in fraction):
+            needs.append("y_true")
+        if any(c[0] != c[2] or c[1] != c[3] for c in fraction):
+            needs.append("y_pred")
+        return tuple(needs)
+
+    @property
+    def denominator_rows(self) -> str | None:
+        fraction = self.native.fraction
+        if fraction is None:
+            return None
+        a, b, c, d = (int(value != 0) for value in fraction[1])
+        return _ROWS.get((a, b, c, d))
+
+    @property
+    def variance(self) -> str:
+        return "pooled" if self.is_proportion else "unpooled"
+
+    def class_influence(self, classes: Classes, totals: Floats) -> Floats:
+        del classes
+        gradient = self.native.gradient(totals.tolist())
+        assert gradient is not None
+        return np.asarray(np.nan_to_num(np.array(gradient)))
+
+    def shortage(self, totals: NDArray[np.uint64], n_rows: int) -> str:
+        rows = self.denominator_rows
+        if rows is not None:
+            return f"0 {rows}"
+        if n_rows < 2:
+            return super().shortage(totals, n_rows)
+        return ", ".join(f"{n}={int(c)}" for n, c in zip(_COUNT_NAMES, totals, strict=True))
+
+    def row_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
+        ones = np.ones(n_rows) if weight is None else weight
+        classes = confusion_classes(columns, n_rows)
+        fraction = self.native.fraction
+        if fraction is None:
+            counts = np.zeros((n_rows, 4))
+            counts[np.arange(n_rows), classes] = ones
+            return CountValues(counts, self.native)
+        above, below = (np.array(part)[classes] * ones for part in fraction)
+        return RatioValues(above, below)
+
+    def influence(self, rows: Columns, weight: Floats | None) -> Floats:
+        n = len(next(iter(rows.values())))
+        heavy = np.ones(n) if weight is None else weight
+        place = confusion_classes(rows, n)
+        totals = np.bincount(place, heavy, 4)
+        by_class = np.nan_to_num(np.array(self.native.gradient(totals.tolist()))) * totals.sum()
+        return np.asarray(by_class[place])
+
+
+class _Joint(_OfCounts):
+    """Several metrics of counts at once."""
+
+    has_power = False
+    why_no_intervals = "has no one value; ask for its components"
+
+    @cached_property
+    def native(self) -> _native.CountMetric:
+        return _native.CountMetric.joint([part.native for part in self.metric.components])
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        needed = {name for part in self.metric.components for name in part.needs}
+        return tuple(name for name in ("y_true", "y_pred") if name in needed)
+
+    @property
+    def variance(self) -> str:
+        return "pooled" if self.is_separate else "unpooled"
+
+    @property
+    def is_separate(self) -> bool:
+        parts = self.metric.components
+        if not parts or not all(part.is_proportion for part in parts):
+            return False
+        denominators: list[Sequence[float]] = [
+            (part.native.fraction or ([], []))[1] for part in parts
+        ]
+        return all(sum(rows) <= 1 for rows in zip(*denominators, strict=True))
+
+
+class _Calibration(Kind):
+    """The expected calibration error over bins of the score."""
+
+    reads = "classes"
+    takes_bins = True
+    has_power = False
+    why_no_intervals = "is biased upwards in small groups, so no interval of its gap covers"
+    has_gap_interval = False
+    caveat = (
+        "calibration_error is biased upwards in small groups, so its gap has no interval; the "
+        "test asks whether labels follow the scores in the same way"
+    )
+
+    def classes(self, cells: Cells) -> tuple[Classes, NDArray[np.int64]]:
+        """Return classes of (score bin, label); the score of a bin is the mean of its rows."""
+        edges = cells.score_edges
+        assert edges is not None
+        if edges[0] < 0 or edges[-1] > 1:
+            raise ArgumentError(
+                f"score_bins go from {edges[0]:g} to {edges[-1]:g}; {self.metric.name} needs "
+                "scores that are probabilities, from 0 to 1"
+            )
+        bins, place = np.unique(cells.score_bin, return_inverse=True)
+        rows = np.zeros(len(bins))
+        sums = np.zeros(len(bins), dtype=np.int64)
+        np.add.at(rows, place, cells.count)
+        np.add.at(sums, place, cells.score_sum)
+        means = sums * _native.SCORE_UNIT / rows
+        # The middle of a fine bin lies in the coarse bin that holds all of it.
+        middles = (edges[bins] + edges[bins + 1]) / 2
+        coarse = np.minimum((middles * CALIBRATION_BINS).astype(np.int64), CALIBRATION_BINS - 1)
+        classes = Classes(
+            n=2 * len(bins),
+            positive=(False, True) * len(bins),
+            # Rows of one score bin exchange their groups.
+            conditioning=tuple(np.repeat(np.arange(len(bins)), 2).tolist()),
+            details=(tuple(np.repeat(coarse, 2).tolist()), tuple(np.repeat(means, 2).tolist())),
+        )
+        return classes, 2 * place.ravel() + cells.y_true
+
+    def native_of(self, classes: Classes) -> _native.CountMetric:
+        bins, means = classes.details
+        return _native.CountMetric.calibration(bins, means, [0.0, 1.0] * (classes.n // 2))
+
+
+class _Ranks(Kind):
+    """The area under the ROC curve."""
+
+    reads = "scores"
+    binary_labels = True
+    takes_bins = True
+    takes_weights = True
+    has_influence = True
+
+    @property
+    def compares_labels(self) -> bool:
+        return True
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return (0.0, 1.0)
+
+    def classes(self, cells: Cells) -> tuple[Classes, NDArray[np.int64]]:
+        """Return classes of (distinct score or score bin in ascending order, label)."""
+        levels, place = np.unique(cells.score_bin, return_inverse=True)
+        classes = Classes(
+            n=2 * len(levels),
+            positive=(False, True) * len(levels),
+            conditioning=(0, 1) * len(levels),
+        )
+        return classes, 2 * place.ravel() + cells.y_true
+
+    def native_of(self, classes: Classes) -> _native.CountMetric:
+        return _native.CountMetric.ranks(classes.n // 2)
+
+    def class_influence(self, classes: Classes, totals: Floats) -> Floats:
+        place = np.arange(classes.n)
+        return rank_influence(place // 2, place % 2, totals)
+
+    def shortage(self, totals: NDArray[np.uint64], n_rows: int) -> str:
+        del n_rows
+        return few_labels(int(totals[1::2].sum()), int(totals[::2].sum()))
+
+    def row_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
+        del n_rows
+        positive = columns["y_true"].astype(bool, copy=False)
+        return RankValues(columns["y_score"], positive, weight)
+
+    def influence(self, rows: Columns, weight: Floats | None) -> Floats:
+        heavy = np.ones(len(rows["y_score"])) if weight is None else weight
+        psi = rank_influence(rows["y_score"], rows["y_true"], weight)
+        return np.asarray(psi * heavy.sum())
+
+
+class _Ratio(Kind):
+    """A ratio of sums of row values, or a mean."""
+
+    reads = "rows"
+    takes_weights = True
+    has_influence = True
+
+    def row_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
+        above = self._checked("numerator", columns, n_rows)
+        below = weight
+        if self.metric.denominator is not None:
+            below = self._checked("denominator", columns, n_rows)
+            below = below if weight is None else weight * below
+        return RatioValues(above if weight is None else weight * above, below)
+
+    def _checked(self, argument: str, columns: Columns, n_rows: int) -> Floats:
+        source = getattr(self.metric, argument)
+        return row_value(self.metric.name, argument, source, columns, n_rows)
+
+    def influence(self, rows: Columns, weight: Floats | None) -> Floats:
+        n = len(next(iter(rows.values())))
+        heavy = np.ones(n) if weight is None else weight
+        above = value_of(self.metric.numerator, rows)
+        has_below = self.metric.denominator is not None
+        below = value_of(self.metric.denominator, rows) if has_below else np.ones(n)
+        value = float(heavy @ above) / float(heavy @ below)
+        return np.asarray((above - value * below) * (heavy.sum() / float(heavy @ below)))
+
+
+class _Correlation(Kind):
+    """The correlation of a row value with a continuous attribute."""
+
+    reads = "attribute"
+    why_no_intervals = "has no groups; permutation_test gives its interval"
+
+
+class _Function(Kind):
+    """Any function of the rows of a group."""
+
+    reads = "function"
+    scalings = ("auto", "bootstrap", "shared", "none")
+
+    @property
+    def variance(self) -> str:
+        return "bootstrap"
+
+    @property
+    def variance_of_units(self) -> str:
+        return "bootstrap"
+
+
+FAMILIES: dict[str, type[Kind]] = {
+    "counts": _Counts,
+    "calibration": _Calibration,
+    "ranks": _Ranks,
+    "ratio": _Ratio,
+    "joint": _Joint,
+    "correlation": _Correlation,
+    "callable": _Function,
+}
+
+
+def confusion_classes(columns: Columns, n_rows: int) -> NDArray[np.int64]:
+    """Return 0 for tp, 1 for fp, 2 for fn, 3 for tn; a column that is absent counts as 0."""
+    absent = np.zeros(n_rows, dtype=bool)
+    label, decision = (
+        np.asarray(columns.get(name, absent)).astype(np.int64) for name in ("y_true", "y_pred")
+    )
+    return np.asarray(2 * (1 - decision) + (1 - label))

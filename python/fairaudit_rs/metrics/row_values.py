@@ -1,0 +1,225 @@
+"""What a metric adds up over rows: scores by label, fractions, counts of weighted rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..data.columns import count_not_finite
+from ..errors import ArgumentError
+
+Floats = NDArray[np.float64]
+Columns = Mapping[str, NDArray[Any]]
+#: Adds up row values over each unit: rows, or clusters of rows.
+Sums = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """What exchanges its group, and how the statistic of such a test is scaled."""
+
+    group: NDArray[np.uint16]
+    n_groups: int
+    stratum: NDArray[np.uint32] | None
+    #: The unit of each row; None when they are the rows themselves.
+    of_row: NDArray[np.uint32] | None
+    scaling: str
+    sums: Sums
+
+
+class RowValues(Protocol):
+    """Numbers by row, with the weights multiplied in."""
+
+    def taken(self, rows: Any) -> RowValues:
+        """Return those of some rows."""
+
+    def test(self, exchange: Exchange, within_labels: bool) -> _native.RowTest:
+        """Return the native test."""
+
+    def gap(self, share: Floats) -> float:
+        """Return the gap of two groups: every row belongs to the first one by a share."""
+
+    def shortage(self, rows: NDArray[np.bool_]) -> str | None:
+        """Say what some rows have too little of; None when the values do not tell."""
+
+
+@dataclass(frozen=True)
+class RankValues:
+    """Scores and labels of a metric of ranks."""
+
+    score: Floats
+    positive: NDArray[np.bool_]
+    weight: Floats | None
+
+    def taken(self, rows: Any) -> RankValues:
+        """Return those of some rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return RankValues(self.score[rows], self.positive[rows], weight)
+
+    def test(self, exchange: Exchange, within_labels: bool) -> _native.RowTest:
+        """Return the native test."""
+        return _native.RowTest.auc(
+            self.score,
+            self.positive,
+            exchange.group,
+            exchange.n_groups,
+            exchange.scaling,
+            _native.Call(),
+            exchange.stratum,
+            self.weight,
+            exchange.of_row,
+            within_labels,
+        )
+
+    def gap(self, share: Floats) -> float:
+        """Return the gap of two groups: every row belongs to the first one by a share."""
+        weight = np.ones(len(share)) if self.weight is None else self.weight
+        group = np.repeat(np.array([0, 1], dtype=np.uint16), len(share))
+        weights = np.concatenate([weight * share, weight * (1 - share)])
+        score, positive = (np.concatenate([part] * 2) for part in (self.score, self.positive))
+        test = _native.RowTest.auc(
+            score, positive, group, 2, "unpooled", _native.Call(), weight=weights
+        )
+        first, second = (value for value, *_ in test.evaluations())
+        return float(first - second)
+
+    def shortage(self, rows: NDArray[np.bool_]) -> str | None:
+        """Say what some rows have too little of: labels of one kind."""
+        positive = self.positive[rows]
+        if self.weight is not None:
+            positive = positive[self.weight[rows] > 0]
+        n_positive = int(positive.sum())
+        return few_labels(n_positive, len(positive) - n_positive)
+
+
+@dataclass(frozen=True)
+class RatioValues:
+    """A fraction by row; without a denominator every row counts once."""
+
+    numerator: Floats
+    denominator: Floats | None
+
+    def taken(self, rows: Any) -> RatioValues:
+        """Return those of some rows."""
+        below = None if self.denominator is None else self.denominator[rows]
+        return RatioValues(self.numerator[rows], below)
+
+    def test(self, exchange: Exchange, within_labels: bool) -> _native.RowTest:
+        """Return the native test."""
+        del within_labels
+        below = self.denominator
+        if below is None and exchange.of_row is not None:
+            below = np.ones(len(self.numerator))
+        return _native.RowTest.ratio(
+            exchange.sums(self.numerator),
+            None if below is None else exchange.sums(below),
+            exchange.group,
+            exchange.n_groups,
+            exchange.scaling,
+            _native.Call(),
+            exchange.stratum,
+        )
+
+    def gap(self, share: Floats) -> float:
+        """Return the gap of two groups: every row belongs to the first one by a share."""
+        below = np.ones(len(share)) if self.denominator is None else self.denominator
+        first, second = (
+            float(self.numerator @ part) / float(below @ part) for part in (share, 1 - share)
+        )
+        return float(first - second)
+
+    def shortage(self, rows: NDArray[np.bool_]) -> str | None:
+        """Leave it to the weights and clusters to say what is short."""
+        del rows
+        return None
+
+
+@dataclass(frozen=True)
+class CountValues:
+    """Weights by row and class, of a metric that is no fraction."""
+
+    counts: Floats
+    native: _native.CountMetric
+
+    def taken(self, rows: Any) -> CountValues:
+        """Return those of some rows."""
+        return CountValues(self.counts[rows], self.native)
+
+    def test(self, exchange: Exchange, within_labels: bool) -> _native.RowTest:
+        """Return the native test."""
+        del within_labels
+        counts = np.stack([exchange.sums(column) for column in self.counts.T], axis=1)
+        return _native.RowTest.counts(
+            np.ascontiguousarray(counts),
+            self.native,
+            exchange.group,
+            exchange.n_groups,
+            exchange.scaling,
+            _native.Call(),
+            exchange.stratum,
+        )
+
+    def gap(self, share: Floats) -> float:
+        """Return the gap of two groups: every row belongs to the first one by a share."""
+        first, second = (
+            self.native.evaluate((self.counts * part[:, None]).sum(axis=0).tolist())[0]
+            for part in (share, 1 - share)
+        )
+        return float(first - second)
+
+    def shortage(self, rows: NDArray[np.bool_]) -> str | None:
+        """Leave it to the weights and clusters to say what is short."""
+        del rows
+        return None
+
+
+def few_labels(n_positive: int, n_negative: int) -> str:
+    """Say of which label a group has few rows."""
+    few, kind = min((n_positive, "positive"), (n_negative, "negative"))
+    return f"{few} row{'' if few == 1 else 's'} with a {kind} label"
+
+
+def row_value(name: str, argument: str, source: Any, columns: Columns, n_rows: int) -> Floats:
+    """Return the value of every row that a function or a column gives, checked."""
+    array = np.ascontiguousarray(value_of(source, columns), dtype=np.float64)
+    n_bad = count_not_finite(array.ravel())[0]
+    if array.shape != (n_rows,) or n_bad:
+        raise ArgumentError(
+            f"{argument} of {name} gives an array of shape {array.shape} with "
+            f"{n_bad} values that are not finite; accepted: one finite number for "
+            f"each of the {n_rows} rows"
+        )
+    return array
+
+
+def value_of(source: Any, columns: Columns) -> NDArray[Any]:
+    """Return the value of every row that a function or a column gives."""
+    floats = {name: np.asarray(column, dtype=np.float64) for name, column in columns.items()}
+    return np.asarray(floats[source] if isinstance(source, str) else source(floats))
+
+
+def rank_influence(
+    score: NDArray[Any], positive: NDArray[Any], weight: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Return the influence of rows on the AUC, ties 1/2."""
+    weight = np.ones(len(score)) if weight is None else weight
+    positive = positive.astype(bool)
+    _, level = np.unique(score, return_inverse=True)
+    level = level.ravel()
+
+    def below(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        sums = np.bincount(level, weight * rows)
+        ranks: NDArray[np.float64] = (np.cumsum(sums) - 0.5 * sums)[level]
+        return ranks
+
+    up, down = float(weight[positive].sum()), float(weight[~positive].sum())
+    if not up or not down:
+        return np.zeros(len(score))
+    component = np.where(positive, below(~positive) / down, 1 - below(positive) / up)
+    auc = float((weight * component * positive).sum()) / up
+    return (component - auc) / np.where(positive, up, down)

@@ -1,0 +1,265 @@
+"""One metric in all groups: pairs tested and adjusted, with intervals and what must be known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import arguments
+from ..data.groups import label
+from ..errors import ArgumentError
+from ..inference.multiplicity import adjust_pvalues
+from ..inference.pvalues import LEAST, anytime_pvalue, monte_carlo_pvalue
+from ..progress import Progress
+from ..results.verdict import rejects
+from .gaps import GapIntervals
+from .outcome import OMNIBUS_SERIES, Outcome, Procedure, run
+from .problem import BOOTSTRAP_METHODS, Problem
+from .question import Question
+from .result import Comparison, GroupValue, PermutationResult
+
+ALTERNATIVES = ("two-sided", "greater", "less")
+ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "callable")
+INTERVALS = ("auto", "delta", *BOOTSTRAP_METHODS)
+#: Above this share of undefined replicates a result says so.
+_MANY_UNDEFINED = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a metric is compared, whatever the metric; see `permutation_test`."""
+
+    alternative: str
+    adjust: str
+    engine: str
+    interval: str
+    n_resamples: int
+    adaptive: bool
+    level: float
+    seed: int
+    n_threads: int | None
+    progress: Callable[[int, int], object] | None
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        alternative: str,
+        adjust: str,
+        engine: str,
+        interval: str,
+        n_resamples: int,
+        adaptive: bool,
+        confidence_level: float,
+        rng: Any,
+        random_state: Any,
+        n_threads: int | None,
+        progress: Any,
+    ) -> Settings:
+        """Check the arguments of a public call."""
+        return cls(
+            alternative=arguments.choice("alternative", alternative, ALTERNATIVES),
+            adjust=arguments.choice("adjust", adjust, ("holm", "bh", "max-t", "none")),
+            engine=arguments.choice("engine", engine, ENGINES),
+            interval=arguments.choice("interval", interval, INTERVALS),
+            n_resamples=arguments.n_resamples(n_resamples),
+            adaptive=arguments.flag("adaptive", adaptive),
+            level=arguments.level("confidence_level", confidence_level),
+            n_threads=arguments.n_threads(n_threads),
+            progress=arguments.progress(progress),
+            seed=arguments.seed(rng, random_state),
+        )
+
+
+def compare(question: Question, settings: Settings) -> PermutationResult:
+    """Test whether the metric of a question is equal in all groups."""
+    alternative, level, adjust = settings.alternative, settings.level, settings.adjust
+    problem, pairs = question.problem, question.pairs
+    n_groups = len(problem.keys)
+    one_sided = alternative != "two-sided"
+    if one_sided and problem.why_undirected is not None:
+        raise ArgumentError(
+            f"alternative is {alternative!r} with {problem.why_undirected}; accepted: 'two-sided', "
+            "or two groups named by groups= and one metric"
+        )
+    if one_sided and level <= 0.5:
+        raise ArgumentError(
+            f"confidence_level is {level:g} with a one-sided alternative; accepted: above 0.5"
+        )
+    joint = adjust == "max-t" and len(pairs) > 1
+    ticker = Progress(settings.progress, settings.n_resamples)
+    ticker.total = settings.n_resamples * (len(pairs) + (n_groups != 2) + joint)
+    pair_alpha = (1 - level) / (1 if adjust == "none" else max(len(pairs), 1))
+    plan = Procedure(
+        engine=settings.engine,
+        alternative=alternative,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
+        n_threads=settings.n_threads,
+        level=level,
+        progress=ticker,
+        adaptive=settings.adaptive,
+        pair_alpha=pair_alpha,
+    )
+    intervals = GapIntervals.prepare(problem, settings.interval, plan)
+    tests, gaps = [], []
+    for i, pair in enumerate(pairs):
+        tests.append(run(problem, plan, 1 + i, pair))
+        # While the native test of the pair is there.
+        gaps.append(problem.gap(pair))
+    raw = [test.pvalue for test in tests]
+    if n_groups > 2:
+        test = run(problem, plan, OMNIBUS_SERIES)
+        estimate, confidence_interval = intervals.largest(level)
+        standard_error = math.nan
+    else:
+        test = tests[0] if tests else run(problem, plan, OMNIBUS_SERIES)
+        gap = problem.gap((0, 1))
+        estimate, standard_error = gap.estimate, gap.standard_error
+        confidence_interval = intervals.one_sided((0, 1), alternative, level)
+    if joint:
+        # A pair is tested on its own rows, the family on all: never below the pair's own p.
+        of_all = problem.step_down(pairs, plan.draws(OMNIBUS_SERIES), plan.call())
+        ticker.finish(drawn=True)
+        adjusted = np.maximum(of_all, raw).tolist()
+    elif len(raw) > 1:
+        adjusted = adjust_pvalues(raw, adjust).tolist()
+    else:
+        # One test needs no adjustment.
+        adjusted = raw
+    comparisons = tuple(
+        Comparison(
+            first=label(problem.keys[pair[0]]),
+            second=label(problem.keys[pair[1]]),
+            estimate=gap.estimate,
+            standard_error=gap.standard_error,
+            statistic=outcome.statistic,
+            pvalue=outcome.pvalue,
+            adjusted_pvalue=adjusted_pvalue,
+            confidence_interval=intervals.one_sided(pair, alternative, level),
+            engine=outcome.engine,
+            n_undefined=outcome.n_undefined,
+        )
+        for pair, gap, outcome, adjusted_pvalue in zip(pairs, gaps, tests, adjusted, strict=True)
+    )
+    return PermutationResult(
+        estimate=estimate,
+        standard_error=standard_error,
+        statistic=test.statistic,
+        pvalue=test.pvalue,
+        confidence_interval=confidence_interval,
+        alternative=alternative,
+        n_rows=sum(problem.n_rows),
+        group_sizes=dict(zip(map(label, problem.keys), problem.n_rows, strict=False)),
+        seed=settings.seed,
+        engine=test.engine,
+        warnings=tuple(
+            _warnings(question, intervals.notes, test, tests, adjust, confidence_interval, plan)
+        ),
+        metric=problem.metric.name,
+        values=group_values(problem),
+        comparisons=comparisons,
+        pvalue_interval=test.pvalue_interval,
+        n_resamples=test.n_resamples,
+        n_undefined=test.n_undefined,
+        n_missing=question.n_missing,
+        adjust=adjust,
+        studentize=problem.scaling,
+        interval=intervals.method,
+        exchanged=question.exchanged,
+        attribute=" and ".join(question.features),
+        confidence_level=level,
+        null_distribution=test.null,
+        null_probabilities=test.probabilities,
+    )
+
+
+def group_values(problem: Problem) -> tuple[GroupValue, ...]:
+    """Return the metric of each group; of a joint criterion each component."""
+    return tuple(
+        GroupValue(
+            group=label(key),
+            value=part.evaluations[i].value,
+            standard_error=math.sqrt(part.evaluations[i].variance),
+            n_rows=part.n_rows[i],
+            n_used=part.n_used(i),
+            metric=part.metric.name,
+        )
+        for part in problem.components
+        for i, key in enumerate(part.keys)
+    )
+
+
+def _warnings(
+    question: Question,
+    notes_of_intervals: Sequence[str],
+    test: Outcome,
+    tests: Sequence[Outcome],
+    adjust: str,
+    interval: tuple[float, float],
+    plan: Procedure,
+) -> list[str]:
+    """Say what a reader must know besides the numbers."""
+    problem = question.problem
+    name, alpha = problem.metric.name, 1 - plan.level
+    warnings = []
+    if question.n_missing:
+        part = "belong to no group" if problem.keys else "take no part"
+        warnings.append(
+            f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
+            f"{' or '.join(question.features)} and {part}"
+        )
+    notes_of_tests = dict.fromkeys(note for outcome in (*tests, test) for note in outcome.notes)
+    warnings += [*problem.notes, *notes_of_intervals, *notes_of_tests, *problem.doubts]
+    if problem.scaling in ("none", "shared"):
+        warnings.append(
+            "the statistic is not studentized in every replicate: the test can reject far too "
+            "often when the groups differ in anything but the metric"
+        )
+    if len(problem.keys) > 2:
+        warnings.append(
+            "the largest gap of several groups has no standard error; its interval comes from "
+            "Bonferroni intervals of all pairs, those of single pairs are not simultaneous"
+        )
+    if problem.metric.kind.caveat is not None:
+        warnings.append(problem.metric.kind.caveat)
+    certain = problem.certain_groups()
+    if certain and problem.scaling == "unpooled":
+        warnings.append(
+            f"{name} does not vary at all within {', '.join(certain[:5])}: its standard error is 0 "
+            "and says nothing, and the test can have little power"
+        )
+    share = max(outcome.undefined_share for outcome in (test, *tests))
+    if share > _MANY_UNDEFINED:
+        warnings.append(
+            f"{100 * share:.3g} % of the permutations give {name} no value in some group and "
+            "count as extreme"
+        )
+    if test.pvalue == LEAST:
+        warnings.append("p is below the smallest number that can be told from 0")
+    drawn = [outcome for outcome in tests if outcome.engine != "exact"]
+    n = plan.n_resamples
+    alone = anytime_pvalue(0, n) if plan.adaptive else monte_carlo_pvalue(0, n)
+    least = (len(tests) if adjust in ("holm", "bh") and tests else 1) * alone
+    drawn = drawn or ([test] if test.engine != "exact" else [])
+    if drawn and least > alpha:
+        enough = math.ceil((1 + n) * least / alpha)
+        pairs = f"{len(tests):,} pairs with " if len(tests) > 1 else ""
+        each = " each" if pairs else ""
+        after = " after adjustment" if pairs else ""
+        warnings.append(
+            f"{pairs}{n:,} replicates{each}: no drawn test alone can reach {alpha:.3g}{after}; "
+            f"raise n_resamples to {enough:,} or more"
+        )
+    low, high = interval
+    outside = low > 0 or high < 0
+    if len(problem.keys) == 2 and not math.isnan(low) and outside != rejects(test.pvalue, alpha):
+        warnings.append(
+            "the interval and the test disagree about 0: they are different methods, and this "
+            "gap lies at the margin of both"
+        )
+    return warnings

@@ -1,0 +1,190 @@
+"""One permutation test: its exact law, or replicates until it is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..errors import ArgumentError
+from ..inference.pvalues import anytime_pvalue, boundaries_up_to, monte_carlo_pvalue
+from ..progress import Progress
+from ..results.verdict import rejects
+from .problem import Problem
+
+#: A first series of replicates, of all groups together, that no pair uses.
+OMNIBUS_SERIES = 0
+#: Confidence with which a test that stops early will never reject.
+_FUTILE = 0.9999
+
+
+@dataclass(frozen=True, kw_only=True)
+class Procedure:
+    """How tests are run."""
+
+    engine: str
+    alternative: str
+    n_resamples: int
+    seed: int
+    n_threads: int | None
+    level: float
+    progress: Progress
+    #: Whether tests stop as soon as they are decided, and the level of a pair among several.
+    adaptive: bool = False
+    pair_alpha: float = 0.0
+
+    def call(self) -> _native.Call:
+        """Return how the next test is run."""
+        return _native.Call(self.n_threads, self.progress.tick())
+
+    def draws(self, series: int, end: int | None = None, first: int = 0) -> _native.Draws:
+        """Return replicates of a series, from the first one to an end."""
+        end = self.n_resamples if end is None else end
+        return _native.Draws(end - first, seed=self.seed, series=series, first=first)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """One permutation test."""
+
+    statistic: float
+    pvalue: float
+    pvalue_interval: tuple[float, float]
+    engine: str
+    n_resamples: int
+    n_undefined: int
+    #: Probability that a permutation leaves some group without a value.
+    undefined_share: float
+    null: NDArray[np.float64]
+    probabilities: NDArray[np.float64] | None
+    notes: tuple[str, ...] = ()
+
+
+def run(
+    problem: Problem, how: Procedure, series: int, chosen: Sequence[int] | None = None
+) -> Outcome:
+    """Test the groups at some positions; all by default.
+
+    Only the test of all groups keeps its null distribution: there can be many pairs.
+    """
+    groups = problem.everything if chosen is None else tuple(chosen)
+    outcome = _exact(problem, how, groups) or _drawn(problem, how, groups, series)
+    if groups == problem.everything:
+        return outcome
+    return replace(outcome, null=outcome.null[:0], probabilities=None)
+
+
+def _alternative(problem: Problem, how: Procedure, groups: Sequence[int]) -> str:
+    """Return the alternative of a test; that of more than two groups has no direction."""
+    directed = len(groups) == 2 or not problem.keys
+    return how.alternative if directed else "two-sided"
+
+
+def _exact(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome | None:
+    if how.engine not in ("auto", "exact"):
+        return None
+    alternative = _alternative(problem, how, groups)
+    law = problem.exact(groups, alternative, _native.Call(how.n_threads))
+    if law is None:
+        return None
+    pvalue, undefined, statistics, probabilities = law
+    how.progress.finish(drawn=False)
+    return Outcome(
+        statistic=problem.test(groups).observed(),
+        pvalue=pvalue,
+        pvalue_interval=(pvalue, pvalue),
+        engine="exact",
+        n_resamples=0,
+        n_undefined=0,
+        undefined_share=undefined,
+        null=statistics,
+        probabilities=probabilities,
+    )
+
+
+def _drawn(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome:
+    if how.engine not in ("auto", problem.drawing_engine):
+        reason = "is too large to be summed" if how.engine == "exact" else "is drawn another way"
+        raise ArgumentError(
+            f"engine is {how.engine!r}, but the permutation law of {problem.metric.name} in "
+            f"these data {reason}; accepted: 'auto', {problem.drawing_engine!r}"
+        )
+    test = problem.test(groups)
+    alternative = _alternative(problem, how, groups)
+    if how.adaptive and not getattr(test, "needs_centring", False):
+        # Holm and BH may hold a pair to level / n_pairs: it stops only once decided at that.
+        of_some = len(groups) < len(problem.keys)
+        alpha = how.pair_alpha if of_some else 1 - how.level
+        return _until_decided(problem, how, test, series, alternative, alpha)
+    statistic = test.observed()
+    null = test.null_distribution(how.draws(series), how.call())
+    how.progress.finish(drawn=True)
+    statistic, null = problem.scaled(statistic, null)
+    extreme, undefined = _native.count_extreme(
+        null,
+        statistic,
+        alternative,
+        getattr(test, "needs_centring", False),
+        _native.Call(how.n_threads),
+    )
+    return Outcome(
+        statistic=statistic,
+        pvalue=monte_carlo_pvalue(extreme, how.n_resamples),
+        pvalue_interval=_native.clopper_pearson(extreme, how.n_resamples, 0.99),
+        engine=problem.drawing_engine,
+        n_resamples=how.n_resamples,
+        n_undefined=undefined,
+        undefined_share=undefined / how.n_resamples,
+        null=null,
+        probabilities=None,
+        notes=(
+            "a null distribution that is centred at its own mean is drawn as a whole: the test did "
+            "not stop early",
+        )
+        if how.adaptive
+        else (),
+    )
+
+
+def _until_decided(
+    problem: Problem, how: Procedure, test: Any, series: int, alternative: str, alpha: float
+) -> Outcome:
+    """Draw until the test is decided: reject, or will never reject.
+
+    The p-value is valid at any time (see `anytime_pvalue`). Decisions fall at boundaries of
+    the index of the replicates, so that threads cannot change them.
+    """
+    boundaries = boundaries_up_to(how.n_resamples)
+    statistic = test.observed()
+    null = np.empty(0)
+    pvalue, interval = 1.0, (0.0, 1.0)
+    # All intervals together have 99 % confidence, so that of the last one has it.
+    level = 1 - 0.01 / len(boundaries)
+    call = _native.Call(how.n_threads)
+    for end in boundaries:
+        drawn = test.null_distribution(how.draws(series, end, len(null)), call)
+        null = np.concatenate([null, drawn])
+        how.progress.show(len(null))
+        extreme, undefined = _native.count_extreme(null, statistic, alternative, False, call)
+        pvalue = min(pvalue, anytime_pvalue(extreme, end))
+        interval = _native.clopper_pearson(extreme, end, level)
+        surely_above = _native.clopper_pearson(extreme, end, _FUTILE)[0] > alpha
+        if rejects(pvalue, alpha) or surely_above:
+            break
+    how.progress.finish(drawn=False)
+    statistic, null = problem.scaled(statistic, null)
+    return Outcome(
+        statistic=statistic,
+        pvalue=pvalue,
+        pvalue_interval=interval,
+        engine=problem.drawing_engine,
+        n_resamples=len(null),
+        n_undefined=undefined,
+        undefined_share=undefined / len(null),
+        null=null,
+        probabilities=None,
+    )
