@@ -345,6 +345,18 @@ class TestKnownValues:
         low, high = result.confidence_interval
         assert (low, high) == pytest.approx((pairs[1][0], pairs[1][1]), rel=1e-12)
 
+    @pytest.mark.parametrize("method", ["percentile", "studentized"])
+    def test_replicates_of_two_groups_are_ordered_four_times(self, method, monkeypatch):
+        """Two values, the gap, which is the simultaneous one too, and the ratio: both ends each."""
+        asked = []
+        quantiles = formulas.quantiles
+        monkeypatch.setattr(
+            formulas, "quantiles", lambda *given: asked.append(given) or quantiles(*given)
+        )
+        result = selection((80, 100), (50, 100), method=method, n_resamples=99)
+        assert [len(levels) for _, levels in asked] == [2] * 4
+        assert result.simultaneous[0].confidence_interval == result.gaps[0].confidence_interval
+
     def test_quantiles(self):
         values = np.array([3.0, 1.0, 2.0, 4.0])
         assert formulas.quantile(values, 0.5) == 2.5
