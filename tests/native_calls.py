@@ -249,17 +249,15 @@ def _repairs(rows):
 
 def _flows(draws):
     X, labels, units = np.linspace(-1, 1, 12), np.arange(6) % 2.0, np.ones(2)
-    steps = (3, 0.1, 0.0, "euler", [3])
-    kernel = (np.ones(4), np.ones(2), [0.0], "rbf", 0.5, 3, 0.0)
-    metric = ([0.0], np.array([1.0, 0.0]), 1.0)
+    rows, none = X.reshape(6, 2), np.ones((1, 1, 1))
+    schedule = _native.Schedule(3, 0.1, decay=0.0, solver="euler", record=[0, 3])
+    flow = _native.Flow.linear(rows, labels, "log_loss", units[None], [0.0], [0.0], none)
+    scores = X.reshape(2, 1, 6)
     return {
-        "linear_flow": lambda call: _native.linear_flow(
-            X, labels, "log_loss", (units, [0.0]), ([0.0], [1.0]), steps, call
+        "Flow.run": lambda call: flow.run(schedule, call, floor=0.0, boundary=0.0),
+        "Flowed.of_scores": lambda call: _native.Flowed.of_scores(
+            scores, rows, labels, "log_loss", call, floor=None, boundary=0.0
         ),
-        "kernel_flow": lambda call: _native.kernel_flow(
-            X, labels, "log_loss", kernel, metric, units, steps, call
-        ),
-        "losses": lambda call: _native.losses(X[:6], labels, "log_loss", call),
         "moments": lambda call: _native.moments(X, call),
         "bootstrap_ratio": lambda call: _native.bootstrap_ratio(X, X + 2, draws, call),
     }

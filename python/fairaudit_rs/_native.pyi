@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "FLOW_PART",
     "SCORE_UNIT",
     "Assignments",
     "BoxLaw",
@@ -28,6 +29,12 @@ __all__ = [
     "ProjectionTest",
     "Replicates",
     "Samples",
+    "Flow",
+    "Flowed",
+    "KernelExpansion",
+    "MetricPull",
+    "Path",
+    "Schedule",
     "Tail",
     "TailValues",
     "Tabulation",
@@ -62,10 +69,7 @@ __all__ = [
     "gev_return_level_interval",
     "group_moments",
     "hypergeometric",
-    "kernel_flow",
     "last_cut_score",
-    "linear_flow",
-    "losses",
     "moments",
     "nearest_rows",
     "normal_maxima",
@@ -95,6 +99,7 @@ _Pairs = Sequence[tuple[int, int]]
 
 __version__: str
 SCORE_UNIT: float
+FLOW_PART: int
 
 @final
 class Draws:
@@ -585,31 +590,152 @@ class BoxLaw:
     def tail(self, q: float, call: Call) -> BoxTail: ...
     def quantile(self, tail: float, call: Call) -> float: ...
 
-def linear_flow(
-    features: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    loss: str,
-    model: tuple[NDArray[np.float64], Sequence[float]],
-    eigenvalues: tuple[Sequence[float], Sequence[float]],
-    steps: tuple[int, float, float, str, Sequence[int]],
-    call: Call,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-def kernel_flow(
-    features: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    loss: str,
-    model: tuple[NDArray[np.float64], NDArray[np.float64], Sequence[float], str, float, int, float],
-    metric: tuple[Sequence[float], NDArray[np.float64], float],
-    units: NDArray[np.float64],
-    steps: tuple[int, float, float, str, Sequence[int]],
-    call: Call,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-def losses(
-    scores: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    loss: str,
-    call: Call,
-) -> NDArray[np.float64]: ...
+@final
+class Schedule:
+    """Steps of length size / t^decay, and the numbers of steps after which scores are kept."""
+
+    @property
+    def n_steps(self) -> int: ...
+    @property
+    def size(self) -> float: ...
+    @property
+    def decay(self) -> float: ...
+    @property
+    def solver(self) -> str: ...
+    @property
+    def record(self) -> list[int]: ...
+    @property
+    def stages(self) -> tuple[list[float], list[float]]: ...
+    def __new__(
+        cls, n_steps: int, size: float, *, decay: float, solver: str, record: Sequence[int]
+    ) -> Schedule: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[int, float], dict[str, object]]: ...
+
+@final
+class Path:
+    """Sums of the audit value along the flow: kept by part of the rows, told by recorded step."""
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n(self) -> list[int]: ...
+    @property
+    def mean(self) -> list[float]: ...
+    @property
+    def squares(self) -> list[float]: ...
+    @property
+    def wrong_start(self) -> int: ...
+    @property
+    def wrong_end(self) -> list[int]: ...
+    @property
+    def wrong_both(self) -> list[int]: ...
+    @property
+    def finite(self) -> list[bool]: ...
+    def __new__(
+        cls,
+        n_rows: int,
+        parts: Sequence[tuple[int, float, float]],
+        wrong_start: int,
+        errors: Sequence[tuple[int, int, bool]],
+    ) -> Path: ...
+    @staticmethod
+    def joined(paths: Sequence[Path]) -> Path: ...
+    def __getnewargs__(
+        self,
+    ) -> tuple[int, list[tuple[int, float, float]], int, list[tuple[int, int, bool]]]: ...
+
+@final
+class Flowed:
+    """Rows before and after the flow, and the audit value on their way."""
+
+    @property
+    def start(self) -> NDArray[np.float64]: ...
+    @property
+    def end(self) -> NDArray[np.float64]: ...
+    @property
+    def moved(self) -> NDArray[np.float64]: ...
+    @property
+    def loss_start(self) -> NDArray[np.float64]: ...
+    @property
+    def loss_end(self) -> NDArray[np.float64]: ...
+    @property
+    def path(self) -> Path: ...
+    def __new__(
+        cls,
+        start: NDArray[np.float64],
+        end: NDArray[np.float64],
+        moved: NDArray[np.float64],
+        loss_start: NDArray[np.float64],
+        loss_end: NDArray[np.float64],
+        path: Path,
+    ) -> Flowed: ...
+    def __getnewargs__(self) -> tuple[object, object, object, object, object, object]: ...
+    @staticmethod
+    def of_scores(
+        scores: NDArray[np.float64],
+        moved: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        loss: str,
+        call: Call,
+        *,
+        floor: float | None,
+        boundary: float | None,
+    ) -> Flowed: ...
+
+@final
+class KernelExpansion:
+    """A sum of kernels at support vectors, for each score."""
+
+    def __new__(
+        cls,
+        support_vectors: NDArray[np.float64],
+        dual_coef: NDArray[np.float64],
+        intercepts: Sequence[float],
+        kernel: str,
+        *,
+        gamma: float,
+        degree: int,
+        coef0: float,
+    ) -> KernelExpansion: ...
+
+@final
+class MetricPull:
+    """The fair metric as the flow meets it: 2 penalty times its eigenvalues, and their vectors."""
+
+    def __new__(
+        cls,
+        units: NDArray[np.float64],
+        pulls: Sequence[float],
+        eigenvectors: NDArray[np.float64],
+        rest: float,
+    ) -> MetricPull: ...
+
+@final
+class Flow:
+    """Rows, targets, a model and a fair metric; moved in one call."""
+
+    @staticmethod
+    def linear(
+        features: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        loss: str,
+        coef: NDArray[np.float64],
+        intercepts: Sequence[float],
+        pulls: Sequence[float],
+        gains: NDArray[np.float64],
+    ) -> Flow: ...
+    @staticmethod
+    def kernel(
+        features: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        loss: str,
+        model: KernelExpansion,
+        metric: MetricPull,
+    ) -> Flow: ...
+    def run(
+        self, schedule: Schedule, call: Call, *, floor: float | None, boundary: float | None
+    ) -> Flowed: ...
+
 def moments(values: NDArray[np.float64], call: Call) -> tuple[float, float]: ...
 def bootstrap_ratio(
     numerator: _Floats, denominator: _Floats | None, draws: Draws, call: Call

@@ -10,9 +10,9 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native
+from fairaudit_rs.data.equality import equal
 from fairaudit_rs.permutation import correlation, counts, rows
 from fairaudit_rs.permutation.problem import Problem
-from fairaudit_rs.results.result import same
 
 from .posing import posed
 
@@ -124,7 +124,7 @@ class TestContract:
         problem = problem_of(design)
         again = pickle.loads(pickle.dumps(problem))
         assert again == problem
-        assert same(again.evaluations, problem.evaluations)
+        assert equal(again.evaluations, problem.evaluations)
         assert again.gap((0, 1)) == problem.gap((0, 1))
         assert bits(null_of(again, 0, 20)) == bits(null_of(problem, 0, 20))
 

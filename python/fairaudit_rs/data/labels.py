@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, DataError
 from .arrays import Counts
-from .columns import some
+from .columns import Coded, Column, some
 
 #: A value that names a group or a stratum; None is a missing value.
 Label: TypeAlias = str | int | float | bool | None
@@ -44,6 +44,18 @@ def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
     place = np.empty(len(rows), dtype=np.int64)
     place[order] = np.cumsum(is_new) - 1
     return ordered[is_new], place
+
+
+def distinct_values(column: Column) -> tuple[list[Label], NDArray[np.int64]]:
+    """Return the distinct values of a column, and which of them each row has.
+
+    Numbers must be there, and come in ascending order. What is missing of others has the place
+    after the last one.
+    """
+    if isinstance(column, Coded):
+        return list(column.labels), column.codes.astype(np.int64)
+    values, place = np.unique(column, return_inverse=True)
+    return values.tolist(), place.ravel()
 
 
 def check_one_kind(name: str, labels: Sequence[Label]) -> None:

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cells import Cells
+from .equality import Value
 from .labels import Named
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rows:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rows(Value):
     """Rows as arrays: the group of each (a code into ``cells.groups``), and numbers by name."""
 
     cells: Cells
@@ -50,8 +51,8 @@ class CodedRows:
     combination: NDArray[Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttributeRows:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttributeRows(Value):
     """Rows with a continuous attribute: those that have one, and how many have none."""
 
     attribute: NDArray[np.float64]

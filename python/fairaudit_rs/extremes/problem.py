@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..data.equality import Value
 from ..results.words import number
 
 Floats = NDArray[np.float64]
@@ -97,7 +98,7 @@ def rows_text(m: float) -> str:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TailProblem:
+class TailProblem(Value):
     """The tail of some rows.
 
     Attributes
@@ -128,9 +129,6 @@ class TailProblem:
     ties: bool = True
     confidence: float = 0.95
     n_threads: int | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @cached_property
     def sorted(self) -> _native.TailValues:

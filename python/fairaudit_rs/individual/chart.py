@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..results.chart import SCHEMA, Chart
-from .flow import FlowPath
+from .attack import FlowPath
 
 _BINS = 40
 #: Ratios beyond this quantile are counted in the last bin.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
+from ..data.equality import Value
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,7 +22,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UnfairExamples:
+class UnfairExamples(Value):
     """The rows with the largest ratios, and the similar people who are treated worst.
 
     Attributes

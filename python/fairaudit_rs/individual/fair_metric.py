@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -12,23 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 from .. import arguments
 from ..arguments import finite_array
 from ..data.columns import some
-from ..data.features import positions_of, read_features
+from ..data.equality import Value
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError
-from .sensitive import _CONSTANT, Attribute, attributes_of
+from .question import attributes_of, chosen_features, chosen_rows, read_rows, scaled_features
+from .sensitive import _CONSTANT, Attribute
 
 #: Singular values below this share of the largest are rank that is not there.
 _RANK = 1e-10
 #: Eigenvalues closer than this share of the largest are one.
 _EQUAL = 1e-12
-#: What a name of several columns ends in, as in "race_black" or "race=black".
-_JOINTS = ("_", "=")
 
 Floats: TypeAlias = NDArray[np.float64]
 Positions: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class FairMetric:
+class FairMetric(Value):
     """The squared fair distance (x - x')' D (x - x') of two rows.
 
     Made by `subspace`, `directions`, `mahalanobis` or `matrix`. The gradient flow of
@@ -146,7 +144,7 @@ class FairMetric:
         solver. Their penalty depends on the units of the features.
         """
         strength = arguments.positive("C", C)
-        rows, names = read_features(X)
+        rows, names = read_rows(X)
         attributes = attributes_of(protected, len(rows))
         more = None
         if given is not None:
@@ -157,14 +155,18 @@ class FairMetric:
                 )
             if not more.any(axis=1).all():
                 raise ArgumentError("given holds a row of zeros; accepted: directions")
-        free = None if features is None else _places("features", features, names, rows.shape[1])
+        free = (
+            None
+            if features is None
+            else chosen_features("features", features, names, rows.shape[1])
+        )
         if not attributes and free is None and more is None:
             raise ArgumentTypeError(
                 "protected is None; accepted: protected attributes, or features or given directions"
             )
-        scaled = _scaled_columns(standardize, rows, names)
+        scaled = scaled_features(standardize, rows, names)
         if fit_on is not None:
-            chosen = _rows_of("fit_on", fit_on, len(rows))
+            chosen = chosen_rows("fit_on", fit_on, len(rows))
             rows = rows[chosen]
             attributes = [attribute.of_rows(chosen) for attribute in attributes]
         return _Fit(
@@ -283,8 +285,8 @@ class FairMetric:
         if np.ndim(given) == 1 and not hasattr(given, "columns"):
             rows = np.atleast_2d(np.asarray(given))
         if self.feature_names is not None and hasattr(given, "columns"):
-            return read_features(rows, self.n_features, self.feature_names).values
-        values = read_features(rows).values
+            return read_rows(rows, self.n_features, self.feature_names).values
+        values = read_rows(rows).values
         if values.shape[1] != self.n_features:
             raise ArgumentError(
                 f"{name} has shape {values.shape}; accepted: rows of {self.n_features} features"
@@ -348,7 +350,7 @@ class FairMetric:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Fit:
+class _Fit(Value):
     """What a sensitive subspace is fitted on and by."""
 
     rows: Floats
@@ -398,58 +400,6 @@ class _Fit:
         kind = f"sensitive subspace{' of ' + ', '.join(called) if called else ''}: {count}"
         metric = replace(FairMetric._free(kind, basis, units), feature_names=self.feature_names)
         return replace(metric, _fit=self) if self.attributes else metric
-
-
-def _rows_of(argument: str, given: ArrayLike, n_rows: int) -> Positions:
-    """Return positions of rows, from positions or a mask."""
-    positions = np.asarray(given)
-    if positions.ndim != 1 or positions.dtype.kind not in "biu":
-        raise ArgumentTypeError(
-            f"{argument} has dtype {positions.dtype} and {positions.ndim} dimensions; accepted: "
-            "positions of rows, or a mask"
-        )
-    if positions.dtype.kind == "b":
-        if len(positions) != n_rows:
-            raise ArgumentError(
-                f"{argument} is a mask of {len(positions):,} rows; accepted: the {n_rows:,} of X"
-            )
-        positions = np.flatnonzero(positions)
-    if not len(positions):
-        raise ArgumentError(f"{argument} chooses no row; accepted: at least two")
-    outside = (positions < 0) | (positions >= n_rows)
-    if outside.any():
-        raise ArgumentError(
-            f"{argument} contains {positions[outside][0]}; accepted: 0 to {n_rows - 1:,}"
-        )
-    return positions.astype(np.intp)
-
-
-def _places(
-    argument: str, columns: Any, names: tuple[str, ...] | None, n_features: int
-) -> Positions:
-    """Return positions of features; a name may stand for the columns it was coded in."""
-    chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
-    if names is None or not isinstance(chosen, Iterable):
-        return positions_of(argument, columns, names, n_features)
-    whole: list[Any] = []
-    for column in chosen:
-        coded = [
-            name
-            for name in names
-            if isinstance(column, str)
-            and name.startswith(tuple(column + joint for joint in _JOINTS))
-        ]
-        whole.extend(coded if column not in names and coded else [column])
-    return positions_of(argument, whole, names, n_features)
-
-
-def _scaled_columns(standardize: Any, rows: Floats, names: tuple[str, ...] | None) -> Positions:
-    """Return the features that are counted in standard deviations."""
-    if isinstance(standardize, bool | np.bool_):
-        if not standardize:
-            return np.zeros(0, dtype=np.intp)
-        return np.flatnonzero(((rows != 0) & (rows != 1)).any(axis=0))
-    return _places("standardize", standardize, names, rows.shape[1])
 
 
 def _span(rows: Floats) -> Floats:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from .. import arguments
-from ..data.features import read_features
 from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
+from .attack import FlowPath
 from .fair_metric import FairMetric
-from .flow import Flow, FlowPath
-from .losses import Losses, LossesAlong
+from .losses import Losses
+from .problem import problem_class
 from .question import LOSSES, flow_model
 from .refits import refitted
 from .result import Floats, IndividualResult
@@ -217,36 +217,35 @@ def individual_test(
             f"refit_metric is True with interval={interval!r}; accepted: interval='bootstrap-t'"
         )
     ours = flow_model(model, loss, ratio)
-    targets = ours.targets(y, loss, pos_label, n_threads)
+    targets = ours.targets(y, loss, pos_label)
     if refit_metric and fair_metric.fitted_rows is None:
         raise ArgumentError(
             f"refit_metric is True, but fair_metric ({fair_metric.kind}) was not fitted on rows; "
             "accepted: a FairMetric.subspace with protected attributes"
         )
-    features = read_features(X, ours.scores.n_features, ours.feature_names)
+    features = ours.rows(X)
     fair_metric = fair_metric.ordered(features.names)
-    flow = Flow(
+    problem = problem_class(ours.scores)(
         scores=ours.scores,
+        features=features,
+        targets=targets,
         metric=fair_metric,
         penalty=penalty,
-        schedule=schedule,
+        floor=floor if compat is None else None,
         batch_size=batch_size,
-        n_threads=n_threads,
-        progress=callback,
     )
-    along = LossesAlong(ratio, floor, compat == "paper", targets)
-    flowed = flow.run(features, targets, along.add)
-    losses = Losses(flowed, along)
+    flowed = problem.run(schedule, n_threads, callback)
+    losses = Losses(problem, flowed, ratio)
     value = losses.value(interval)
     plain = "normal" if interval == "bootstrap-t" else interval
-    points = along.values(plain, last=replace(value, interval=plain))
-    equal = ratio == "loss" and _are_equal(losses.ratios, value.estimate, flowed.engine)
+    points = losses.along(plain, last=replace(value, interval=plain))
+    equal = ratio == "loss" and _are_equal(losses.ratios, value.estimate, problem.engine)
     if equal and value.estimate > 1 + _EQUAL:
         # What varies is rounding: the ratio says the same of every model.
         value = replace(value, variance=math.nan)
     if interval == "bootstrap-t" and math.isfinite(value.estimate) and value.variance > 0:
         replicates = (
-            refitted(flow, features, along, n_resamples, seed)
+            refitted(problem, schedule, ratio, range(n_resamples), seed, n_threads, callback)
             if refit_metric
             else losses.bootstrap(n_resamples, seed, n_threads)
         )
@@ -268,9 +267,9 @@ def individual_test(
         n_rows=len(targets),
         group_sizes={},
         seed=seed,
-        engine=flowed.engine,
+        engine=problem.engine,
         warnings=tuple(
-            _warnings(losses, value, flowed.stability, schedule, level, equal)
+            _warnings(losses, value, problem.stability(schedule), schedule, level, equal)
             + _undefined(n_undefined, n_resamples)
         ),
         lower_bound=value.lower_bound(level),
@@ -286,16 +285,13 @@ def individual_test(
         step_decay=schedule.decay,
         n_steps=schedule.n_steps,
         metric=fair_metric.kind,
-        stability=flowed.stability,
+        stability=problem.stability(schedule),
         loss_floor=losses.floor,
         n_floored=int((losses.start < losses.floor).sum()),
         n_floored_end=int((losses.end < losses.floor).sum()),
         n_nonfinite=losses.n_nonfinite,
         n_dropped=losses.n_nonfinite if losses.paper and ratio == "loss" else 0,
-        error_rates=(
-            float(losses.wrong_start.mean()),
-            math.nan if np.isnan(losses.end).any() else float(losses.wrong_end.mean()),
-        ),
+        error_rates=losses.error_rates,
         confidence_level=level,
         n_resamples=0 if value.replicates is None else n_resamples,
         n_undefined=n_undefined,
@@ -307,7 +303,7 @@ def individual_test(
         score_end=_by_row(flowed.end),
         units=fair_metric.units,
         refit_metric=refit_metric,
-        flow=flowed.attack,
+        flow=problem.attack(flowed),
     )
 
 

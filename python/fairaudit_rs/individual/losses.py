@@ -9,116 +9,95 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from .flow import Flowed
-from .targets import Targets
-from .value import (
-    AuditValue,
-    Skew,
-    bootstrapped,
-    error_ratio,
-    error_ratio_of_counts,
-    mean_ratio,
-    merged,
-)
+from .problem import Problem
+from .value import AuditValue, Skew, bootstrapped, error_ratio_of_counts, mean_ratio
 
 Floats = NDArray[np.float64]
 
 
 class Losses:
-    """Losses and errors of every row, before and after."""
+    """Losses and errors of every row, before and after, and the audit value they come to."""
 
-    def __init__(self, flowed: Flowed, along: LossesAlong) -> None:
-        self.ratio, self.paper = along.ratio, along.paper
-        self.floor, self.ddof = along.floor, along.ddof
-        targets = along.targets
-        self.start, self.end = targets.losses(flowed.start), targets.losses(flowed.end)
-        self.wrong_start, self.wrong_end = targets.wrong(flowed.start), targets.wrong(flowed.end)
-        self.ratios = ratios_of(self.start, self.end, self.floor)
+    def __init__(self, problem: Problem, flowed: _native.Flowed, ratio: str) -> None:
+        self.ratio, self.paper = ratio, problem.floor is None
+        self.floor = -math.inf if problem.floor is None else problem.floor
+        self.ddof = 0 if self.paper else 1
+        self.start, self.end, self.path = flowed.loss_start, flowed.loss_end, flowed.path
+        self._targets, self._scores = problem.targets, (flowed.start, flowed.end)
+
+    @cached_property
+    def ratios(self) -> Floats:
+        """Loss after over loss before, both at least the floor."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.maximum(self.end, self.floor) / np.maximum(self.start, self.floor))
+
+    @cached_property
+    def wrong_start(self) -> NDArray[np.bool_]:
+        """Which decisions are wrong before the flow."""
+        return self._targets.wrong(self._scores[0])
+
+    @cached_property
+    def wrong_end(self) -> NDArray[np.bool_]:
+        """Which decisions are wrong after the flow."""
+        return self._targets.wrong(self._scores[1])
 
     @cached_property
     def n_nonfinite(self) -> int:
         """Rows whose ratio is not a finite number."""
-        return int((~np.isfinite(self.ratios)).sum())
+        return len(self.ratios) - int(np.isfinite(self.ratios).sum())
+
+    @property
+    def error_rates(self) -> tuple[float, float]:
+        """The shares of wrong decisions before and after; NaN after where a loss has no value."""
+        n = len(self.start)
+        after = math.nan if np.isnan(self.end).any() else self.path.wrong_end[-1] / n
+        return self.path.wrong_start / n, after
 
     def value(self, interval: str) -> AuditValue:
         """Return the audit value."""
         if self.ratio == "loss":
-            return AuditValue(*mean_ratio(self._kept(self.ratios), self.ddof), interval=interval)
+            return AuditValue(*mean_ratio(self._kept, self.ddof), interval=interval)
         if np.isnan(self.end).any():
             return AuditValue(math.nan, math.nan, interval=interval)
-        value = error_ratio(self.wrong_start, self.wrong_end, self.ddof)
-        return AuditValue(*value, interval=interval, of_rates=True)
+        return AuditValue(*self._error_ratio(-1), interval=interval, of_rates=True)
+
+    def along(self, interval: str, last: AuditValue) -> list[AuditValue]:
+        """Return the audit value after each recorded step: by parts of the rows but the last."""
+        places = range(len(self.path.wrong_end) - 1)
+        of_place = self._mean_ratios() if self.ratio == "loss" else map(self._error_ratio, places)
+        found = [AuditValue(*one, interval=interval) for one in of_place]
+        return [*found[: len(places)], last]
+
+    def _mean_ratios(self) -> list[tuple[float, float]]:
+        sums = zip(self.path.n, self.path.mean, self.path.squares, strict=True)
+        return [
+            (mean, squares / (n - self.ddof) / n) if n > self.ddof else (math.nan, math.nan)
+            for n, mean, squares in sums
+        ]
+
+    def _error_ratio(self, place: int) -> tuple[float, float]:
+        path = self.path
+        if not path.finite[place]:
+            return math.nan, math.nan
+        counts = path.wrong_end[place], path.wrong_start, path.wrong_both[place]
+        return error_ratio_of_counts(len(self.start), *counts, self.ddof)
 
     def skew(self) -> Skew:
         """Return what each row adds to the audit value, which must be a number."""
         if self.ratio == "loss":
-            return Skew.of_mean(self._kept(self.ratios))
+            return Skew.of_mean(self._kept)
         return Skew.of_rates(self.wrong_start, self.wrong_end)
 
-    def _kept(self, ratios: Floats) -> Floats:
-        return ratios[np.isfinite(ratios)] if self.paper else ratios
+    @property
+    def _kept(self) -> Floats:
+        """The ratios that count."""
+        return self.ratios[np.isfinite(self.ratios)] if self.paper else self.ratios
 
     def bootstrap(
         self, n_resamples: int, seed: int, n_threads: int | None
     ) -> tuple[Floats, Floats]:
         """Return replicates of the last audit value, with variances."""
         if self.ratio == "loss":
-            ratios = self._kept(self.ratios)
-            return bootstrapped(ratios, None, n_resamples, seed, n_threads, self.ddof)
+            return bootstrapped(self._kept, None, n_resamples, seed, n_threads, self.ddof)
         columns = self.wrong_end.astype(np.float64), self.wrong_start.astype(np.float64)
         return bootstrapped(*columns, n_resamples, seed, n_threads, self.ddof)
-
-
-class LossesAlong:
-    """The audit value along the flow, from scores of rows that come in parts."""
-
-    def __init__(self, ratio: str, floor: float, paper: bool, targets: Targets) -> None:
-        self.ratio, self.paper, self.floor = ratio, paper, -math.inf if paper else floor
-        self.ddof = 0 if paper else 1
-        self.targets = targets
-        #: By recorded step, what `merged` wants of every part, and the counts of errors.
-        self.moments: list[list[tuple[int, float, float]]] = []
-        self.errors: list[NDArray[np.int64]] = []
-
-    def add(self, scores: Floats, part: slice) -> None:
-        """Take in the scores of some rows by recorded step."""
-        if self.ratio == "loss":
-            self.moments.append(self._moments(scores, part))
-            return
-        wrong_start = self.targets.wrong(scores[0], part)
-        errors = []
-        for now in scores:
-            wrong = self.targets.wrong(now, part)
-            broken = not np.isfinite(now).all()
-            errors.append((wrong.sum(), wrong_start.sum(), (wrong & wrong_start).sum(), broken))
-        self.errors.append(np.array(errors, dtype=np.int64))
-
-    def _moments(self, scores: Floats, part: slice) -> list[tuple[int, float, float]]:
-        start = self.targets.losses(scores[0], part)
-        moments = []
-        for now in scores:
-            ratios = ratios_of(start, self.targets.losses(now, part), self.floor)
-            if self.paper:
-                ratios = ratios[np.isfinite(ratios)]
-            moments.append((len(ratios), *_native.moments(ratios, self.targets.call)))
-        return moments
-
-    def values(self, interval: str, last: AuditValue) -> list[AuditValue]:
-        """Return the audit value after each recorded step: by parts of the rows but the last."""
-        if self.ratio == "loss":
-            steps = list(zip(*self.moments, strict=True))
-            found = [merged(list(parts), self.ddof) for parts in steps[:-1]]
-        else:
-            found = [
-                (math.nan, math.nan)
-                if broken
-                else error_ratio_of_counts(len(self.targets), a, b, c, self.ddof)
-                for a, b, c, broken in np.sum(self.errors, axis=0).tolist()[:-1]
-            ]
-        return [*(AuditValue(*one, interval=interval) for one in found), last]
-
-
-def ratios_of(start: Floats, end: Floats, floor: float) -> Floats:
-    """Return the ratios of losses of at least the floor."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.maximum(end, floor) / np.maximum(start, floor))

@@ -1,20 +1,33 @@
-"""Models whose gradient flow is known, whatever is given."""
+"""Models, rows and labels, whatever is given: only this file of the lens reads columns."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..data.labels import Label
-from ..errors import ArgumentError, ArgumentTypeError
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..data.columns import Coded, column_array, some
+from ..data.features import Features, positions_of, read_features
+from ..data.labels import Label, binary, check_pos_label, distinct_values, matches
+from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..models.adapt import adapt
-from ..models.kernel import KernelModel
-from ..models.linear import LinearModel
+from ..models.binary import BinaryModel
 from ..models.multiclass import MulticlassModel
-from ..models.network import TorchModel
-from ..models.scores import Scores, scores_of
+from ..models.scores import Scores
 from ..models.sklearn import is_tree, multiclass_from_sklearn
-from .targets import Targets, classes, labels, numbers
+from .sensitive import Attribute
+from .targets import Targets
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+#: What a name of several columns ends in, as in "race_black" or "race=black".
+_JOINTS = ("_", "=")
+#: Whole numbers with more distinct values than this are numbers, not categories.
+_MOST_CLASSES = 10
 
 LOSSES = ("log_loss", "smooth_hinge", "softplus_hinge", "squared")
 
@@ -26,19 +39,22 @@ class FlowModel:
     scores: Scores
     #: The score from which on the decision is 1; None with several scores.
     boundary: float | None
-    link: str
     classes: tuple[Label, ...]
     feature_names: tuple[str, ...] | None
 
-    def targets(self, y: Any, loss: str, pos_label: Label, n_threads: int | None) -> Targets:
+    def targets(self, y: Any, loss: str, pos_label: Label) -> Targets:
         """Return what the scores are measured against."""
         if loss == "squared":
-            values = numbers(y, pos_label)
+            values = _numbers(y, pos_label)
         elif self.classes:
-            values = classes(y, self.classes, pos_label)
+            values = _classes(y, self.classes, pos_label)
         else:
-            values = labels(y, pos_label)
-        return Targets(values, loss, self.boundary, n_threads)
+            values = _labels(y, pos_label)
+        return Targets(values, loss, self.boundary)
+
+    def rows(self, X: Any) -> Features:
+        """Return the rows of features, in the order of the model."""
+        return read_rows(X, self.scores.n_features, self.feature_names)
 
 
 def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
@@ -58,12 +74,11 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
         return FlowModel(
             scores=several.scores,
             boundary=None,
-            link="logit",
             classes=several.classes,
             feature_names=several.feature_names,
         )
     adapted = adapt(model)
-    if not isinstance(adapted, LinearModel | KernelModel | TorchModel):
+    if not isinstance(adapted, BinaryModel):
         raise ArgumentTypeError(
             f"model is a {type(model).__name__}, whose gradient is not known; accepted: a "
             "LinearModel, KernelModel, TorchModel or MulticlassModel, or a fitted model that "
@@ -87,9 +102,171 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
             "loss='squared': 'loss'"
         )
     return FlowModel(
-        scores=scores_of(adapted),
+        scores=adapted.scores,
         boundary=adapted.boundary,
-        link=adapted.link,
         classes=adapted.classes or (),
         feature_names=adapted.feature_names,
     )
+
+
+def _labels(y: Any, pos_label: Label) -> Floats:
+    """Return labels as 0 and 1."""
+    values, place = _distinct(y)
+    if pos_label is not None:
+        check_pos_label(pos_label, {"y": values})
+    return binary("y", values, pos_label)[place].astype(np.float64)
+
+
+def _classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
+    """Return labels as positions among the classes of a model."""
+    if pos_label is not None and len(known) > 2:
+        raise ArgumentTypeError(
+            f"pos_label is {pos_label!r}, but the model has {len(known)} classes; accepted: None"
+        )
+    if pos_label is not None and not matches(known[1], pos_label):
+        raise ArgumentError(
+            f"pos_label is {pos_label!r}, but the model gives the score of {known[1]!r}; accepted: "
+            "that, or None"
+        )
+    values, place = _distinct(y)
+    numbers = []
+    for value in values:
+        found = [number for number, one in enumerate(known) if matches(value, one)]
+        if not found:
+            raise DataError(
+                f"y holds {value!r}; accepted: classes of the model, which are "
+                f"{some(list(known), 20)}"
+            )
+        numbers.append(found[0])
+    return np.array(numbers, dtype=np.float64)[place]
+
+
+def _numbers(y: Any, pos_label: Label) -> Floats:
+    """Return numbers as they are; labels as 0 and 1 with a positive one."""
+    if pos_label is not None:
+        return _labels(y, pos_label)
+    column = column_array("y", y)
+    if isinstance(column, Coded) or column.dtype.kind not in "biuf":
+        raise DataError("y holds text; accepted with loss='squared': numbers, or pos_label")
+    _check_finite(column)
+    return column.astype(np.float64)
+
+
+def _distinct(y: Any) -> tuple[list[Label], NDArray[np.int64]]:
+    """Return the distinct values of a column, and which of them each row has."""
+    column = column_array("y", y)
+    if not isinstance(column, Coded):
+        _check_finite(column)
+    values, place = distinct_values(column)
+    if len(place) and place.max() >= len(values):
+        raise DataError("y is missing in some rows; accepted: a label in every row")
+    return values, place
+
+
+def _check_finite(column: NDArray[Any]) -> None:
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
+        raise DataError("y is missing or infinite in some rows; accepted: a value in every row")
+
+
+def read_rows(
+    X: Any, n_features: int | None = None, feature_names: tuple[str, ...] | None = None
+) -> Features:
+    """Return rows of features, of so many or of these names."""
+    return read_features(X, n_features, feature_names)
+
+
+# -- what fair metrics are learned from --------------------------------------------------------
+
+
+def attributes_of(protected: Any, n_rows: int) -> list[Attribute]:
+    """Return the protected attributes with their names ("" where they have none)."""
+    if protected is None:
+        return []
+    columns: list[tuple[str, Any]]
+    if isinstance(protected, Mapping):
+        columns = [(str(name), column) for name, column in protected.items()]
+    elif hasattr(protected, "columns") and not hasattr(protected, "shape"):
+        raise ArgumentTypeError("protected is a lazy frame; accepted: columns, or a frame")
+    elif hasattr(protected, "columns"):
+        columns = [(str(name), protected[name]) for name in protected.columns]
+    elif isinstance(protected, np.ndarray) and protected.ndim == 2:
+        columns = [("", column) for column in protected.T]
+    elif isinstance(protected, Sequence) and len(protected) and not _is_value(protected[0]):
+        columns = [("", column) for column in protected]
+    else:
+        columns = [(str(getattr(protected, "name", None) or ""), protected)]
+    return [_attribute(name, column, n_rows) for name, column in columns]
+
+
+def _is_value(value: Any) -> bool:
+    return value is None or np.ndim(value) == 0
+
+
+def _attribute(name: str, given: Any, n_rows: int) -> Attribute:
+    called = f"protected attribute {name!r}" if name else "protected"
+    column = column_array(called, given)
+    if len(column) != n_rows:
+        raise DataError(f"{called} has {len(column):,} rows, X has {n_rows:,}")
+    kind = "U" if isinstance(column, Coded) else column.dtype.kind
+    if not isinstance(column, Coded) and kind == "f" and not np.isfinite(column).all():
+        raise DataError(f"{called} is not finite in some rows; accepted: finite numbers")
+    levels, place = distinct_values(column)
+    if len(place) and place.max() >= len(levels):
+        raise DataError(f"{called} is missing in some rows; accepted: a value in every row")
+    if len(levels) < 2:
+        raise DataError(f"{called} has the same value in all rows; accepted: two values at least")
+    if len(levels) == 2 or kind in "USOb" or (kind in "iu" and len(levels) <= _MOST_CLASSES):
+        return Attribute(name, place, len(levels))
+    return Attribute(name, np.asarray(column, dtype=np.float64), 0)
+
+
+def chosen_rows(argument: str, given: ArrayLike, n_rows: int) -> Positions:
+    """Return positions of rows, from positions or a mask."""
+    positions = np.asarray(given)
+    if positions.ndim != 1 or positions.dtype.kind not in "biu":
+        raise ArgumentTypeError(
+            f"{argument} has dtype {positions.dtype} and {positions.ndim} dimensions; accepted: "
+            "positions of rows, or a mask"
+        )
+    if positions.dtype.kind == "b":
+        if len(positions) != n_rows:
+            raise ArgumentError(
+                f"{argument} is a mask of {len(positions):,} rows; accepted: the {n_rows:,} of X"
+            )
+        positions = np.flatnonzero(positions)
+    if not len(positions):
+        raise ArgumentError(f"{argument} chooses no row; accepted: at least two")
+    outside = (positions < 0) | (positions >= n_rows)
+    if outside.any():
+        raise ArgumentError(
+            f"{argument} contains {positions[outside][0]}; accepted: 0 to {n_rows - 1:,}"
+        )
+    return positions.astype(np.intp)
+
+
+def chosen_features(
+    argument: str, columns: Any, names: tuple[str, ...] | None, n_features: int
+) -> Positions:
+    """Return positions of features; a name may stand for the columns it was coded in."""
+    chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
+    if names is None or not isinstance(chosen, Iterable):
+        return positions_of(argument, columns, names, n_features)
+    whole: list[Any] = []
+    for column in chosen:
+        coded = [
+            name
+            for name in names
+            if isinstance(column, str)
+            and name.startswith(tuple(column + joint for joint in _JOINTS))
+        ]
+        whole.extend(coded if column not in names and coded else [column])
+    return positions_of(argument, whole, names, n_features)
+
+
+def scaled_features(standardize: Any, rows: Floats, names: tuple[str, ...] | None) -> Positions:
+    """Return the features that are counted in standard deviations."""
+    if isinstance(standardize, bool | np.bool_):
+        if not standardize:
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero(((rows != 0) & (rows != 1)).any(axis=0))
+    return chosen_features("standardize", standardize, names, rows.shape[1])

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.features import Features
 from ..errors import DataError
-from .flow import Flow
-from .losses import Losses, LossesAlong
+from .losses import Losses
+from .problem import Problem
+from .schedule import Schedule
 
 Floats = NDArray[np.float64]
 
 
 def refitted(
-    flow: Flow, features: Features, along: LossesAlong, n_resamples: int, seed: int
+    problem: Problem,
+    schedule: Schedule,
+    ratio: str,
+    replicates: range,
+    seed: int,
+    n_threads: int | None,
+    progress: Callable[[int, int], object] | None,
 ) -> tuple[Floats, Floats]:
     """Return replicates of the audit value with their variances, given the metric of each.
 
@@ -24,27 +31,25 @@ def refitted(
     both are drawn as one. A draw that has no metric, because one protected group is not in it,
     has no value.
     """
-    fitted = flow.metric.fitted_rows
+    fitted = problem.metric.fitted_rows
     assert fitted is not None
-    draws = _Draws(features.values, fitted)
-    schedule = flow.schedule.ends()
-    values, variances = np.full(n_resamples, math.nan), np.full(n_resamples, math.nan)
-    for replicate in range(n_resamples):
+    rows = _Draws(problem.features.values, fitted)
+    schedule, n = schedule.ends(), len(replicates)
+    values, variances = np.full(n, math.nan), np.full(n, math.nan)
+    for place, replicate in enumerate(replicates):
         key = np.array([seed, replicate], dtype=np.uint64)
-        drawn, of_metric = draws.draw(np.random.Generator(np.random.Philox(key=key)))
+        drawn, of_metric = rows.draw(np.random.Generator(np.random.Philox(key=key)))
         if not len(drawn) or not len(of_metric):
             continue
         try:
-            metric = flow.metric.refit(of_metric)
+            metric = problem.metric.refit(of_metric)
         except DataError:
             continue
-        again = LossesAlong(along.ratio, along.floor, along.paper, along.targets.of_rows(drawn))
-        rows = Features(features.values[drawn], features.names)
-        flowed = flow.under(metric, schedule).run(rows, again.targets, lambda scores, part: None)
-        value = Losses(flowed, again).value("normal")
-        values[replicate], variances[replicate] = value.estimate, value.variance
-        if flow.progress is not None:
-            flow.progress(replicate + 1, n_resamples)
+        again = problem.under(metric).of_rows(drawn)
+        value = Losses(again, again.run(schedule, n_threads), ratio).value("normal")
+        values[place], variances[place] = value.estimate, value.variance
+        if progress is not None:
+            progress(place + 1, n)
     return values, variances
 
 

@@ -15,9 +15,9 @@ from ..results.chart import Chart
 from ..results.result import Result
 from ..results.verdict import rejects
 from ..results.words import number, p_text
+from .attack import Attack, FlowPath, StoredAttack
 from .chart import path_chart, ratio_chart
 from .examples import UnfairExamples
-from .flow import Attack, FlowPath, StoredAttack
 
 Floats = NDArray[np.float64]
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .. import _native
 
 Floats = NDArray[np.float64]
 
@@ -36,10 +39,16 @@ class Schedule:
         """Return the same steps, looked at before the first and after the last one."""
         return replace(self, record=(0, self.n_steps))
 
-    @property
-    def native(self) -> tuple[int, float, float, str, list[int]]:
+    @cached_property
+    def native(self) -> _native.Schedule:
         """As the native module takes it."""
-        return self.n_steps, self.size, self.decay, self.solver, list(self.record)
+        return _native.Schedule(
+            self.n_steps,
+            self.size,
+            decay=self.decay,
+            solver=self.solver,
+            record=list(self.record),
+        )
 
     def steps_above(self, stability: float, limit: float) -> int:
         """Return how many steps, the first ones, are too long for a limit of the stability."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.columns import Coded, column_array
-from ..errors import ArgumentTypeError, DataError
+from ..data.equality import Value
+from ..errors import DataError
 
-#: Whole numbers with more distinct values than this are numbers, not categories.
-_MOST_CLASSES = 10
 _MAX_ITERATIONS = 200
 #: A column that varies by less than this share of its size is constant.
 _CONSTANT = 1e-12
@@ -24,7 +22,7 @@ _Objective: TypeAlias = Callable[[Floats], tuple[float, Floats, Floats]]
 
 
 @dataclass(frozen=True, eq=False)
-class Attribute:
+class Attribute(Value):
     """A protected attribute of some rows: the places of its values among its levels, or numbers."""
 
     name: str
@@ -50,51 +48,6 @@ class Attribute:
         if len(np.unique(self.values)) < self.n_levels:
             raise DataError(f"{self.called} lacks a value in these rows; accepted: all of them")
         return _softmax(rows, self.values, self.n_levels, C)
-
-
-def attributes_of(protected: Any, n_rows: int) -> list[Attribute]:
-    """Return the protected attributes with their names ("" where they have none)."""
-    if protected is None:
-        return []
-    columns: list[tuple[str, Any]]
-    if isinstance(protected, Mapping):
-        columns = [(str(name), column) for name, column in protected.items()]
-    elif hasattr(protected, "columns") and not hasattr(protected, "shape"):
-        raise ArgumentTypeError("protected is a lazy frame; accepted: columns, or a frame")
-    elif hasattr(protected, "columns"):
-        columns = [(str(name), protected[name]) for name in protected.columns]
-    elif isinstance(protected, np.ndarray) and protected.ndim == 2:
-        columns = [("", column) for column in protected.T]
-    elif isinstance(protected, Sequence) and len(protected) and not _is_value(protected[0]):
-        columns = [("", column) for column in protected]
-    else:
-        columns = [(str(getattr(protected, "name", None) or ""), protected)]
-    return [_attribute(name, column, n_rows) for name, column in columns]
-
-
-def _is_value(value: Any) -> bool:
-    return value is None or np.ndim(value) == 0
-
-
-def _attribute(name: str, given: Any, n_rows: int) -> Attribute:
-    called = f"protected attribute {name!r}" if name else "protected"
-    column = column_array(called, given)
-    if len(column) != n_rows:
-        raise DataError(f"{called} has {len(column):,} rows, X has {n_rows:,}")
-    if isinstance(column, Coded):
-        codes, kind = column.codes.astype(np.int64), "U"
-        if len(codes) and codes.max() >= len(column.labels):
-            raise DataError(f"{called} is missing in some rows; accepted: a value in every row")
-    else:
-        codes, kind = column, column.dtype.kind
-        if kind == "f" and not np.isfinite(column).all():
-            raise DataError(f"{called} is not finite in some rows; accepted: finite numbers")
-    levels, place = np.unique(codes, return_inverse=True)
-    if len(levels) < 2:
-        raise DataError(f"{called} has the same value in all rows; accepted: two values at least")
-    if len(levels) == 2 or kind in "USOb" or (kind in "iu" and len(levels) <= _MOST_CLASSES):
-        return Attribute(name, place.ravel(), len(levels))
-    return Attribute(name, np.asarray(column, dtype=np.float64), 0)
 
 
 def _softmax(rows: Floats, place: NDArray[np.intp], k: int, C: float) -> Floats:

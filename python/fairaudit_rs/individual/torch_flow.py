@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.network import Scorer
-from ..models.scores import TorchScores
+from ..models.torch_scores import Scorer, TorchScores
 
 if TYPE_CHECKING:
     import torch
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.float64]
-
-#: By solver, where the stages lie in the step, and how much each counts.
-_STAGES = {
-    "euler": ((0.0,), (1.0,)),
-    "heun": ((0.0, 1.0), (1 / 2, 1 / 2)),
-    "rk4": ((0.0, 1 / 2, 1 / 2, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
-}
 
 
 def torch_flow(
@@ -38,8 +30,8 @@ def torch_flow(
     schedule: Schedule,
     batch_size: int,
     progress: Callable[[int], object] | None,
-) -> tuple[Floats, Floats, str]:
-    """Return the scores by recorded step, score and row, the moved rows, and the engine.
+) -> tuple[Floats, Floats]:
+    """Return the scores by recorded step, score and row, and the moved rows.
 
     Rows go in batches through all steps; no step keeps the graph of the one before.
     """
@@ -54,7 +46,7 @@ def torch_flow(
             attacked[part] = batch.run(schedule, scores[:, :, part])
             if progress is not None:
                 progress(min(first + batch_size, len(rows)))
-    return scores, attacked, f"torch autograd, {str(scorer.dtype).removeprefix('torch.')}"
+    return scores, attacked
 
 
 class _Batch:
@@ -80,7 +72,7 @@ class _Batch:
         """Return where the rows end, and fill in their scores by recorded step."""
         import torch
 
-        places, shares = _STAGES[schedule.solver]
+        places, shares = schedule.native.stages
         moved = torch.zeros_like(self.start)
         place = 0
         for t in range(schedule.n_steps + 1):

@@ -28,18 +28,6 @@ def mean_ratio(ratios: Floats, ddof: int = 1) -> tuple[float, float]:
     return mean, squares / (n - ddof) / n
 
 
-def merged(parts: list[tuple[int, float, float]], ddof: int = 1) -> tuple[float, float]:
-    """Return `mean_ratio` of rows that come in parts: their number, mean, squared deviations."""
-    n, mean, squares = 0, 0.0, 0.0
-    for more, part_mean, part_squares in parts:
-        if more:
-            gap = part_mean - mean
-            mean += gap * (more / (n + more))
-            squares += part_squares + gap * gap * (n * more / (n + more))
-            n += more
-    return (mean, squares / (n - ddof) / n) if n > ddof else (math.nan, math.nan)
-
-
 def error_ratio(
     wrong_start: NDArray[np.bool_], wrong_end: NDArray[np.bool_], ddof: int = 1
 ) -> tuple[float, float]:
@@ -223,12 +211,12 @@ class Skew:
         To first order in one over the root of n (Edgeworth; Hall 1992, section 2.6):
         phi(z) / sqrt(n) (skewness (2 z^2 + 1) / 6 - z^2 (bend / sd + [log] sd / (2 S))).
         """
-        n = len(self.influence)
-        squares = _native.moments(self.influence**2, _native.Call())[0]
+        n, (squares, _) = len(self.influence), self._squares
         if not squares > 0:
             return 0.0
         deviation = math.sqrt(squares)
-        skewness = _native.moments((self.influence / deviation) ** 3, _native.Call())[0]
+        share = self.influence / deviation
+        skewness = _native.moments(share * share * share, _native.Call())[0]
         z = _native.normal_quantile(level)
         density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
         bend = self.bend / deviation
@@ -239,9 +227,15 @@ class Skew:
     @property
     def largest_share(self) -> float:
         """How much of the variance is that of one row."""
+        mean, largest = self._squares
+        total = len(self.influence) * mean
+        return largest / total if total > 0 else 0.0
+
+    @cached_property
+    def _squares(self) -> tuple[float, float]:
+        """The mean of the squared influences, and the largest of them."""
         squares = self.influence**2
-        total = len(squares) * _native.moments(squares, _native.Call())[0]
-        return float(squares.max()) / total if total > 0 else 0.0
+        return _native.moments(squares, _native.Call())[0], float(squares.max())
 
 
 def _exp(x: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..data.equality import Value
 from ..data.groups import group_name
 from ..inference.pvalues import upper_tail
 from .alone import Alone
@@ -113,7 +114,7 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Audit:
+class Audit(Value):
     """A target group with its features, and the others."""
 
     measure: Measure
@@ -162,10 +163,6 @@ class Audit:
             plug_in=plug_in,
             estimator=estimator,
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What was found on the way is found again.
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     @property
     def call(self) -> _native.Call:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..errors import ArgumentError
 from .distances import EPSILON, Distances
+from .scores import Scores
 
 LINKS = ("auto", "logit", "identity")
 
@@ -32,6 +33,8 @@ class BinaryModel(ABC):
         Names of the features, in the order of the model.
     classes : tuple or None
         Labels 0 and 1 as the model was fitted on them; None where it knows of none.
+    scores : Scores
+        What gives the score of rows, as a gradient flow follows it.
     """
 
     classes: tuple[Any, Any] | None = None
@@ -39,6 +42,7 @@ class BinaryModel(ABC):
     link: str
     boundary: float
     feature_names: tuple[str, ...] | None
+    scores: Scores
 
     def _decide_by(self, threshold: object, link: object) -> None:
         """Set the threshold: None is probability 0.5, or score 0 with link "identity"."""
@@ -55,6 +59,19 @@ class BinaryModel(ABC):
             )
         self.threshold, self.link = value, link
         self.boundary = math.log(value / (1 - value)) if link == "logit" else value
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another model scores and decides all rows alike, by the same numbers."""
+        if not isinstance(other, BinaryModel) or type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = (
+            (one.scores, one.threshold, one.link, one.feature_names, one.classes)
+            for one in (self, other)
+        )
+        return mine == theirs
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.threshold, self.link, self.feature_names))
 
     def with_threshold(self, threshold: float | None) -> Self:
         """Return the same model with another threshold, None for that of its link."""

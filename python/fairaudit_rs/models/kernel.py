@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..arguments import finite_array
+from ..data.equality import Value
 from ..data.features import names_of, read_features
 from ..errors import ArgumentError, DataError
 from .binary import BinaryModel, intercept_of
@@ -25,6 +27,77 @@ _NEWTON_STEPS = 50
 _HALVINGS = 53
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Kernel(Value):
+    """k(z_j, x) for points z_j: a function of the product of z and x, or of their distance."""
+
+    support_vectors: Floats
+    name: str
+    gamma: float
+    degree: int
+    coef0: float
+
+    @cached_property
+    def centre(self) -> Floats:
+        """What is taken off all rows."""
+        # Differences alone matter to rbf; around 0 they round least (few may be far away).
+        centre = np.median(self.support_vectors, axis=0) if self.name == "rbf" else 0.0
+        return np.broadcast_to(centre, self.support_vectors.shape[1:])
+
+    @cached_property
+    def points(self) -> Floats:
+        """The centred support vectors."""
+        return np.asarray(self.support_vectors - self.centre)
+
+    @cached_property
+    def squares(self) -> Floats:
+        """Their squared lengths."""
+        return np.asarray(np.einsum("ij,ij->i", self.points, self.points))
+
+    def of_centred(self, rows: Floats) -> Floats:
+        """Return k(row, support vector) of rows that are centred."""
+        products: Floats = rows @ self.points.T
+        if self.name == "linear":
+            return products
+        if self.name == "polynomial":
+            products *= self.gamma
+            products += self.coef0
+            return _power(products, self.degree)
+        products *= 2
+        products -= self.squares
+        products -= np.einsum("ij,ij->i", rows, rows)[:, None]
+        np.minimum(products, 0.0, out=products)
+        products *= self.gamma
+        return np.exp(products, out=products)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelScores(Value):
+    """Sums of kernels at the same support vectors, one for each row of coefficients."""
+
+    kernel: Kernel
+    dual_coef: Floats
+    intercepts: Floats
+
+    @property
+    def n_scores(self) -> int:
+        """How many a row has."""
+        return len(self.dual_coef)
+
+    @property
+    def n_features(self) -> int | None:
+        """Of a row, None if any number will do."""
+        return int(self.kernel.support_vectors.shape[1])
+
+    def of(self, rows: Floats) -> Floats:
+        """Return the scores of rows, one column for each."""
+        scores = np.empty((len(rows), self.n_scores))
+        for part in _parts(len(rows), self.dual_coef.shape[1]):
+            centred = rows[part] - self.kernel.centre
+            scores[part] = self.kernel.of_centred(centred) @ self.dual_coef.T
+        return np.asarray(scores + self.intercepts)
 
 
 class KernelModel(BinaryModel):
@@ -70,6 +143,8 @@ class KernelModel(BinaryModel):
     array([0.65752, 0.     ])
     """
 
+    scores: KernelScores
+
     def __init__(
         self,
         support_vectors: ArrayLike,
@@ -101,11 +176,14 @@ class KernelModel(BinaryModel):
         self.coef0 = arguments.at_least_0("coef0", coef0)
         self.feature_names = names_of(feature_names, self.support_vectors.shape[1])
         self._decide_by(threshold, link)
-        # The kernel depends on differences only; around 0 they round least (few may be far away).
-        centre = np.median(self.support_vectors, axis=0) if self.kernel == "rbf" else 0.0
-        self._centre = np.broadcast_to(centre, self.support_vectors.shape[1:])
-        self._points = self.support_vectors - self._centre
-        self._squares = np.einsum("ij,ij->i", self._points, self._points)
+        self._basis = Kernel(
+            support_vectors=self.support_vectors,
+            name=self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+        )
+        self.scores = KernelScores(self._basis, self.dual_coef[None], np.array([self.intercept]))
 
     def __repr__(self) -> str:
         return (
@@ -172,14 +250,14 @@ class KernelModel(BinaryModel):
         if not alpha.any():
             return 0.0
         total = sum(
-            float(alpha[part] @ (self._kernel(self._points[part]) @ alpha))
+            float(alpha[part] @ (self._basis.of_centred(self._basis.points[part]) @ alpha))
             for part in _parts(len(alpha), len(alpha))
         )
         diagonal = np.ones(len(alpha))
         if self.kernel == "polynomial":
-            diagonal = (self.gamma * self._squares + self.coef0) ** self.degree
+            diagonal = (self.gamma * self._basis.squares + self.coef0) ** self.degree
         elif self.kernel == "linear":
-            diagonal = self._squares
+            diagonal = self._basis.squares
         size = float(np.abs(alpha) @ np.sqrt(diagonal)) ** 2
         if not total > 4 * EPSILON * size:
             raise DataError(
@@ -189,38 +267,22 @@ class KernelModel(BinaryModel):
             )
         return float(np.sqrt(total))
 
-    def _kernel(self, rows: Floats) -> Floats:
-        """Return k(row, support vector) of rows that are centred."""
-        products: Floats = rows @ self._points.T
-        if self.kernel == "linear":
-            return products
-        if self.kernel == "polynomial":
-            products *= self.gamma
-            products += self.coef0
-            return _power(products, self.degree)
-        products *= 2
-        products -= self._squares
-        products -= np.einsum("ij,ij->i", rows, rows)[:, None]
-        np.minimum(products, 0.0, out=products)
-        products *= self.gamma
-        return np.exp(products, out=products)
-
     def _score(self, rows: Floats) -> Floats:
         score = np.empty(len(rows))
         for part in _parts(len(rows), len(self.dual_coef)):
-            score[part] = self._kernel(rows[part] - self._centre) @ self.dual_coef
+            score[part] = self._basis.of_centred(rows[part] - self._basis.centre) @ self.dual_coef
         return score + self.intercept
 
     def _margin(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return the margin of some rows, and how far rounding may take it."""
-        centred = rows - self._centre
-        kernel = self._kernel(centred)
+        centred = rows - self._basis.centre
+        kernel = self._basis.of_centred(centred)
         margin = kernel @ self.dual_coef + (self.intercept - self.boundary)
         # A product of rows x and z rounds by |x| |z|; what the kernel makes of that is its slope.
         lengths = np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None]
-        products = lengths * np.sqrt(self._squares)
+        products = lengths * np.sqrt(self._basis.squares)
         if self.kernel == "rbf":
-            terms = kernel * (1 + self.gamma * (lengths**2 + self._squares))
+            terms = kernel * (1 + self.gamma * (lengths**2 + self._basis.squares))
         elif self.kernel == "polynomial":
             terms = self.degree * _power(self.gamma * products + self.coef0, self.degree)
         else:
@@ -230,16 +292,16 @@ class KernelModel(BinaryModel):
         return margin, 16 * EPSILON * size + self._probability_rounding()
 
     def _gradient(self, rows: Floats) -> Floats:
-        centred = rows - self._centre
+        centred = rows - self._basis.centre
         if self.kernel == "linear":
-            return np.broadcast_to(self.dual_coef @ self._points, rows.shape)
+            return np.broadcast_to(self.dual_coef @ self._basis.points, rows.shape)
         if self.kernel == "polynomial":
-            products = self.gamma * (centred @ self._points.T) + self.coef0
+            products = self.gamma * (centred @ self._basis.points.T) + self.coef0
             weights = _power(products, self.degree - 1) * self.dual_coef
             weights *= self.degree * self.gamma
-            return np.asarray(weights @ self._points)
-        weights = self._kernel(centred) * self.dual_coef
-        towards = weights @ self._points - weights.sum(axis=1)[:, None] * centred
+            return np.asarray(weights @ self._basis.points)
+        weights = self._basis.of_centred(centred) * self.dual_coef
+        towards = weights @ self._basis.points - weights.sum(axis=1)[:, None] * centred
         return np.asarray(2 * self.gamma * towards)
 
     def _moved(self, rows: Floats) -> Floats:
@@ -251,8 +313,8 @@ class KernelModel(BinaryModel):
         # Gradients fade out, so a step goes no further than the support vectors are.
         longest = np.full(len(rows), np.inf)
         if self.kernel != "linear":
-            away = np.linalg.norm(rows - self._centre, axis=1)
-            longest = 2 * (np.sqrt(self._squares.max()) + away)
+            away = np.linalg.norm(rows - self._basis.centre, axis=1)
+            longest = 2 * (np.sqrt(self._basis.squares.max()) + away)
         for _ in range(_NEWTON_STEPS):
             active = np.flatnonzero(~found)
             if not len(active):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..arguments import finite_array
+from ..data.equality import Value
 from ..data.features import names_of, positions_of, read_features
 from ..errors import ArgumentError, ArgumentTypeError
 from .binary import BinaryModel, intercept_of
@@ -21,6 +22,28 @@ NORMS = ("l1", "l2", "linf", "mahalanobis")
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearScores(Value):
+    """``X @ coef.T + intercepts``."""
+
+    coef: Floats
+    intercepts: Floats
+
+    @property
+    def n_scores(self) -> int:
+        """How many a row has."""
+        return len(self.coef)
+
+    @property
+    def n_features(self) -> int | None:
+        """Of a row, None if any number will do."""
+        return int(self.coef.shape[1])
+
+    def of(self, rows: Floats) -> Floats:
+        """Return the scores of rows, one column for each."""
+        return np.asarray(rows @ self.coef.T + self.intercepts)
 
 
 class LinearModel(BinaryModel):
@@ -61,6 +84,8 @@ class LinearModel(BinaryModel):
     (True, array([ True]))
     """
 
+    scores: LinearScores
+
     def __init__(
         self,
         coef: ArrayLike,
@@ -81,6 +106,7 @@ class LinearModel(BinaryModel):
         self.intercept = intercept_of(intercept)
         self.feature_names = names_of(feature_names, len(self.coef))
         self._decide_by(threshold, link)
+        self.scores = LinearScores(self.coef[None], np.array([self.intercept]))
 
     def __repr__(self) -> str:
         return (

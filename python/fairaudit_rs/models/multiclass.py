@@ -13,8 +13,10 @@ from ..arguments import finite_array
 from ..data.columns import some
 from ..data.features import names_of, read_features
 from ..errors import ArgumentError, ArgumentTypeError
-from .kernel import KernelModel
-from .scores import KernelScores, LinearScores, Scores, TorchScores
+from .kernel import KernelModel, KernelScores
+from .linear import LinearScores
+from .scores import Scores
+from .torch_scores import TorchScores
 
 if TYPE_CHECKING:
     import torch
@@ -146,7 +148,7 @@ class MulticlassModel:
         """
         matrix = finite_array("dual_coef", dual_coef, 2)
         base = KernelModel(support_vectors, matrix[0], 0.0, kernel, gamma, degree, coef0)
-        scores = KernelScores(base, matrix, _intercepts(intercept, len(matrix)))
+        scores = KernelScores(base.scores.kernel, matrix, _intercepts(intercept, len(matrix)))
         return cls(scores, classes, feature_names)
 
     @classmethod
@@ -192,6 +194,16 @@ class MulticlassModel:
         names = names_of(feature_names, None)
         width = None if names is None else len(names)
         return cls(TorchScores(module, checked.dtype, checked.n_classes, width), classes, names)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another model scores all rows alike, by the same numbers."""
+        if not isinstance(other, MulticlassModel):
+            return NotImplemented
+        mine, theirs = ((one.scores, one.classes, one.feature_names) for one in (self, other))
+        return mine == theirs
+
+    def __hash__(self) -> int:
+        return hash((self.classes, self.feature_names))
 
     def __repr__(self) -> str:
         kind = type(self.scores).__name__.removesuffix("Scores").lower()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +11,10 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..data.features import names_of, read_features
-from ..errors import ArgumentError, ArgumentTypeError, DataError
+from ..errors import ArgumentError, ArgumentTypeError
 from .binary import BinaryModel
 from .distances import Distances
+from .torch_scores import BATCH, Scorer, TorchScores
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +27,6 @@ _OVERSHOOT = 1.02
 #: Steps along the boundary, after a row has crossed it, towards a closer point.
 _TIGHTENINGS = 20
 _HALVINGS = 45
-_BATCH = 1024
 
 Floats = NDArray[np.float64]
 
@@ -61,6 +58,8 @@ class TorchModel(BinaryModel):
     its parameters are as before after every call.
     """
 
+    scores: TorchScores
+
     def __init__(
         self,
         module: torch.nn.Module,
@@ -79,6 +78,8 @@ class TorchModel(BinaryModel):
         self.module, self.dtype = module, arguments.check(dtype=dtype).dtype
         self.feature_names = names_of(feature_names, None)
         self._decide_by(threshold, link)
+        width = None if self.feature_names is None else len(self.feature_names)
+        self.scores = TorchScores(module, dtype, 1, width)
         last = type(list(module.modules())[-1]).__name__
         if last in ("Sigmoid", "Softmax") and self.link == "logit":
             instead = ", or link='identity'" if last == "Sigmoid" else ""
@@ -95,9 +96,9 @@ class TorchModel(BinaryModel):
 
     def decision_function(self, X: Any) -> Floats:
         """Return the score of every row."""
-        rows = read_features(X, self._n_features(), self.feature_names).values
-        with at_rest(self.module, self.dtype) as scorer:
-            return scorer.scores(rows, _BATCH)
+        rows = read_features(X, self.scores.n_features, self.feature_names).values
+        with self.scores.at_rest() as scorer:
+            return scorer.scores(rows, BATCH)
 
     def distance(
         self, X: Any, norm: str = "l2", n_steps: int = 50, batch_size: int = 1024
@@ -138,9 +139,9 @@ class TorchModel(BinaryModel):
         norm = arguments.choice("norm", norm, NORMS)
         checked = arguments.check(n_steps=n_steps, batch_size=batch_size)
         n_steps, batch_size = checked.n_steps, checked.batch_size
-        rows, names = read_features(X, self._n_features(), self.feature_names)
+        rows, names = read_features(X, self.scores.n_features, self.feature_names)
         values = np.empty(len(rows))
-        with at_rest(self.module, self.dtype) as scorer:
+        with self.scores.at_rest() as scorer:
             scores = scorer.scores(rows, batch_size)
             decided = scores >= self.boundary
             # A flip counts when the score is past the boundary by more than it may round to.
@@ -160,9 +161,6 @@ class TorchModel(BinaryModel):
             n_not_found=int(np.isinf(values).sum()),
             move=partial(_stored, points),
         )
-
-    def _n_features(self) -> int | None:
-        return None if self.feature_names is None else len(self.feature_names)
 
 
 def network(
@@ -194,136 +192,6 @@ def network(
 
 def _stored(points: NDArray[Any], chosen: NDArray[np.intp]) -> Floats:
     return points[chosen].astype(np.float64)
-
-
-@contextmanager
-def at_rest(module: torch.nn.Module, dtype: str | None, n_scores: int = 1) -> Iterator[Scorer]:
-    """Give the module in eval mode with fixed parameters, and leave it as it was."""
-    import torch
-
-    every = [*module.parameters(), *module.buffers()]
-    tensors = [tensor for tensor in every if tensor.is_floating_point()]
-    if any(tensor.is_inference() for tensor in tensors):
-        raise ArgumentError(
-            "module was made in inference mode, where torch gives no gradients; accepted: one made "
-            "outside of it"
-        )
-    own = tensors[0].dtype if tensors else torch.float64
-    device = tensors[0].device if tensors else torch.device("cpu")
-    wanted = own if dtype is None else getattr(torch, dtype)
-    if wanted != own:
-        module = copy.deepcopy(module).to(wanted)
-    modes = [(part, part.training) for part in module.modules()]
-    flags = [(tensor, tensor.requires_grad) for tensor in module.parameters()]
-    try:
-        module.eval()
-        for tensor, _ in flags:
-            tensor.requires_grad_(False)
-        with torch.inference_mode(False):
-            yield Scorer(module, wanted, device, n_scores)
-    finally:
-        for part, training in modes:
-            part.training = training
-        for tensor, flag in flags:
-            tensor.requires_grad_(flag)
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """A module at rest: tensors of rows to scores and their gradients."""
-
-    module: torch.nn.Module
-    dtype: torch.dtype
-    device: torch.device
-    #: With one, a row has a score; with several, a row of scores.
-    n_scores: int = 1
-
-    @property
-    def epsilon(self) -> float:
-        """The rounding of the precision that the module computes in."""
-        import torch
-
-        return torch.finfo(self.dtype).eps
-
-    @property
-    def array_dtype(self) -> np.dtype[Any]:
-        """The type of arrays that hold its numbers without loss."""
-        return np.dtype(np.float64 if self.epsilon < 1e-10 else np.float32)
-
-    def tensor(self, rows: NDArray[Any]) -> torch.Tensor:
-        """Return rows where the module is, in its precision."""
-        import torch
-
-        return torch.tensor(rows, dtype=self.dtype, device=self.device)
-
-    def scores(self, rows: Floats, batch_size: int) -> Floats:
-        """Return the scores of all rows; they must be finite."""
-        import torch
-
-        scores = np.empty((len(rows), self.n_scores) if self.n_scores > 1 else len(rows))
-        with torch.no_grad():
-            for start in range(0, len(rows), batch_size):
-                part = slice(start, start + batch_size)
-                scores[part] = self.score(self.tensor(rows[part])).double().cpu().numpy()
-        bad = ~np.isfinite(scores).reshape(len(rows), -1).all(axis=1)
-        if bad.any():
-            row = int(bad.argmax())
-            raise DataError(
-                f"module gives {scores[row]} in row {row}, and no finite score in "
-                f"{int(bad.sum()):,} of {len(rows):,} rows; accepted: a finite logit per row"
-            )
-        return scores
-
-    def score(self, points: torch.Tensor) -> torch.Tensor:
-        """Return one score per point."""
-        try:
-            output: torch.Tensor = self.module(points)
-        except RuntimeError as error:
-            raise ArgumentError(
-                f"module fails on rows of {points.shape[1]} features: {error}"
-            ) from error
-        n_rows, shape = len(points), tuple(getattr(output, "shape", ()))
-        if self.n_scores > 1:
-            if shape == (n_rows, self.n_scores):
-                return output
-            accepted = f"({n_rows}, {self.n_scores}), one logit for each class"
-        else:
-            if shape == (n_rows,):
-                return output
-            if shape == (n_rows, 1):
-                return output[:, 0]
-            if shape == (n_rows, 2):
-                return output[:, 1] - output[:, 0]
-            accepted = (
-                f"({n_rows},), ({n_rows}, 1) or ({n_rows}, 2), one or two logits (with several "
-                "classes individual_test takes MulticlassModel.network)"
-            )
-        given = f"shape {shape}" if shape else type(output).__name__
-        raise ArgumentError(f"module gives {given} for {n_rows} rows; accepted: {accepted}")
-
-    def slope(
-        self,
-        points: torch.Tensor,
-        weigh: Callable[[torch.Tensor], torch.Tensor] | None = None,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the scores of points and their gradients, without a graph.
-
-        Gradients are added up with the weights that `weigh` makes of the scores.
-        """
-        import torch
-
-        points = points.detach().requires_grad_(True)
-        with torch.enable_grad():
-            score = self.score(points)
-            if not score.requires_grad:
-                raise ArgumentError(
-                    "module gives a score without a gradient in its input; accepted: a "
-                    "differentiable module (or pass y_score instead of distances)"
-                )
-            known = score.detach()
-            weights = torch.ones_like(known) if weigh is None else weigh(known)
-            (gradient,) = torch.autograd.grad(score, points, grad_outputs=weights)
-        return known, gradient
 
 
 class _Search:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..data.equality import Value
 from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..data.tables import MAX_DECISION_VALUES
@@ -32,8 +33,8 @@ from .units import Regrouping, group_codes, make_units, positions_of
 _CHUNK = 16
 
 
-@dataclass(frozen=True, kw_only=True)
-class FunctionRun:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FunctionRun(Value):
     """A function on the rows of some groups; it can be sent to other processes."""
 
     name: str
@@ -52,9 +53,6 @@ class FunctionRun:
     @cached_property
     def _assignments(self) -> _native.Assignments:
         return _native.Assignments(self.units, _native.Call())
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_assignments"}
 
     @property
     def address(self) -> int | None:

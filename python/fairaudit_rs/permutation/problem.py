@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..data.equality import Value
 from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval
 from ..inference.proportions import Share, newcombe
 from ..metrics.metric import Metric
-from ..results.result import same
 from .relabelling import Relabelling
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
@@ -45,7 +45,7 @@ class Gap:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Problem(ABC):
+class Problem(Value, ABC):
     """A metric and the groups of a test, in the order in which they are compared."""
 
     metric: Metric
@@ -57,17 +57,6 @@ class Problem(ABC):
 
     def __post_init__(self) -> None:
         self.check()
-
-    def __getstate__(self) -> dict[str, Any]:
-        # All else are caches, native tests among them.
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-
-    __hash__ = None  # type: ignore[assignment]
 
     @abstractmethod
     def check(self) -> None:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..data.equality import Value
 from ..data.groups import group_name
 from ..inference.proportions import Share
 from ..inference.pvalues import upper_tail
-from ..results.result import same
 from .criteria import Criterion, Curvature, Description, Tolerance, by_unit
 from .exchange import ExchangeTest, GapTest, RowGaps, UnitGaps
 from .notions import Notion, RowValues
@@ -34,23 +34,11 @@ _MOST_CELLS = 4_096
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Criteria(ABC):
+class Criteria(Value, ABC):
     """Criteria on rows that take part."""
 
     rows: MarginRows
     n_threads: int | None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # All else are caches, what the native module holds among them.
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the same is asked of the same rows."""
-        if type(self) is not type(other):
-            return NotImplemented
-        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-
-    __hash__ = None  # type: ignore[assignment]
 
     @cached_property
     def call(self) -> _native.Call:

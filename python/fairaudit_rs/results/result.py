@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data.equality import equal
 from ..data.groups import group_name
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Result:
             return NotImplemented
         assert isinstance(other, Result)
         return self.to_dict() == other.to_dict() and all(
-            same(getattr(self, name, None), getattr(other, name, None)) for name in self._bulky
+            equal(getattr(self, name, None), getattr(other, name, None)) for name in self._bulky
         )
 
     def __hash__(self) -> int:
@@ -150,25 +151,6 @@ def to_plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {entry.name: to_plain(getattr(value, entry.name)) for entry in fields(value)}
     return value
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two values are equal, arrays and records of arrays entry by entry; NaN is NaN."""
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-    if type(a) is not type(b):
-        return bool(a == b)
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(same, a, b))
-    if hasattr(a, "__dataclass_fields__"):
-        return all(
-            same(getattr(a, entry.name), getattr(b, entry.name))
-            for entry in fields(a)
-            if entry.compare
-        )
-    return bool(a == b) or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
 
 
 def _short(value: Any) -> str:

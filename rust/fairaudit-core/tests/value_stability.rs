@@ -6,8 +6,8 @@ use std::ops::Range;
 use fairaudit_core::Draws;
 use fairaudit_core::bootstrap::Replicates;
 use fairaudit_core::individual::kernel::{self, Function, Model, Penalty};
-use fairaudit_core::individual::linear::{self, flow};
-use fairaudit_core::individual::{Loss, Rows, Schedule, Solver, losses};
+use fairaudit_core::individual::linear;
+use fairaudit_core::individual::{Audit, Loss, Rows, Schedule, Solver, audit_scores};
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
@@ -123,15 +123,22 @@ fn flows() {
     let rows = Rows { features: &FEATURES, targets: &[1.0, 0.0, 1.0] };
     let model = linear::Model { coef: &COEF[..2], intercepts: &[0.2] };
     let (pulls, gains, control) = ([0.0, 8.0], [0.64, 0.25], Control::default());
-    let found = flow(rows, Loss::Log, model, &pulls, &gains, &schedule, &control).unwrap();
+    let found = linear::Problem { rows, loss: Loss::Log, model, pulls: &pulls, gains: &gains }
+        .flow(&schedule, &control)
+        .unwrap();
     assert_eq!(found.scores, FROZEN_SCORES);
-    assert_eq!(losses(&found.scores, rows.targets, Loss::Log, &control).unwrap(), FROZEN_LOSSES);
+    let audit = Audit { floor: Some(0.0), boundary: Some(0.0) };
+    let audited = audit_scores(&found.scores, 1, rows.targets, Loss::Log, audit, &control).unwrap();
+    assert_eq!(audited.loss_end, FROZEN_LOSSES);
     let classes = Rows { targets: &[1.0, 0.0, 2.0], ..rows };
     let model = linear::Model { coef: &COEF, intercepts: &[0.2, 0.0, -0.1] };
     let gains: Vec<f64> = (0..18).map(|i| COEF[2 * (i / 3 % 3) + i / 9] * COEF[2 * (i % 3) + i / 9]).collect();
-    let found = flow(classes, Loss::Log, model, &pulls, &gains, &schedule, &control).unwrap();
+    let problem = linear::Problem { rows: classes, loss: Loss::Log, model, pulls: &pulls, gains: &gains };
+    let found = problem.flow(&schedule, &control).unwrap();
     assert_eq!(found.scores[..3], FROZEN_CLASS);
-    assert_eq!(losses(&found.scores, classes.targets, Loss::Log, &control).unwrap(), FROZEN_CLASS_LOSSES);
+    let audit = Audit { boundary: None, ..audit };
+    let audited = audit_scores(&found.scores, 3, classes.targets, Loss::Log, audit, &control).unwrap();
+    assert_eq!(audited.loss_end, FROZEN_CLASS_LOSSES);
     let model = Model {
         support_vectors: &COEF,
         dual_coef: &[1.5, -2.0, 0.7],
@@ -139,7 +146,7 @@ fn flows() {
         function: Function::new("rbf", 0.6, 3, 0.0).unwrap(),
     };
     let penalty = Penalty { units: &[1.0, 2.0], pulls: &[0.0], eigenvectors: &[0.6, 0.8], rest: 8.0 };
-    let found = kernel::flow(rows, Loss::Log, model, penalty, &schedule, &control).unwrap();
+    let found = kernel::Problem { rows, loss: Loss::Log, model, penalty }.flow(&schedule, &control).unwrap();
     assert_eq!(found.scores, FROZEN_KERNEL);
 }
 

@@ -26,13 +26,15 @@
 mod tile;
 
 use std::f64::consts::LOG2_E;
+use std::ops::Range;
 
 use tile::Tile;
 
 use super::panels::{Panels, ROWS};
+use super::path::{Audit, Flowed, Walk};
 use super::{Flow, Loss, Rows, Schedule, same_length};
 use crate::error::{Error, Result};
-use crate::parallel::{Control, map_blocks};
+use crate::parallel::Control;
 use crate::simd::InstructionSet;
 
 /// k(z, x), a function of the product of z and x or of their distance.
@@ -104,45 +106,65 @@ pub struct Penalty<'a> {
     pub rest: f64,
 }
 
-/// Moves every row along the flow; [`Flow::moved`] is u - `u_0` after the last step, row by row: how far each feature
-/// moved, in its unit.
-///
-/// # Errors
-/// [`Error::Cancelled`], and [`Error::Argument`] when lengths do not fit together or the loss has
-/// no value for a target.
-pub fn flow(
-    rows: Rows<'_>,
-    loss: Loss,
-    model: Model<'_>,
-    penalty: Penalty<'_>,
-    schedule: &Schedule,
-    control: &Control,
-) -> Result<Flow> {
-    flow_by(InstructionSet::current()?, rows, loss, model, penalty, schedule, control)
+/// Rows, a kernel model and a fair metric.
+#[derive(Debug, Clone, Copy)]
+pub struct Problem<'a> {
+    /// Features and targets.
+    pub rows: Rows<'a>,
+    /// What grows.
+    pub loss: Loss,
+    /// The scores.
+    pub model: Model<'a>,
+    /// What holds rows back.
+    pub penalty: Penalty<'a>,
 }
 
-fn flow_by(
-    instructions: InstructionSet,
-    rows: Rows<'_>,
-    loss: Loss,
-    model: Model<'_>,
-    penalty: Penalty<'_>,
-    schedule: &Schedule,
-    control: &Control,
-) -> Result<Flow> {
-    check(rows, loss, model, penalty)?;
-    let width = penalty.units.len();
-    let (expansion, pull) = (&Expansion::new(model, width), &Pull::new(penalty, width));
-    by_tiles(Job { rows, loss, expansion, pull, units: penalty.units, schedule, control, instructions })
-}
+impl Problem<'_> {
+    /// Moves every row along the flow; [`Flow::moved`] is u - `u_0` after the last step, row by row: how far each
+    /// feature moved, in its unit.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], and [`Error::Argument`] when lengths do not fit together or the loss has
+    /// no value for a target.
+    pub fn flow(self, schedule: &Schedule, control: &Control) -> Result<Flow> {
+        self.walk(InstructionSet::current()?, schedule, control, |walk| walk.flow(control))
+    }
 
-/// Nanoseconds that the flow takes on one core, roughly: twenty fused additions each, of which an
-/// exponential is worth some more.
-pub fn work(rows: Rows<'_>, model: Model<'_>, schedule: &Schedule) -> u64 {
-    let (products, kernels) = (2 * model.support_vectors.len() as u64, model.dual_coef.len() as u64);
-    let evaluations = (schedule.lengths.len() * schedule.solver.stages().0.len()).max(1) as u64;
-    let row = products.saturating_add(kernels.saturating_mul(20)).saturating_mul(evaluations) / 20;
-    row.saturating_mul(rows.targets.len() as u64)
+    /// Moves every row along the flow, and audits the model on the way; moved rows are as by [`Problem::flow`].
+    ///
+    /// # Errors
+    /// As [`Problem::flow`], and when the first or the last step is not recorded.
+    pub fn audit(self, schedule: &Schedule, audit: Audit, control: &Control) -> Result<Flowed> {
+        schedule.check_ends()?;
+        self.walk(InstructionSet::current()?, schedule, control, |walk| walk.audit(audit, control))
+    }
+
+    /// Nanoseconds that the flow takes on one core, roughly: twenty fused additions each, of which an
+    /// exponential is worth some more.
+    pub fn work(self, schedule: &Schedule) -> u64 {
+        let (rows, model) = (self.rows, self.model);
+        let (products, kernels) = (2 * model.support_vectors.len() as u64, model.dual_coef.len() as u64);
+        let evaluations = (schedule.lengths.len() * schedule.solver.stages().0.len()).max(1) as u64;
+        let row = products.saturating_add(kernels.saturating_mul(20)).saturating_mul(evaluations) / 20;
+        row.saturating_mul(rows.targets.len() as u64)
+    }
+
+    fn walk<T>(
+        self,
+        instructions: InstructionSet,
+        schedule: &Schedule,
+        control: &Control,
+        take: impl FnOnce(&Walk<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let Self { rows, loss, model, penalty } = self;
+        check(rows, loss, model, penalty)?;
+        let width = penalty.units.len();
+        let (expansion, pull) = (&Expansion::new(model, width), &Pull::new(penalty, width));
+        let job = Job { rows, loss, expansion, pull, units: penalty.units, schedule, control, instructions };
+        let go = |range: Range<usize>| instructions.run(Tile::new(job, range));
+        let (targets, n_scores, n_points) = (rows.targets, model.intercepts.len(), schedule.record.len());
+        take(&Walk { targets, loss, n_scores, n_points, tile: ROWS, block: ROWS, width, by_row: true, go: &go })
+    }
 }
 
 fn check(rows: Rows<'_>, loss: Loss, model: Model<'_>, penalty: Penalty<'_>) -> Result<()> {
@@ -173,22 +195,6 @@ struct Job<'a> {
     schedule: &'a Schedule,
     control: &'a Control,
     instructions: InstructionSet,
-}
-
-/// The flow in tiles of some rows; the bits of a row do not depend on their number.
-fn by_tiles(job: Job<'_>) -> Result<Flow> {
-    let n = job.rows.targets.len();
-    let tiles = map_blocks(n, ROWS, job.control, |range| job.instructions.run(Tile::new(job, range)))?;
-    let n_columns = job.schedule.record.len() * job.expansion.intercepts.len();
-    let mut all = Flow { scores: vec![0.0; n * n_columns], moved: Vec::with_capacity(n * job.units.len()) };
-    for (i, tile) in tiles.into_iter().enumerate() {
-        let size = ROWS.min(n - i * ROWS);
-        for (column, part) in all.scores.chunks_exact_mut(n).zip(tile.scores.chunks_exact(size)) {
-            column[i * ROWS..][..size].copy_from_slice(part);
-        }
-        all.moved.extend(tile.moved);
-    }
-    Ok(all)
 }
 
 /// A model as the tiles read it: `k(z_j, x)` is a function of `scaled z_j . (x - centre)` +

@@ -14,10 +14,13 @@
 //! features. Sixty-four rows go side by side. With several scores, one for each class, n is that of
 //! the scores, c has one number for each eigenvalue and class, and `gains[k]` is W `P_k` W'.
 
+use std::ops::Range;
+
 use super::losses::{Growth, Loss, softmax_slopes, with_growth};
+use super::path::{Audit, Flowed, Walk};
 use super::{Flow, Rows, Schedule, Solver, same_length};
 use crate::error::{Error, Result};
-use crate::parallel::{Control, map_blocks};
+use crate::parallel::Control;
 use crate::simd::{InstructionSet, Task};
 
 /// Rows of a tile, side by side.
@@ -41,77 +44,78 @@ pub struct Model<'a> {
     pub intercepts: &'a [f64],
 }
 
-/// Moves every row along the flow; [`Flow::moved`] has `moved[k][c]` of all rows for each eigenvalue k and score c, with
-/// x - `x_0` = `sum_kc moved[k][c] P_k w_c` after the last step. `pulls` is one number for each eigenvalue of the metric, `gains`
-/// one for each, or a matrix for several scores.
-///
-/// # Errors
-/// [`crate::Error::Cancelled`], and [`crate::Error::Argument`] when lengths do not fit together.
-pub fn flow(
-    rows: Rows<'_>,
-    loss: Loss,
-    model: Model<'_>,
-    pulls: &[f64],
-    gains: &[f64],
-    schedule: &Schedule,
-    control: &Control,
-) -> Result<Flow> {
-    let (n, n_scores) = (rows.targets.len(), model.intercepts.len());
-    if n_scores == 0 {
-        return Err(Error::argument("intercepts", "[]", "one for each score"));
-    }
-    let width = model.coef.len() / n_scores;
-    same_length("coef", model.coef.len(), n_scores * width)?;
-    same_length("features", rows.features.len(), n * width)?;
-    same_length("gains", gains.len(), pulls.len() * n_scores * n_scores)?;
-    loss.check(rows.targets, n_scores)?;
-    let problem = Problem { rows, loss, model, width, pulls, gains, schedule, control };
-    if n_scores == 1 { with_growth!(loss, growth => problem.run(OneScore(growth))) } else { problem.run(Softmax) }
-}
-
-/// Rows, model, metric and schedule of one call; read by every tile.
-#[derive(Clone, Copy)]
-struct Problem<'a> {
-    rows: Rows<'a>,
-    loss: Loss,
-    model: Model<'a>,
-    width: usize,
-    pulls: &'a [f64],
-    gains: &'a [f64],
-    schedule: &'a Schedule,
-    control: &'a Control,
+/// Rows, a linear model and a fair metric.
+#[derive(Debug, Clone, Copy)]
+pub struct Problem<'a> {
+    /// Features and targets.
+    pub rows: Rows<'a>,
+    /// What grows.
+    pub loss: Loss,
+    /// The scores.
+    pub model: Model<'a>,
+    /// 2 lambda times each eigenvalue of the metric.
+    pub pulls: &'a [f64],
+    /// One for each eigenvalue, or a matrix for several scores.
+    pub gains: &'a [f64],
 }
 
 impl Problem<'_> {
-    fn run<S: Copy + Sync>(self, slopes: S) -> Result<Flow>
-    where
-        for<'b> Tile<'b, S>: Task<Output = Moved>,
-    {
-        let (n, n_scores, instructions) =
-            (self.rows.targets.len(), self.model.intercepts.len(), InstructionSet::current()?);
-        let blocks = map_blocks(n, BLOCK, self.control, |range| {
-            let mut tiles = Vec::new();
-            for first in range.clone().step_by(ROWS) {
-                tiles.push(instructions.run(Tile { problem: self, range: first..range.end.min(first + ROWS), slopes }));
-                self.control.check()?;
-            }
-            Ok(tiles)
-        })?;
-        let mut all = Flow {
-            scores: vec![0.0; n * n_scores * self.schedule.record.len()],
-            moved: vec![0.0; n * n_scores * self.pulls.len()],
-        };
-        for (i, tile) in blocks.iter().flatten().enumerate() {
-            let first = i * ROWS;
-            let size = ROWS.min(n - first);
-            for (whole, part) in [(&mut all.scores, &tile.scores), (&mut all.moved, &tile.moved)] {
-                for (column, lanes) in whole.chunks_exact_mut(n).zip(part) {
-                    column[first..first + size].copy_from_slice(&lanes[..size]);
-                }
-            }
-        }
-        Ok(all)
+    /// Moves every row along the flow; [`Flow::moved`] has `moved[k][c]` of all rows for each eigenvalue k and score c, with
+    /// x - `x_0` = `sum_kc moved[k][c] P_k w_c` after the last step.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`], and [`crate::Error::Argument`] when lengths do not fit together.
+    pub fn flow(self, schedule: &Schedule, control: &Control) -> Result<Flow> {
+        self.walk(schedule, control, |walk| walk.flow(control))
     }
+
+    /// Moves every row along the flow, and audits the model on the way; moved rows are as by [`Problem::flow`].
+    ///
+    /// # Errors
+    /// As [`Problem::flow`], and when the first or the last step is not recorded.
+    pub fn audit(self, schedule: &Schedule, audit: Audit, control: &Control) -> Result<Flowed> {
+        schedule.check_ends()?;
+        self.walk(schedule, control, |walk| walk.audit(audit, control))
+    }
+
+    /// Nanoseconds that the flow takes on one core, roughly.
+    pub fn work(self, schedule: &Schedule) -> u64 {
+        let numbers = (self.rows.targets.len() as u64).saturating_mul(2 + self.gains.len() as u64 / 2);
+        numbers.saturating_mul(schedule.lengths.len() as u64) / 2
+    }
+
+    fn walk<T>(self, schedule: &Schedule, control: &Control, take: impl FnOnce(&Walk<'_>) -> Result<T>) -> Result<T> {
+        let Self { rows, loss, model, pulls, gains } = self;
+        let (n, n_scores) = (rows.targets.len(), model.intercepts.len());
+        if n_scores == 0 {
+            return Err(Error::argument("intercepts", "[]", "one for each score"));
+        }
+        let width = model.coef.len() / n_scores;
+        same_length("coef", model.coef.len(), n_scores * width)?;
+        same_length("features", rows.features.len(), n * width)?;
+        same_length("gains", gains.len(), pulls.len() * n_scores * n_scores)?;
+        loss.check(rows.targets, n_scores)?;
+        let (job, instructions) = (Job { problem: self, width, schedule, control }, InstructionSet::current()?);
+        let go = |range: Range<usize>| {
+            if n_scores > 1 {
+                return Ok(instructions.run(Tile { job, range, slopes: Softmax }));
+            }
+            with_growth!(loss, growth => Ok(instructions.run(Tile { job, range, slopes: OneScore(growth) })))
+        };
+        let moved = pulls.len() * n_scores;
+        let n_points = schedule.record.len();
+        let (targets, go) = (rows.targets, &go);
+        take(&Walk { targets, loss, n_scores, n_points, tile: ROWS, block: BLOCK, width: moved, by_row: false, go })
+    }
+}
+
+/// A problem and a schedule; read by every tile.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    problem: Problem<'a>,
+    width: usize,
+    schedule: &'a Schedule,
+    control: &'a Control,
 }
 
 /// Slopes of the losses of some rows, in place of their n.
@@ -145,24 +149,18 @@ impl Slopes for Softmax {
 
 /// Some rows side by side.
 struct Tile<'a, S> {
-    problem: Problem<'a>,
-    range: std::ops::Range<usize>,
+    job: Job<'a>,
+    range: Range<usize>,
     slopes: S,
 }
 
-/// Scores of the rows of a tile by recorded step, and how far they moved; see [`Flow`].
-struct Moved {
-    scores: Vec<TileColumn>,
-    moved: Vec<TileColumn>,
-}
-
 impl<G: Growth> Task for Tile<'_, OneScore<G>> {
-    type Output = Moved;
+    type Output = Flow;
 
     #[inline(always)]
-    fn run(self) -> Moved {
+    fn run(self) -> Flow {
         let start = self.start();
-        match (self.problem.schedule.solver, self.problem.pulls, self.problem.gains) {
+        match (self.job.schedule.solver, self.job.problem.pulls, self.job.problem.gains) {
             (Solver::Euler, &[pull], &[gain]) => self.euler(&start, [pull], [gain]),
             (Solver::Euler, &[a, b], &[first, second]) => self.euler(&start, [a, b], [first, second]),
             (Solver::Euler, ..) => self.euler_of_many(&start),
@@ -172,10 +170,10 @@ impl<G: Growth> Task for Tile<'_, OneScore<G>> {
 }
 
 impl Task for Tile<'_, Softmax> {
-    type Output = Moved;
+    type Output = Flow;
 
     #[inline(always)]
-    fn run(self) -> Moved {
+    fn run(self) -> Flow {
         self.by_stages(&self.start())
     }
 }
@@ -193,7 +191,7 @@ impl<S: Slopes> Tile<'_, S> {
     /// What lies beyond the last row stands still.
     #[inline(always)]
     fn start(&self) -> Start {
-        let Problem { rows, loss, model, width, .. } = self.problem;
+        let Job { problem: Problem { rows, loss, model, .. }, width, .. } = self.job;
         let n_scores = model.intercepts.len();
         let mut start =
             Start { side: [1.0; ROWS], shift: [0.0; ROWS], targets: [0.0; ROWS], n: vec![[0.0; ROWS]; n_scores] };
@@ -212,10 +210,20 @@ impl<S: Slopes> Tile<'_, S> {
         start
     }
 
+    /// Columns without what lies beyond the last row.
+    fn taken(&self, scores: Vec<TileColumn>, moved: Vec<TileColumn>) -> Flow {
+        let n = self.range.len();
+        let [scores, moved] = [scores, moved].map(|columns| match n {
+            ROWS => columns.into_flattened(),
+            _ => columns.iter().flat_map(|column| &column[..n]).copied().collect(),
+        });
+        Flow { scores, moved }
+    }
+
     /// Any solver, number of eigenvalues and number of scores.
     #[inline(always)]
-    fn by_stages(&self, start: &Start) -> Moved {
-        let Problem { pulls, gains, schedule, control, .. } = self.problem;
+    fn by_stages(&self, start: &Start) -> Flow {
+        let Job { problem: Problem { pulls, gains, .. }, schedule, control, .. } = self.job;
         let (places, shares) = schedule.solver.stages();
         let n_scores = start.n.len();
         let mut moved = vec![[0.0; ROWS]; pulls.len() * n_scores];
@@ -256,15 +264,15 @@ impl<S: Slopes> Tile<'_, S> {
                 scores.extend(push.iter().map(|n| score(start, n)));
             }
         }
-        Moved { scores, moved: signed(start, moved) }
+        self.taken(scores, signed(start, moved))
     }
 }
 
 impl<G: Growth> Tile<'_, OneScore<G>> {
     /// Euler's method for few eigenvalues: all numbers of a row stay in registers during a step.
     #[inline(always)]
-    fn euler<const K: usize>(&self, start: &Start, pulls: [f64; K], gains: [f64; K]) -> Moved {
-        let Problem { schedule, control, .. } = self.problem;
+    fn euler<const K: usize>(&self, start: &Start, pulls: [f64; K], gains: [f64; K]) -> Flow {
+        let Job { schedule, control, .. } = self.job;
         let (first, growth) = (start.n[0], self.slopes.0);
         let mut moved = [[0.0; ROWS]; K];
         let mut scores = Vec::with_capacity(schedule.record.len());
@@ -295,13 +303,13 @@ impl<G: Growth> Tile<'_, OneScore<G>> {
                 scores.push(score(start, &n[0]));
             }
         }
-        Moved { scores, moved: signed(start, moved.to_vec()) }
+        self.taken(scores, signed(start, moved.to_vec()))
     }
 
     /// Euler's method for any number of eigenvalues: the numbers are read once per step.
     #[inline(always)]
-    fn euler_of_many(&self, start: &Start) -> Moved {
-        let Problem { pulls, gains, schedule, control, .. } = self.problem;
+    fn euler_of_many(&self, start: &Start) -> Flow {
+        let Job { problem: Problem { pulls, gains, .. }, schedule, control, .. } = self.job;
         let growth = self.slopes.0;
         let mut moved = vec![[0.0; ROWS]; pulls.len()];
         let mut scores = Vec::with_capacity(schedule.record.len());
@@ -327,7 +335,7 @@ impl<G: Growth> Tile<'_, OneScore<G>> {
                 scores.push(score(start, &n));
             }
         }
-        Moved { scores, moved: signed(start, moved) }
+        self.taken(scores, signed(start, moved))
     }
 }
 
@@ -397,7 +405,7 @@ mod tests {
         let (features, targets, coef) = example(n);
         let (rows, model) =
             (Rows { features: &features, targets: &targets }, Model { coef: &coef, intercepts: &[0.2] });
-        flow(rows, Loss::Log, model, pulls, gains, schedule, &Control::with_threads(threads)).unwrap()
+        Problem { rows, loss: Loss::Log, model, pulls, gains }.flow(schedule, &Control::with_threads(threads)).unwrap()
     }
 
     /// The slope of a loss in its score, by the platform's functions.
@@ -450,7 +458,8 @@ mod tests {
                 let schedule = Schedule::new(n_steps, 0.01, 0.0, Solver::Euler, vec![0, n_steps]).unwrap();
                 let (rows, model) =
                     (Rows { features: &features, targets: &targets }, Model { coef: &coef, intercepts: &[0.2] });
-                let found = flow(rows, loss, model, &pulls, &gains, &schedule, &Control::default()).unwrap();
+                let problem = Problem { rows, loss, model, pulls: &pulls, gains: &gains };
+                let found = problem.flow(&schedule, &Control::default()).unwrap();
                 for row in 0..n {
                     let x_0 = &features[row * WIDTH..][..WIDTH];
                     let slopes = |f: &[f64]| vec![slope(loss, f[0], targets[row])];
@@ -478,7 +487,8 @@ mod tests {
         let gain = |j: usize, c: usize, d: usize| coef[c * WIDTH + j] * coef[d * WIDTH + j];
         let gains: Vec<f64> = (0..27).map(|i| gain(i / 9, i / 3 % 3, i % 3)).collect();
         let schedule = Schedule::new(300, 0.01, 0.0, Solver::Euler, vec![0, 300]).unwrap();
-        let found = flow(rows, Loss::Log, model, &pulls, &gains, &schedule, &Control::default()).unwrap();
+        let problem = Problem { rows, loss: Loss::Log, model, pulls: &pulls, gains: &gains };
+        let found = problem.flow(&schedule, &Control::default()).unwrap();
         for row in 0..n {
             let x_0 = &features[row * WIDTH..][..WIDTH];
             let slopes = |f: &[f64]| {
@@ -540,19 +550,11 @@ mod tests {
             let one = run(200, pulls, gains, &schedule, 1);
             assert_eq!(run(200, pulls, gains, &schedule, 3), one);
             for instructions in InstructionSet::available() {
-                let problem = Problem {
-                    rows,
-                    loss: Loss::Log,
-                    model,
-                    width: WIDTH,
-                    pulls,
-                    gains,
-                    schedule: &schedule,
-                    control: &control,
-                };
-                let tile = instructions.run(Tile { problem, range: 64..128, slopes: OneScore(Log) });
-                assert_eq!(tile.scores[2][..], one.scores[400 + 64..400 + 128]);
-                assert_eq!(tile.moved[1][..], one.moved[200 + 64..200 + 128]);
+                let problem = Problem { rows, loss: Loss::Log, model, pulls, gains };
+                let job = Job { problem, width: WIDTH, schedule: &schedule, control: &control };
+                let tile = instructions.run(Tile { job, range: 64..128, slopes: OneScore(Log) });
+                assert_eq!(tile.scores[2 * ROWS..], one.scores[400 + 64..400 + 128]);
+                assert_eq!(tile.moved[ROWS..2 * ROWS], one.moved[200 + 64..200 + 128]);
             }
         }
     }
@@ -563,7 +565,8 @@ mod tests {
         let rows = Rows { features: &[1.0], targets: &[1.0] };
         let model = Model { coef: &[1.0, 2.0], intercepts: &[0.0] };
         let refused = |rows, model| {
-            flow(rows, Loss::Log, model, &[], &[], &schedule, &Control::default()).unwrap_err().to_string()
+            let problem = Problem { rows, loss: Loss::Log, model, pulls: &[], gains: &[] };
+            problem.flow(&schedule, &Control::default()).unwrap_err().to_string()
         };
         assert!(refused(rows, model).contains("features is of length 1"));
         assert!(refused(Rows { targets: &[0.5], ..rows }, Model { coef: &[1.0], ..model }).contains("targets"));

@@ -3,12 +3,14 @@
 //! A gradient flow moves every row to where the loss of the model is larger, and is held back by
 //! the squared fair distance from where it started; the ratio of the losses after and before is
 //! the row's audit value. [`linear`] has the flow of linear models in closed coordinates,
-//! [`kernel`] that of kernel models in blocked products, `losses` what grows.
+//! [`kernel`] that of kernel models in blocked products, `losses` what grows, `path` what is audited on the way.
 
 pub mod kernel;
 pub mod linear;
 mod losses;
+mod moments;
 mod panels;
+mod path;
 
 use std::str::FromStr;
 
@@ -17,14 +19,11 @@ use crate::draws::Draws;
 use crate::error::{Error, Result};
 use crate::metrics::RowMetric;
 use crate::metrics::row_sums::{Mean, Ratio};
-use crate::numerics::sums::FixedSum;
-use crate::parallel::{Control, map_blocks};
-use crate::simd::{InstructionSet, Task};
+use crate::parallel::Control;
+use crate::simd::InstructionSet;
 pub use losses::Loss;
-use losses::{Growth, softmax_loss, with_growth};
-
-/// Numbers that one task of an elementwise function works on.
-const BLOCK: usize = 1 << 14;
+pub use moments::{Moments, moments};
+pub use path::{Audit, Flowed, PART, Path, audit_scores};
 
 /// How the flow is integrated; every solver takes one step of length `eta_t` for each t.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +82,24 @@ impl Schedule {
         let length = |t: usize| if decay == 0.0 { size } else { size / libm::pow(t as f64, decay) };
         Ok(Self { lengths: (1..=n_steps).map(length).collect(), solver, record })
     }
+
+    /// Where the stages of a step lie in it, and how much each counts.
+    pub fn stages(&self) -> (&'static [f64], &'static [f64]) {
+        self.solver.stages()
+    }
+
+    /// Whether the first and the last of all steps are recorded: what an audit compares.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where they are not.
+    pub fn check_ends(&self) -> Result<()> {
+        let ends = (self.record.first(), self.record.last());
+        if ends == (Some(&0), Some(&self.lengths.len())) {
+            return Ok(());
+        }
+        let accepted = format!("numbers of steps from 0 to {}, both included", self.lengths.len());
+        Err(Error::argument("record", format!("{:?}", self.record), &accepted))
+    }
 }
 
 /// Rows and what the loss compares their scores with.
@@ -94,82 +111,13 @@ pub struct Rows<'a> {
     pub targets: &'a [f64],
 }
 
-/// Scores of all rows after each recorded step, and how far each row has moved after the last one.
+/// Scores of rows after each recorded step, and how far each row has moved after the last one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Flow {
-    /// For each recorded step and score, of all rows.
+    /// For each recorded step and score, of these rows.
     pub scores: Vec<f64>,
     /// In the coordinates of [`linear::flow`] or of [`kernel::flow`], which are not the same.
     pub moved: Vec<f64>,
-}
-
-/// The loss of every row; `scores` come score by score, one for each class with the multinomial log
-/// loss. To full relative precision, however small.
-///
-/// # Errors
-/// [`Error::Cancelled`], and [`Error::Argument`] when the lengths differ or the targets do not fit.
-pub fn losses(scores: &[f64], targets: &[f64], loss: Loss, control: &Control) -> Result<Vec<f64>> {
-    let n = targets.len();
-    let n_scores = (scores.len() / n.max(1)).max(1);
-    same_length("scores", scores.len(), n * n_scores)?;
-    loss.check(targets, n_scores)?;
-    let instructions = InstructionSet::current()?;
-    let blocks = map_blocks(n, BLOCK, control, |range| {
-        if n_scores > 1 {
-            let of_row = |row: usize| softmax_loss(n_scores, targets[row] as usize, |c| scores[c * n + row]);
-            return Ok(range.map(of_row).collect());
-        }
-        let mut losses = scores[range.clone()].to_vec();
-        let targets = &targets[range];
-        with_growth!(loss, growth => instructions.run(OneScore { losses: &mut losses, targets, loss, growth }));
-        Ok(losses)
-    })?;
-    Ok(blocks.concat())
-}
-
-/// Turns scores into losses.
-struct OneScore<'a, G> {
-    losses: &'a mut [f64],
-    targets: &'a [f64],
-    loss: Loss,
-    growth: G,
-}
-
-impl<G: Growth> Task for OneScore<'_, G> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for (loss, &target) in self.losses.iter_mut().zip(self.targets) {
-            let (side, shift) = self.loss.side(target);
-            *loss = self.growth.value(side * *loss - shift);
-        }
-    }
-}
-
-/// Mean, and sum of the squared deviations from it; the order of the numbers does not matter to the
-/// bits. NaN when a number is not finite, or there are none.
-///
-/// # Errors
-/// [`Error::Cancelled`].
-pub fn moments(values: &[f64], control: &Control) -> Result<(f64, f64)> {
-    // A pass over 10^8 numbers takes a tenth of a second or two: it is enough to look at the control between them.
-    control.check()?;
-    let bound = values.iter().fold(0.0f64, |bound, value| bound.max(value.abs()));
-    if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
-        return Ok((f64::NAN, f64::NAN));
-    }
-    let n = values.len();
-    control.check()?;
-    let mean = FixedSum::new(bound, n).with(values.iter().copied()).value() / n as f64;
-    let square = |value: &f64| (value - mean) * (value - mean);
-    control.check()?;
-    let largest = values.iter().map(square).fold(0.0, f64::max);
-    if !largest.is_finite() {
-        return Ok((mean, f64::INFINITY));
-    }
-    control.check()?;
-    Ok((mean, FixedSum::new(largest, n).with(values.iter().map(square)).value()))
 }
 
 /// Bootstrap replicates of a mean, or of a ratio of sums, with their linearised variances (of the
@@ -206,31 +154,13 @@ fn same_length(name: &str, length: usize, wanted: usize) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn moments(values: &[f64]) -> (f64, f64) {
-        super::moments(values, &Control::default()).unwrap()
-    }
-
-    #[test]
-    fn moments_do_not_depend_on_the_order() {
-        let mut values: Vec<f64> = (0..999).map(|i| 1.0 + 1e-3 * f64::from(i * 7919 % 1000)).collect();
-        let first = moments(&values);
-        values.reverse();
-        values.rotate_left(311);
-        assert_eq!(moments(&values), first);
-        assert_eq!(moments(&[1.0, 2.0, 6.0]), (3.0, 14.0));
-        assert_eq!(moments(&[0.0, 0.0]), (0.0, 0.0));
-        assert!(moments(&[1.0, f64::INFINITY]).0.is_nan());
-        assert!(moments(&[]).0.is_nan());
-        assert_eq!(moments(&[1e300, -1e300]), (0.0, f64::INFINITY));
-    }
-
     #[test]
     fn replicates_are_of_the_mean() {
         let values: Vec<f64> = (0..100).map(|i| 1.0 + f64::from(i * 37 % 100) / 50.0).collect();
-        let (mean, squares) = moments(&values);
+        let (mean, squares) = moments(&values, &Control::default()).unwrap();
         let draws = Draws { replicates: 0..4_000, seed: 1, series: 0 };
         let replicates = bootstrap(&values, None, &draws, &Control::default()).unwrap();
-        let (center, spread) = moments(&replicates.values);
+        let (center, spread) = moments(&replicates.values, &Control::default()).unwrap();
         assert!((center - mean).abs() < 5.0 * (squares / 1e4 / 4e3).sqrt());
         assert!((spread / 4e3 / (squares / 1e4) - 1.0).abs() < 0.1);
         let ones = vec![1.0; 100];
@@ -247,20 +177,5 @@ mod tests {
         assert_eq!(schedule.lengths[3], 0.01);
         assert!(Schedule::new(4, 0.02, 0.5, Solver::Euler, vec![0, 5]).is_err());
         assert!(Schedule::new(4, 0.02, 0.5, Solver::Euler, vec![1, 1]).is_err());
-    }
-
-    #[test]
-    fn losses_keep_their_digits_where_they_are_small() {
-        let control = Control::default();
-        let found = losses(&[40.0, -40.0, 0.0], &[1.0, 1.0, 0.0], Loss::Log, &control).unwrap();
-        assert!((found[0] / (-40.0f64).exp() - 1.0).abs() < 1e-15);
-        assert_eq!(found[1], 40.0);
-        assert!((found[2] - std::f64::consts::LN_2).abs() < 2e-16);
-        assert!(losses(&[1.0], &[], Loss::Log, &control).is_err());
-        assert_eq!(losses(&[3.0, -1.0], &[1.0, 0.5], Loss::Squared, &control).unwrap(), [4.0, 2.25]);
-        // Two rows, three classes: the first row is sure of its class.
-        let found = losses(&[50.0, 0.0, 0.0, 0.0, 10.0, 0.0], &[0.0, 2.0], Loss::Log, &control).unwrap();
-        assert!((found[0] / ((-40.0f64).exp() + (-50.0f64).exp()) - 1.0).abs() < 1e-15);
-        assert!((found[1] - 3.0f64.ln()).abs() < 1e-15);
     }
 }

@@ -1,5 +1,8 @@
 //! Sums of floats whose bits do not depend on the order of the terms.
 
+/// Sums that go side by side.
+const LANES: usize = 16;
+
 /// Adds numbers of at most a known size; any order, and any way to split them, gives the same bits.
 ///
 /// Each number is cut at two fixed places (Demmel and Nguyen, 2013, "pre-rounding"): the leading
@@ -49,6 +52,31 @@ impl FixedSum {
         self
     }
 
+    /// Adds a function of each number, some side by side: the bits of one after the other, sooner.
+    #[must_use]
+    #[inline(always)]
+    pub fn with_each(mut self, numbers: &[f64], of: impl Fn(f64) -> f64) -> Self {
+        let mut sums = [[0.0; LANES]; 2];
+        let (whole, rest) = numbers.as_chunks::<LANES>();
+        for numbers in whole {
+            for lane in 0..LANES {
+                let mut left = of(numbers[lane]);
+                for (cut, sums) in self.cuts.iter().zip(&mut sums) {
+                    let leading = (left + cut) - cut;
+                    sums[lane] += leading;
+                    left -= leading;
+                }
+            }
+        }
+        for (sum, lanes) in self.sums.iter_mut().zip(sums) {
+            *sum += lanes.iter().sum::<f64>();
+        }
+        for &number in rest {
+            self.add(of(number));
+        }
+        self
+    }
+
     /// Adds another sum with the same bound and number of terms.
     pub fn merge(&mut self, other: &Self) {
         debug_assert_eq!(self.cuts, other.cuts);
@@ -94,6 +122,13 @@ mod tests {
             parts.merge(&FixedSum::new(1.0, numbers.len()).with(part.iter().copied()));
         }
         assert_eq!(forward, parts.value());
+        for n in [0, 1, 15, 16, 9_999] {
+            let one_by_one = FixedSum::new(2.0, n).with(numbers[..n].iter().map(|number| 2.0 * number));
+            assert_eq!(
+                FixedSum::new(2.0, n).with_each(&numbers[..n], |number| 2.0 * number).value(),
+                one_by_one.value()
+            );
+        }
         let plain: f64 = numbers.iter().sum();
         assert!((forward - plain).abs() < 1e-14 * 10.0);
     }

@@ -64,7 +64,8 @@ impl Example {
             function: self.function,
         };
         let penalty = Penalty { units: &self.units, pulls: &self.pulls, eigenvectors: &self.eigenvectors, rest: 8.0 };
-        flow_by(instructions, rows, self.loss, model, penalty, schedule, control)
+        let problem = Problem { rows, loss: self.loss, model, penalty };
+        problem.walk(instructions, schedule, control, |walk| walk.flow(control))
     }
 
     fn flow(&self, schedule: &Schedule) -> Flow {

@@ -1,0 +1,47 @@
+"""Values that hold arrays: equal when all their fields are, and pickled by their fields."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+
+class Value:
+    """A dataclass that compares by its fields, number by number; what is missing equals itself.
+
+    All else that it knows are caches, native objects among them; they are not pickled.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(equal(mine, theirs) for mine, theirs in zip(_of(self), _of(other), strict=True))
+
+    def __getstate__(self) -> dict[str, Any]:
+        assert is_dataclass(self)
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(one for one in _of(self) if isinstance(one, str | int))))
+
+
+def _of(value: Any) -> list[Any]:
+    assert is_dataclass(value)
+    return [getattr(value, entry.name) for entry in fields(value) if entry.compare]
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two values are the same, arrays and sequences of them entry by entry."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and a.dtype == b.dtype and _same_array(a, b)
+    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    return bool(a == b) or (a != a and b != b)
+
+
+def _same_array(a: Any, b: Any) -> bool:
+    return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")

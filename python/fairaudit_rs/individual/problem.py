@@ -1,0 +1,261 @@
+"""What a flow starts from: rows, what their scores are measured against, a fair metric."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..data.equality import Value
+from ..data.features import Features
+from ..errors import ArgumentError, ArgumentTypeError
+from ..models.kernel import KernelScores
+from ..models.linear import LinearScores
+from ..models.scores import Scores
+from ..models.torch_scores import TorchScores
+from .attack import Attack, StoredAttack
+from .fair_metric import FairMetric
+from .schedule import Schedule
+from .targets import Targets
+from .torch_flow import torch_flow
+
+Floats = NDArray[np.float64]
+
+#: Rows whose moments are taken as one: ranges of rows must be whole parts. Of models that Python
+#: moves, as many rows have their scores along the way in memory at a time.
+PART = _native.FLOW_PART
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Problem(Value, ABC):
+    """Rows that a flow can move. It pickles; what it holds of the native module is made again."""
+
+    features: Features
+    targets: Targets
+    scores: Any
+    metric: FairMetric
+    penalty: float
+    #: Losses below it count as it. None: ratios that are not finite are left out.
+    floor: float | None
+    #: Rows of a torch module that are in its memory at a time.
+    batch_size: int
+
+    def __post_init__(self) -> None:
+        n_rows, n_features = self.features.values.shape
+        if self.metric.n_features != n_features:
+            raise ArgumentError(
+                f"fair_metric is of {self.metric.n_features} features; accepted: the "
+                f"{n_features} of X"
+            )
+        if len(self.targets) != n_rows:
+            raise ArgumentError(
+                f"y has {len(self.targets):,} rows, X has {n_rows:,}; accepted: as many"
+            )
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    @abstractmethod
+    def engine(self) -> str:
+        """How rows are moved, for people."""
+
+    def run(
+        self,
+        schedule: Schedule,
+        n_threads: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> _native.Flowed:
+        """Move all rows, and audit the model on their way; progress gets (rows done, rows)."""
+        n = len(self)
+        tick = None if progress is None else lambda done: progress(done, n)
+        return self._run(schedule, _native.Call(n_threads, tick))
+
+    @abstractmethod
+    def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
+        """Move all rows, and audit the model on their way."""
+
+    @abstractmethod
+    def attack(self, flowed: _native.Flowed) -> Attack | StoredAttack:
+        """Return where the flow moved the rows."""
+
+    def of_rows(self, chosen: slice | NDArray[np.intp]) -> Problem:
+        """Return the problem of some rows."""
+        rows = Features(self.features.values[chosen], self.features.names)
+        return replace(self, features=rows, targets=self.targets.of_rows(chosen))
+
+    def under(self, metric: FairMetric) -> Problem:
+        """Return the problem with another fair metric."""
+        return replace(self, metric=metric)
+
+    def stability(self, schedule: Schedule) -> float:
+        """Return 2 lambda eta_1 times the largest eigenvalue of the metric."""
+        return 2 * self.penalty * schedule.size * self.metric.largest_eigenvalue
+
+    def joined(self, parts: Sequence[_native.Flowed]) -> _native.Flowed:
+        """Return what came of all rows, from what came of ranges of whole parts in their order."""
+        return _native.Flowed(
+            np.concatenate([part.start for part in parts], axis=1),
+            np.concatenate([part.end for part in parts], axis=1),
+            np.concatenate([part.moved for part in parts], axis=self._rows_of_moved),
+            np.concatenate([part.loss_start for part in parts]),
+            np.concatenate([part.loss_end for part in parts]),
+            _native.Path.joined([part.path for part in parts]),
+        )
+
+    #: Along which axis the rows lie that say how far each row moved.
+    _rows_of_moved = 0
+
+
+class LinearProblem(Problem):
+    """A linear model: rows move along the parts of its coefficients in the metric's eigenspaces."""
+
+    scores: LinearScores
+    _rows_of_moved = 1
+
+    @property
+    def engine(self) -> str:
+        """How rows are moved, for people."""
+        return f"closed form in {len(self._parts)} numbers per row"
+
+    def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
+        return self._flow.run(
+            schedule.native, call, floor=self.floor, boundary=self.targets.boundary
+        )
+
+    def attack(self, flowed: _native.Flowed) -> Attack:
+        """Return where the flow moved the rows."""
+        parts = self._parts * self.metric.units
+        return Attack(self.features.values, flowed.moved, parts, self.features.names)
+
+    @cached_property
+    def _split(self) -> tuple[Floats, Floats]:
+        return self.metric.split(self.scores.coef)
+
+    @property
+    def _parts(self) -> Floats:
+        """By eigenvalue and score, the part of the coefficients."""
+        return self._split[1].reshape(-1, self.metric.n_features)
+
+    @cached_property
+    def _flow(self) -> _native.Flow:
+        eigenvalues, parts = self._split
+        return _native.Flow.linear(
+            self.features.values,
+            self.targets.values,
+            self.targets.loss,
+            np.ascontiguousarray(self.scores.coef),
+            self.scores.intercepts.tolist(),
+            (2 * self.penalty * eigenvalues).tolist(),
+            parts @ parts.transpose(0, 2, 1),
+        )
+
+
+class KernelProblem(Problem):
+    """A kernel model: rows move in all features."""
+
+    scores: KernelScores
+
+    @property
+    def engine(self) -> str:
+        """How rows are moved, for people."""
+        return f"{self.scores.kernel.name} kernel"
+
+    def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
+        return self._flow.run(
+            schedule.native, call, floor=self.floor, boundary=self.targets.boundary
+        )
+
+    def attack(self, flowed: _native.Flowed) -> StoredAttack:
+        """Return where the flow moved the rows."""
+        rows = self.features.values
+        attacked = self.metric.units * flowed.moved
+        attacked += rows
+        return StoredAttack(rows, attacked, self.features.names)
+
+    @cached_property
+    def _flow(self) -> _native.Flow:
+        kernel, (pulls, vectors, rest) = self.scores.kernel, self.metric.pulls(self.penalty)
+        model = _native.KernelExpansion(
+            np.ascontiguousarray(kernel.support_vectors),
+            np.ascontiguousarray(self.scores.dual_coef),
+            self.scores.intercepts.tolist(),
+            kernel.name,
+            gamma=kernel.gamma,
+            degree=kernel.degree,
+            coef0=kernel.coef0,
+        )
+        metric = _native.MetricPull(
+            self.metric.units, pulls.tolist(), np.ascontiguousarray(vectors.T), rest
+        )
+        rows, targets = self.features.values, self.targets
+        return _native.Flow.kernel(rows, targets.values, targets.loss, model, metric)
+
+
+class TorchProblem(Problem):
+    """A torch module: rows move in all features, by its gradients."""
+
+    scores: TorchScores
+
+    @property
+    def engine(self) -> str:
+        """How rows are moved, for people."""
+        return f"torch autograd, {self.scores.precision}"
+
+    def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
+        firsts = range(0, len(self), PART)
+        return self.joined([self._run_part(first, schedule, call) for first in firsts])
+
+    def attack(self, flowed: _native.Flowed) -> StoredAttack:
+        """Return where the flow moved the rows."""
+        return StoredAttack(self.features.values, flowed.moved, self.features.names)
+
+    def _run_part(self, first: int, schedule: Schedule, call: _native.Call) -> _native.Flowed:
+        part = slice(first, first + PART)
+        values = self.targets.values[part]
+        told = call.progress
+        scores, attacked = torch_flow(
+            self.scores,
+            self.features.values[part],
+            values,
+            self.targets.loss,
+            self.metric,
+            self.penalty,
+            schedule,
+            self.batch_size,
+            None if told is None else lambda done: told(first + done),
+        )
+        return _native.Flowed.of_scores(
+            scores,
+            attacked,
+            values,
+            self.targets.loss,
+            _native.Call(call.n_threads),
+            floor=self.floor,
+            boundary=self.targets.boundary,
+        )
+
+
+#: By what gives the scores, how a flow follows them.
+PROBLEMS: dict[type, type[Problem]] = {
+    LinearScores: LinearProblem,
+    KernelScores: KernelProblem,
+    TorchScores: TorchProblem,
+}
+
+
+def problem_class(scores: Scores) -> type[Problem]:
+    """Return the class of the problems of a model with these scores."""
+    for kind in type(scores).__mro__:
+        if kind in PROBLEMS:
+            return PROBLEMS[kind]
+    raise ArgumentTypeError(
+        f"model has scores of the class {type(scores).__name__}; accepted: "
+        f"{', '.join(kind.__name__ for kind in PROBLEMS)}"
+    )

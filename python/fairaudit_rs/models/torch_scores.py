@@ -1,0 +1,207 @@
+"""Torch modules as what gives scores: one or one for each class, with gradients."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    import torch
+
+
+#: Rows that are scored together.
+BATCH = 1024
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TorchScores:
+    """What a module gives, in a precision of the user's."""
+
+    module: torch.nn.Module
+    dtype: str | None
+    n_scores: int
+    n_features: int | None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TorchScores):
+            return NotImplemented
+        plain = (self.dtype, self.n_scores, self.n_features)
+        if plain != (other.dtype, other.n_scores, other.n_features):
+            return False
+        # Modules of the same layers with the same numbers in them.
+        mine, theirs = self.module.state_dict(), other.module.state_dict()
+        return (
+            repr(self.module) == repr(other.module)
+            and mine.keys() == theirs.keys()
+            and all(bool((mine[name] == theirs[name]).all()) for name in mine)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.module), self.dtype, self.n_scores, self.n_features))
+
+    @property
+    def precision(self) -> str:
+        """The name of the precision that scores are computed in."""
+        own = str(_precision(_floating(self.module))).removeprefix("torch.")
+        return own if self.dtype is None else self.dtype
+
+    def at_rest(self) -> AbstractContextManager[Scorer]:
+        """Give what scores rows while the module is left as it was."""
+        return _at_rest(self.module, self.dtype, self.n_scores)
+
+    def of(self, rows: Floats) -> Floats:
+        """Return the scores of rows, one column for each."""
+        with self.at_rest() as scorer:
+            return scorer.scores(rows, BATCH).reshape(len(rows), self.n_scores)
+
+
+def _floating(module: torch.nn.Module) -> list[torch.Tensor]:
+    """Return the parameters and buffers that are no whole numbers."""
+    every = [*module.parameters(), *module.buffers()]
+    return [tensor for tensor in every if tensor.is_floating_point()]
+
+
+def _precision(tensors: list[torch.Tensor]) -> torch.dtype:
+    """Return the precision of a module with these tensors."""
+    import torch
+
+    return tensors[0].dtype if tensors else torch.float64
+
+
+@contextmanager
+def _at_rest(module: torch.nn.Module, dtype: str | None, n_scores: int) -> Iterator[Scorer]:
+    """Give the module in eval mode with fixed parameters, and leave it as it was."""
+    import torch
+
+    tensors = _floating(module)
+    if any(tensor.is_inference() for tensor in tensors):
+        raise ArgumentError(
+            "module was made in inference mode, where torch gives no gradients; accepted: one made "
+            "outside of it"
+        )
+    own = _precision(tensors)
+    device = tensors[0].device if tensors else torch.device("cpu")
+    wanted = own if dtype is None else getattr(torch, dtype)
+    if wanted != own:
+        module = copy.deepcopy(module).to(wanted)
+    modes = [(part, part.training) for part in module.modules()]
+    flags = [(tensor, tensor.requires_grad) for tensor in module.parameters()]
+    try:
+        module.eval()
+        for tensor, _ in flags:
+            tensor.requires_grad_(False)
+        with torch.inference_mode(False):
+            yield Scorer(module, wanted, device, n_scores)
+    finally:
+        for part, training in modes:
+            part.training = training
+        for tensor, flag in flags:
+            tensor.requires_grad_(flag)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A module at rest: tensors of rows to scores and their gradients."""
+
+    module: torch.nn.Module
+    dtype: torch.dtype
+    device: torch.device
+    #: With one, a row has a score; with several, a row of scores.
+    n_scores: int = 1
+
+    @property
+    def epsilon(self) -> float:
+        """The rounding of the precision that the module computes in."""
+        import torch
+
+        return torch.finfo(self.dtype).eps
+
+    @property
+    def array_dtype(self) -> np.dtype[Any]:
+        """The type of arrays that hold its numbers without loss."""
+        return np.dtype(np.float64 if self.epsilon < 1e-10 else np.float32)
+
+    def tensor(self, rows: NDArray[Any]) -> torch.Tensor:
+        """Return rows where the module is, in its precision."""
+        import torch
+
+        return torch.tensor(rows, dtype=self.dtype, device=self.device)
+
+    def scores(self, rows: Floats, batch_size: int) -> Floats:
+        """Return the scores of all rows; they must be finite."""
+        import torch
+
+        scores = np.empty((len(rows), self.n_scores) if self.n_scores > 1 else len(rows))
+        with torch.no_grad():
+            for start in range(0, len(rows), batch_size):
+                part = slice(start, start + batch_size)
+                scores[part] = self.score(self.tensor(rows[part])).double().cpu().numpy()
+        bad = ~np.isfinite(scores).reshape(len(rows), -1).all(axis=1)
+        if bad.any():
+            row = int(bad.argmax())
+            raise DataError(
+                f"module gives {scores[row]} in row {row}, and no finite score in "
+                f"{int(bad.sum()):,} of {len(rows):,} rows; accepted: a finite logit per row"
+            )
+        return scores
+
+    def score(self, points: torch.Tensor) -> torch.Tensor:
+        """Return one score per point."""
+        try:
+            output: torch.Tensor = self.module(points)
+        except RuntimeError as error:
+            raise ArgumentError(
+                f"module fails on rows of {points.shape[1]} features: {error}"
+            ) from error
+        n_rows, shape = len(points), tuple(getattr(output, "shape", ()))
+        if self.n_scores > 1:
+            if shape == (n_rows, self.n_scores):
+                return output
+            accepted = f"({n_rows}, {self.n_scores}), one logit for each class"
+        else:
+            if shape == (n_rows,):
+                return output
+            if shape == (n_rows, 1):
+                return output[:, 0]
+            if shape == (n_rows, 2):
+                return output[:, 1] - output[:, 0]
+            accepted = (
+                f"({n_rows},), ({n_rows}, 1) or ({n_rows}, 2), one or two logits (with several "
+                "classes individual_test takes MulticlassModel.network)"
+            )
+        given = f"shape {shape}" if shape else type(output).__name__
+        raise ArgumentError(f"module gives {given} for {n_rows} rows; accepted: {accepted}")
+
+    def slope(
+        self,
+        points: torch.Tensor,
+        weigh: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the scores of points and their gradients, without a graph.
+
+        Gradients are added up with the weights that `weigh` makes of the scores.
+        """
+        import torch
+
+        points = points.detach().requires_grad_(True)
+        with torch.enable_grad():
+            score = self.score(points)
+            if not score.requires_grad:
+                raise ArgumentError(
+                    "module gives a score without a gradient in its input; accepted: a "
+                    "differentiable module (or pass y_score instead of distances)"
+                )
+            known = score.detach()
+            weights = torch.ones_like(known) if weigh is None else weigh(known)
+            (gradient,) = torch.autograd.grad(score, points, grad_outputs=weights)
+        return known, gradient
