@@ -200,6 +200,40 @@ def exports_of_lenses(trees):
     ]
 
 
+def _last_name(node):
+    return ast.unparse(node).split("(")[0].split(".")[-1]
+
+
+def _begins_with_one(node):
+    """Whether it is a sum that begins with 1."""
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        node = node.left
+        if isinstance(node, ast.Constant) and node.value == 1:
+            return True
+    return False
+
+
+def pvalues_elsewhere(trees):
+    """Where replicates are made into p-values, or p-values compared with levels, elsewhere."""
+    found = []
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                home = "inference.pvalues"
+                is_one = _begins_with_one(node.left) and _begins_with_one(node.right)
+            elif isinstance(node, ast.Compare):
+                home = "results.verdict"
+                names = [_last_name(part) for part in (node.left, *node.comparators)]
+                is_one = any(name == "p" or "pvalue" in name for name in names) and any(
+                    name.endswith(("level", "alpha")) for name in names
+                )
+            else:
+                continue
+            if is_one and module != home:
+                found.append(f"{module}: {ast.unparse(node)}")
+    return found
+
+
 def positional_dataclasses(trees):
     """Dataclasses of many fields that can be made by position, by module and name."""
     found = []

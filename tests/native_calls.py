@@ -98,7 +98,7 @@ def _data(csv_file):
     edges = np.array([0.0, 0.5, 1.0])
     return {
         "tabulate": lambda call: _native.tabulate(columns, limits, call),
-        "check_csv": lambda call: _native.check_csv(csv_file, call),
+        "read_csv": lambda call: _native.read_csv(csv_file, ["group"], call),
         "bin_scores": lambda call: _native.bin_scores(np.linspace(0, 1, 12), edges, call),
     }
 

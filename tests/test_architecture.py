@@ -19,6 +19,7 @@ def python_violations(root=architecture.PYTHON):
         "private attributes": architecture.private_attributes(trees),
         "cycles": architecture.module_cycles(found, trees),
         "native in words": architecture.native_in_words(found),
+        "p-values": architecture.pvalues_elsewhere(trees),
     }
 
 
@@ -80,6 +81,8 @@ def test_the_core(kind):
             "def f(thing):\n    return thing._hidden_part",
         ),
         ("cycles", "errors.py", "def f():\n    from . import datasets"),
+        ("p-values", "projection/lens.py", "def f(x, n):\n    return (1 + x) / (1 + n)"),
+        ("p-values", "projection/lens.py", "def f(x, alpha):\n    return x.pvalue <= alpha"),
     ],
 )
 def test_a_planted_violation_is_seen(kind, file, line, tmp_path):

@@ -4,7 +4,11 @@ A baseline that would take minutes runs fewer replicates and is scaled; the tabl
 --write the tables go to benches/README.md and docs/performance.md.
 """
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
+import polars as pl
 
 import baselines
 import fairaudit_rs as fa
@@ -204,7 +208,14 @@ def bootstrap_benchmarks():
         table = np.bincount(counts, minlength=8).reshape(2, 4)
         return baselines.numpy_bootstrap_cells(table, 1_000)
 
-    yield work, "NumPy multinomial on cells, percentile", seconds(cells, 15), mine, None
+    theirs = seconds(cells, 25)
+    yield work, "NumPy multinomial on cells, percentile", theirs, mine, None
+    options["method"] = "percentile"
+    mine = seconds(
+        lambda: fa.intervals(y_true, y_pred, sensitive_features=group, rng=1, **options), 25
+    )
+    work = "the same, percentile"
+    yield work, "NumPy multinomial on cells, percentile", theirs, mine, 0.9
     y_true, score, group = auc_rows(10**5)
     options = {"metric": "auc", "n_resamples": 1_000, "rng": 1}
     mine = seconds(
@@ -213,6 +224,45 @@ def bootstrap_benchmarks():
     theirs = baselines.rapidstats_seconds(y_true, score, 1_000)
     work = "AUC of two groups and their gap, 10^5 rows, 10^3 bootstrap replicates, studentized"
     yield work, "rapidstats, AUC of all rows, percentile", theirs, mine, 15
+
+
+def file_benchmarks():
+    """Cells of a CSV file of 2 x 10^6 rows and 8 columns, 3 of which are counted."""
+    n = 2 * 10**6
+    y_true, y_pred, group = make_rows(n)
+    rng = np.random.default_rng(8)
+    rows = pl.DataFrame(
+        {
+            "id": np.arange(n),
+            "group": np.array(["first", "second"])[group],
+            "age": rng.integers(18, 90, n),
+            "income": rng.normal(5e4, 1e4, n).round(2),
+            "place": np.array(["Here, or near", "There"])[rng.integers(0, 2, n)],
+            "y_true": y_true,
+            "y_pred": y_pred,
+            "score": rng.random(n),
+        }
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        rows.write_csv(path)
+
+        def scan(columns):
+            return pl.scan_csv(path).group_by(columns).len().collect(engine="streaming")
+
+        def ours(**columns):
+            return fa.tabulate(data=path, sensitive_features="group", **columns)
+
+        mine = seconds(lambda: ours(y_true="y_true", y_pred="y_pred"), 7)
+        theirs = seconds(lambda: scan(["group", "y_true", "y_pred"]), 7)
+        work = "cells of a CSV file, 2 x 10^6 rows, 3 of 8 columns"
+        yield (
+            work,
+            "polars, streaming scan and group-by (lengths of rows unchecked)",
+            theirs,
+            mine,
+            0.9,
+        )
 
 
 SET_UP = """
@@ -260,7 +310,12 @@ MEMORY = {
 def lines():
     yield from time_table(
         row
-        for benchmarks in (count_benchmarks, row_benchmarks, bootstrap_benchmarks)
+        for benchmarks in (
+            count_benchmarks,
+            row_benchmarks,
+            bootstrap_benchmarks,
+            file_benchmarks,
+        )
         for row in benchmarks()
     )
     yield from ["", machine(), *AFTER.splitlines(), ""]

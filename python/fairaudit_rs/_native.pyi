@@ -14,6 +14,7 @@ __all__ = [
     "Call",
     "CellCurves",
     "CountMetric",
+    "CsvRows",
     "CurvePoints",
     "Cuts",
     "DistinctMargins",
@@ -44,7 +45,6 @@ __all__ = [
     "bin_scores",
     "binomial",
     "bootstrap_ratio",
-    "check_csv",
     "clopper_pearson",
     "compare_levels",
     "count_extreme",
@@ -72,6 +72,7 @@ __all__ = [
     "normal_quantile",
     "permuted_level_differences",
     "philox",
+    "read_csv",
     "repair_envelopes",
     "repair_reduced_costs",
     "simulate_level_cuts",
@@ -128,6 +129,14 @@ class Tabulation:
     score_sums: NDArray[np.int64]
     cell_of_row: _Codes | None
 
+@final
+class CsvRows:
+    """The names in the header, and the distinct rows of some columns with their counts, as CSV."""
+
+    names: list[str]
+    distinct: bytes | None
+
+def read_csv(path: str, columns: list[str], call: Call) -> CsvRows: ...
 def tabulate(
     columns: Sequence[NDArray[np.generic]],
     limits: Sequence[int],
@@ -137,7 +146,6 @@ def tabulate(
     cells: bool = False,
 ) -> Tabulation: ...
 def distinct_rows(values: _Floats, call: Call) -> tuple[_Codes, NDArray[np.uint64], _Codes]: ...
-def check_csv(path: str, call: Call) -> list[str]: ...
 def bin_scores(scores: _Floats, edges: _Floats, call: Call) -> _Codes: ...
 
 @final

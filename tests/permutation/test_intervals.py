@@ -345,6 +345,18 @@ class TestKnownValues:
         low, high = result.confidence_interval
         assert (low, high) == pytest.approx((pairs[1][0], pairs[1][1]), rel=1e-12)
 
+    @pytest.mark.parametrize("method", ["percentile", "studentized"])
+    def test_replicates_of_two_groups_are_ordered_four_times(self, method, monkeypatch):
+        """Two values, the gap, which is the simultaneous one too, and the ratio: both ends each."""
+        asked = []
+        quantiles = formulas.quantiles
+        monkeypatch.setattr(
+            formulas, "quantiles", lambda *given: asked.append(given) or quantiles(*given)
+        )
+        result = selection((80, 100), (50, 100), method=method, n_resamples=99)
+        assert [len(levels) for _, levels in asked] == [2] * 4
+        assert result.simultaneous[0].confidence_interval == result.gaps[0].confidence_interval
+
     def test_quantiles(self):
         values = np.array([3.0, 1.0, 2.0, 4.0])
         assert formulas.quantile(values, 0.5) == 2.5
@@ -356,6 +368,27 @@ class TestKnownValues:
         assert formulas.quantile(np.array([-math.inf, 0.0, math.inf]), 0.5) == 0.0
         assert formulas.quantile(np.array([-math.inf, 0.0, math.inf]), 0.4) == -math.inf
         assert formulas.tails(np.array([0.0, NAN, 1.0]), 0.9) == (-math.inf, math.inf)
+
+    @pytest.mark.parametrize("n", [1, 2, 5, 19, 40, 199])
+    @pytest.mark.parametrize("level", [0.1, 0.5, 0.9, 0.95, 0.99, 1 - 1 / 20, 1 - 2 / 41])
+    @pytest.mark.parametrize("undefined", [0, 0.02, 0.4, 1])
+    def test_tails_are_quantiles_of_sorted_values(self, n, level, undefined):
+        rng = np.random.default_rng(n)
+        values = rng.normal(size=n).round(1)
+        values[rng.random(n) < 0.1] = np.inf
+        values[rng.random(n) < undefined] = NAN
+
+        def quantile(place, beyond):
+            ordered = [-np.inf, *sorted(np.where(np.isnan(values), beyond, values)), np.inf]
+            k = math.floor(place * (1 + 1e-12))
+            if not 1 <= place <= n:
+                return -np.inf if place < 1 else np.inf
+            low, high, share = ordered[k], ordered[min(k + 1, n)], max(place - k, 0)
+            return low if share == 0 or low == high else (1 - share) * low + share * high
+
+        half = (1 - level) / 2
+        expected = quantile(half * (n + 1), -np.inf), quantile((1 - half) * (n + 1), np.inf)
+        assert formulas.tails(values, level) == expected
 
     def test_studentize(self):
         t = formulas.studentize(

@@ -43,3 +43,16 @@ def test_table_and_sentence_agree_at_the_level(tmp_path, capsys):
         y_true, y_pred, sensitive_features=group, metric="f1", n_resamples=9, rng=1
     )
     assert result.pvalue == 0.1
+
+
+def test_replicates_that_just_reach_the_level_are_enough():
+    group = np.repeat(["a", "b"], 200)
+    options = {"metric": "f1", "n_resamples": 9, "rng": 1, "sensitive_features": group}
+    y_true = np.tile([1, 1, 0, 0], 100)
+
+    def warns(level):
+        result = fa.permutation_test(y_true, y_true[::-1], confidence_level=level, **options)
+        return any("no drawn test alone can reach" in warning for warning in result.warnings)
+
+    assert warns(0.91)
+    assert not warns(0.9)

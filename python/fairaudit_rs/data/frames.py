@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Rows from which the types of the columns of a CSV file are read.
 _CSV_SCHEMA_ROWS = 10_000
+#: Column of distinct rows that says how many there are of each.
+_N_ROWS = "(number of rows)"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class FrameSource:
     frame: pl.LazyFrame
     columns: dict[str, str]
     origin: str
+    #: The distinct rows with their numbers, where somebody has counted them already.
+    distinct: pl.LazyFrame | None = None
     holds_rows: ClassVar[bool] = True
 
     def count(
@@ -62,6 +66,10 @@ class FrameSource:
         by = [f"key{i}" for i in range(len(keys))]
         totals = [pl.len().cast(pl.Int64).alias("n")]
         lazy = self.frame
+        if score is None and self.distinct is not None:
+            lazy = self.distinct
+            chosen.append(pl.col(_N_ROWS))
+            totals = [pl.col(_N_ROWS).sum().alias("n")]
         if score is not None:
             assert edges is not None
             name = self.columns[score]
@@ -224,19 +232,22 @@ def check_columns(wanted: Sequence[str], existing: Sequence[str], where: str = "
         )
 
 
-def lazy_frame(data: Any, columns: Sequence[str]) -> tuple[pl.LazyFrame, str]:
-    """Return the named columns of some data as a lazy frame, and what to call the data."""
+def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
+    """Return the columns of some data, named by role, as a source."""
     import polars as pl
 
+    wanted = list(dict.fromkeys(columns.values()))
     if isinstance(data, pl.LazyFrame):
         frame, origin = data, "a LazyFrame"
     elif isinstance(data, pl.DataFrame):
         frame, origin = data.lazy(), "a frame"
     elif isinstance(data, str | Path):
-        return _scan(_files(data), columns), str(data)
+        frame, distinct = _scan(_files(data), wanted)
+        return FrameSource(frame, columns, str(data), distinct)
     elif isinstance(data, list | tuple) and data and all(isinstance(p, str | Path) for p in data):
         files = [file for part in data for file in _files(part)]
-        return _scan(files, columns), f"{len(files)} files"
+        frame, distinct = _scan(files, wanted)
+        return FrameSource(frame, columns, f"{len(files)} files", distinct)
     elif hasattr(data, "__arrow_c_stream__"):
         frame, origin = as_frame("data", data).lazy(), f"a {type(data).__name__}"
     else:
@@ -245,8 +256,8 @@ def lazy_frame(data: Any, columns: Sequence[str]) -> tuple[pl.LazyFrame, str]:
             "LazyFrame, a path or glob of Parquet or CSV files, or a mapping of columns"
         )
     with reading(origin):
-        check_columns(columns, frame.collect_schema().names())
-    return frame.select(list(dict.fromkeys(columns))), origin
+        check_columns(wanted, frame.collect_schema().names())
+    return FrameSource(frame.select(wanted), columns, origin)
 
 
 def _files(path: str | Path) -> list[str]:
@@ -273,8 +284,8 @@ def _files(path: str | Path) -> list[str]:
     return files
 
 
-def _scan(files: Sequence[str], columns: Sequence[str]) -> pl.LazyFrame:
-    """Return the named columns of all files, one after the other."""
+def _scan(files: Sequence[str], wanted: list[str]) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
+    """Return the named columns of all files, one after the other, and their distinct rows."""
     import polars as pl
 
     suffixes = {Path(file).suffix.lower() for file in files}
@@ -283,34 +294,54 @@ def _scan(files: Sequence[str], columns: Sequence[str]) -> pl.LazyFrame:
             f"data are files of type {', '.join(sorted(suffixes)) or 'unknown'}; accepted: "
             ".parquet and .csv, not mixed"
         )
-    wanted = list(dict.fromkeys(columns))
-    scans = []
+    scans, counted = [], []
     for file in files:
         with reading(file):
             if suffixes <= {".csv"}:
-                _check_csv(file)
-                scan = pl.scan_csv(file, glob=False, infer_schema_length=_CSV_SCHEMA_ROWS)
+                scan, distinct = _scan_csv(file, wanted)
             else:
-                scan = pl.scan_parquet(file, glob=False)
+                scan, distinct = pl.scan_parquet(file, glob=False), None
             where = "the data" if len(files) == 1 else f"the data in {file}"
             check_columns(wanted, scan.collect_schema().names(), where)
             scans.append(scan.select(wanted))
+            if distinct is not None:
+                counted.append(distinct)
     with reading(f"{len(files)} files"):
-        together = scans[0] if len(scans) == 1 else pl.concat(scans, how="vertical_relaxed")
+        together = _one_after_the_other(scans)
         together.collect_schema()
-    return together
+    return together, _one_after_the_other(counted) if len(counted) == len(files) else None
 
 
-def _check_csv(file: str) -> None:
-    """Refuse a CSV file with rows of different length or a name that occurs twice.
+def _one_after_the_other(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
+    import polars as pl
 
-    polars fills short rows with missing values, and looks at long ones only when it needs all
-    columns.
+    return parts[0] if len(parts) == 1 else pl.concat(parts, how="vertical_relaxed")
+
+
+def _scan_csv(file: str, wanted: list[str]) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
+    """Return a CSV file, and the distinct rows of some columns if there are few.
+
+    The file is read once in all when they are: polars then sees each of its rows once. Refused are
+    rows of different length and a name that occurs twice: polars fills short rows with missing
+    values, and looks at long ones only when it needs all columns.
     """
+    import polars as pl
+
     try:
-        names = _native.check_csv(file, _native.Call())
+        rows = _native.read_csv(file, [] if _N_ROWS in wanted else wanted, _native.Call())
     except ArgumentError as error:
         raise DataError(f"data from {file} cannot be read: {error}") from None
-    twice = [name for name in names if names.count(name) > 1]
+    twice = [name for name in rows.names if rows.names.count(name) > 1]
     if twice:
         raise DataError(f"data from {file} cannot be read: column {twice[0]!r} occurs twice")
+    schema = pl.scan_csv(file, glob=False, infer_schema_length=_CSV_SCHEMA_ROWS).collect_schema()
+    scan = pl.scan_csv(file, glob=False, schema=schema)
+    if rows.distinct is None:
+        return scan, None
+    types = {name: schema[name] for name in wanted} | {_N_ROWS: pl.Int64()}
+    try:
+        distinct = pl.scan_csv(rows.distinct, has_header=False, schema=types).collect()
+    except pl.exceptions.PolarsError:
+        # The error of the file itself says where in it a value does not fit.
+        return scan, None
+    return scan, distinct.lazy()

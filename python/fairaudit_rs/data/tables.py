@@ -17,7 +17,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesE
 from .arrays import ArraySource, Counts
 from .cells import Cells, cells_of, score_edges_of
 from .columns import Column, check_numeric, column_array, is_pandas
-from .frames import FrameSource, check_columns, lazy_frame, names_of
+from .frames import check_columns, frame_source, names_of
 from .given import add_columns, check_lengths, named_columns
 from .labels import Label, Named, name_combinations, relabel
 from .rows import AttributeRows, CodedRows, Rows
@@ -175,8 +175,7 @@ class AuditTable:
         if is_pandas(data) or isinstance(data, Mapping):
             source = ArraySource(named_columns(data, wanted))
         else:
-            frame, origin = lazy_frame(data, list(wanted.values()))
-            source = FrameSource(frame, wanted, origin)
+            source = frame_source(data, wanted)
         features, strata, clusters = (
             tuple(f"{role}:{name}" for name in names) for role, names in named.items()
         )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError, FunctionError
 from ..progress import Progress
+from ..results.verdict import rejects
 from ..results.words import number
 from .generator import FittedGenerator, fitted, group_seed, new_generator
 from .mixed import MOST_ROWS, read_mixed
@@ -390,7 +391,9 @@ class _Group:
             p = float(pvalue(rows))
             if not 0 <= p <= 1:
                 raise FunctionError(f"pvalue gave {p:g}; accepted: a number from 0 to 1")
-            found.append(Look(n_rows=len(rows), level=level, pvalue=p, passes=p > level))
+            found.append(
+                Look(n_rows=len(rows), level=level, pvalue=p, passes=not rejects(p, level))
+            )
         return tuple(found)
 
     def replicates(self, n_generated: int, n_resamples: int, shown: Progress) -> Floats:

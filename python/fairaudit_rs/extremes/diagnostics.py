@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..errors import NotMeasurableError
+from ..inference.pvalues import monte_carlo_pvalue
 from ..results.words import number, p_text
 
 Floats = NDArray[np.float64]
@@ -264,7 +265,7 @@ def _goodness(
         shape=shape,
         scale=scale,
         statistic=math.nan if reason else statistic,
-        pvalue=math.nan if reason else (1 + n_extreme - n_at_edge) / (1 + n - n_at_edge),
+        pvalue=math.nan if reason else monte_carlo_pvalue(n_extreme - n_at_edge, n - n_at_edge),
         n_resamples=n,
         n_at_edge=n_at_edge,
         reason=reason,

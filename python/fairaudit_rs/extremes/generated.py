@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, NotMeasurableError
+from ..inference.pvalues import monte_carlo_pvalue
 from .augment import AugmentedTail, TailEstimates, TopUps, augmented_tails
 from .problem import TailProblem
 from .question import ROW_BOUNDS, Design, Question, upper_of
@@ -108,7 +109,7 @@ def augmented(
         excesses = problem.excesses
         found = excesses.std(ddof=1) / excesses.mean()
         drawn = _exponential_variations(len(excesses))
-        return float((1 + (drawn >= found).sum()) / (1 + len(drawn)))
+        return monte_carlo_pvalue(int((drawn >= found).sum()), len(drawn))
 
     frames = {name: taken(design.X, groups[name].rows) for name in asked_of}
     if not frames:

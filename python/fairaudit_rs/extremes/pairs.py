@@ -14,6 +14,7 @@ from .. import _native
 from ..data.groups import group_name
 from ..errors import NotMeasurableError
 from ..inference.multiplicity import adjust_pvalues
+from ..inference.pvalues import monte_carlo_pvalue
 from .comparison import Compared, compare_all, permuted
 from .problem import FEWEST_ROWS, TailProblem
 from .question import ROW_BOUNDS, Group, Question
@@ -243,7 +244,7 @@ def _equal_laws(
     # A replicate without a fit counts as extreme.
     below = np.abs(drawn) < abs(observed) - _TIE
     extreme = len(drawn) - int(below.sum())
-    return observed, (1 + extreme) / (1 + len(drawn)), False
+    return observed, monte_carlo_pvalue(extreme, len(drawn)), False
 
 
 def _comparison(

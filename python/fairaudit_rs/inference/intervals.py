@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,8 @@ class Bootstrap:
 
     def undefined_share(self) -> float:
         """Return the share of replicates in which some group has no value."""
-        return float(np.isnan(self.values).any(axis=1).mean())
+        undefined = np.isnan(self.values)
+        return float(undefined.any(axis=1).mean()) if undefined.any() else 0.0
 
 
 def tails(values: NDArray[np.float64], level: float) -> Interval:
@@ -31,28 +33,42 @@ def tails(values: NDArray[np.float64], level: float) -> Interval:
     What is undefined lies beyond both: an interval can only become wider by it.
     """
     alpha = 1 - level
-    lower = quantile(np.where(np.isnan(values), -np.inf, values), alpha / 2)
-    return lower, quantile(np.where(np.isnan(values), np.inf, values), 1 - alpha / 2)
+    undefined = np.isnan(values)
+    if not undefined.any():
+        low, high = quantiles(values, (alpha / 2, 1 - alpha / 2))
+        return low, high
+    lower = quantile(np.where(undefined, -np.inf, values), alpha / 2)
+    return lower, quantile(np.where(undefined, np.inf, values), 1 - alpha / 2)
 
 
 def quantile(values: NDArray[np.float64], level: float) -> float:
-    """Return the quantile at place level (n + 1) of the sorted values, interpolated linearly.
+    """Return one of the `quantiles`."""
+    return quantiles(values, (level,))[0]
+
+
+def quantiles(values: NDArray[np.float64], levels: Sequence[float]) -> list[float]:
+    """Return the quantiles at place level (n + 1) of the sorted values, interpolated linearly.
 
     Replicates and the truth are exchangeable to a first order, so the truth lies below the k-th of
     n with probability k / (n + 1); beyond all of them it lies anywhere.
     """
     n = len(values)
-    place = level * (n + 1)
-    if place < 1:
-        return -math.inf
-    if place > n:
-        return math.inf
-    below = math.floor(place * (1 + 1e-12))
-    share = max(place - below, 0.0)
-    at = [below - 1, min(below, n - 1)]
-    part = np.partition(values, at)
-    low, high = (float(part[i]) for i in at)
-    return low if share == 0 or low == high else (1 - share) * low + share * high
+    places = [level * (n + 1) for level in levels]
+    below = [math.floor(place * (1 + 1e-12)) for place in places]
+    inside = [k for k, place in zip(below, places, strict=True) if 1 <= place <= n]
+    at = {rank for k in inside for rank in (k - 1, min(k, n - 1))}
+    ordered = np.partition(values, sorted(at)) if at else values
+
+    def value(place: float, k: int) -> float:
+        if place < 1:
+            return -math.inf
+        if place > n:
+            return math.inf
+        share = max(place - k, 0.0)
+        low, high = float(ordered[k - 1]), float(ordered[min(k, n - 1)])
+        return low if share == 0 or low == high else (1 - share) * low + share * high
+
+    return [value(place, k) for place, k in zip(places, below, strict=True)]
 
 
 def studentize(

@@ -259,7 +259,7 @@ def _warnings(
     alone = anytime_pvalue(0, n) if plan.adaptive else monte_carlo_pvalue(0, n)
     least = (len(tests) if adjust in ("holm", "bh") and tests else 1) * alone
     drawn = drawn or ([test] if test.engine != "exact" else [])
-    if drawn and least > alpha:
+    if drawn and not rejects(least, alpha):
         enough = math.ceil((1 + n) * least / alpha)
         pairs = f"{len(tests):,} pairs with " if len(tests) > 1 else ""
         each = " each" if pairs else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,10 @@ class Maker:
     method: str
     bootstrap: Bootstrap | None
     level: float
+    #: Intervals of gaps by pair and level: with two groups one is asked for as two things.
+    _made: dict[tuple[Pair, float], Interval] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def _z(self) -> float:
@@ -134,7 +138,10 @@ class Maker:
         )
 
     def _gap_interval(self, pair: Pair, level: float) -> Interval:
-        return self.problem.interval(pair, level, self.method, self.bootstrap)
+        if (pair, level) not in self._made:
+            made = self.problem.interval(pair, level, self.method, self.bootstrap)
+            self._made[pair, level] = made
+        return self._made[pair, level]
 
     def ratio(self, pair: Pair, names: list[Any]) -> Estimate:
         """Return the ratio of two groups; no interval when a value is not above 0."""

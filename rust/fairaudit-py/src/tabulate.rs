@@ -4,12 +4,12 @@ use fairaudit_core::Error;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::tabulate::distinct::distinct_rows as kinds_of;
 use fairaudit_core::tabulate::{
-    SCORE_UNIT, bin_scores as bins_of, check_csv as names_of, encode as encode_rows, tabulate as count_rows,
+    SCORE_UNIT, bin_scores as bins_of, encode as encode_rows, read_csv as rows_of, tabulate as count_rows,
 };
 use numpy::ndarray::Ix2;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyBytes, PyList};
 
 use crate::arrays::{ArrayColumn, Dense};
 use crate::call::to_python;
@@ -72,11 +72,21 @@ fn bin_scores<'py>(
     Ok(PyArray1::from_vec(py, bins))
 }
 
-/// The names in the header of a CSV file, once every row is seen to have as many fields.
+/// What a CSV file was seen to hold: the names in its header, and the distinct rows of some columns as CSV without a
+/// header, with how many there are of each in a last field; None where there are too many, or the file is not plain.
+#[pyclass(frozen, get_all, module = "fairaudit_rs._native")]
+struct CsvRows {
+    names: Vec<String>,
+    distinct: Option<Py<PyBytes>>,
+}
+
+/// Looks at every row of a CSV file, and counts those that are the same in some columns.
 #[pyfunction]
-fn check_csv(py: Python<'_>, path: &str, call: &Call) -> PyResult<Vec<String>> {
-    // Nobody knows how long the file is.
-    call.on_one_thread(py).run(py, u64::MAX, |control| names_of(path, control))
+fn read_csv(py: Python<'_>, path: &str, columns: Vec<String>, call: &Call) -> PyResult<CsvRows> {
+    // Nobody knows how long something is that is no file.
+    let work = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map_or(u64::MAX, |file| file.len());
+    let rows = call.run(py, work, |control| rows_of(path, &columns, control))?;
+    Ok(CsvRows { names: rows.names, distinct: rows.distinct.map(|text| PyBytes::new(py, &text).unbind()) })
 }
 
 type Kinds<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
@@ -97,6 +107,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SCORE_UNIT", SCORE_UNIT)?;
     module.add_function(wrap_pyfunction!(distinct_rows, module)?)?;
     module.add_function(wrap_pyfunction!(tabulate, module)?)?;
-    module.add_function(wrap_pyfunction!(check_csv, module)?)?;
+    module.add_class::<CsvRows>()?;
+    module.add_function(wrap_pyfunction!(read_csv, module)?)?;
     module.add_function(wrap_pyfunction!(bin_scores, module)?)
 }

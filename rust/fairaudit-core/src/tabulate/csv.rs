@@ -1,26 +1,66 @@
-//! A look at a CSV file before it is read: whether all rows have as many fields.
+//! A look at a CSV file before it is read: whether all rows have as many fields, and which rows some columns hold
+//! where these are few.
+
+mod combinations;
+mod plain;
+
+use std::fs::File;
 
 use crate::error::{Error, Result};
 use crate::parallel::Control;
+use combinations::Combinations;
+use plain::{Layout, Plain};
 
-/// The names in the header of a CSV file, once every row is seen to have as many fields.
+/// What a CSV file was seen to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CsvRows {
+    /// The names in the header.
+    pub names: Vec<String>,
+    /// The distinct rows of the columns asked for as CSV without a header, in ascending order: their fields as they
+    /// stand in the file, and in one more field how many rows there are of each.
+    ///
+    /// None when there are too many of them, and for files that are not plain: those with blank lines, or with quotes
+    /// or carriage returns in other places than around a field or before the end of a line.
+    pub distinct: Option<Vec<u8>>,
+}
+
+/// Looks at every row of a CSV file, and counts those that are the same in the `columns`.
+///
+/// Plain files are read in blocks, side by side; all others by the `csv` crate, and so is a file with a row of another
+/// length, to name its line.
 ///
 /// # Errors
 /// [`Error::Argument`] when the file cannot be read, or with the line that has another number of fields;
-/// [`Error::Cancelled`].
-pub fn check_csv(path: &str, control: &Control) -> Result<Vec<String>> {
+/// [`Error::Cancelled`]; see also [`crate::simd::InstructionSet::current`].
+pub fn read_csv(path: &str, columns: &[String], control: &Control) -> Result<CsvRows> {
     let unreadable = |error: csv::Error| Error::Argument(error.to_string());
     let mut reader = csv::ReaderBuilder::new().from_path(path).map_err(unreadable)?;
     let names = reader.headers().map_err(unreadable)?.iter().map(str::to_owned).collect::<Vec<_>>();
+    let places = columns.iter().map(|column| names.iter().position(|name| name == column)).collect::<Option<Vec<_>>>();
+    let counted = places.filter(|places| !places.is_empty()).map(Combinations::new);
+    let layout = Layout { path, header: reader.position().byte(), n_fields: names.len() };
+    let distinct = match plain::read(&layout, counted.as_ref(), control)? {
+        Plain::Counted(rows) => Some(rows.to_csv()).filter(|text| !text.is_empty()),
+        Plain::Checked => None,
+        Plain::Unlike => {
+            check_rows(&mut reader, names.len(), control)?;
+            None
+        }
+    };
+    Ok(CsvRows { names, distinct })
+}
+
+/// Reads all rows one after the other.
+fn check_rows(reader: &mut csv::Reader<File>, n_fields: usize, control: &Control) -> Result<()> {
     let mut record = csv::ByteRecord::new();
     let mut rows = 0u64;
-    while reader.read_byte_record(&mut record).map_err(|error| ragged(&error, names.len()))? {
+    while reader.read_byte_record(&mut record).map_err(|error| ragged(&error, n_fields))? {
         rows += 1;
         if rows.is_multiple_of(4096) {
             control.check()?;
         }
     }
-    Ok(names)
+    Ok(())
 }
 
 fn ragged(error: &csv::Error, expected: usize) -> Error {
@@ -36,19 +76,135 @@ fn ragged(error: &csv::Error, expected: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
+
+    /// A file that is gone with its owner.
+    struct Temporary(PathBuf);
+
+    impl Temporary {
+        fn new(name: &str, text: &[u8]) -> Self {
+            let path = std::env::temp_dir().join(format!("fairaudit-{}-{name}.csv", std::process::id()));
+            std::fs::write(&path, text).unwrap();
+            Self(path)
+        }
+
+        fn read(&self, columns: &[&str]) -> Result<CsvRows> {
+            let columns: Vec<String> = columns.iter().map(|&column| column.to_owned()).collect();
+            read_csv(self.0.to_str().unwrap(), &columns, &Control::with_threads(2))
+        }
+    }
+
+    impl Drop for Temporary {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn distinct(name: &str, text: &str, columns: &[&str]) -> Option<String> {
+        let rows = Temporary::new(name, text.as_bytes()).read(columns).unwrap();
+        rows.distinct.map(|text| String::from_utf8(text).unwrap())
+    }
 
     #[test]
     fn a_row_of_another_length_is_named_by_its_line() {
-        let path = std::env::temp_dir().join(format!("fairaudit-{}.csv", std::process::id()));
-        let path = path.to_str().unwrap();
-        let check = |text: &str| {
-            std::fs::write(path, text).unwrap();
-            check_csv(path, &Control::default())
-        };
-        assert_eq!(check("group,label\na,1\n\"b,\n\",0\n").unwrap(), ["group", "label"]);
-        let message = check("group,label\na,1\nb\n").unwrap_err().to_string();
-        assert!(message.contains("line 3 has 1 fields; accepted: 2, as the header"), "{message}");
-        std::fs::remove_file(path).unwrap();
-        assert!(check_csv(path, &Control::default()).is_err());
+        let refused = |text: &str| Temporary::new("ragged", text.as_bytes()).read(&["group"]).unwrap_err().to_string();
+        assert_eq!(refused("group,label\na,1\nb\n"), "line 3 has 1 fields; accepted: 2, as the header");
+        assert_eq!(refused("group,label\na,1\n\"b,\n\",0,1\n"), "line 3 has 3 fields; accepted: 2, as the header");
+        // As many fields in all, and a newline where one is due.
+        assert_eq!(refused("group,label,x\na\nb,1\n1,2,3\n"), "line 2 has 1 fields; accepted: 3, as the header");
+        let absent = Temporary::new("absent", b"");
+        std::fs::remove_file(&absent.0).unwrap();
+        assert!(absent.read(&[]).is_err());
+    }
+
+    #[test]
+    fn rows_are_counted_as_they_stand_in_the_file() {
+        let text = "group,\"la\"\"bel\",id\na,1,1\n\"b,\n\",0,2\r\na,1,3\n,\"\",4\na much longer one,1,\"5\"\"\"";
+        assert_eq!(
+            distinct("counted", text, &["group", "la\"bel"]).unwrap(),
+            "\"b,\n\",0,1\n,\"\",1\na much longer one,1,1\na,1,2\n"
+        );
+        assert_eq!(distinct("counted-1", text, &["la\"bel", "group"]).unwrap().lines().last().unwrap(), "1,a,2");
+        assert_eq!(distinct("last", "a,b\r\nx,1\r\ny,1\r\nz,\r\n", &["b"]).unwrap(), ",1\n1,2\n");
+        assert_eq!(distinct("none", text, &[]), None);
+        assert_eq!(distinct("unknown", text, &["group", "x"]), None);
+        assert_eq!(distinct("header", "a,b\r\n", &["a"]), None);
+    }
+
+    #[test]
+    fn what_readers_do_not_agree_on_is_not_counted() {
+        for text in [
+            "a,b\nx,1\n\ny,2\n",
+            "a\nx\n\n",
+            "a,b\nx\"y,1\n",
+            "a,b\n\"x\"y,1\n",
+            "a,b\nx, \"1\"\n",
+            "a,b\rx,1\ry,1\r",
+            "a,b\nx,1\r\r\n",
+            "\na,b\nx,1\n",
+            "\u{feff}a,b\nx,1\n",
+            "a,b\nx,\"1\n",
+        ] {
+            let rows = Temporary::new("unlike", text.as_bytes()).read(&["a"]);
+            assert!(rows.is_ok_and(|rows| rows.distinct.is_none()), "{text:?}");
+        }
+    }
+
+    /// Texts with everything that quotes can hold, in files of many blocks, against the `csv` crate.
+    #[test]
+    fn blocks_agree_with_a_reader_of_rows() {
+        let texts = ["a", "", "\"b,\"\"\n\"", "\"\r\n,\"", "\"\"", "\"\"\"\"", "longer than a word", "\",\n,\n,\""];
+        for (case, (end, kinds)) in [("\n", 8), ("\r\n", 8), ("\n", 2)].into_iter().enumerate() {
+            let (mut text, mut state) = (format!("first,second,third{end}"), 7u32);
+            let mut next = || {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                texts[(state >> 16) as usize % kinds]
+            };
+            while text.len() < 3_000_000 {
+                let row = [next(), next(), next()];
+                text.extend([&row.join(","), end]);
+            }
+            let (whole, cut) = (text.as_bytes(), text.len() - end.len());
+            for text in [whole, &whole[..cut]] {
+                let mut counts = std::collections::BTreeMap::new();
+                for row in csv::Reader::from_reader(text).records() {
+                    let row = row.unwrap();
+                    *counts.entry((row[2].to_owned(), row[0].to_owned())).or_insert(0u64) += 1;
+                }
+                let rows = Temporary::new(&format!("blocks-{case}"), text).read(&["third", "first"]).unwrap();
+                let mut found = std::collections::BTreeMap::new();
+                let distinct = rows.distinct.unwrap();
+                for row in csv::ReaderBuilder::new().has_headers(false).from_reader(&distinct[..]).records() {
+                    let row = row.unwrap();
+                    *found.entry((row[0].to_owned(), row[1].to_owned())).or_insert(0) += row[2].parse::<u64>().unwrap();
+                }
+                assert_eq!(found, counts);
+                let checked = Temporary::new(&format!("checked-{case}"), text).read(&[]).unwrap();
+                assert_eq!(checked.distinct, None);
+            }
+            // A row of another length in any block is seen whether rows are counted or not.
+            for at in [0.0, 0.4, 0.999] {
+                let place = (at * text.len() as f64) as usize;
+                let place = place + text[place..].find(&format!("a{end}")).unwrap();
+                let longer = format!("{},{}", &text[..place], &text[place..]);
+                for columns in [&["first"][..], &[]] {
+                    let error = Temporary::new(&format!("ragged-{case}"), longer.as_bytes()).read(columns).unwrap_err();
+                    let line = csv::Reader::from_reader(longer.as_bytes()).records().find_map(std::result::Result::err);
+                    assert_eq!(error, ragged(&line.unwrap(), 3));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_rows_are_only_checked() {
+        let mut text = String::from("id,group\n");
+        for id in 0..70_000 {
+            text.extend([id.to_string().as_str(), if id % 2 == 0 { ",0\n" } else { ",1\n" }]);
+        }
+        assert_eq!(distinct("many", &text, &["id"]), None);
+        assert_eq!(distinct("few", &text, &["group"]).unwrap(), "0,35000\n1,35000\n");
+        text.push_str("1\n");
+        assert!(Temporary::new("many-ragged", text.as_bytes()).read(&["id"]).is_err());
     }
 }

@@ -15,7 +15,7 @@ pub mod distinct;
 mod few;
 mod table;
 
-pub use self::csv::check_csv;
+pub use self::csv::{CsvRows, read_csv};
 pub use bins::{NO_BIN, bin_scores};
 pub use columns::Column;
 pub use table::Table;
