@@ -261,6 +261,10 @@ impl ProjectionRows {
         by_row: bool,
     ) -> PyResult<Table> {
         let (n_criteria, width) = (gains.shape()[0], gains.shape()[1]);
+        // A table of columns is contiguous too, and would be misread.
+        if !gains.is_c_contiguous() {
+            return Err(not_contiguous());
+        }
         let (gains, budgets) = (gains.as_slice().map_err(|_| not_contiguous())?, slice(&budgets)?);
         let changes = self.run(py, call, 5 + 2 * n_criteria as u64, |rows, control| {
             check_length("budgets", budgets.len(), n_criteria, "one for each criterion")?;
