@@ -6,93 +6,6 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FLOW_PART",
-    "SCORE_UNIT",
-    "Assignments",
-    "BoxLaw",
-    "BoxTail",
-    "Call",
-    "CellCurves",
-    "CountMetric",
-    "CsvRows",
-    "CurvePoints",
-    "Cuts",
-    "DistinctMargins",
-    "Draws",
-    "Evaluation",
-    "ExactLaw",
-    "InfluenceColumns",
-    "InfluenceDesign",
-    "InfluenceRows",
-    "PermutationTest",
-    "ProjectionTest",
-    "Replicates",
-    "Samples",
-    "Flow",
-    "Flowed",
-    "KernelExpansion",
-    "MetricPull",
-    "Path",
-    "Schedule",
-    "Tail",
-    "TailValues",
-    "Tabulation",
-    "Units",
-    "NO_CELL",
-    "Plan",
-    "PriceRanks",
-    "ProjectionRows",
-    "Spread",
-    "Tally",
-    "Unreachable",
-    "Windows",
-    "__version__",
-    "beta_quantile",
-    "bin_scores",
-    "binomial",
-    "bootstrap_ratio",
-    "clopper_pearson",
-    "compare_levels",
-    "count_extreme",
-    "critical_variations",
-    "cut_grid",
-    "default_exceedances",
-    "descent_factors",
-    "descent_path",
-    "distinct_rows",
-    "forward_stop",
-    "gev_excesses",
-    "gev_fit",
-    "gev_of_excesses",
-    "gev_return_level",
-    "gev_return_level_interval",
-    "group_moments",
-    "hypergeometric",
-    "last_cut_score",
-    "moments",
-    "nearest_rows",
-    "normal_maxima",
-    "normal_quantile",
-    "permuted_level_differences",
-    "philox",
-    "read_csv",
-    "repair_envelopes",
-    "repair_reduced_costs",
-    "simulate_level_cuts",
-    "simulate_shape_cuts",
-    "t_tail_quantile",
-    "t_upper_tail",
-    "tabled_designs",
-    "tabulate",
-    "tail_goodness",
-    "tail_goodness_by_threshold",
-    "tail_quantiles",
-    "tail_stability",
-    "tail_variations",
-    "zhang_stephens",
-]
-
 _Floats = NDArray[np.float64]
 _Codes = NDArray[np.uint32]
 _Pairs = Sequence[tuple[int, int]]
@@ -311,10 +224,8 @@ class InfluenceColumns:
         ],
         call: Call,
     ) -> InfluenceColumns: ...
-    @property
-    def not_finite(self) -> tuple[int, int] | None: ...
-    @property
-    def ends(self) -> list[tuple[float, float]]: ...
+    not_finite: tuple[int, int] | None
+    ends: list[tuple[float, float]]
 
 @final
 class InfluenceRows:
@@ -325,8 +236,7 @@ class InfluenceRows:
         group: tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]],
         call: Call,
     ) -> InfluenceRows: ...
-    @property
-    def sums(self) -> NDArray[np.float64]: ...
+    sums: NDArray[np.float64]
     def gram(
         self,
         influences: NDArray[np.float64],
@@ -424,75 +334,53 @@ NO_CELL: int
 class Tally:
     """Numbers and weights of the rows of every cell."""
 
-    @property
-    def rows(self) -> NDArray[np.int64]: ...
-    @property
-    def finite(self) -> NDArray[np.int64]: ...
-    @property
-    def weight(self) -> NDArray[np.float64]: ...
-    @property
-    def finite_weight(self) -> NDArray[np.float64]: ...
-    @property
-    def square(self) -> NDArray[np.float64]: ...
+    rows: NDArray[np.int64]
+    finite: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    finite_weight: NDArray[np.float64]
+    square: NDArray[np.float64]
 
 @final
 class Plan:
     """Who moves, what share of each, and the certificate of the cost."""
 
-    @property
-    def rows(self) -> NDArray[np.int64]: ...
-    @property
-    def fraction(self) -> NDArray[np.float64]: ...
-    @property
-    def primal(self) -> float: ...
-    @property
-    def dual(self) -> float: ...
-    @property
-    def residual(self) -> float: ...
-    @property
-    def prices(self) -> NDArray[np.float64]: ...
+    rows: NDArray[np.int64]
+    fraction: NDArray[np.float64]
+    primal: float
+    dual: float
+    residual: float
+    prices: NDArray[np.float64]
 
 @final
 class Unreachable:
     """The block and the place of the unit in it that hinder, and how far it gets."""
 
-    @property
-    def block(self) -> int: ...
-    @property
-    def unit(self) -> int: ...
-    @property
-    def reach(self) -> float: ...
+    block: int
+    unit: int
+    reach: float
 
 @final
 class Spread:
     """Number, mean and standard deviation of the finite signed margins."""
 
-    @property
-    def rows(self) -> int: ...
-    @property
-    def mean(self) -> float: ...
-    @property
-    def standard_deviation(self) -> float: ...
+    rows: int
+    mean: float
+    standard_deviation: float
 
 @final
 class Windows:
     """Kernel sums of every unit: weight K / b at three bandwidths, weight K, (weight K)^2."""
 
-    @property
-    def density(self) -> NDArray[np.float64]: ...
-    @property
-    def mass(self) -> NDArray[np.float64]: ...
-    @property
-    def square(self) -> NDArray[np.float64]: ...
+    density: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    square: NDArray[np.float64]
 
 @final
 class DistinctMargins:
     """How many margins differ, and among how many rows."""
 
-    @property
-    def margins(self) -> int: ...
-    @property
-    def rows(self) -> int: ...
+    margins: int
+    rows: int
 
 @final
 class ProjectionRows:
@@ -507,8 +395,7 @@ class ProjectionRows:
         *,
         weight: NDArray[np.float64] | None = None,
     ) -> ProjectionRows: ...
-    @property
-    def tally(self) -> Tally: ...
+    tally: Tally
     def project(self, blocks: Sequence[_Block], call: Call) -> Plan | Unreachable: ...
     def select(
         self, gains: NDArray[np.float64], target: float, call: Call
@@ -534,19 +421,15 @@ class ProjectionRows:
 class CurvePoints:
     """Mass and cost of the first rows of a cell."""
 
-    @property
-    def mass(self) -> NDArray[np.float64]: ...
-    @property
-    def cost(self) -> NDArray[np.float64]: ...
+    mass: NDArray[np.float64]
+    cost: NDArray[np.float64]
 
 @final
 class PriceRanks:
     """How many rows of a cell lie below a price, and how many up to and with it."""
 
-    @property
-    def below(self) -> int: ...
-    @property
-    def up_to(self) -> int: ...
+    below: int
+    up_to: int
 
 @final
 class CellCurves:
@@ -570,12 +453,9 @@ class ProjectionTest:
 class BoxTail:
     """A tail probability, how far off it may be, and whether it is an upper bound."""
 
-    @property
-    def tail(self) -> float: ...
-    @property
-    def error(self) -> float: ...
-    @property
-    def is_bound(self) -> bool: ...
+    tail: float
+    error: float
+    is_bound: bool
 
 @final
 class BoxLaw:
@@ -596,18 +476,12 @@ class BoxLaw:
 class Schedule:
     """Steps of length size / t^decay, and the numbers of steps after which scores are kept."""
 
-    @property
-    def n_steps(self) -> int: ...
-    @property
-    def size(self) -> float: ...
-    @property
-    def decay(self) -> float: ...
-    @property
-    def solver(self) -> str: ...
-    @property
-    def record(self) -> list[int]: ...
-    @property
-    def stages(self) -> tuple[list[float], list[float]]: ...
+    n_steps: int
+    size: float
+    decay: float
+    solver: str
+    record: list[int]
+    stages: tuple[list[float], list[float]]
     def __new__(
         cls, n_steps: int, size: float, *, decay: float, solver: str, record: Sequence[int]
     ) -> Schedule: ...
@@ -617,22 +491,14 @@ class Schedule:
 class Path:
     """Sums of the audit value along the flow: kept by part of the rows, told by recorded step."""
 
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def n(self) -> list[int]: ...
-    @property
-    def mean(self) -> list[float]: ...
-    @property
-    def squares(self) -> list[float]: ...
-    @property
-    def wrong_start(self) -> int: ...
-    @property
-    def wrong_end(self) -> list[int]: ...
-    @property
-    def wrong_both(self) -> list[int]: ...
-    @property
-    def finite(self) -> list[bool]: ...
+    n_rows: int
+    n: list[int]
+    mean: list[float]
+    squares: list[float]
+    wrong_start: int
+    wrong_end: list[int]
+    wrong_both: list[int]
+    finite: list[bool]
     def __new__(
         cls,
         n_rows: int,
@@ -650,18 +516,12 @@ class Path:
 class Flowed:
     """Rows before and after the flow, and the audit value on their way."""
 
-    @property
-    def start(self) -> NDArray[np.float64]: ...
-    @property
-    def end(self) -> NDArray[np.float64]: ...
-    @property
-    def moved(self) -> NDArray[np.float64]: ...
-    @property
-    def loss_start(self) -> NDArray[np.float64]: ...
-    @property
-    def loss_end(self) -> NDArray[np.float64]: ...
-    @property
-    def path(self) -> Path: ...
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    moved: NDArray[np.float64]
+    loss_start: NDArray[np.float64]
+    loss_end: NDArray[np.float64]
+    path: Path
     def __new__(
         cls,
         start: NDArray[np.float64],

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-import fairaudit_rs as fa
-
+from ..permutation.lens import permutation_tests
 from . import options
 from .options import check_folders
 from .show import print_pairs, print_tests, write_json
@@ -61,13 +60,9 @@ def permutation(
     fairaudit permutation loans.parquet -s sex -m tpr --y-true repaid --y-pred approved
     """
     check_folders(json=json_path)
+    progress = sys.stderr.isatty() or None
     asked = options.asked({"sensitive_features": sensitive_features, **given})
-    results = []
-    for name in metric:
-        results.append(
-            fa.permutation_test(metric=name, progress=sys.stderr.isatty() or None, **asked)
-        )
-        asked["rng"] = results[0].seed
+    results = permutation_tests(metric, progress=progress, **asked)
     print_tests([(" & ".join(sensitive_features), result) for result in results])
     if len(results) > 1:
         click.echo(

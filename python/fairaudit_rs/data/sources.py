@@ -67,6 +67,14 @@ class CellsSource:
             score_bins=cells.score_bin if scored else None,
         )
 
+    def has_just(self, keys: Sequence[str], scored: bool) -> bool:
+        """Whether these columns, in this order, and bins of scores are all that the cells hold."""
+        cells = self.cells
+        held = [f"sensitive_features:{name}" for name in cells.sensitive_features]
+        held += [f"strata:{name}" for name in cells.strata_names]
+        held += [name for name in ("y_true", "y_pred") if name in cells.columns]
+        return list(keys) == held and scored == (cells.score_edges is not None)
+
     def _column(self, key: str) -> tuple[list[Any], NDArray[np.int64]]:
         """Return the distinct values of a column, and their codes by cell."""
         role, _, name = key.partition(":")

@@ -202,6 +202,8 @@ class AuditTable:
             raise ArgumentError(f"{name} is None; it is needed here")
         present = [name for name in ("y_true", "y_pred") if name in used]
         keys = [*self.sensitive_features, *self.strata, *present]
+        if isinstance(self.source, CellsSource) and self.source.has_just(keys, "y_score" in used):
+            return self.source.cells
         limits = (
             [MAX_GROUP_VALUES] * len(self.sensitive_features)
             + [MAX_STRATUM_VALUES] * len(self.strata)

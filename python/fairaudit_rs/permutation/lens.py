@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 from .. import metrics
@@ -205,3 +206,42 @@ def permutation_test(
         seed=settings.seed,
     )
     return compare(question, settings)
+
+
+def permutation_tests(
+    metric_names: Sequence[str | Metric], **given: Any
+) -> list[PermutationResult]:
+    """Test several metrics of the same data, which are read once.
+
+    The arguments are those of `permutation_test`, with its defaults; all tests have one seed.
+    """
+    parameters = signature(permutation_test).parameters
+    asked = {name: one.default for name, one in parameters.items()} | given
+    settings = Settings.checked(
+        **{name: asked[name] for name in signature(Settings.checked).parameters}
+    )
+    chosen = [metrics.get(name) for name in metric_names]
+    conditional, own_strata = split_strata(asked["strata"])
+    columns = ("data", "y_true", "y_pred", "y_score", "sensitive_features", "clusters")
+    table = AuditTable.make(
+        **{name: asked[name] for name in (*columns, "sample_weight")},
+        strata=own_strata,
+        extra=list(dict.fromkeys(name for one in chosen for name in named_columns(one))),
+    )
+    shared = table.shared() if len(chosen) > 1 else table
+    posed = ("groups", "reference", "studentize", "score_bins", "pos_label")
+    return [
+        compare(
+            pose(
+                shared,
+                metric,
+                **{name: asked[name] for name in posed},
+                conditional=conditional,
+                engine=settings.engine,
+                n_threads=settings.n_threads,
+                seed=settings.seed,
+            ),
+            settings,
+        )
+        for metric in chosen
+    ]

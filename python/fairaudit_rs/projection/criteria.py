@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..data.equality import Value
 from ..inference.proportions import Share
 from .notions import RATES
 
@@ -26,8 +27,8 @@ def by_unit(values: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(values.reshape(-1, 2).sum(axis=1))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Criterion:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Criterion(Value):
     """Two sets of units whose rates must be equal, ``first`` minus ``second``."""
 
     label: int | None
@@ -44,8 +45,8 @@ class Criterion:
         return RATES[self.label]
 
 
-@dataclass(frozen=True)
-class Tolerance:
+@dataclass(frozen=True, eq=False)
+class Tolerance(Value):
     """The criteria may lie between these bounds; both 0 for the simple null hypothesis."""
 
     low: Array

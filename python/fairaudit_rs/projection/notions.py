@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..data.equality import Value
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 
 #: The labels whose rates must be equal; None: all rows, whatever their label.
@@ -30,7 +31,7 @@ Phi = Callable[[Array, Array], ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
-class Notion:
+class Notion(Value):
     """A notion of your own: a model is fair when ``E[C(X) phi(U, E[U])]`` is 0.
 
     Parameters
@@ -129,8 +130,8 @@ class Notion:
         return np.stack(columns, axis=1)
 
 
-@dataclass(frozen=True)
-class RowValues:
+@dataclass(frozen=True, eq=False)
+class RowValues(Value):
     """phi, the linearised criteria, and the criteria themselves."""
 
     phi: Array

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, linear_programs
+from ..data.equality import Value
 
 #: Breakpoints of each cell in the first program, and added around the solution of each.
 _POINTS = 33
@@ -28,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MarginRows:
+class MarginRows(Value):
     """Rows as the native module reads them; the cell is ``2 * unit + decision``.
 
     Nobody may change the arrays any more.

@@ -36,8 +36,6 @@ pub struct Facts {
     pub tallies: Vec<Tally>,
     /// The largest weight.
     heaviest: f64,
-    /// The largest finite distance of a row that takes part; 0 without one.
-    farthest: f64,
 }
 
 /// Numbers and weights of the rows of one cell.
@@ -89,7 +87,6 @@ impl Facts {
         let blocks = map_blocks(n, BLOCK, control, |range| {
             let mut counts = vec![(0u64, 0u64); n_cells];
             let mut sums = vec![empty; if weight.is_some() { n_cells } else { 0 }];
-            let mut farthest = 0.0f64;
             for row in range {
                 let (distance, cell) = (distance[row], cell[row]);
                 let Some((rows, finite)) = counts.get_mut(usize::from(cell)) else {
@@ -108,16 +105,15 @@ impl Facts {
                 let is_finite = distance < f64::INFINITY;
                 *rows += 1;
                 *finite += u64::from(is_finite);
-                farthest = if is_finite { farthest.max(distance) } else { farthest };
                 if let Some(weight) = weight {
                     sums[usize::from(cell)].add(weight[row], is_finite);
                 }
             }
-            Ok((counts, sums, farthest))
+            Ok((counts, sums))
         })?;
         let mut tallies = vec![Tally::default(); n_cells];
         let mut totals = vec![empty; n_cells];
-        for (counts, sums, _) in &blocks {
+        for (counts, sums) in &blocks {
             for (tally, (rows, finite)) in tallies.iter_mut().zip(counts) {
                 tally.rows += rows;
                 tally.finite += finite;
@@ -128,7 +124,7 @@ impl Facts {
             let counted = (tally.rows as f64, tally.finite as f64, tally.rows as f64);
             (tally.weight, tally.finite_weight, tally.square) = if weight.is_some() { total.values() } else { counted };
         }
-        Ok(Self { tallies, heaviest, farthest: blocks.iter().map(|block| block.2).fold(0.0, f64::max) })
+        Ok(Self { tallies, heaviest })
     }
 }
 
@@ -199,35 +195,37 @@ impl<'a> Margins<'a> {
         self.facts.heaviest
     }
 
-    /// The largest finite distance.
-    pub(super) fn farthest(&self) -> f64 {
-        self.facts.farthest
-    }
-
     #[inline(always)]
     pub(super) fn weight_of(&self, row: usize) -> f64 {
         self.columns.weight.map_or(1.0, |weight| weight[row])
     }
 
-    /// The rows of each cell whose distance is at most `cut[cell]`, in their order; a negative cut takes none, and
-    /// infinite distances are never taken.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`].
-    pub fn within(&self, cut: &[f64], control: &Control) -> Result<Vec<Candidate>> {
+    /// The rows that `wanted(row, cell, distance)`, in their order; infinite distances never are.
+    pub(super) fn collect(
+        &self,
+        control: &Control,
+        wanted: impl Fn(usize, u16, f64) -> bool + Sync,
+    ) -> Result<Vec<Candidate>> {
         let (distances, cells) = self.distances_and_cells();
         let blocks = map_blocks(self.len(), BLOCK, control, |range| {
             let mut found = Vec::new();
             for row in range {
                 let (distance, cell) = (distances[row], cells[row]);
-                let is_near = cut.get(usize::from(cell)).is_some_and(|&cut| distance <= cut);
-                if is_near && distance < f64::INFINITY {
+                if wanted(row, cell, distance) && distance < f64::INFINITY {
                     found.push(Candidate { distance, weight: self.weight_of(row), row: row as u32, cell });
                 }
             }
             Ok(found)
         })?;
         Ok(blocks.concat())
+    }
+
+    /// The rows of each cell whose distance is at most `cut[cell]`; a negative cut takes none.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn within(&self, cut: &[f64], control: &Control) -> Result<Vec<Candidate>> {
+        self.collect(control, |_, cell, distance| cut.get(usize::from(cell)).is_some_and(|&cut| distance <= cut))
     }
 
     /// How many distinct signed margins occur among the rows within the cut of their cell, and how many

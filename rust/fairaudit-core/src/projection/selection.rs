@@ -5,11 +5,11 @@
 //! selection finds the last ratio. Rows tied there move by the same fraction, so that the plan
 //! depends neither on the order of the rows nor on threads.
 
-use super::margins::{BLOCK, Candidate, Margins};
+use super::margins::{Candidate, Margins};
 use super::{NOTHING, Outcome, Plan, cost_of};
 use crate::error::Result;
 use crate::numerics::sums::FixedSum;
-use crate::parallel::{Control, map_blocks};
+use crate::parallel::Control;
 
 /// How far one unit of a row's mass moves the criterion towards its target; not above 0: not at all.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +55,14 @@ impl Directed<'_> {
 struct Wanted<'a> {
     gains: Directed<'a>,
     limit: f64,
+}
+
+impl Wanted<'_> {
+    #[inline(always)]
+    fn takes(&self, row: usize, cell: u16, distance: f64) -> bool {
+        let gain = self.gains.at(row, cell);
+        gain > 0.0 && distance <= self.limit * gain
+    }
 }
 
 /// A candidate with its place in the order.
@@ -180,46 +188,35 @@ fn likely_limit(rows: &Margins<'_>, gains: Directed<'_>, target: f64, value: imp
 
 /// For each of some searches the rows that help at a ratio of at most its limit, in one pass.
 fn below(rows: &Margins<'_>, searched: &[Wanted<'_>], control: &Control) -> Result<Vec<Vec<Ranked>>> {
-    let (distances, cells) = rows.distances_and_cells();
-    let widest = widest_cuts(rows, searched);
-    let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
-        let mut found = vec![Vec::new(); searched.len()];
-        for row in range {
-            let (distance, cell) = (distances[row], cells[row]);
-            // Nearly all rows are too far away for any of the searches.
-            if !(distance <= widest.get(usize::from(cell)).copied().unwrap_or(-1.0) && distance < f64::INFINITY) {
-                continue;
-            }
-            for (wanted, found) in searched.iter().zip(&mut found) {
-                let gain = wanted.gains.at(row, cell);
-                if gain > 0.0 && distance <= wanted.limit * gain {
-                    let weight = rows.weight_of(row);
-                    let candidate = Candidate { distance, weight, row: row as u32, cell };
-                    let item = Ranked { ratio: distance / gain, mass: gain * weight, candidate };
-                    found.extend((item.mass > 0.0).then_some(item));
-                }
-            }
-        }
-        Ok(found)
-    })?;
-    let mut all = vec![Vec::new(); searched.len()];
-    for block in blocks {
-        all.iter_mut().zip(block).for_each(|(all, found)| all.extend(found));
-    }
-    Ok(all)
+    // All searches have gains of one kind.
+    let by_row = searched.iter().any(|wanted| matches!(wanted.gains.gains, Gains::Rows(_)));
+    let found = if by_row {
+        rows.collect(control, |row, cell, distance| searched.iter().any(|wanted| wanted.takes(row, cell, distance)))?
+    } else {
+        rows.within(&widest_cuts(searched), control)?
+    };
+    let ranked = |wanted: &Wanted<'_>, candidate: &Candidate| {
+        let (row, cell, distance) = (candidate.row as usize, candidate.cell, candidate.distance);
+        let gain = wanted.gains.at(row, cell);
+        let item = Ranked { ratio: distance / gain, mass: gain * candidate.weight, candidate: *candidate };
+        (wanted.takes(row, cell, distance) && item.mass > 0.0).then_some(item)
+    };
+    let items = |wanted| found.iter().filter_map(|candidate| ranked(wanted, candidate)).collect();
+    Ok(searched.iter().map(items).collect())
 }
 
 /// The distance beyond which no search wants a row of a cell; -1 where none wants any.
-fn widest_cuts(rows: &Margins<'_>, searched: &[Wanted<'_>]) -> Vec<f64> {
-    let cut = |wanted: &Wanted<'_>, cell: usize| match wanted.gains.gains {
-        Gains::Cells(_) => {
-            let gain = wanted.gains.at(0, cell as u16);
-            if gain > 0.0 { wanted.limit * gain } else { -1.0 }
+fn widest_cuts(searched: &[Wanted<'_>]) -> Vec<f64> {
+    let mut widest = Vec::new();
+    for wanted in searched {
+        let (Gains::Cells(gains) | Gains::Rows(gains)) = wanted.gains.gains;
+        widest.resize(gains.len().max(widest.len()), -1.0f64);
+        for (widest, gain) in widest.iter_mut().zip(gains) {
+            let gain = wanted.gains.sign * gain;
+            *widest = widest.max(if gain > 0.0 { wanted.limit * gain } else { -1.0 });
         }
-        Gains::Rows(_) => f64::INFINITY,
-    };
-    let widest = |cell| searched.iter().map(|wanted| cut(wanted, cell)).fold(-1.0, f64::max);
-    (0..rows.tallies().len()).map(widest).collect()
+    }
+    widest
 }
 
 /// The smallest ratio such that the items up to it cover the target; items is not empty.

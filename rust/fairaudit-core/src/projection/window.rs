@@ -52,16 +52,17 @@ pub struct Window {
 /// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
 pub fn spread(rows: &Margins<'_>, control: &Control) -> Result<Spread> {
     let n: u64 = rows.tallies().iter().map(|tally| tally.finite).sum();
-    // Squares of the scaled margins stay far from overflow.
-    let scale = if rows.farthest() > 0.0 { rows.farthest() } else { 1.0 };
     let (distances, cells) = rows.distances_and_cells();
     let n_cells = rows.tallies().len();
-    let empty = FixedSum::new(1.0, rows.len());
     let instructions = InstructionSet::current()?;
-    let blocks = map_blocks(rows.len(), BLOCK, control, |range| {
-        let (distances, cells) = (&distances[range.clone()], &cells[range]);
-        Ok(instructions.run(Moments { distances, cells, n_cells, scale, empty }))
-    })?;
+    let some = |range: Range<usize>| Several { distances: &distances[range.clone()], cells: &cells[range], n_cells };
+    let farthest = map_blocks(rows.len(), BLOCK, control, |range| Ok(instructions.run(Farthest(some(range)))))?;
+    let farthest = farthest.into_iter().fold(0.0, f64::max);
+    // Squares of the scaled margins stay far from overflow.
+    let scale = if farthest > 0.0 { farthest } else { 1.0 };
+    let empty = FixedSum::new(1.0, rows.len());
+    let moments = |range| Ok(instructions.run(Moments { rows: some(range), scale, empty }));
+    let blocks = map_blocks(rows.len(), BLOCK, control, moments)?;
     let mut sums = [empty; 2];
     for block in &blocks {
         sums.iter_mut().zip(block).for_each(|(sum, part)| sum.merge(part));
@@ -71,11 +72,56 @@ pub fn spread(rows: &Margins<'_>, control: &Control) -> Result<Spread> {
     Ok(Spread { rows: n, mean: mean * scale, standard_deviation: variance.sqrt() * scale })
 }
 
-/// Sums of the scaled signed margins of some rows, and of their squares.
-struct Moments<'a> {
+/// Some of the rows.
+#[derive(Clone, Copy)]
+struct Several<'a> {
     distances: &'a [f64],
     cells: &'a [u16],
     n_cells: usize,
+}
+
+impl Several<'_> {
+    /// The signed margin of a row; 0 of one that takes no part or cannot reach the boundary.
+    #[inline(always)]
+    fn margin(&self, row: usize) -> f64 {
+        let (distance, cell) = (self.distances[row], self.cells[row]);
+        let takes_part = usize::from(cell) < self.n_cells && distance < f64::INFINITY;
+        if takes_part { signed(distance, cell) } else { 0.0 }
+    }
+
+    /// Calls `add` with each margin and with a lane, so that neighbours go side by side.
+    #[inline(always)]
+    fn each(&self, mut add: impl FnMut(usize, f64)) {
+        let whole = self.distances.len() / SIDE_BY_SIDE * SIDE_BY_SIDE;
+        for start in (0..whole).step_by(SIDE_BY_SIDE) {
+            for lane in 0..SIDE_BY_SIDE {
+                add(lane, self.margin(start + lane));
+            }
+        }
+        (whole..self.distances.len()).for_each(|row| add(0, self.margin(row)));
+    }
+}
+
+/// The largest finite distance.
+struct Farthest<'a>(Several<'a>);
+
+impl Task for Farthest<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let mut farthest = [0.0f64; SIDE_BY_SIDE];
+        self.0.each(|lane, margin| {
+            let distance = margin.abs();
+            farthest[lane] = if distance > farthest[lane] { distance } else { farthest[lane] };
+        });
+        farthest.into_iter().fold(0.0, f64::max)
+    }
+}
+
+/// Sums of the scaled margins, and of their squares.
+struct Moments<'a> {
+    rows: Several<'a>,
     scale: f64,
     empty: FixedSum,
 }
@@ -85,34 +131,17 @@ impl Task for Moments<'_> {
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        // Side by side; no rounding depends on which lane adds a row.
+        // No rounding depends on which lane adds a row, and zeros change no bit.
         let mut lanes = [[self.empty; 2]; SIDE_BY_SIDE];
-        let whole = self.distances.len() / SIDE_BY_SIDE * SIDE_BY_SIDE;
-        let (distances, cells) = (&self.distances[..whole], &self.cells[..whole]);
-        for (distances, cells) in distances.chunks_exact(SIDE_BY_SIDE).zip(cells.chunks_exact(SIDE_BY_SIDE)) {
-            for (lane, sums) in lanes.iter_mut().enumerate() {
-                self.add(sums, distances[lane], cells[lane]);
-            }
-        }
-        for (&distance, &cell) in self.distances[whole..].iter().zip(&self.cells[whole..]) {
-            self.add(&mut lanes[0], distance, cell);
-        }
+        self.rows.each(|lane, margin| {
+            let margin = margin / self.scale;
+            lanes[lane][0].add(margin);
+            lanes[lane][1].add(margin * margin);
+        });
         lanes.into_iter().fold([self.empty; 2], |mut all, sums| {
             all.iter_mut().zip(&sums).for_each(|(sum, part)| sum.merge(part));
             all
         })
-    }
-}
-
-impl Moments<'_> {
-    #[inline(always)]
-    fn add(&self, sums: &mut [FixedSum; 2], distance: f64, cell: u16) {
-        let takes_part = usize::from(cell) < self.n_cells && distance < f64::INFINITY;
-        let margin = signed(distance, cell) / self.scale;
-        // Zeros change no bit of a sum.
-        let margin = if takes_part { margin } else { 0.0 };
-        sums[0].add(margin);
-        sums[1].add(margin * margin);
     }
 }
 
