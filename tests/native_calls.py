@@ -36,9 +36,8 @@ def small_calls(csv_file):
     return {
         **_data(csv_file),
         **_metrics(),
-        **_counts(draws),
-        **_rows(draws, call),
-        **_functions(draws, call),
+        **_permutations(draws, call),
+        **_assignments(draws, call),
         **_projections(draws, call),
         **_laws(),
         **_flows(draws),
@@ -50,15 +49,38 @@ def small_calls(csv_file):
     }
 
 
+def permutation_tests():
+    """By name, a test of every kind: three groups, but for the correlation."""
+    rng, call = np.random.default_rng(0), _native.Call()
+    score, other, weight = rng.random(60).round(1), rng.random(60), rng.random(60)
+    positive, group = rng.random(60) < 0.5, np.arange(60, dtype=np.uint16) % 3
+    of_row, unpooled = np.arange(60, dtype=np.uint32) // 2, {"studentize": "unpooled"}
+    stratum = np.arange(60, dtype=np.uint32) // 3 % 2
+    rows = _native.Units(group, 3)
+    strata = _native.Units(group, 3, stratum=stratum)
+    clusters = _native.Units(group[:30], 3, stratum=stratum[:30], of_row=of_row)
+    made, f1 = _native.PermutationTest, fa.metrics.get("f1").native
+    table = rng.integers(5, 40, (2, 3, 4)).astype(np.uint64)
+    odds = fa.metrics.get("equalized_odds").native
+    return {
+        "counts": made.counts(table, f1, **unpooled),
+        "joint": made.counts(table, odds, studentize="pooled", conditioning=[0, 1, 0, 1]),
+        "auc": made.auc(score, positive, rows, call, **unpooled, within_labels=True),
+        "auc of two": made.auc(score, positive, _native.Units(group % 2, 2), call, **unpooled),
+        "auc, strata": made.auc(score, positive, strata, call, **unpooled),
+        "auc, weights": made.auc(score, positive, strata, call, **unpooled, weight=weight),
+        "auc, clusters": made.auc(score, positive, clusters, call, **unpooled, weight=weight),
+        "mean": made.ratio(score, None, rows, call, **unpooled),
+        "ratio": made.ratio(score, other + 1, strata, call, **unpooled),
+        "weighted counts": made.weighted_counts(rng.random((60, 4)), f1, strata, call, **unpooled),
+        "correlation": made.correlation(score, other, call, **unpooled, stratum=stratum),
+    }
+
+
 def draws_of_every_kind():
     """By name, functions of draws that give as many numbers as there are replicates."""
     rng, call = np.random.default_rng(0), _native.Call()
-    metric = fa.metrics.get("f1").native
-    counts = np.array([9, 3, 4, 9, 8, 3, 4, 9], dtype=np.uint64)
     x, group = rng.random(60), np.arange(60, dtype=np.uint16) % 2
-    count_test = _native.CountTest(counts, 2, metric, "unpooled")
-    row_test = _native.RowTest.ratio(x, None, group, 2, "unpooled", call)
-    correlation = _native.CorrelationTest(x, rng.random(60), "unpooled", call)
     blocks = [([0, 1], [0.0, 0.0], [0.0, 0.0])]
     projection = _native.ProjectionRows(x, 2 * group + (x > 0.5), 4, call).exchange(blocks, call)
     equal = np.eye(2)
@@ -66,17 +88,8 @@ def draws_of_every_kind():
         "normal_maxima": lambda draws: _native.normal_maxima(equal, draws, call),
         "hypergeometric": lambda draws: _native.hypergeometric(500, 200, 90, draws, call),
         "binomial": lambda draws: _native.binomial(500, 0.3, draws, call),
-        "CountTest": lambda draws: count_test.null_distribution(draws, call),
-        "RowTest": lambda draws: row_test.null_distribution(draws, call),
-        "CorrelationTest": lambda draws: correlation.null_distribution(draws, call),
         "ProjectionTest": lambda draws: projection.null_distribution(draws, call),
-        "RowTest.bootstrap": lambda draws: row_test.bootstrap(draws, call).reshape(draws.n, -1),
-        "bootstrap_counts": lambda draws: _native.bootstrap_counts(
-            counts, 2, metric, draws, call
-        ).reshape(draws.n, -1),
-        "bootstrap_ratio": lambda draws: _native.bootstrap_ratio(x, None, draws, call).reshape(
-            draws.n, -1
-        ),
+        "bootstrap_ratio": lambda draws: _native.bootstrap_ratio(x, None, draws, call).values,
     }
 
 
@@ -85,7 +98,6 @@ def _data(csv_file):
     edges = np.array([0.0, 0.5, 1.0])
     return {
         "tabulate": lambda call: _native.tabulate(columns, limits, call),
-        "encode": lambda call: _native.encode(columns, limits, call),
         "check_csv": lambda call: _native.check_csv(csv_file, call),
         "bin_scores": lambda call: _native.bin_scores(np.linspace(0, 1, 12), edges, call),
     }
@@ -100,54 +112,43 @@ def _metrics():
     }
 
 
-def _counts(draws):
+def _permutations(draws, call):
     metric = fa.metrics.get("f1").native
-    counts = np.array([9, 3, 4, 9, 8, 3, 4, 9], dtype=np.uint64)
-    test = _native.CountTest(counts, 2, metric, "unpooled")
-    return {
-        "CountTest": lambda call: _native.CountTest(counts, 2, metric, "none", None, call),
-        "CountTest.evaluations": test.evaluations,
-        "CountTest.observed": test.observed,
-        "CountTest.exact": lambda call: test.exact("two-sided", call),
-        "CountTest.null_distribution": lambda call: test.null_distribution(draws, call),
-        "CountTest.max_t": lambda call: test.max_t([(0, 1)], draws, call),
-        "bootstrap_counts": lambda call: _native.bootstrap_counts(counts, 2, metric, draws, call),
-    }
-
-
-def _rows(draws, call):
-    metric = fa.metrics.get("f1").native
+    table = np.array([[[9, 3, 4, 9], [8, 3, 4, 9]]], dtype=np.uint64)
     x, y = np.linspace(0, 1, 12), np.arange(12) * 5 % 7 / 7
-    group, positive = np.arange(12, dtype=np.uint16) % 2, np.arange(12) % 3 > 0
-    counts = np.eye(4)[np.arange(12) % 4]
-    made = _native.RowTest
-    test, pair = made.ratio(x, None, group, 2, "none", call), (x, y, "none")
-    correlation = _native.CorrelationTest(*pair, call)
+    positive, weighted = np.arange(12) % 3 > 0, np.eye(4)[np.arange(12) % 4]
+    units, none = _native.Units(np.arange(12, dtype=np.uint16) % 2, 2), {"studentize": "none"}
+    made = _native.PermutationTest
+    test = made.ratio(x, None, units, call, **none)
     return {
-        "RowTest.auc": lambda call: made.auc(x, positive, group, 2, "none", call),
-        "RowTest.ratio": lambda call: made.ratio(x, y + 1, group, 2, "none", call),
-        "RowTest.counts": lambda call: made.counts(counts, metric, group, 2, "none", call),
-        "RowTest.null_distribution": lambda call: test.null_distribution(draws, call),
-        "RowTest.bootstrap": lambda call: test.bootstrap(draws, call),
-        "RowTest.max_t": lambda call: test.max_t([(0, 1)], draws, call),
-        "CorrelationTest": lambda call: _native.CorrelationTest(*pair, call),
-        "CorrelationTest.null_distribution": lambda call: correlation.null_distribution(
-            draws, call
+        "PermutationTest.counts": lambda call: made.counts(table, metric, **none, call=call),
+        "PermutationTest.auc": lambda call: made.auc(x, positive, units, call, **none),
+        "PermutationTest.ratio": lambda call: made.ratio(x, y + 1, units, call, **none),
+        "PermutationTest.weighted_counts": lambda call: made.weighted_counts(
+            weighted, metric, units, call, **none
         ),
+        "PermutationTest.correlation": lambda call: made.correlation(x, y, call, **none),
+        "PermutationTest.exact": lambda call: made.counts(table, metric, **none).exact(
+            "two-sided", call
+        ),
+        "PermutationTest.null_distribution": lambda call: test.null_distribution(draws, call),
+        "PermutationTest.max_t": lambda call: test.max_t([(0, 1)], draws, call),
+        "PermutationTest.bootstrap": lambda call: test.bootstrap(draws, call),
         "count_extreme": lambda call: _native.count_extreme(x, 0.5, "greater", True, call),
     }
 
 
-def _functions(draws, call):
-    group = np.arange(12, dtype=np.uint32) % 2
-    test = _native.FunctionTest(group, 2, "none", call)
-    columns, values = [np.zeros(12)] * 3, np.linspace(0, 1, 6)
+def _assignments(draws, call):
+    units = _native.Units(np.arange(12, dtype=np.uint16) % 2, 2)
+    made = _native.Assignments(units, call)
+    groups = made.groups(draws, None, call)
+    columns, values = [np.zeros(12)] * 3, np.linspace(0, 1, 6).reshape(3, 2)
     return {
-        "FunctionTest": lambda call: _native.FunctionTest(group, 2, "none", call),
-        "FunctionTest.assignment": lambda call: test.assignment(3, draws, call),
-        "FunctionTest.samples": lambda call: test.samples(group, 0, 2, 3, draws, call),
-        "FunctionTest.statistic": lambda call: test.statistic([0.1, 0.2], values, call),
-        "FunctionTest.null_distribution_compiled": lambda call: test.null_distribution_compiled(
+        "Assignments": lambda call: _native.Assignments(units, call),
+        "Assignments.groups": lambda call: made.groups(draws, 3, call),
+        "Assignments.samples": lambda call: made.samples(groups, 0, 2, draws, 3, call),
+        "Assignments.statistic": lambda call: made.statistic([0.1, 0.2], values, call),
+        "Assignments.null_distribution": lambda call: made.null_distribution(
             _address(), columns, 0, draws, call
         ),
     }
@@ -169,7 +170,6 @@ def _projections(draws, call):
     rows = _native.ProjectionRows(distance, cell, 4, call)
     used, gains = [True] * 4, np.linspace(0.5, 1, 12)
     curves = rows.curves(used, call)
-    test = rows.exchange(blocks, call)
     budgets = np.ones(1)
     return {
         "ProjectionRows": lambda call: _native.ProjectionRows(distance, cell, 4, call),
@@ -188,8 +188,6 @@ def _projections(draws, call):
         "CellCurves.conjugate": lambda call: curves.conjugate([0.5] * 4, call),
         "CellCurves.cost": lambda call: curves.cost([0.5] * 4, call),
         "CellCurves.take": lambda call: curves.take([0.5] * 4, call),
-        "ProjectionTest.observed": test.observed,
-        "ProjectionTest.null_distribution": lambda call: test.null_distribution(draws, call),
     }
 
 

@@ -1,5 +1,6 @@
 """The seam: random numbers against NumPy, signals, threads, forks, panics, imports."""
 
+import itertools
 import os
 import pickle
 import re
@@ -22,14 +23,28 @@ from . import long_calls, native_calls
 from .reference import permutation as reference
 
 DRAWS = _native.Draws(200_000, seed=3)
+ONES = (1, 1, 1, 1)
 
 
 def long_test(n_resamples=100_000_000, **options):
     """A test that would run for minutes."""
     draws, call = _native.Draws(n_resamples, seed=1), _native.Call(**options)
-    counts = np.array([9_000, 3_000, 4_000, 9_500, 8_000, 3_500, 4_200, 9_900], dtype=np.uint64)
-    test = _native.CountTest(counts, 2, fa.metrics.get("f1").native, "unpooled")
-    return test.null_distribution(draws, call)
+    counts = [[[9_000, 3_000, 4_000, 9_500], [8_000, 3_500, 4_200, 9_900]]]
+    return count_test(counts, "f1", studentize="unpooled").null_distribution(draws, call)
+
+
+def count_test(counts=((ONES, ONES),), metric="tpr", **options):
+    """A test on counts by stratum, group and class."""
+    native = fa.metrics.get(metric).native
+    options = {"studentize": "none", **options}
+    return _native.PermutationTest.counts(np.array(counts, np.uint64), native, **options)
+
+
+def mean_test(values, group, n_groups=2, **codes):
+    """A test on rows or clusters."""
+    codes = {name: np.array(column, np.uint32) for name, column in codes.items()}
+    units = _native.Units(np.array(group, np.uint16), n_groups, **codes)
+    return _native.PermutationTest.ratio(values, None, units, _native.Call(), studentize="none")
 
 
 def run_python(code, **options):
@@ -45,25 +60,79 @@ def run_python(code, **options):
 
 class TestArguments:
     def test_arrays_that_are_not_contiguous(self):
-        test_array = np.arange(16, dtype=np.uint64)[::2]
-        with pytest.raises(TypeError, match="not contiguous"):
-            _native.CountTest(test_array, 2, fa.metrics.get("tpr").native, "pooled")
+        metric, table = fa.metrics.get("tpr").native, np.ones((2, 2, 8), np.uint64)
+        for view in (table[:, :, ::2], np.asfortranarray(table[:, :, :4]), table[::-1, :, :4]):
+            with pytest.raises(TypeError, match=r"not contiguous; pass [^']*'counts'"):
+                _native.PermutationTest.counts(view, metric, studentize="none")
+
+    def test_arrays_that_are_not_aligned(self):
+        column = np.zeros(8 * 4 + 1, np.uint8)[1:].view(np.float64)
+        with pytest.raises(TypeError, match=r"not contiguous; pass [^']*'numerator'"):
+            mean_test(column, [0, 1, 0, 1])
 
     def test_shapes_that_do_not_fit(self):
         with pytest.raises(errors.ArgumentError, match="strata x groups x classes"):
-            _native.CountTest(np.ones(7, np.uint64), 2, fa.metrics.get("tpr").native, "pooled")
+            count_test([[[1, 2, 3, 4]]])
+        with pytest.raises(errors.ArgumentError, match="metric is over 4 classes"):
+            count_test([[[1, 2], [3, 4]]])
+        with pytest.raises(TypeError, match=r"dimensionality mismatch[^']*'counts'"):
+            count_test(ONES)
         with pytest.raises(errors.ArgumentError, match="counts is 3 numbers; accepted: 4 counts"):
             fa.metrics.get("tpr").native.evaluate([1, 2, 3])
 
     def test_unknown_words(self):
-        counts = np.ones(8, np.uint64)
-        native = fa.metrics.get("tpr").native
         with pytest.raises(errors.ArgumentError, match="studentize is x"):
-            _native.CountTest(counts, 2, native, "x")
+            count_test(studentize="x")
         with pytest.raises(errors.ArgumentError, match="conditioning is x"):
-            _native.CountTest(counts, 2, native, "none", "x")
+            count_test(conditioning="x")
         with pytest.raises(errors.ArgumentError, match="alternative is x"):
-            _native.CountTest(counts, 2, native, "none").exact("x", _native.Call())
+            count_test().exact("x", _native.Call())
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"n_groups": 1}, "n_groups is 1; accepted: between 2 and 65,536"),
+            ({"n_groups": 2**40}, "n_groups is 1099511627776; accepted"),
+            ({"group": [0, 1, 2, 1]}, "group is 2 somewhere; accepted: codes below n_groups"),
+            ({"group": [0, 1]}, "numerator is of length 4; accepted: one value for each of 2"),
+            ({"stratum": [0, 1]}, "stratum is of length 2; accepted: one code for each of 4"),
+            ({"of_row": [0, 4]}, "of_row is 4 somewhere; accepted: codes below 4"),
+        ],
+    )
+    def test_units_that_do_not_fit(self, changes, message):
+        with pytest.raises(errors.ArgumentError, match=message):
+            mean_test(np.arange(4.0), **{"group": [0, 1, 1, 0], **changes})
+
+    def test_marks_are_any_bytes_but_0(self):
+        """A view of bytes can hold booleans that neither NumPy nor Rust would make."""
+        score, call = np.arange(8.0), _native.Call()
+        units = _native.Units(np.arange(8, dtype=np.uint16) // 2 % 2, 2)
+        odd = np.array([0, 2, 0, 255, 3, 0, 1, 0], np.uint8)
+
+        def evaluations(marks):
+            made = _native.PermutationTest.auc(score, marks, units, call, studentize="none")
+            return made.evaluations
+
+        assert evaluations(odd) == evaluations(odd.view(bool)) == evaluations(odd != 0)
+        found = [_native.tabulate([one], [2], call) for one in (odd.view(bool), odd != 0)]
+        assert sorted(found[0].counts) == sorted(found[1].counts) == [4, 4]
+
+    def test_pairs_of_groups_that_are_not_there(self):
+        pairs, draws, call = [(0, 1), (0, 9)], _native.Draws(10, seed=1), _native.Call()
+        with pytest.raises(errors.ArgumentError, match=r"pairs is \(0, 9\) somewhere; accepted"):
+            count_test().max_t(pairs, draws, call)
+        with pytest.raises(errors.ArgumentError, match=r"pairs is \(0, 9\) somewhere; accepted"):
+            count_test().max_t_pvalues(pairs, np.zeros(2, np.uint64), 10)
+        with pytest.raises(errors.ArgumentError, match="counts is of length 2; accepted"):
+            count_test().max_t_pvalues([(0, 1)], np.zeros(2, np.uint64), 10)
+
+    def test_groups_of_a_correlation(self):
+        draws, call = _native.Draws(10, seed=1), _native.Call()
+        test = native_calls.permutation_tests()["correlation"]
+        assert test.expected == []
+        for ask in (lambda: test.bootstrap(draws, call), lambda: test.max_t([], draws, call)):
+            with pytest.raises(errors.ArgumentError, match="test is one without groups"):
+                ask()
 
     def test_no_threads(self):
         with pytest.raises(errors.ArgumentError, match="n_threads is 0"):
@@ -74,12 +143,6 @@ class TestArguments:
             _native.Draws(9, seed=1, first=2**64 - 6)
         with pytest.raises(TypeError, match="positional"):
             _native.Draws(9, 1)
-
-    def test_no_panic_crosses_the_seam(self):
-        counts = np.ones(8, np.uint64)
-        test = _native.CountTest(counts, 2, fa.metrics.get("tpr").native, "none")
-        with pytest.raises(errors.InternalError, match=r"index out of bounds.*please report it"):
-            test.max_t([(0, 9)], _native.Draws(10, seed=1), _native.Call())
 
 
 class TestPanics:
@@ -101,11 +164,9 @@ class TestPanics:
 
     @pytest.mark.parametrize("n_resamples", [10, 30_000, 10**12])
     def test_on_any_number_of_threads(self, n_resamples):
-        counts = np.ones(8, np.uint64)
-        test = _native.CountTest(counts, 2, fa.metrics.get("tpr").native, "none")
         draws = _native.Draws(n_resamples, seed=1)
         with pytest.raises(errors.InternalError, match=r"planted.*please report it"):
-            test.null_distribution(draws, _native.Call.planted_panic())
+            count_test().null_distribution(draws, _native.Call.planted_panic())
 
 
 class TestOptions:
@@ -129,6 +190,95 @@ class TestOptions:
             part = run(_native.Draws(9, seed=7, series=2, first=20))
             assert np.array_equal(whole[20:29], part), name
             assert not np.array_equal(whole, run(_native.Draws(40, seed=7, series=3))), name
+
+
+class TestRanges:
+    """A range of replicates is the unit of work: what comes of ranges is joined, or added up."""
+
+    N = 80
+
+    def ranges(self, n_ranges):
+        """Parts of the replicates from 5 on."""
+        ends = np.linspace(5, 5 + self.N, n_ranges + 1).astype(int).tolist()
+        return [
+            _native.Draws(end - first, seed=7, series=2, first=first)
+            for first, end in itertools.pairwise(ends)
+        ]
+
+    @pytest.mark.parametrize("n_ranges", [2, 7, 13])
+    def test_ranges_give_the_bits_of_the_whole(self, n_ranges):
+        [whole], parts, call = self.ranges(1), self.ranges(n_ranges), _native.Call()
+        for name, test in native_calls.permutation_tests().items():
+            null = test.null_distribution(whole, call)
+            joined = [test.null_distribution(part, call) for part in parts]
+            assert null.tobytes() == np.concatenate(joined).tobytes(), name
+            if name == "correlation":
+                continue
+            pairs = [(0, 1), (0, 2), (1, 2)] if len(test.evaluations) == 3 else [(1, 0)]
+            counts = test.max_t(pairs, whole, call)
+            assert 0 < counts.max() < self.N, name
+            assert np.array_equal(counts, sum(test.max_t(pairs, part, call) for part in parts)), (
+                name
+            )
+            drawn = test.bootstrap(whole, call)
+            joined = [test.bootstrap(part, call) for part in parts]
+            again = _native.Replicates(
+                np.concatenate([part.values for part in joined]),
+                np.concatenate([part.variances for part in joined]),
+            )
+            assert again == drawn, name
+
+    def test_step_down_pvalues_are_made_of_the_sums(self):
+        test, pairs = native_calls.permutation_tests()["mean"], [(0, 1), (0, 2), (1, 2)]
+        [whole] = self.ranges(1)
+        counts = test.max_t(pairs, whole, _native.Call())
+        pvalues = np.array(test.max_t_pvalues(pairs, counts, self.N))
+        statistics = [abs(gap) for gap in self.studentized(test, pairs)]
+        order = np.argsort(statistics)[::-1]
+        expected = np.maximum.accumulate(((1 + counts) / (1 + self.N))[order])
+        assert np.array_equal(pvalues[order], expected)
+
+    def studentized(self, test, pairs):
+        for i, j in pairs:
+            first, second = test.evaluations[i], test.evaluations[j]
+            yield (first.value - second.value) / np.sqrt(first.variance + second.variance)
+
+    def test_values_without_variances_are_the_same(self):
+        [whole], call = self.ranges(1), _native.Call()
+        for name, test in native_calls.permutation_tests().items():
+            if name != "correlation":
+                values = test.bootstrap(whole, call, variances=False)
+                assert values.variances is None
+                both = test.bootstrap(whole, call)
+                assert values.values.tobytes() == both.values.tobytes(), name
+
+
+class TestAnswers:
+    def test_answers_are_values(self):
+        call, tests = _native.Call(), native_calls.permutation_tests()
+        replicates = tests["counts"].bootstrap(_native.Draws(9, seed=1), call)
+        answers = [
+            tests["counts"].evaluations[0],
+            tests["correlation"].evaluations[0],
+            count_test().exact("two-sided", call),
+            replicates,
+            _native.Replicates(replicates.values),
+            _native.Units(np.arange(4, dtype=np.uint16), 4),
+            _native.Units(np.zeros(4, np.uint16), 2, of_row=np.zeros(9, np.uint32)),
+        ]
+        for i, answer in enumerate(answers):
+            again = pickle.loads(pickle.dumps(answer))
+            assert again == answer
+            assert [other == answer for other in answers] == [j == i for j in range(len(answers))]
+        with pytest.raises(AttributeError):
+            answers[0].value = 1.0
+
+    def test_a_correlation_is_its_one_evaluation(self):
+        rng = np.random.default_rng(5)
+        x, y = rng.random((2, 50))
+        made = _native.PermutationTest.correlation(x, y, _native.Call(), studentize="unpooled")
+        [found] = made.evaluations
+        assert found.value == pytest.approx(np.corrcoef(x, y)[0, 1])
 
 
 class TestKnownValues:

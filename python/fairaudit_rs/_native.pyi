@@ -1,37 +1,40 @@
 """The native module; see rust/fairaudit-py."""
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "SCORE_UNIT",
+    "Assignments",
     "BoxLaw",
     "BoxTail",
     "Call",
     "CellCurves",
-    "CorrelationTest",
     "CountMetric",
-    "CountTest",
     "CurvePoints",
     "Cuts",
     "DistinctMargins",
     "Draws",
-    "FunctionTest",
+    "Evaluation",
+    "ExactLaw",
     "InfluenceColumns",
     "InfluenceDesign",
     "InfluenceRows",
+    "PermutationTest",
+    "Replicates",
+    "Samples",
+    "Tail",
+    "TailValues",
+    "Tabulation",
+    "Units",
     "NO_CELL",
     "Plan",
     "PriceRanks",
     "ProjectionRows",
-    "ProjectionTest",
-    "RowTest",
-    "SCORE_UNIT",
     "Spread",
-    "Tail",
-    "TailValues",
     "Tally",
     "Unreachable",
     "Windows",
@@ -39,7 +42,6 @@ __all__ = [
     "beta_quantile",
     "bin_scores",
     "binomial",
-    "bootstrap_counts",
     "bootstrap_ratio",
     "check_csv",
     "clopper_pearson",
@@ -51,7 +53,6 @@ __all__ = [
     "descent_factors",
     "descent_path",
     "distinct_rows",
-    "encode",
     "forward_stop",
     "gev_excesses",
     "gev_fit",
@@ -85,6 +86,8 @@ __all__ = [
     "tail_variations",
     "zhang_stephens",
 ]
+
+_Floats = NDArray[np.float64]
 
 __version__: str
 SCORE_UNIT: float
@@ -121,24 +124,40 @@ class Call:
     def planted_panic() -> Call: ...
     def __getnewargs__(self) -> tuple[int | None, Callable[[int], object] | None]: ...
 
+@final
+class Tabulation:
+    value_rows: list[NDArray[np.uint64]]
+    codes: NDArray[np.uint32]
+    counts: NDArray[np.uint64]
+    score_sums: NDArray[np.int64]
+    cell_of_row: NDArray[np.uint32] | None
+
 def tabulate(
     columns: Sequence[NDArray[np.generic]],
     limits: Sequence[int],
     call: Call,
-    score: NDArray[np.float64] | None = None,
-) -> tuple[list[NDArray[np.uint64]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64]]: ...
-def encode(
-    columns: Sequence[NDArray[np.generic]], limits: Sequence[int], call: Call
-) -> tuple[
-    list[NDArray[np.uint64]], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]
-]: ...
+    *,
+    score: _Floats | None = None,
+    cells: bool = False,
+) -> Tabulation: ...
 def distinct_rows(
     values: NDArray[np.float64], call: Call
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]: ...
 def check_csv(path: str, call: Call) -> list[str]: ...
-def bin_scores(
-    scores: NDArray[np.float64], edges: NDArray[np.float64], call: Call
-) -> NDArray[np.uint32]: ...
+def bin_scores(scores: _Floats, edges: _Floats, call: Call) -> NDArray[np.uint32]: ...
+
+@final
+class Evaluation:
+    """Value and variance of a metric in a group; numerator and denominator of a quotient."""
+
+    value: float
+    variance: float
+    numerator: float
+    denominator: float
+    def __new__(
+        cls, value: float, variance: float, numerator: float = ..., denominator: float = ...
+    ) -> Evaluation: ...
+    def __getnewargs__(self) -> tuple[float, float, float, float]: ...
 
 @final
 class CountMetric:
@@ -159,91 +178,139 @@ class CountMetric:
     def fraction(self) -> tuple[list[float], list[float]] | None: ...
     @property
     def is_proportion(self) -> bool: ...
-    def evaluate(
-        self, counts: Sequence[float], call: Call | None = None
-    ) -> tuple[float, float]: ...
+    def evaluate(self, counts: Sequence[float], call: Call | None = None) -> Evaluation: ...
     def gradient(self, counts: Sequence[float]) -> list[float] | None: ...
 
 @final
-class CountTest:
+class Units:
+    """What exchanges its group: group and stratum of each unit, the unit of each row."""
+
+    group: NDArray[np.uint16]
+    n_groups: int
+    stratum: NDArray[np.uint32] | None
+    of_row: NDArray[np.uint32] | None
     def __new__(
         cls,
-        counts: NDArray[np.uint64],
+        group: NDArray[np.uint16],
         n_groups: int,
+        *,
+        stratum: NDArray[np.uint32] | None = None,
+        of_row: NDArray[np.uint32] | None = None,
+    ) -> Units: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[NDArray[np.uint16], int], dict[str, Any]]: ...
+
+@final
+class ExactLaw:
+    pvalue: float
+    undefined: float
+    statistics: _Floats
+    probabilities: _Floats
+    def __new__(
+        cls, pvalue: float, undefined: float, statistics: _Floats, probabilities: _Floats
+    ) -> ExactLaw: ...
+    def __getnewargs__(self) -> tuple[float, float, _Floats, _Floats]: ...
+
+@final
+class Replicates:
+    """By replicate and group."""
+
+    values: _Floats
+    #: None where they were not asked for.
+    variances: _Floats | Any
+    def __new__(cls, values: _Floats, variances: _Floats | None = None) -> Replicates: ...
+    def __getnewargs__(self) -> tuple[_Floats, _Floats | None]: ...
+
+@final
+class PermutationTest:
+    """A test of groups, or of a correlation, that has none."""
+
+    observed: float
+    needs_centring: bool
+    evaluations: list[Evaluation]
+    expected: list[float]
+    @staticmethod
+    def counts(
+        counts: NDArray[np.uint64],
         metric: CountMetric,
+        *,
         studentize: str,
         conditioning: str | Sequence[int] | None = None,
         call: Call | None = None,
-    ) -> CountTest: ...
-    def evaluations(self, call: Call | None = None) -> list[tuple[float, float, float, float]]: ...
-    def expected(self) -> list[float]: ...
-    def observed(self, call: Call | None = None) -> float: ...
-    @property
-    def needs_centring(self) -> bool: ...
-    def exact(
-        self, alternative: str, call: Call
-    ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]] | None: ...
-    def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
-    def max_t(self, pairs: Sequence[tuple[int, int]], draws: Draws, call: Call) -> list[float]: ...
-
-@final
-class RowTest:
+    ) -> PermutationTest: ...
     @staticmethod
     def auc(
-        score: NDArray[np.float64],
-        positive: NDArray[np.bool_],
-        group: NDArray[np.uint16],
-        n_groups: int,
-        studentize: str,
+        score: _Floats,
+        positive: NDArray[np.bool_ | np.uint8],
+        units: Units,
         call: Call,
-        stratum: NDArray[np.uint32] | None = None,
-        weight: NDArray[np.float64] | None = None,
-        cluster: NDArray[np.uint32] | None = None,
+        *,
+        studentize: str,
+        weight: _Floats | None = None,
         within_labels: bool = False,
-    ) -> RowTest: ...
+    ) -> PermutationTest: ...
     @staticmethod
     def ratio(
-        numerator: NDArray[np.float64],
-        denominator: NDArray[np.float64] | None,
-        group: NDArray[np.uint16],
-        n_groups: int,
-        studentize: str,
+        numerator: _Floats,
+        denominator: _Floats | None,
+        units: Units,
         call: Call,
-        stratum: NDArray[np.uint32] | None = None,
-    ) -> RowTest: ...
+        *,
+        studentize: str,
+    ) -> PermutationTest: ...
     @staticmethod
-    def counts(
-        counts: NDArray[np.float64],
-        metric: CountMetric,
-        group: NDArray[np.uint16],
-        n_groups: int,
-        studentize: str,
+    def weighted_counts(
+        counts: _Floats, metric: CountMetric, units: Units, call: Call, *, studentize: str
+    ) -> PermutationTest: ...
+    @staticmethod
+    def correlation(
+        x: _Floats,
+        y: _Floats,
         call: Call,
+        *,
+        studentize: str,
         stratum: NDArray[np.uint32] | None = None,
-    ) -> RowTest: ...
-    def evaluations(self) -> list[tuple[float, float, float, float]]: ...
-    def expected(self) -> list[float]: ...
-    def observed(self) -> float: ...
-    @property
-    def needs_centring(self) -> bool: ...
-    def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
-    def bootstrap(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
-    def max_t(self, pairs: Sequence[tuple[int, int]], draws: Draws, call: Call) -> list[float]: ...
+    ) -> PermutationTest: ...
+    def exact(self, alternative: str, call: Call) -> ExactLaw | None: ...
+    def null_distribution(self, draws: Draws, call: Call) -> _Floats: ...
+    def max_t(
+        self, pairs: Sequence[tuple[int, int]], draws: Draws, call: Call
+    ) -> NDArray[np.uint64]: ...
+    def max_t_pvalues(
+        self, pairs: Sequence[tuple[int, int]], counts: NDArray[np.uint64], n: int
+    ) -> list[float]: ...
+    def bootstrap(self, draws: Draws, call: Call, *, variances: bool = True) -> Replicates: ...
 
 @final
-class CorrelationTest:
-    def __new__(
-        cls,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        studentize: str,
+class Samples:
+    rows: NDArray[np.uint32]
+    sizes: NDArray[np.uint64]
+
+@final
+class Assignments:
+    """Draws groups of units within strata, and bootstrap samples of a group."""
+
+    def __new__(cls, units: Units, call: Call) -> Assignments: ...
+    def groups(self, draws: Draws, replicate: int | None, call: Call) -> NDArray[np.uint32]: ...
+    def samples(
+        self,
+        groups: NDArray[np.uint32],
+        group: int,
+        n_samples: int,
+        draws: Draws,
+        replicate: int | None,
         call: Call,
-        stratum: NDArray[np.uint32] | None = None,
-    ) -> CorrelationTest: ...
-    def correlation(self) -> float: ...
-    def variance(self) -> float: ...
-    def observed(self) -> float: ...
-    def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
+    ) -> Samples: ...
+    def statistic(
+        self, values: Sequence[float], samples: _Floats, call: Call | None = None
+    ) -> float: ...
+    def null_distribution(
+        self,
+        address: int,
+        columns: Sequence[_Floats],
+        n_samples: int,
+        draws: Draws,
+        call: Call,
+    ) -> _Floats: ...
 
 @final
 class InfluenceColumns:
@@ -345,50 +412,9 @@ def descent_factors(
     steps: NDArray[np.float64],
     call: Call,
 ) -> NDArray[np.float64]: ...
-
-@final
-class FunctionTest:
-    def __new__(
-        cls,
-        group: NDArray[np.uint32],
-        n_groups: int,
-        studentize: str,
-        call: Call,
-        stratum: NDArray[np.uint32] | None = None,
-        unit: NDArray[np.uint32] | None = None,
-    ) -> FunctionTest: ...
-    def assignment(self, replicate: int | None, draws: Draws, call: Call) -> NDArray[np.uint32]: ...
-    def samples(
-        self,
-        assignment: NDArray[np.uint32],
-        group: int,
-        n_samples: int,
-        replicate: int | None,
-        draws: Draws,
-        call: Call,
-    ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]: ...
-    def statistic(
-        self, values: Sequence[float], samples: NDArray[np.float64], call: Call | None = None
-    ) -> float: ...
-    def null_distribution_compiled(
-        self,
-        address: int,
-        columns: Sequence[NDArray[np.float64]],
-        n_samples: int,
-        draws: Draws,
-        call: Call,
-    ) -> NDArray[np.float64]: ...
-
-def bootstrap_counts(
-    counts: NDArray[np.uint64],
-    n_groups: int,
-    metric: CountMetric,
-    draws: Draws,
-    call: Call,
-) -> NDArray[np.float64]: ...
 def beta_quantile(a: float, b: float, p: float) -> float: ...
 def count_extreme(
-    null: NDArray[np.float64], observed: float, alternative: str, centred: bool, call: Call
+    null: _Floats, observed: float, alternative: str, centred: bool, call: Call
 ) -> tuple[int, int]: ...
 def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]: ...
 def hypergeometric(
@@ -410,75 +436,53 @@ NO_CELL: int
 class Tally:
     """Numbers and weights of the rows of every cell."""
 
-    @property
-    def rows(self) -> NDArray[np.int64]: ...
-    @property
-    def finite(self) -> NDArray[np.int64]: ...
-    @property
-    def weight(self) -> NDArray[np.float64]: ...
-    @property
-    def finite_weight(self) -> NDArray[np.float64]: ...
-    @property
-    def square(self) -> NDArray[np.float64]: ...
+    rows: NDArray[np.int64]
+    finite: NDArray[np.int64]
+    weight: _Floats
+    finite_weight: _Floats
+    square: _Floats
 
 @final
 class Plan:
     """Who moves, what share of each, and the certificate of the cost."""
 
-    @property
-    def rows(self) -> NDArray[np.int64]: ...
-    @property
-    def fraction(self) -> NDArray[np.float64]: ...
-    @property
-    def primal(self) -> float: ...
-    @property
-    def dual(self) -> float: ...
-    @property
-    def residual(self) -> float: ...
-    @property
-    def prices(self) -> NDArray[np.float64]: ...
+    rows: NDArray[np.int64]
+    fraction: _Floats
+    primal: float
+    dual: float
+    residual: float
+    prices: _Floats
 
 @final
 class Unreachable:
     """The block and the place of the unit in it that hinder, and how far it gets."""
 
-    @property
-    def block(self) -> int: ...
-    @property
-    def unit(self) -> int: ...
-    @property
-    def reach(self) -> float: ...
+    block: int
+    unit: int
+    reach: float
 
 @final
 class Spread:
     """Number, mean and standard deviation of the finite signed margins."""
 
-    @property
-    def rows(self) -> int: ...
-    @property
-    def mean(self) -> float: ...
-    @property
-    def standard_deviation(self) -> float: ...
+    rows: int
+    mean: float
+    standard_deviation: float
 
 @final
 class Windows:
     """Kernel sums of every unit: weight K / b at three bandwidths, weight K, (weight K)^2."""
 
-    @property
-    def density(self) -> NDArray[np.float64]: ...
-    @property
-    def mass(self) -> NDArray[np.float64]: ...
-    @property
-    def square(self) -> NDArray[np.float64]: ...
+    density: _Floats
+    mass: _Floats
+    square: _Floats
 
 @final
 class DistinctMargins:
     """How many margins differ, and among how many rows."""
 
-    @property
-    def margins(self) -> int: ...
-    @property
-    def rows(self) -> int: ...
+    margins: int
+    rows: int
 
 @final
 class ProjectionRows:
@@ -486,53 +490,44 @@ class ProjectionRows:
 
     def __new__(
         cls,
-        distance: NDArray[np.float64],
+        distance: _Floats,
         cell: NDArray[np.uint16],
         n_cells: int,
         call: Call,
         *,
-        weight: NDArray[np.float64] | None = None,
+        weight: _Floats | None = None,
     ) -> ProjectionRows: ...
-    @property
-    def tally(self) -> Tally: ...
+    tally: Tally
     def project(self, blocks: Sequence[_Block], call: Call) -> Plan | Unreachable: ...
-    def select(
-        self, gains: NDArray[np.float64], target: float, call: Call
-    ) -> Plan | Unreachable: ...
+    def select(self, gains: _Floats, target: float, call: Call) -> Plan | Unreachable: ...
     def affordable(
         self,
-        gains: NDArray[np.float64],
-        budgets: NDArray[np.float64],
+        gains: _Floats,
+        budgets: _Floats,
         call: Call,
         *,
         by_row: bool = False,
-    ) -> NDArray[np.float64]: ...
+    ) -> _Floats: ...
     def spread(self, call: Call) -> Spread: ...
     def windows(self, used: Sequence[bool], bandwidth: float, call: Call) -> Windows: ...
-    def distinct_margins(
-        self, cut: NDArray[np.float64], enough: int, call: Call
-    ) -> DistinctMargins: ...
-    def histogram(self, limit: float, bins: int, call: Call) -> NDArray[np.float64]: ...
+    def distinct_margins(self, cut: _Floats, enough: int, call: Call) -> DistinctMargins: ...
+    def histogram(self, limit: float, bins: int, call: Call) -> _Floats: ...
     def curves(self, used: Sequence[bool], call: Call) -> CellCurves: ...
-    def exchange(self, blocks: Sequence[_Block], call: Call) -> ProjectionTest: ...
+    def exchange(self, blocks: Sequence[_Block], call: Call) -> PermutationTest: ...
 
 @final
 class CurvePoints:
     """Mass and cost of the first rows of a cell."""
 
-    @property
-    def mass(self) -> NDArray[np.float64]: ...
-    @property
-    def cost(self) -> NDArray[np.float64]: ...
+    mass: _Floats
+    cost: _Floats
 
 @final
 class PriceRanks:
     """How many rows of a cell lie below a price, and how many up to and with it."""
 
-    @property
-    def below(self) -> int: ...
-    @property
-    def up_to(self) -> int: ...
+    below: int
+    up_to: int
 
 @final
 class CellCurves:
@@ -546,22 +541,12 @@ class CellCurves:
     def take(self, masses: Sequence[float], call: Call) -> Plan: ...
 
 @final
-class ProjectionTest:
-    """A projection whose rows exchange their decisions within blocks."""
-
-    def observed(self, call: Call | None = None) -> float: ...
-    def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
-
-@final
 class BoxTail:
     """A tail probability, how far off it may be, and whether it is an upper bound."""
 
-    @property
-    def tail(self) -> float: ...
-    @property
-    def error(self) -> float: ...
-    @property
-    def is_bound(self) -> bool: ...
+    tail: float
+    error: float
+    is_bound: bool
 
 @final
 class BoxLaw:
@@ -569,10 +554,10 @@ class BoxLaw:
 
     def __new__(
         cls,
-        covariance: NDArray[np.float64],
-        curvature: NDArray[np.float64],
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
+        covariance: _Floats,
+        curvature: _Floats,
+        low: _Floats,
+        high: _Floats,
         call: Call | None = None,
     ) -> BoxLaw: ...
     def tail(self, q: float, call: Call) -> BoxTail: ...
@@ -605,11 +590,8 @@ def losses(
 ) -> NDArray[np.float64]: ...
 def moments(values: NDArray[np.float64], call: Call) -> tuple[float, float]: ...
 def bootstrap_ratio(
-    numerator: NDArray[np.float64],
-    denominator: NDArray[np.float64] | None,
-    draws: Draws,
-    call: Call,
-) -> NDArray[np.float64]: ...
+    numerator: _Floats, denominator: _Floats | None, draws: Draws, call: Call
+) -> Replicates: ...
 def gev_fit(
     maxima: NDArray[np.float64], call: Call
 ) -> tuple[tuple[float, float, float], float, float, list[float] | None, str]: ...

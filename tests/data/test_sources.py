@@ -6,6 +6,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors, metrics
+from fairaudit_rs.data.arrays import ArraySource
 from fairaudit_rs.data.frames import FrameSource
 from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.permutation.comparison import Settings, compare
@@ -80,7 +81,7 @@ def reads(monkeypatch):
         original = getattr(owner, name)
 
         def watched(*given, **named):
-            seen.append(word)
+            seen.append("cells of rows" if named.get("cells") else word)
             return original(*given, **named)
 
         monkeypatch.setattr(owner, name, watched)
@@ -88,7 +89,7 @@ def reads(monkeypatch):
     watch(FrameSource, "count", "group-by of a frame")
     watch(FrameSource, "in_memory", "columns of a frame")
     watch(_native, "tabulate", "tabulation of arrays")
-    watch(_native, "encode", "encoding of arrays")
+    watch(ArraySource, "_encode", "encoding of arrays")
     return seen
 
 

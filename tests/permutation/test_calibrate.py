@@ -373,7 +373,7 @@ class TestReference:
         gaps, sizes = [], []
         for _ in range(100):
             problem = tilted.draw(0)
-            first, *others = (entry[0] for entry in problem.evaluations)
+            first, *others = (entry.value for entry in problem.evaluations)
             gaps.append(first - np.mean(others))
             sizes.append(problem.n_rows)
         error = np.std(gaps) / math.sqrt(100)
@@ -421,7 +421,9 @@ class TestReference:
                 **(columns if metric != "selection_rate" else {"y_true": y_true, "y_pred": y_pred}),
             )
             hits = y_pred if metric != "selection_rate" else (y_true == y_pred).astype(int)
-            seen = np.array([round(source.draw(i).evaluations[0][0] * n_a) for i in range(2_000)])
+            seen = np.array(
+                [round(source.draw(i).evaluations[0].value * n_a) for i in range(2_000)]
+            )
             law = stats.hypergeom(60, int(hits.sum()), n_a)
             values = [k for k in range(61) if 2_000 * law.pmf(k) > 10]
             found = np.array([np.sum(seen == k) for k in values])

@@ -548,7 +548,8 @@ class TestReference:
         problem, bootstrap = drawn(
             metric, y_true=y_true, y_pred=y_pred, y_score=score, sensitive_features=group
         )
-        theta, v = (np.array([entry[at] for entry in problem.evaluations]) for at in (0, 1))
+        theta = np.array([entry.value for entry in problem.evaluations])
+        v = np.array([entry.variance for entry in problem.evaluations])
         values, variances = bootstrap.values, bootstrap.variances
         pairs = list(itertools.combinations(range(len(groups)), 2))
         for method in ("studentized", "basic", "percentile"):
@@ -890,9 +891,10 @@ class TestProperties:
         cells, of_cells = drawn("auc", 4_000, score_bins=edges, **columns)
         stream, of_rows = drawn("auc", 4_000, **columns)
         assert (cells.drawing_engine, stream.drawing_engine) == ("cells", "stream")
-        assert np.array(cells.evaluations)[:, :2] == pytest.approx(
-            np.array(stream.evaluations)[:, :2], rel=1e-10
-        )
+        for left, right in zip(cells.evaluations, stream.evaluations, strict=True):
+            assert (left.value, left.variance) == pytest.approx(
+                (right.value, right.variance), rel=1e-10
+            )
         for left, right in ((of_cells.values, of_rows.values),
                             (of_cells.variances, of_rows.variances)):  # fmt: skip
             assert stats.ks_2samp(left[:, 0], right[:, 0]).pvalue > 1e-6

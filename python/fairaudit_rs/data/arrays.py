@@ -63,13 +63,14 @@ class ArraySource:
                 )
             native.append(bins)
             limits.append(len(edges))
-        rows, codes, counts, sums = _native.tabulate(native, limits, call, scores)
+        found = _native.tabulate(native, limits, call, score=scores)
+        rows, codes = found.value_rows, found.codes
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=False)]
         return Counts(
             values=values,
             codes=codes[:, : len(keys)].astype(np.int64),
-            counts=counts.astype(np.int64),
-            score_sums=sums if score is not None else None,
+            counts=found.counts.astype(np.int64),
+            score_sums=found.score_sums if score is not None else None,
             score_bins=native[-1][rows[-1]][codes[:, -1]].astype(np.int64)
             if score is not None
             else None,
@@ -99,13 +100,14 @@ class ArraySource:
         self, keys: Sequence[str], limits: Sequence[int], n_threads: int | None
     ) -> tuple[Counts, NDArray[Any]]:
         columns = [self.columns[key] for key in keys]
-        rows, codes, counts, cells = _native.encode(
-            [_native_column(column) for column in columns], limits, _native.Call(n_threads)
-        )
+        native = [_native_column(column) for column in columns]
+        found = _native.tabulate(native, limits, _native.Call(n_threads), cells=True)
+        assert found.cell_of_row is not None
+        rows = found.value_rows
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=True)]
         return Counts(
-            values=values, codes=codes.astype(np.int64), counts=counts.astype(np.int64)
-        ), cells
+            values=values, codes=found.codes.astype(np.int64), counts=found.counts.astype(np.int64)
+        ), found.cell_of_row
 
     def units(self, keys: Sequence[str], names: Sequence[str]) -> NDArray[np.uint32]:
         """Return the place of every row's combination of values among the sorted ones."""

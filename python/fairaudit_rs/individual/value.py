@@ -189,8 +189,8 @@ def bootstrapped(
         order = np.lexsort((numerator, denominator))
         numerator, denominator = numerator[order], denominator[order]
     draws, call = _native.Draws(n_resamples, seed=seed), _native.Call(n_threads)
-    flat = _native.bootstrap_ratio(numerator, denominator, draws, call)
-    return flat[::2].copy(), flat[1::2] * (n / (n - ddof))
+    drawn = _native.bootstrap_ratio(numerator, denominator, draws, call)
+    return drawn.values[:, 0], drawn.variances[:, 0] * (n / (n - ddof))
 
 
 @dataclass(frozen=True)

@@ -161,4 +161,4 @@ class Metric:
         """Compute the metric from the counts of one group; NaN where it is undefined."""
         if not self.is_counts:
             raise ArgumentError(f"{self.name} is not a function of tp, fp, fn, tn")
-        return self.native.evaluate([tp, fp, fn, tn])[0]
+        return self.native.evaluate([tp, fp, fn, tn]).value

@@ -19,17 +19,14 @@ Columns = Mapping[str, NDArray[Any]]
 Sums = Callable[[Floats], Floats]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Exchange:
     """What exchanges its group, and how the statistic of such a test is scaled."""
 
-    group: NDArray[np.uint16]
-    n_groups: int
-    stratum: NDArray[np.uint32] | None
-    #: The unit of each row; None when they are the rows themselves.
-    of_row: NDArray[np.uint32] | None
+    units: _native.Units
     scaling: str
     sums: Sums
+    call: _native.Call
 
 
 class RowValues(Protocol):
@@ -38,7 +35,7 @@ class RowValues(Protocol):
     def taken(self, rows: Any) -> RowValues:
         """Return those of some rows."""
 
-    def test(self, exchange: Exchange, within_labels: bool) -> _native.RowTest:
+    def test(self, exchange: Exchange, within_labels: bool) -> _native.PermutationTest:
         """Return the native test."""
 
     def gap(self, share: Floats) -> float:
@@ -61,19 +58,16 @@ class RankValues:
         weight = None if self.weight is None else self.weight[rows]
         return RankValues(self.score[rows], self.positive[rows], weight)
 
-    def test(self, exchange: Exchange, within_labels: bool) -> _native.RowTest:
+    def test(self, exchange: Exchange, within_labels: bool) -> _native.PermutationTest:
         """Return the native test."""
-        return _native.RowTest.auc(
+        return _native.PermutationTest.auc(
             self.score,
             self.positive,
-            exchange.group,
-            exchange.n_groups,
-            exchange.scaling,
-            _native.Call(),
-            exchange.stratum,
-            self.weight,
-            exchange.of_row,
-            within_labels,
+            exchange.units,
+            exchange.call,
+            studentize=exchange.scaling,
+            weight=self.weight,
+            within_labels=within_labels,
         )
 
     def gap(self, share: Floats) -> float:
@@ -82,11 +76,12 @@ class RankValues:
         group = np.repeat(np.array([0, 1], dtype=np.uint16), len(share))
         weights = np.concatenate([weight * share, weight * (1 - share)])
         score, positive = (np.concatenate([part] * 2) for part in (self.score, self.positive))
-        test = _native.RowTest.auc(
-            score, positive, group, 2, "unpooled", _native.Call(), weight=weights
+        units = _native.Units(group, 2)
+        test = _native.PermutationTest.auc(
+            score, positive, units, _native.Call(), studentize="unpooled", weight=weights
         )
-        first, second = (value for value, *_ in test.evaluations())
-        return float(first - second)
+        first, second = (entry.value for entry in test.evaluations)
+        return first - second
 
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
         """Say what some rows have too little of: labels of one kind."""
@@ -109,20 +104,18 @@ class RatioValues:
         below = None if self.denominator is None else self.denominator[rows]
         return RatioValues(self.numerator[rows], below)
 
-    def test(self, exchange: Exchange, within_labels: bool) -> _native.RowTest:
+    def test(self, exchange: Exchange, within_labels: bool) -> _native.PermutationTest:
         """Return the native test."""
         del within_labels
         below = self.denominator
-        if below is None and exchange.of_row is not None:
+        if below is None and exchange.units.of_row is not None:
             below = np.ones(len(self.numerator))
-        return _native.RowTest.ratio(
+        return _native.PermutationTest.ratio(
             exchange.sums(self.numerator),
             None if below is None else exchange.sums(below),
-            exchange.group,
-            exchange.n_groups,
-            exchange.scaling,
-            _native.Call(),
-            exchange.stratum,
+            exchange.units,
+            exchange.call,
+            studentize=exchange.scaling,
         )
 
     def gap(self, share: Floats) -> float:
@@ -150,24 +143,22 @@ class CountValues:
         """Return those of some rows."""
         return CountValues(self.counts[rows], self.native)
 
-    def test(self, exchange: Exchange, within_labels: bool) -> _native.RowTest:
+    def test(self, exchange: Exchange, within_labels: bool) -> _native.PermutationTest:
         """Return the native test."""
         del within_labels
         counts = np.stack([exchange.sums(column) for column in self.counts.T], axis=1)
-        return _native.RowTest.counts(
+        return _native.PermutationTest.weighted_counts(
             np.ascontiguousarray(counts),
             self.native,
-            exchange.group,
-            exchange.n_groups,
-            exchange.scaling,
-            _native.Call(),
-            exchange.stratum,
+            exchange.units,
+            exchange.call,
+            studentize=exchange.scaling,
         )
 
     def gap(self, share: Floats) -> float:
         """Return the gap of two groups: every row belongs to the first one by a share."""
         first, second = (
-            self.native.evaluate((self.counts * part[:, None]).sum(axis=0).tolist())[0]
+            self.native.evaluate((self.counts * part[:, None]).sum(axis=0).tolist()).value
             for part in (share, 1 - share)
         )
         return float(first - second)

@@ -24,7 +24,7 @@ from ..errors import ArgumentError, FairAuditError, FunctionError, NotMeasurable
 from ..inference.intervals import Bootstrap, Pair
 from ..metrics.metric import Metric
 from .doubts import strata_doubts
-from .problem import Evaluation, Gap, Problem
+from .problem import Gap, Problem
 from .relabelling import Relabelling, ShuffledRows
 from .units import Regrouping, group_codes, make_units, positions_of
 
@@ -40,11 +40,8 @@ class FunctionRun:
     function: Any
     columns: tuple[NDArray[np.float64], NDArray[np.float64]]
     weight: NDArray[np.float64] | None
-    group: NDArray[np.uint32]
-    n_groups: int
-    stratum: NDArray[np.uint32] | None
-    of_row: NDArray[np.uint32] | None
-    scaling: str
+    units: _native.Units
+    #: That a test is studentized with, in each group; 0: it is not.
     n_samples: int
     #: Seed of the bootstrap of the observed rows.
     seed: int
@@ -53,14 +50,11 @@ class FunctionRun:
     needs_centring = False
 
     @cached_property
-    def _test(self) -> _native.FunctionTest:
-        scaling = "unpooled" if self.scaling == "bootstrap" else "none"
-        return _native.FunctionTest(
-            self.group, self.n_groups, scaling, _native.Call(), self.stratum, self.of_row
-        )
+    def _assignments(self) -> _native.Assignments:
+        return _native.Assignments(self.units, _native.Call())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_test"}
+        return {name: value for name, value in self.__dict__.items() if name != "_assignments"}
 
     @property
     def address(self) -> int | None:
@@ -113,27 +107,30 @@ class FunctionRun:
     ) -> tuple[list[float], NDArray[np.float64]]:
         """Return the value of every group, and those of its bootstrap samples."""
         call = _native.Call()
-        group = self._test.assignment(replicate, draws, call)
+        group = self._assignments.groups(draws, replicate, call)
         values = []
-        samples = np.empty((self.n_samples, self.n_groups))
-        for g in range(self.n_groups):
+        n_groups = self.units.n_groups
+        samples = np.empty((self.n_samples, n_groups))
+        for g in range(n_groups):
             rows = np.flatnonzero(group == g)
             values.append(self.call(rows))
-            drawn, sizes = self._test.samples(group, g, self.n_samples, replicate, draws, call)
-            for b, sample in enumerate(np.split(drawn, np.cumsum(sizes)[:-1])[: self.n_samples]):
+            drawn = self._assignments.samples(group, g, self.n_samples, draws, replicate, call)
+            parts = np.split(drawn.rows, np.cumsum(drawn.sizes)[:-1])
+            for b, sample in enumerate(parts[: self.n_samples]):
                 samples[b, g] = self.call(sample)
                 if progress is not None:
                     # In replicates: one has a sample of each group.
-                    progress((g * self.n_samples + b + 1) // self.n_groups)
+                    progress((g * self.n_samples + b + 1) // n_groups)
         return values, samples
 
     def statistic(self, draws: _native.Draws, replicate: int | None) -> float:
         """Return the statistic of a replicate; None: as observed."""
         values, samples = self.values(draws, replicate)
-        return self._test.statistic(values, samples.ravel())
+        return self._assignments.statistic(values, samples)
 
+    @property
     def observed(self) -> float:
-        """Return the observed statistic."""
+        """The observed statistic."""
         statistic = self.statistic(_native.Draws(1, seed=self.seed), None)
         if math.isnan(statistic):
             raise NotMeasurableError(
@@ -143,10 +140,14 @@ class FunctionRun:
             )
         return statistic
 
+    def exact(self, alternative: str, call: _native.Call) -> None:
+        """Return nothing: a function has no law that could be summed."""
+        del alternative, call
+
     def null_distribution(self, draws: _native.Draws, call: _native.Call) -> NDArray[np.float64]:
         """Return the statistic of some permutations."""
         if self.address is not None:
-            return self._test.null_distribution_compiled(
+            return self._assignments.null_distribution(
                 self.address, self._compiled_columns(), self.n_samples, draws, call
             )
         if call.n_threads is not None and call.n_threads > 1:
@@ -251,13 +252,13 @@ class FunctionProblem(Problem):
         self.check_measurable(lambda i: f"{self.n_rows[i]} rows and gets NaN")
 
     @cached_property
-    def evaluations(self) -> tuple[Evaluation, ...]:
+    def evaluations(self) -> tuple[_native.Evaluation, ...]:
         """The metric in each group, with the variance of its bootstrap."""
         run = replace(self.test(), n_samples=self.metric.n_samples)
         values, samples = run.values(_native.Draws(1, seed=self.seed), None)
         spread = ((samples - np.array(values)) ** 2).mean(axis=0)
         return tuple(
-            Evaluation(value, float(variance), math.nan, math.nan)
+            _native.Evaluation(value, float(variance))
             for value, variance in zip(values, spread, strict=True)
         )
 
@@ -308,11 +309,7 @@ class FunctionProblem(Problem):
             function=self.metric.function,
             columns=(label, value),
             weight=None if self.rows.weight is None else self.rows.weight[keep],
-            group=units.group.astype(np.uint32),
-            n_groups=len(chosen),
-            stratum=units.stratum,
-            of_row=units.of_row,
-            scaling=self.scaling,
+            units=units.native(len(chosen)),
             n_samples=self.metric.n_samples if self.scaling == "bootstrap" else 0,
             seed=self.seed,
         )
@@ -333,7 +330,9 @@ class FunctionProblem(Problem):
         first, second = (self.evaluations[i] for i in pair)
         return Gap(first.value - second.value, math.sqrt(first.variance + second.variance))
 
-    def step_down(self, pairs: list[Pair], draws: _native.Draws, call: _native.Call) -> list[float]:
+    def step_down(
+        self, pairs: Sequence[Pair], draws: _native.Draws, call: _native.Call
+    ) -> NDArray[np.uint64]:
         """Refuse: the pairs of a callable have no joint replicates."""
         raise ArgumentError(
             f"adjust is 'max-t' for {self.metric.name}, a callable; accepted: 'holm', 'bh', 'none'"
@@ -379,8 +378,11 @@ class FunctionProblem(Problem):
         """Return the name of a method: standard errors are those of the bootstrap."""
         return "bootstrap-se" if method == "delta" else method
 
-    def bootstrap(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
-        """Resample the rows of every group."""
+    def bootstrap(
+        self, draws: _native.Draws, call: _native.Call, *, variances: bool = True
+    ) -> Bootstrap:
+        """Resample the rows of every group; samples have no variances."""
+        del variances
         run = replace(self.test(), n_samples=draws.n)
         samples = run.values(_native.Draws(1, seed=draws.seed), None, call.progress)[1]
         return Bootstrap(samples, np.full(samples.shape, math.nan))

@@ -123,7 +123,8 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         confidence_interval = intervals.one_sided((0, 1), alternative, level)
     if joint:
         # A pair is tested on its own rows, the family on all: never below the pair's own p.
-        of_all = problem.step_down(pairs, plan.draws(OMNIBUS_SERIES), plan.call())
+        counts = problem.step_down(pairs, plan.draws(OMNIBUS_SERIES), plan.call())
+        of_all = problem.adjusted(pairs, counts, settings.n_resamples)
         ticker.finish(drawn=True)
         adjusted = np.maximum(of_all, raw).tolist()
     elif len(raw) > 1:

@@ -17,7 +17,7 @@ from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
 from ..metrics.metric import Metric
 from ..metrics.row_values import row_value
 from .doubts import correlation_doubts
-from .problem import Evaluation, Gap, Problem
+from .problem import Gap, Problem
 from .relabelling import Relabelling, ShuffledAttribute
 
 
@@ -53,14 +53,15 @@ class CorrelationProblem(Problem):
 
     def check(self) -> None:
         """Raise when the attribute or the value does not vary."""
-        if math.isnan(self.test().correlation()):
+        [found] = self.test().evaluations
+        if math.isnan(found.value):
             raise NotMeasurableError(
                 f"{self.rows.name!r} or the value of {self.metric.name} does not vary within the "
                 "strata; a correlation needs two columns that do"
             )
 
     @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
+    def evaluations(self) -> tuple[_native.Evaluation, ...]:
         """Nothing: there are no groups."""
         return ()
 
@@ -74,11 +75,11 @@ class CorrelationProblem(Problem):
         """Return the name of the engine that draws replicates."""
         return "shuffle"
 
-    def make_test(self, chosen: tuple[int, ...]) -> _native.CorrelationTest:
+    def make_test(self, chosen: tuple[int, ...]) -> _native.PermutationTest:
         """Make the native test."""
         del chosen
-        return _native.CorrelationTest(
-            *self.columns, self.scaling, _native.Call(), self.rows.stratum
+        return _native.PermutationTest.correlation(
+            *self.columns, self.call, studentize=self.scaling, stratum=self.rows.stratum
         )
 
     @property
@@ -99,10 +100,10 @@ class CorrelationProblem(Problem):
 
     @cached_property
     def _value(self) -> Gap:
-        test = self.test()
+        [found] = self.test().evaluations
         by_rank = self.metric.by_rank and self.rows.stratum is None
-        variance = spearman_variance(*self.columns) if by_rank else test.variance()
-        return Gap(test.correlation(), math.sqrt(variance))
+        variance = spearman_variance(*self.columns) if by_rank else found.variance
+        return Gap(found.value, math.sqrt(variance))
 
     def interval(
         self, pair: Pair, level: float, method: str, replicates: Bootstrap | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,12 +13,12 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.cells import Cells
 from ..data.labels import GroupKey
-from ..inference.intervals import Bootstrap, Pair
+from ..inference.intervals import Pair
 from ..inference.proportions import mantel_haenszel
 from ..metrics.families import Classes
 from ..metrics.metric import Metric
 from .doubts import strata_doubts
-from .problem import Evaluation, Gap, LabelledProblem
+from .problem import Gap, LabelledProblem
 from .relabelling import CountUnits, Relabelling, ShuffledCounts, TiltedCounts
 
 Self = TypeVar("Self", bound="CountedProblem")
@@ -98,23 +97,15 @@ class CountedProblem(LabelledProblem):
         """What is known to go wrong with such data."""
         return tuple(strata_doubts(self.metric, None, None) if self.stratified else ())
 
-    def make_test(self, chosen: tuple[int, ...]) -> _native.CountTest:
+    def make_test(self, chosen: tuple[int, ...]) -> _native.PermutationTest:
         """Make the native test of the groups at some positions."""
-        table = np.ascontiguousarray(self.counts[:, list(chosen), :]).ravel()
-        return _native.CountTest(
-            table, len(chosen), self.native_metric, self.scaling, self.conditioning
+        return _native.PermutationTest.counts(
+            np.ascontiguousarray(self.counts[:, list(chosen), :]),
+            self.native_metric,
+            studentize=self.scaling,
+            conditioning=self.conditioning,
+            call=self.call,
         )
-
-    def exact(self, chosen: Sequence[int], alternative: str, call: _native.Call) -> Any:
-        """Return the exact law of a test, or None."""
-        return self.test(chosen).exact(alternative, call)
-
-    def bootstrap(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
-        """Resample the rows of every group: one multinomial draw of its classes."""
-        table = np.ascontiguousarray(self.totals).ravel()
-        flat = _native.bootstrap_counts(table, len(self.keys), self.native_metric, draws, call)
-        both = flat.reshape(draws.n, len(self.keys), 2)
-        return Bootstrap(both[:, :, 0], both[:, :, 1])
 
     def with_counts(self: Self, counts: NDArray[np.uint64]) -> Self:
         """Return the problem of other counts."""
@@ -136,7 +127,7 @@ class CountedProblem(LabelledProblem):
             return ShuffledCounts(units, generator, self.with_counts)
 
         def gap(first: NDArray[np.float64], rest: NDArray[np.float64]) -> float:
-            values = (self.native_metric.evaluate(part.tolist())[0] for part in (first, rest))
+            values = (self.native_metric.evaluate(part.tolist()).value for part in (first, rest))
             return float(next(values) - next(values))
 
         totals = self.totals.sum(axis=0).astype(float)
@@ -154,17 +145,9 @@ class CountProblem(CountedProblem):
         self.check_measurable(lambda i: shortage(self.totals[i], self.n_rows[i]))
 
     @cached_property
-    def evaluations(self) -> tuple[Evaluation, ...]:
+    def evaluations(self) -> tuple[_native.Evaluation, ...]:
         """The metric in each group."""
-        fraction = self.native_metric.fraction
-        found = []
-        for row in self.totals:
-            value, variance = self.native_metric.evaluate(row.astype(float).tolist())
-            above, below = (
-                (float(np.dot(part, row)) for part in fraction) if fraction else (math.nan,) * 2
-            )
-            found.append(Evaluation(value, variance, above, below))
-        return tuple(found)
+        return tuple(self.test().evaluations)
 
     @property
     def n_labels(self) -> tuple[list[int], list[int]] | None:

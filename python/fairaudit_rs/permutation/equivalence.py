@@ -309,7 +309,8 @@ class _Tester:
             above = farrington_manning(*counts, -self.margin)
             below = farrington_manning(*counts, self.margin)
             return min(above, -below, key=abs), max(upper_tail(above), upper_tail(-below))
-        (a, v_a), (b, v_b) = (problem.evaluations[i][:2] for i in pair)
+        a, b = (problem.evaluations[i].value for i in pair)
+        v_a, v_b = (problem.evaluations[i].variance for i in pair)
         if self.scale == "difference":
             gap = problem.gap(pair)
             estimate, error = gap.estimate, gap.standard_error

@@ -77,7 +77,8 @@ def resample(
         callback(min(done, n_resamples), n_resamples)
 
     call = _native.Call(n_threads, tick if callback else None)
-    return problem.bootstrap(_native.Draws(n_resamples, seed=seed), call)
+    draws = _native.Draws(n_resamples, seed=seed)
+    return problem.bootstrap(draws, call, variances=method == "studentized")
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,10 @@ class Maker:
 
     def value(self, i: int, names: list[Any]) -> Estimate:
         """Return the metric of a group."""
-        value, variance, _, rows = self.problem.evaluations[i]
-        error = math.sqrt(variance)
+        entry = self.problem.evaluations[i]
+        value, error = entry.value, math.sqrt(entry.variance)
         if self.method == "score":
-            interval = wilson(value, rows, self._z)
+            interval = wilson(value, entry.denominator, self._z)
         elif self.bootstrap is None:
             interval = _normal(value, error, self._z)
         else:
@@ -137,7 +138,8 @@ class Maker:
 
     def ratio(self, pair: Pair, names: list[Any]) -> Estimate:
         """Return the ratio of two groups; no interval when a value is not above 0."""
-        (a, v_a), (b, v_b) = (self.problem.evaluations[i][:2] for i in pair)
+        a, b = (self.problem.evaluations[i].value for i in pair)
+        v_a, v_b = (self.problem.evaluations[i].variance for i in pair)
         first, second = (names[i] for i in pair)
         ratio = a / b if b else math.nan
         if not (a > 0 and b > 0):
@@ -176,7 +178,8 @@ class Maker:
         """Return intervals of all differences that hold together."""
         if self.method == "studentized" and self.bootstrap is not None and len(pairs) > 1:
             values, variances = (
-                np.array([entry[at] for entry in self.problem.evaluations]) for at in (0, 1)
+                np.array([getattr(entry, name) for entry in self.problem.evaluations])
+                for name in ("value", "variance")
             )
             factor = simultaneous_factor(values, variances, self.bootstrap, pairs, self.level)
             gaps = [self.problem.gap(pair) for pair in pairs]

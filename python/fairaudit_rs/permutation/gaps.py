@@ -45,7 +45,8 @@ class GapIntervals:
             replicates = None
             if method in BOOTSTRAP_METHODS:
                 how.progress.total += how.n_resamples
-                replicates = part.bootstrap(how.draws(0), how.call())
+                with_variances = method == "studentized"
+                replicates = part.bootstrap(how.draws(0), how.call(), variances=with_variances)
                 how.progress.finish(drawn=True)
             parts.append(_OfOne(part, method, replicates))
         notes = []

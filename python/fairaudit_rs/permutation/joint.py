@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from .. import _native
 from ..inference.intervals import Pair
 from .counts import CountedProblem, CountProblem
-from .problem import Evaluation, Gap
+from .problem import Gap
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,9 +38,9 @@ class JointProblem(CountedProblem):
         )
 
     @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
+    def evaluations(self) -> tuple[_native.Evaluation, ...]:
         """Nothing: a joint criterion has no one value."""
-        return (Evaluation(*[math.nan] * 4),) * len(self.keys)
+        return (_native.Evaluation(math.nan, math.nan),) * len(self.keys)
 
     @property
     def n_labels(self) -> None:

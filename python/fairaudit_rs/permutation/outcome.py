@@ -88,21 +88,20 @@ def _exact(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome |
     if how.engine not in ("auto", "exact"):
         return None
     alternative = _alternative(problem, how, groups)
-    law = problem.exact(groups, alternative, _native.Call(how.n_threads))
+    law = problem.test(groups).exact(alternative, _native.Call(how.n_threads))
     if law is None:
         return None
-    pvalue, undefined, statistics, probabilities = law
     how.progress.finish(drawn=False)
     return Outcome(
-        statistic=problem.test(groups).observed(),
-        pvalue=pvalue,
-        pvalue_interval=(pvalue, pvalue),
+        statistic=problem.test(groups).observed,
+        pvalue=law.pvalue,
+        pvalue_interval=(law.pvalue, law.pvalue),
         engine="exact",
         n_resamples=0,
         n_undefined=0,
-        undefined_share=undefined,
-        null=statistics,
-        probabilities=probabilities,
+        undefined_share=law.undefined,
+        null=law.statistics,
+        probabilities=law.probabilities,
     )
 
 
@@ -115,12 +114,12 @@ def _drawn(problem: Problem, how: Procedure, groups: Sequence[int], series: int)
         )
     test = problem.test(groups)
     alternative = _alternative(problem, how, groups)
-    if how.adaptive and not getattr(test, "needs_centring", False):
+    if how.adaptive and not test.needs_centring:
         # Holm and BH may hold a pair to level / n_pairs: it stops only once decided at that.
         of_some = len(groups) < len(problem.keys)
         alpha = how.pair_alpha if of_some else 1 - how.level
         return _until_decided(problem, how, test, series, alternative, alpha)
-    statistic = test.observed()
+    statistic = test.observed
     null = test.null_distribution(how.draws(series), how.call())
     how.progress.finish(drawn=True)
     statistic, null = problem.scaled(statistic, null)
@@ -128,7 +127,7 @@ def _drawn(problem: Problem, how: Procedure, groups: Sequence[int], series: int)
         null,
         statistic,
         alternative,
-        getattr(test, "needs_centring", False),
+        test.needs_centring,
         _native.Call(how.n_threads),
     )
     return Outcome(
@@ -159,7 +158,7 @@ def _until_decided(
     the index of the replicates, so that threads cannot change them.
     """
     boundaries = boundaries_up_to(how.n_resamples)
-    statistic = test.observed()
+    statistic = test.observed
     null = np.empty(0)
     pvalue, interval = 1.0, (0.0, 1.0)
     # All intervals together have 99 % confidence, so that of the last one has it.

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,20 +36,6 @@ FEW_LABELS = 20
 FEW_FOR_DELTA = 50
 
 
-class Evaluation(NamedTuple):
-    """The metric in a group; numerator and denominator are NaN where it is no fraction."""
-
-    value: float
-    variance: float
-    numerator: float
-    denominator: float
-
-    @property
-    def share(self) -> Share:
-        """The proportion that it is."""
-        return Share(self.value, self.denominator)
-
-
 @dataclass(frozen=True)
 class Gap:
     """A difference of two groups."""
@@ -66,6 +52,8 @@ class Problem(ABC):
     keys: tuple[GroupKey, ...]
     n_rows: tuple[int, ...]
     scaling: str
+    #: Threads for what is prepared once: native tests.
+    n_threads: int | None = None
 
     def __post_init__(self) -> None:
         self.check()
@@ -89,7 +77,7 @@ class Problem(ABC):
 
     @property
     @abstractmethod
-    def evaluations(self) -> Sequence[Evaluation]:
+    def evaluations(self) -> Sequence[_native.Evaluation]:
         """The metric in each group."""
 
     @property
@@ -146,7 +134,7 @@ class Problem(ABC):
         first, second = (self.evaluations[i] for i in pair)
         estimate = first.value - second.value
         if self.stratified:
-            expected = self.test(pair).expected()
+            expected = self.test(pair).expected
             estimate -= expected[0] - expected[1]
         return Gap(estimate, math.sqrt(first.variance + second.variance))
 
@@ -166,6 +154,11 @@ class Problem(ABC):
     def why_undirected(self) -> str | None:
         """What makes one-sided alternatives mean nothing."""
         return f"{len(self.keys)} groups" if len(self.keys) > 2 else None
+
+    @property
+    def call(self) -> _native.Call:
+        """How native tests are made."""
+        return _native.Call(self.n_threads)
 
     @cached_property
     def _tests(self) -> dict[tuple[int, ...], Any]:
@@ -187,14 +180,20 @@ class Problem(ABC):
     def make_test(self, chosen: tuple[int, ...]) -> Any:
         """Make the native test of the groups at some positions."""
 
-    def exact(self, chosen: Sequence[int], alternative: str, call: _native.Call) -> Any:
-        """Return the exact law of a test, or None."""
-        del chosen, alternative, call
+    def step_down(
+        self, pairs: Sequence[Pair], draws: _native.Draws, call: _native.Call
+    ) -> NDArray[np.uint64]:
+        """Count the joint replicates that reach the step-down statistic of each pair.
 
-    def step_down(self, pairs: list[Pair], draws: _native.Draws, call: _native.Call) -> list[float]:
-        """Adjust two-sided p-values of all pairs by the joint replicates of all groups."""
-        adjusted: list[float] = self.test().max_t(pairs, draws, call)
-        return adjusted
+        Counts of ranges of replicates add up; `adjusted` makes p-values of them.
+        """
+        counts: NDArray[np.uint64] = self.test().max_t(pairs, draws, call)
+        return counts
+
+    def adjusted(self, pairs: Sequence[Pair], counts: NDArray[np.uint64], n: int) -> list[float]:
+        """Return adjusted two-sided p-values of all pairs, of the counts of n replicates."""
+        pvalues: list[float] = self.test().max_t_pvalues(pairs, counts, n)
+        return pvalues
 
     def scaled(
         self, statistic: float, null: NDArray[np.float64]
@@ -258,7 +257,8 @@ class Problem(ABC):
             return NOTHING
         z = _native.normal_quantile(0.5 + level / 2)
         if method in ("newcombe", "score"):
-            first, second = (self.evaluations[i].share for i in pair)
+            entries = (self.evaluations[i] for i in pair)
+            first, second = (Share(entry.value, entry.denominator) for entry in entries)
             return newcombe(first, second, z)
         gap = self.gap(pair)
         if replicates is not None:
@@ -279,9 +279,14 @@ class Problem(ABC):
             return NOTHING
         return max(low, -self.bound), min(high, self.bound)
 
-    def bootstrap(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
-        """Resample the rows of every group."""
-        raise NotImplementedError
+    def bootstrap(
+        self, draws: _native.Draws, call: _native.Call, *, variances: bool = True
+    ) -> Bootstrap:
+        """Resample the rows, or the clusters, of every group."""
+        drawn = self.test().bootstrap(draws, call, variances=variances)
+        if variances:
+            return Bootstrap(drawn.values, drawn.variances)
+        return Bootstrap(drawn.values, np.broadcast_to(math.nan, drawn.values.shape))
 
     # -- plans and calibration ---------------------------------------------------------------
 
@@ -301,7 +306,7 @@ class Problem(ABC):
     def check_measurable(self, rows_of: Callable[[int], str | None]) -> None:
         """Raise when the metric has no value in some group, or cannot be studentized."""
         for i, name in enumerate(self.names):
-            value, variance, *_ = self.evaluations[i]
+            value, variance = self.evaluations[i].value, self.evaluations[i].variance
             advice = "Name the groups to compare with groups=, or choose another metric"
             if math.isnan(value):
                 raise NotMeasurableError(

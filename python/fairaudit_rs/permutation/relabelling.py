@@ -270,24 +270,15 @@ class TiltedCounts(Tilted[Made]):
 class RowUnits:
     """Rows or clusters of rows that exchange their groups within strata."""
 
-    def __init__(
-        self,
-        group: NDArray[np.uint16],
-        n_groups: int,
-        stratum: NDArray[np.uint32] | None,
-        of_row: NDArray[np.uint32] | None,
-        seed: int,
-    ) -> None:
-        self.group, self.n_groups = group, n_groups
-        self.stratum, self.of_row = stratum, of_row
-        self.shuffle = _native.FunctionTest(
-            group.astype(np.uint32), n_groups, "none", _native.Call(), stratum, of_row
-        )
+    def __init__(self, units: _native.Units, seed: int) -> None:
+        self.group, self.n_groups = units.group, units.n_groups
+        self.stratum, self.of_row = units.stratum, units.of_row
+        self.assignments = _native.Assignments(units, _native.Call())
         self.draws = _native.Draws(1, seed=seed, series=_SHUFFLE_SERIES)
 
     def shuffled(self, audit: int) -> NDArray[Any]:
         """Return the group of every row, shuffled."""
-        return self.shuffle.assignment(audit, self.draws, _native.Call())
+        return self.assignments.groups(self.draws, audit, _native.Call())
 
     def tilted(self, generator: np.random.Generator, probability: Floats) -> NDArray[Any]:
         """Return the group of every row; units went to the first with these probabilities."""

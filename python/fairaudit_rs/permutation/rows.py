@@ -15,11 +15,10 @@ from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..errors import ArgumentError, NotMeasurableError
-from ..inference.intervals import Bootstrap
 from ..metrics.metric import Metric
 from ..metrics.row_values import RowValues
 from .doubts import mean_doubts, strata_doubts, weight_doubts
-from .problem import Evaluation, LabelledProblem
+from .problem import LabelledProblem
 from .relabelling import Relabelling, TiltedRows
 from .units import Regrouping, group_codes, make_units, positions_of
 
@@ -83,9 +82,9 @@ class RowProblem(LabelledProblem):
         return self.metric.kind.row_values(self.rows.columns, n, self.rows.weight)
 
     @cached_property
-    def evaluations(self) -> tuple[Evaluation, ...]:
+    def evaluations(self) -> tuple[_native.Evaluation, ...]:
         """The metric in each group."""
-        return tuple(Evaluation(*entry) for entry in self.test().evaluations())
+        return tuple(self.test().evaluations)
 
     @cached_property
     def _n_clusters(self) -> tuple[int, ...]:
@@ -165,7 +164,7 @@ class RowProblem(LabelledProblem):
 
     # -- tests and replicates ----------------------------------------------------------------
 
-    def make_test(self, chosen: tuple[int, ...]) -> _native.RowTest:
+    def make_test(self, chosen: tuple[int, ...]) -> _native.PermutationTest:
         """Make the native test of the groups at some positions."""
         codes, keep = group_codes(self.rows, self.position, chosen)
         # Labels of ranks alone need no column of strata.
@@ -173,7 +172,7 @@ class RowProblem(LabelledProblem):
         within_labels = of_labels and self.rows.stratum is None
         own = None if within_labels else self.own_strata_codes()
         units = make_units(self.rows, self.keys, codes, keep, chosen, own)
-        exchange = units.exchange(len(chosen), self.scaling)
+        exchange = units.exchange(len(chosen), self.scaling, self.call)
         return self.values.taken(keep).test(exchange, within_labels)
 
     def own_strata_codes(self) -> NDArray[np.uint32] | None:
@@ -184,11 +183,6 @@ class RowProblem(LabelledProblem):
             return self._in_denominator().astype(np.uint32)
         column = "y_true" if self.conditioning == "label" else "y_pred"
         return self.rows.columns[column].astype(np.uint32)
-
-    def bootstrap(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
-        """Resample the rows, or the clusters, of every group."""
-        both = self.test().bootstrap(draws, call).reshape(draws.n, len(self.keys), 2)
-        return Bootstrap(both[:, :, 0], both[:, :, 1])
 
     def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
         """Return what gives the same rows other groups."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _native
 from ..data.cells import Cells
 from ..data.groups import group_name, label
 from ..data.labels import GroupKey
@@ -27,6 +28,11 @@ class Units:
     #: The unit of each row; None when they are the rows themselves.
     of_row: NDArray[np.uint32] | None
 
+    def native(self, n_groups: int) -> _native.Units:
+        """Return them as the native module takes them."""
+        group, stratum, of_row = self.group, self.stratum, self.of_row
+        return _native.Units(group, n_groups, stratum=stratum, of_row=of_row)
+
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up row values over each unit."""
         if self.of_row is None:
@@ -36,16 +42,9 @@ class Units:
         weights = np.asarray(values, dtype=np.float64)[order]
         return np.bincount(self.of_row[order], weights, len(self.group)).astype(np.float64)
 
-    def exchange(self, n_groups: int, scaling: str) -> Exchange:
+    def exchange(self, n_groups: int, scaling: str, call: _native.Call) -> Exchange:
         """Return what a native test is told of the units."""
-        return Exchange(
-            group=self.group,
-            n_groups=n_groups,
-            stratum=self.stratum,
-            of_row=self.of_row,
-            scaling=scaling,
-            sums=self.sums,
-        )
+        return Exchange(self.native(n_groups), scaling, self.sums, call)
 
 
 def positions_of(cells: Cells, keys: Sequence[GroupKey]) -> NDArray[np.int64]:
@@ -149,7 +148,7 @@ class Regrouping:
     def row_units(self, seed: int) -> RowUnits:
         """Return the units with what shuffles their groups."""
         units, n_groups = self.units, len(self.code_of_group)
-        return RowUnits(units.group, n_groups, units.stratum, units.of_row, seed)
+        return RowUnits(units.native(n_groups), seed)
 
     def regrouped(self, codes: NDArray[Any]) -> tuple[Rows, tuple[int, ...]]:
         """Return the rows with other groups, and the number of rows of each."""

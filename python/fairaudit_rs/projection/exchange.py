@@ -24,8 +24,9 @@ Array = NDArray[np.float64]
 class ExchangeTest(Protocol):
     """A statistic and its replicates, of any range of them."""
 
+    @property
     def observed(self) -> float:
-        """Return the observed statistic."""
+        """The observed statistic."""
 
     def null_distribution(self, draws: _native.Draws, call: _native.Call) -> Array:
         """Return the statistic of some replicates, in their order."""
@@ -46,8 +47,9 @@ class GapTest:
     gaps: Gaps
     cost: Callable[[Array], float]
 
+    @property
     def observed(self) -> float:
-        """Return what it costs to remove the observed gaps."""
+        """What it costs to remove the observed gaps."""
         return self.cost(self.gap)
 
     def null_distribution(self, draws: _native.Draws, call: _native.Call) -> Array:
@@ -75,14 +77,14 @@ class UnitGaps:
         return np.repeat(np.arange(len(self.unit_label)), by_unit(self.rows))
 
     @cached_property
-    def _exchange(self) -> _native.FunctionTest:
+    def _exchange(self) -> _native.Assignments:
         decided = np.repeat(np.arange(len(self.rows)) % 2, self.rows)
         stratum = self.unit_label[self._unit] + 1
         return _exchange(decided, stratum.astype(np.uint32))
 
     def draw(self, replicate: int, draws: _native.Draws) -> Array:
         """Return the gaps of a replicate."""
-        positive = self._exchange.assignment(replicate, draws, _native.Call())
+        positive = self._exchange.groups(draws, replicate, _native.Call())
         decided = np.bincount(self._unit, positive, len(self.unit_label))
         return np.asarray(decided @ self.phi / len(self._unit))
 
@@ -102,7 +104,7 @@ class RowGaps:
     covariance_of: Callable[[RowValues], Array]
 
     @cached_property
-    def _exchange(self) -> _native.FunctionTest:
+    def _exchange(self) -> _native.Assignments:
         return _exchange(self.decisions, self.stratum)
 
     @cached_property
@@ -111,7 +113,7 @@ class RowGaps:
 
     def draw(self, replicate: int, draws: _native.Draws) -> Array:
         """Return the gaps of a replicate."""
-        positive = self._exchange.assignment(replicate, draws, _native.Call())
+        positive = self._exchange.groups(draws, replicate, _native.Call())
         drawn = self.notion.evaluate(positive, None)
         if self.stratum is not None:
             return drawn.gap
@@ -121,10 +123,10 @@ class RowGaps:
 
 def _exchange(
     decisions: NDArray[np.integer], stratum: NDArray[np.uint32] | None
-) -> _native.FunctionTest:
+) -> _native.Assignments:
     """Return what draws the decisions of all rows."""
-    call = _native.Call()
-    return _native.FunctionTest(decisions.astype(np.uint32), 2, "none", call, stratum)
+    units = _native.Units(decisions.astype(np.uint16), 2, stratum=stratum)
+    return _native.Assignments(units, _native.Call())
 
 
 def _root(matrix: Array) -> Array:

@@ -8,27 +8,44 @@
 use crate::draws::Draws;
 use crate::error::Result;
 use crate::metrics::row_sums::{Lanes, RowSums};
-use crate::metrics::{Evaluation, Metric, RowMetric, merge_classes, of_each_metric};
+use crate::metrics::{Evaluation, Metric, RowMetric, of_each_metric};
 use crate::parallel::{Control, fill};
 use crate::random::{Binomial, Domain, LaneGenerator, Stream, multinomial};
 use crate::simd::{InstructionSet, LANES, Task};
-use crate::tabulate::Table;
 
 /// Replicates of one task on counts.
 const BLOCK: usize = 64;
 
-/// Values and variances of the metric: (value, variance) by replicate and group (fastest).
-pub type Replicates = Vec<(f64, f64)>;
+/// The metric in bootstrap replicates, by replicate and group (fastest).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replicates {
+    /// Number of groups.
+    pub n_groups: usize,
+    /// Values of the metric.
+    pub values: Vec<f64>,
+    /// Their variances, if they are wanted.
+    pub variances: Option<Vec<f64>>,
+}
 
-/// Resamples the rows of every group of a table; strata are added up.
+impl Replicates {
+    /// Adds a number to all values.
+    pub(crate) fn shift(&mut self, by: f64) {
+        self.values.iter_mut().for_each(|value| *value += by);
+    }
+}
+
+/// Resamples the rows of every group, `margin` being the class counts of each.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn of_counts(table: &Table, metric: &Metric, draws: &Draws, control: &Control) -> Result<Replicates> {
-    let (new_class, merged) = merge_classes(metric);
-    let n_classes = merged.n_classes();
-    let table = table.merge(&new_class, n_classes);
-    let margin = table.margin();
+pub(crate) fn of_counts(
+    margin: &[f64],
+    metric: &Metric,
+    with_variances: bool,
+    draws: &Draws,
+    control: &Control,
+) -> Result<Replicates> {
+    let n_classes = metric.n_classes();
     let sizes: Vec<u64> = margin.chunks(n_classes).map(|counts| counts.iter().sum::<f64>() as u64).collect();
     let fill_block = |block: usize, chunk: &mut [(f64, f64)]| -> Result<()> {
         control.check()?;
@@ -39,27 +56,30 @@ pub fn of_counts(table: &Table, metric: &Metric, draws: &Draws, control: &Contro
                 let mut stream = Stream::new(draws.seed, Domain::Bootstrap, draws.series, replicate, g as u64);
                 multinomial(&mut stream, sizes[g], weights, &mut drawn);
                 counts.iter_mut().zip(&drawn).for_each(|(count, &drawn)| *count = drawn as f64);
-                let evaluation = merged.evaluate(&counts);
-                *result = (evaluation.value, evaluation.variance);
+                let drawn = if with_variances { metric.evaluate(&counts) } else { metric.evaluate_value(&counts) };
+                *result = (drawn.value, drawn.variance);
             }
         }
         control.advance((chunk.len() / sizes.len()) as u64);
         Ok(())
     };
-    fill_blocks(draws, sizes.len(), BLOCK, control, fill_block)
+    fill_blocks(sizes.len(), with_variances, BLOCK, draws, control, fill_block)
 }
 
 /// Replicates that `fill_block` makes `block` at a time; it has the number of the block.
 fn fill_blocks(
-    draws: &Draws,
     n_groups: usize,
+    with_variances: bool,
     block: usize,
+    draws: &Draws,
     control: &Control,
     fill_block: impl Fn(usize, &mut [(f64, f64)]) -> Result<()> + Sync,
 ) -> Result<Replicates> {
     let mut results = vec![(0.0, 0.0); draws.n() as usize * n_groups];
     fill(&mut results, block * n_groups, control, || (), |i, chunk, ()| fill_block(i, chunk))?;
-    Ok(results)
+    let values = results.iter().map(|result| result.0).collect();
+    let variances = with_variances.then(|| results.iter().map(|result| result.1).collect());
+    Ok(Replicates { n_groups, values, variances })
 }
 
 /// Resamples the rows of every group; `groups` holds the metric of the rows of each.
@@ -68,11 +88,12 @@ fn fill_blocks(
 /// [`crate::Error::Cancelled`].
 pub(crate) fn of_rows(
     groups: &[RowMetric],
+    with_variances: bool,
     draws: &Draws,
     instructions: InstructionSet,
     control: &Control,
 ) -> Result<Replicates> {
-    of_lanes(draws, groups.len(), control, |first| {
+    of_lanes(groups.len(), with_variances, draws, control, |first| {
         let mut lanes = vec![Evaluation::UNDEFINED; LANES * groups.len()];
         for (g, metric) in groups.iter().enumerate() {
             let mut rows = Multiplicities::new(metric.n_rows(), draws, first, g as u64);
@@ -87,8 +108,9 @@ pub(crate) fn of_rows(
 
 /// Replicates that `resample` makes sixteen at a time: by replicate and group (fastest).
 pub(crate) fn of_lanes(
-    draws: &Draws,
     n_groups: usize,
+    with_variances: bool,
+    draws: &Draws,
     control: &Control,
     resample: impl Fn(u64) -> Result<Vec<Evaluation>> + Sync,
 ) -> Result<Replicates> {
@@ -101,7 +123,7 @@ pub(crate) fn of_lanes(
         control.advance((chunk.len() / n_groups) as u64);
         Ok(())
     };
-    fill_blocks(draws, n_groups, LANES, control, fill_block)
+    fill_blocks(n_groups, with_variances, LANES, draws, control, fill_block)
 }
 
 fn resample<const N: usize, M: RowSums<N>>(
@@ -315,17 +337,21 @@ mod tests {
     /// The spread of the replicates is the standard error that the formula gives.
     #[test]
     fn counts_and_their_variance() {
-        let table = Table::new(vec![300, 50, 120, 400, 90, 40, 30, 160], 2, 4).unwrap();
+        let margin = [300.0, 50.0, 120.0, 400.0, 90.0, 40.0, 30.0, 160.0];
         let metric = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
-        let results = of_counts(&table, &metric, &draws(0..8_000, 5), &Control::default()).unwrap();
-        for (group, counts) in [(0, [300.0, 50.0, 120.0, 400.0]), (1, [90.0, 40.0, 30.0, 160.0])] {
-            let evaluation = metric.evaluate(&counts);
-            let values: Vec<f64> = results.iter().skip(group).step_by(2).map(|result| result.0).collect();
+        let run = |with_variances: bool, replicates| {
+            of_counts(&margin, &metric, with_variances, &draws(replicates, 5), &Control::default()).unwrap()
+        };
+        let results = run(true, 0..8_000);
+        for (group, counts) in margin.chunks(4).enumerate() {
+            let evaluation = metric.evaluate(counts);
+            let values: Vec<f64> = results.values.iter().skip(group).step_by(2).copied().collect();
             let (mean, variance) = moments(&values);
             assert!((mean - evaluation.value).abs() < 4.9 * (evaluation.variance / 8_000.0).sqrt() + 1e-3);
             assert!((variance / evaluation.variance - 1.0).abs() < 0.1, "{variance} {}", evaluation.variance);
         }
-        let part = of_counts(&table, &metric, &draws(70..75, 5), &Control::default()).unwrap();
-        assert_eq!(part[..], results[140..150]);
+        let part = run(false, 70..75);
+        assert_eq!(part.values[..], results.values[140..150]);
+        assert_eq!((part.n_groups, part.variances), (2, None));
     }
 }

@@ -3,7 +3,7 @@
 use fairaudit_core::Draws;
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
-use fairaudit_core::permutation::{Alternative, Conditioning, CountTest, Studentize, exact, null_distribution};
+use fairaudit_core::permutation::{Alternative, Conditioning, CountTest, PermutationTest, Studentize};
 use fairaudit_core::random::{Domain, Hypergeometric, Stream, multivariate_hypergeometric};
 use fairaudit_core::tabulate::Table;
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ proptest! {
         let table = Table::new(table, 2, 4).unwrap();
         let test = CountTest::new(&table, &metric, &Conditioning::None, studentize).unwrap();
         prop_assume!(test.evaluations().iter().all(fairaudit_core::metrics::Evaluation::is_defined));
-        let Some(law) = exact(&test, Alternative::TwoSided, &Control::default()).unwrap() else { return Ok(()) };
+        let Some(law) = test.exact(Alternative::TwoSided, &Control::default()).unwrap() else { return Ok(()) };
         let total: f64 = law.probabilities.iter().sum();
         prop_assert!((total - 1.0).abs() < 1e-9);
         prop_assert!(law.pvalue > 0.0 && law.pvalue <= 1.0);
@@ -82,12 +82,12 @@ proptest! {
         let test = CountTest::new(&table, &metric, &Conditioning::None, Studentize::Unpooled).unwrap();
         let control = Control::default();
         let draws = |n| Draws { replicates: 0..n, seed, series: 0 };
-        let inline = null_distribution(&test, &draws(300), &control).unwrap();
-        let fewer = null_distribution(&test, &draws(17), &control).unwrap();
+        let inline = test.null_distribution(&draws(300), &control).unwrap();
+        let fewer = test.null_distribution(&draws(17), &control).unwrap();
         prop_assert_eq!(&inline[..17], &fewer[..]);
         for threads in [2, 7] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let parallel = pool.install(|| null_distribution(&test, &draws(300), &control)).unwrap();
+            let parallel = pool.install(|| test.null_distribution(&draws(300), &control)).unwrap();
             prop_assert_eq!(&inline, &parallel);
         }
     }

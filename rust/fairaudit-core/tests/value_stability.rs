@@ -4,17 +4,17 @@
 use std::ops::Range;
 
 use fairaudit_core::Draws;
-use fairaudit_core::bootstrap::of_counts;
+use fairaudit_core::bootstrap::Replicates;
 use fairaudit_core::individual::kernel::{self, Function, Model, Penalty};
 use fairaudit_core::individual::linear::{self, flow};
 use fairaudit_core::individual::{Loss, Rows, Schedule, Solver, losses};
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
-    Assignments, Conditioning, CorrelationTest, CountTest, Groups, RowTest, Studentize, max_t, null_distribution,
+    Assignments, Conditioning, CorrelationTest, CountTest, GroupTest, PermutationTest, RowTest, Studentize, Units,
+    step_down_pvalues,
 };
 use fairaudit_core::random::{Binomial, Domain, FixedHypergeometric, Hypergeometric, Stream, multinomial};
-use fairaudit_core::simd::InstructionSet;
 use fairaudit_core::tabulate::Table;
 
 fn stream() -> Stream {
@@ -64,11 +64,12 @@ fn test(groups: usize, formula: &str, conditioning: &Conditioning, studentize: S
 fn null_distributions() {
     let control = Control::default();
     let f1 = test(2, "2*tp/(2*tp+fp+fn)", &Conditioning::None, Studentize::Unpooled);
-    assert_eq!(null_distribution(&f1, &draws(0..3, 0), &control).unwrap(), FROZEN_F1);
+    assert_eq!(f1.null_distribution(&draws(0..3, 0), &control).unwrap(), FROZEN_F1);
     let recall = test(3, "tp/(tp+fn)", &Conditioning::Denominator, Studentize::Pooled);
-    assert_eq!(null_distribution(&recall, &draws(0..3, 4), &control).unwrap(), FROZEN_RECALL);
-    let adjusted = max_t(&recall, &[(0, 1), (0, 2), (1, 2)], &draws(0..200, 0), &control).unwrap();
-    assert_eq!(adjusted, FROZEN_MAX_T);
+    assert_eq!(recall.null_distribution(&draws(0..3, 4), &control).unwrap(), FROZEN_RECALL);
+    let pairs = [(0, 1), (0, 2), (1, 2)];
+    let counts = recall.max_t(&pairs, &draws(0..200, 0), &control).unwrap();
+    assert_eq!(step_down_pvalues(&recall, &pairs, &counts, 200).unwrap(), FROZEN_MAX_T);
 }
 
 /// Scores and values of 200 rows, with ties, in two groups.
@@ -82,30 +83,34 @@ fn rows() -> (Vec<f64>, Vec<bool>, Vec<u16>, Vec<f64>) {
 #[test]
 fn row_metrics() {
     let (score, positive, group, value) = rows();
-    let groups = Groups { group: &group, n_groups: 2, stratum: None };
+    let units = Units { group: &group, n_groups: 2, stratum: None, of_row: None };
     let control = Control::default();
-    let instructions = InstructionSet::current().unwrap();
-    let auc = RowTest::auc(&score, &positive, None, groups, true, Studentize::Unpooled, &Control::default()).unwrap();
-    assert_eq!(auc.null_distribution(&draws(0..3, 1), instructions, &control).unwrap(), FROZEN_AUC);
-    let mean = RowTest::ratio(&value, None, groups, Studentize::Unpooled, &Control::default()).unwrap();
-    assert_eq!(mean.null_distribution(&draws(0..3, 1), instructions, &control).unwrap(), FROZEN_MEAN);
-    let drawn = auc.bootstrap(&draws(0..1, 1), instructions, &control).unwrap();
-    assert_eq!(drawn, FROZEN_BOOTSTRAP_OF_ROWS);
+    let auc = RowTest::auc(&score, &positive, None, units, true, Studentize::Unpooled, &Control::default()).unwrap();
+    assert_eq!(auc.null_distribution(&draws(0..3, 1), &control).unwrap(), FROZEN_AUC);
+    let mean = RowTest::ratio(&value, None, units, Studentize::Unpooled, &Control::default()).unwrap();
+    assert_eq!(mean.null_distribution(&draws(0..3, 1), &control).unwrap(), FROZEN_MEAN);
+    let drawn = auc.bootstrap(true, &draws(0..1, 1), &control).unwrap();
+    assert_eq!(pairs_of(&drawn), FROZEN_BOOTSTRAP_OF_ROWS);
     let correlation = CorrelationTest::new(&score, &value, None, Studentize::Unpooled, &Control::default()).unwrap();
     assert_eq!(correlation.null_distribution(&draws(0..3, 1), &control).unwrap(), FROZEN_CORRELATION);
 }
 
+/// Values and variances, side by side.
+fn pairs_of(replicates: &Replicates) -> Vec<(f64, f64)> {
+    replicates.values.iter().copied().zip(replicates.variances.iter().flatten().copied()).collect()
+}
+
 #[test]
 fn bootstrap_and_assignments() {
-    let table = Table::new(vec![120, 60, 80, 240, 110, 70, 90, 230], 2, 4).unwrap();
-    let recall = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
-    let drawn = of_counts(&table, &recall, &draws(0..1, 0), &Control::default()).unwrap();
-    assert_eq!(drawn, FROZEN_BOOTSTRAP_OF_COUNTS);
-    let group = [0, 0, 0, 0, 1, 1, 1, 1];
-    let test = Assignments::new(&group, 2, None, None, Studentize::None).unwrap();
+    let recall = test(2, "tp/(tp+fn)", &Conditioning::None, Studentize::Unpooled);
+    let drawn = recall.bootstrap(true, &draws(0..1, 0), &Control::default()).unwrap();
+    assert_eq!(pairs_of(&drawn), FROZEN_BOOTSTRAP_OF_COUNTS);
+    let units = Units { group: &[0, 0, 0, 0, 1, 1, 1, 1], n_groups: 2, stratum: None, of_row: None };
+    let assignments = Assignments::new(units).unwrap();
     let draws = draws(0..4, 1);
-    assert_eq!(test.assignment(&draws, Some(3)), FROZEN_ASSIGNMENT);
-    assert_eq!(test.samples(&group, 1, &draws, 3).next_rows(), FROZEN_SAMPLE);
+    assert_eq!(assignments.groups(&draws, Some(3)), FROZEN_ASSIGNMENT);
+    let observed = assignments.groups(&draws, None);
+    assert_eq!(assignments.samples(&observed, 1, &draws, 3).unwrap().next_rows(), FROZEN_SAMPLE);
 }
 
 /// Features and coefficients of three classes, or of one score.

@@ -1,19 +1,95 @@
 //! `NumPy` arrays as slices, without copies.
 
 use std::hint::black_box;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use fairaudit_core::influence::columns::Numbers;
 use fairaudit_core::tabulate::Column;
-use numpy::ndarray::{ArrayView1, s};
-use numpy::{PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::ndarray::{ArrayView1, Dimension, Ix1, Ix2, s};
+use numpy::{
+    Element, PyArray, PyArrayDescrMethods, PyReadonlyArray, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods,
+};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// A borrowed array whose numbers lie one after the other, the last dimension fastest. What lies otherwise is refused
+/// where it arrives; Python adds the name of the argument.
+pub(crate) struct Dense<'py, T: Element, D: Dimension = Ix1>(PyReadonlyArray<'py, T, D>);
+
+impl<'a, 'py, T: Element + 'a, D: Dimension + 'a> FromPyObject<'a, 'py> for Dense<'py, T, D> {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let array: PyReadonlyArray<'py, T, D> = value.extract()?;
+        let dense = array.is_c_contiguous() && array.is_aligned();
+        if !(dense || array.is_empty()) {
+            return Err(not_contiguous());
+        }
+        Ok(Self(array))
+    }
+}
+
+impl<T: Element, D: Dimension> Deref for Dense<'_, T, D> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // It lies as a slice does: `extract` saw to that.
+        self.0.as_slice().unwrap_or_default()
+    }
+}
+
+impl<T: Element, D: Dimension> Dense<'_, T, D> {
+    /// Length of each dimension.
+    pub(crate) fn shape(&self) -> &[usize] {
+        self.0.shape()
+    }
+
+    /// The array itself.
+    pub(crate) fn into_object(self) -> Py<PyArray<T, D>> {
+        self.0.as_any().clone().cast_into().map_or_else(|_| unreachable!(), Bound::unbind)
+    }
+}
+
+/// Truth by row: an array of bytes or of booleans, true where it is not 0. A view can hold other bytes than a boolean
+/// of Rust has.
+pub(crate) struct Marks<'py>(Dense<'py, u8>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Marks<'py> {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if value.cast::<PyUntypedArray>()?.dtype().kind() == b'b' {
+            return value.call_method1("view", ("uint8",))?.extract().map(Self);
+        }
+        value.extract().map(Self)
+    }
+}
+
+impl Deref for Marks<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Whether two arrays have one shape and the same numbers, a missing one being equal to itself; or both are not there.
+pub(crate) fn same<'py, T: IntoPyObject<'py>>(py: Python<'py>, first: T, second: T) -> PyResult<bool> {
+    let (first, second) = (first.into_bound_py_any(py)?, second.into_bound_py_any(py)?);
+    if first.is_none() || second.is_none() {
+        return Ok(first.is(&second));
+    }
+    let named = PyDict::new(py);
+    named.set_item("equal_nan", true)?;
+    py.import("numpy")?.call_method("array_equal", (first, second), Some(&named))?.extract()
+}
 
 /// A borrowed one-dimensional contiguous array, or the bytes of fixed-width strings (two
 /// dimensions, one row per string).
 pub(crate) enum ArrayColumn<'py> {
-    Bool(PyReadonlyArray1<'py, bool>),
+    Bool(Marks<'py>),
     I8(PyReadonlyArray1<'py, i8>),
     I16(PyReadonlyArray1<'py, i16>),
     I32(PyReadonlyArray1<'py, i32>),
@@ -24,7 +100,7 @@ pub(crate) enum ArrayColumn<'py> {
     U64(PyReadonlyArray1<'py, u64>),
     F32(PyReadonlyArray1<'py, f32>),
     F64(PyReadonlyArray1<'py, f64>),
-    Bytes(PyReadonlyArray2<'py, u8>),
+    Bytes(Dense<'py, u8, Ix2>),
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for ArrayColumn<'py> {
@@ -56,7 +132,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ArrayColumn<'py> {
 impl ArrayColumn<'_> {
     pub(crate) fn as_column(&self) -> PyResult<Column<'_>> {
         Ok(match self {
-            Self::Bool(array) => Column::Bool(slice(array)?),
+            Self::Bool(marks) => Column::Bool(marks),
             Self::I8(array) => Column::I8(slice(array)?),
             Self::I16(array) => Column::I16(slice(array)?),
             Self::I32(array) => Column::I32(slice(array)?),
@@ -67,11 +143,7 @@ impl ArrayColumn<'_> {
             Self::U64(array) => Column::U64(slice(array)?),
             Self::F32(array) => Column::F32(slice(array)?),
             Self::F64(array) => Column::F64(slice(array)?),
-            Self::Bytes(array) => {
-                let width = array.as_array().ncols().max(1);
-                let data = array.as_slice().map_err(|_| not_contiguous())?;
-                Column::Bytes { data, width }
-            }
+            Self::Bytes(array) => Column::Bytes { data: array, width: array.shape()[1].max(1) },
         })
     }
 }
@@ -80,7 +152,7 @@ impl ArrayColumn<'_> {
     /// The values as floats wherever they lie, contiguous or not.
     pub(crate) fn numbers(&self) -> PyResult<Box<dyn Numbers + '_>> {
         Ok(match self {
-            Self::Bool(array) => Floats::of(array, f64::from),
+            Self::Bool(marks) => Floats::of(&marks.0.0, |mark: u8| f64::from(mark != 0)),
             Self::I8(array) => Floats::of(array, f64::from),
             Self::I16(array) => Floats::of(array, f64::from),
             Self::I32(array) => Floats::of(array, f64::from),

@@ -1,37 +1,45 @@
-//! Bootstrap replicates of counts; those of rows belong to `RowTest`.
+//! Bootstrap replicates, as they are answered.
 
-use fairaudit_core::bootstrap::{Replicates, of_counts};
-use fairaudit_core::tabulate::Table;
-use numpy::{PyArray1, PyReadonlyArray1};
+use fairaudit_core::bootstrap;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-use crate::arrays::slice;
-use crate::call::to_python;
-use crate::metrics::PyMetric;
-use crate::options::{Call, Draws};
+use crate::arrays::{Dense, same};
+use numpy::ndarray::Ix2;
 
-/// Value, variance, value, variance, ... of the metric, by replicate and group (fastest).
-pub(crate) fn flat(py: Python<'_>, replicates: Replicates) -> Bound<'_, PyArray1<f64>> {
-    PyArray1::from_vec(py, replicates.into_iter().flat_map(|(value, variance)| [value, variance]).collect())
+/// The metric in bootstrap replicates, by replicate and group; variances where they were asked for.
+#[pyclass(frozen, get_all, module = "fairaudit_rs._native")]
+pub(crate) struct Replicates {
+    values: Py<PyArray2<f64>>,
+    variances: Option<Py<PyArray2<f64>>>,
 }
 
-/// Resamples the rows of every group; `counts` in the order stratum, group, class.
-#[pyfunction]
-fn bootstrap_counts<'py>(
-    py: Python<'py>,
-    counts: PyReadonlyArray1<'_, u64>,
-    n_groups: usize,
-    metric: &PyMetric,
-    draws: &Draws,
-    call: &Call,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let table = Table::new(slice(&counts)?.to_vec(), n_groups, metric.metric.n_classes())
-        .map_err(|error| to_python(py, &error))?;
-    let work = (100 * (n_groups * metric.metric.n_classes()) as u64).saturating_mul(draws.n);
-    let replicates = call.run(py, work, |control| of_counts(&table, &metric.metric, &draws.core(), control))?;
-    Ok(flat(py, replicates))
+#[pymethods]
+impl Replicates {
+    #[new]
+    #[pyo3(signature = (values, variances=None))]
+    fn new(values: Dense<'_, f64, Ix2>, variances: Option<Dense<'_, f64, Ix2>>) -> Self {
+        Self { values: values.into_object(), variances: variances.map(Dense::into_object) }
+    }
+
+    fn __getnewargs__(&self) -> (&Py<PyArray2<f64>>, &Option<Py<PyArray2<f64>>>) {
+        (&self.values, &self.variances)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
+        Ok(same(py, &self.values, &other.values)? && same(py, &self.variances, &other.variances)?)
+    }
+}
+
+impl Replicates {
+    /// Those of the core.
+    pub(crate) fn of(py: Python<'_>, replicates: bootstrap::Replicates) -> PyResult<Self> {
+        let shape = [replicates.values.len() / replicates.n_groups.max(1), replicates.n_groups];
+        let array = |numbers: Vec<f64>| PyArray1::from_vec(py, numbers).reshape(shape).map(Bound::unbind);
+        Ok(Self { values: array(replicates.values)?, variances: replicates.variances.map(array).transpose()? })
+    }
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(bootstrap_counts, module)?)
+    module.add_class::<Replicates>()
 }

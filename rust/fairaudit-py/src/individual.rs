@@ -11,7 +11,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::slice;
-use crate::bootstrap::flat;
+use crate::bootstrap::Replicates;
 use crate::call::to_python;
 use crate::options::{Call, Draws};
 
@@ -150,20 +150,20 @@ fn moments(py: Python<'_>, values: PyReadonlyArray1<'_, f64>, call: &Call) -> Py
     call.on_one_thread(py).run(py, work, |control| moments_of(values, control))
 }
 
-/// Replicates of a mean, or of a ratio of sums: (value, variance) one after the other.
+/// Replicates of a mean, or of a ratio of sums, of one group.
 #[pyfunction]
-fn bootstrap_ratio<'py>(
-    py: Python<'py>,
+fn bootstrap_ratio(
+    py: Python<'_>,
     numerator: PyReadonlyArray1<'_, f64>,
     denominator: Option<PyReadonlyArray1<'_, f64>>,
     draws: &Draws,
     call: &Call,
-) -> PyResult<Floats<'py>> {
+) -> PyResult<Replicates> {
     let numerator = slice(&numerator)?;
     let denominator = denominator.as_ref().map(slice).transpose()?;
     let work = (numerator.len() as u64).saturating_mul(draws.n);
     let replicates = call.run(py, work, |control| bootstrap(numerator, denominator, &draws.core(), control))?;
-    Ok(flat(py, replicates))
+    Replicates::of(py, replicates)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -7,7 +7,6 @@ mod arrays;
 mod bootstrap;
 mod call;
 mod callable;
-mod correlation;
 mod cuts;
 mod descent;
 mod extremes;
@@ -24,6 +23,7 @@ mod random;
 mod repair;
 mod tabulate;
 mod tails;
+mod units;
 
 use pyo3::prelude::*;
 
@@ -33,7 +33,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     bootstrap::register(module)?;
     callable::register(module)?;
-    correlation::register(module)?;
     extremes::register(module)?;
     individual::register(module)?;
     influence::register(module)?;
@@ -45,5 +44,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     projection::register(module)?;
     random::register(module)?;
     tabulate::register(module)?;
-    tails::register(module)
+    tails::register(module)?;
+    units::register(module)
 }

@@ -1,6 +1,6 @@
 //! Metrics over the classes of a table, as Python objects.
 
-use fairaudit_core::metrics::{Calibration, Formula, Metric};
+use fairaudit_core::metrics::{self, Calibration, Formula, Metric};
 use pyo3::prelude::*;
 
 use crate::call::to_python;
@@ -8,6 +8,49 @@ use crate::options::Call;
 
 /// Nanoseconds of looking at a class.
 pub(crate) const CLASS_WORK: u64 = 10;
+
+/// Value and linearised variance of a metric in a group; numerator and denominator of a quotient of sums, NaN of others.
+#[pyclass(frozen, get_all, eq, module = "fairaudit_rs._native")]
+pub(crate) struct Evaluation {
+    value: f64,
+    variance: f64,
+    numerator: f64,
+    denominator: f64,
+}
+
+#[pymethods]
+impl Evaluation {
+    #[new]
+    #[pyo3(signature = (value, variance, numerator=f64::NAN, denominator=f64::NAN))]
+    fn new(value: f64, variance: f64, numerator: f64, denominator: f64) -> Self {
+        Self { value, variance, numerator, denominator }
+    }
+
+    fn __getnewargs__(&self) -> (f64, f64, f64, f64) {
+        (self.value, self.variance, self.numerator, self.denominator)
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { value, variance, numerator, denominator } = self;
+        format!("Evaluation({value}, {variance}, {numerator}, {denominator})")
+    }
+}
+
+impl Evaluation {
+    /// That of the core.
+    pub(crate) fn of(evaluation: metrics::Evaluation) -> Self {
+        let metrics::Evaluation { value, variance, numerator, denominator } = evaluation;
+        Self { value, variance, numerator, denominator }
+    }
+}
+
+/// What is missing in both is the same.
+impl PartialEq for Evaluation {
+    fn eq(&self, other: &Self) -> bool {
+        let numbers = |one: &Self| [one.value, one.variance, one.numerator, one.denominator];
+        numbers(self).into_iter().zip(numbers(other)).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()))
+    }
+}
 
 /// A metric that the native tests can evaluate.
 #[pyclass(name = "CountMetric", frozen, module = "fairaudit_rs._native")]
@@ -68,13 +111,12 @@ impl PyMetric {
         self.metric.is_proportion()
     }
 
-    /// (value, linearised variance) for the counts of one group.
+    /// The metric of a group with these counts.
     #[pyo3(signature = (counts, call=None))]
-    fn evaluate(&self, py: Python<'_>, counts: Vec<f64>, call: Option<&Call>) -> PyResult<(f64, f64)> {
+    fn evaluate(&self, py: Python<'_>, counts: Vec<f64>, call: Option<&Call>) -> PyResult<Evaluation> {
         self.check(py, &counts)?;
         let work = CLASS_WORK * counts.len() as u64;
-        let evaluation = Call::or_ordinary(call).run(py, work, |_| Ok(self.metric.evaluate(&counts)))?;
-        Ok((evaluation.value, evaluation.variance))
+        Call::or_ordinary(call).run(py, work, |_| Ok(Evaluation::of(self.metric.evaluate(&counts))))
     }
 
     /// Partial derivatives of a formula by tp, fp, fn, tn.
@@ -96,5 +138,6 @@ impl PyMetric {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Evaluation>()?;
     module.add_class::<PyMetric>()
 }

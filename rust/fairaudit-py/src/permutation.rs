@@ -1,24 +1,27 @@
 //! The permutation lens: one object per comparison.
 
 use fairaudit_core::Error;
-use fairaudit_core::metrics::Evaluation;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
-    Alternative, Conditioning, CountTest, Groups, RowTest, Studentize, center_of, count_extreme, exact, max_t,
-    null_distribution,
+    self, Alternative, Conditioning, CorrelationTest, CountTest, GroupTest, PermutationTest, RowTest, Studentize,
+    center_of, step_down_pvalues,
 };
-use fairaudit_core::simd::InstructionSet;
 use fairaudit_core::tabulate::Table;
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::PyArray1;
+use numpy::ndarray::{Ix2, Ix3};
 use pyo3::prelude::*;
 
-use crate::arrays::{not_contiguous, slice};
-use crate::bootstrap::flat;
+use crate::arrays::{Dense, Marks, same};
+use crate::bootstrap::Replicates;
 use crate::call::to_python;
-use crate::metrics::{CLASS_WORK, PyMetric};
+use crate::metrics::{CLASS_WORK, Evaluation, PyMetric};
 use crate::options::{Call, Draws};
+use crate::units::Units;
 
-pub(crate) fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
+/// Nanoseconds of making a test, by row.
+const MAKING_WORK: u64 = 100;
+
+fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
     match name {
         "none" => Ok(Studentize::None),
         "unpooled" => Ok(Studentize::Unpooled),
@@ -36,220 +39,175 @@ fn alternative(py: Python<'_>, name: &str) -> PyResult<Alternative> {
     }
 }
 
-/// Value, variance, numerator, denominator.
-type EvaluationParts = (f64, f64, f64, f64);
-
-fn tuples(evaluations: &[Evaluation]) -> Vec<EvaluationParts> {
-    evaluations.iter().map(|e| (e.value, e.variance, e.numerator, e.denominator)).collect()
-}
-
-type ExactLaw<'py> = (f64, f64, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
-
-/// A permutation test on a table of counts.
-#[pyclass(name = "CountTest", frozen, module = "fairaudit_rs._native")]
-struct PyTest {
-    test: CountTest,
-    /// Estimated nanoseconds of evaluating the metric in all groups, and of a replicate.
-    evaluation_work: u64,
-    replicate_work: u64,
+/// A permutation law that was summed completely: the p-value, the probability of an undefined statistic (a part of
+/// it), the values that the statistic can take, and their probabilities.
+#[pyclass(frozen, get_all, module = "fairaudit_rs._native")]
+struct ExactLaw {
+    pvalue: f64,
+    undefined: f64,
+    statistics: Py<PyArray1<f64>>,
+    probabilities: Py<PyArray1<f64>>,
 }
 
 #[pymethods]
-impl PyTest {
-    /// `counts` in the order stratum, group, class. `parts` of the classes exchange their
-    /// groups among themselves; "denominator" takes the parts from a proportion.
+impl ExactLaw {
     #[new]
-    #[pyo3(signature = (counts, n_groups, metric, studentize, conditioning=None, call=None))]
-    fn new(
+    fn new(pvalue: f64, undefined: f64, statistics: Dense<'_, f64>, probabilities: Dense<'_, f64>) -> Self {
+        Self { pvalue, undefined, statistics: statistics.into_object(), probabilities: probabilities.into_object() }
+    }
+
+    fn __getnewargs__(&self) -> (f64, f64, &Py<PyArray1<f64>>, &Py<PyArray1<f64>>) {
+        (self.pvalue, self.undefined, &self.statistics, &self.probabilities)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
+        Ok((self.pvalue, self.undefined) == (other.pvalue, other.undefined)
+            && same(py, &self.statistics, &other.statistics)?
+            && same(py, &self.probabilities, &other.probabilities)?)
+    }
+}
+
+/// A permutation test, which holds what it is computed from; with groups or without.
+#[pyclass(name = "PermutationTest", frozen, module = "fairaudit_rs._native")]
+pub(crate) struct PyPermutationTest {
+    test: Box<dyn PermutationTest>,
+    /// The observed statistic.
+    #[pyo3(get)]
+    observed: f64,
+}
+
+#[pymethods]
+impl PyPermutationTest {
+    /// Of counts by stratum, group and class. `parts` of the classes exchange their groups among themselves;
+    /// "denominator" takes the parts from a proportion.
+    #[staticmethod]
+    #[pyo3(signature = (counts, metric, *, studentize, conditioning=None, call=None))]
+    fn counts(
         py: Python<'_>,
-        counts: PyReadonlyArray1<'_, u64>,
-        n_groups: usize,
+        counts: Dense<'_, u64, Ix3>,
         metric: &PyMetric,
         studentize: &str,
         conditioning: Option<Parts>,
         call: Option<&Call>,
     ) -> PyResult<Self> {
-        let conditioning = match conditioning {
-            None => Conditioning::None,
-            Some(Parts::Classes(parts)) => Conditioning::Parts(parts),
-            Some(Parts::Name(name)) if name == "denominator" => Conditioning::Denominator,
-            Some(Parts::Name(name)) => {
-                return Err(to_python(
-                    py,
-                    &Error::argument("conditioning", name, "None, denominator, a part per class"),
-                ));
-            }
-        };
-        let counts = slice(&counts)?.to_vec();
-        let replicate_work = 100 + 40 * counts.len() as u64;
-        let studentize = self::studentize(py, studentize)?;
-        let evaluation_work = CLASS_WORK * counts.len() as u64;
-        let test = Call::or_ordinary(call).run(py, 10 * evaluation_work, |_| {
-            let table = Table::new(counts, n_groups, metric.metric.n_classes())?;
-            CountTest::new(&table, &metric.metric, &conditioning, studentize)
-        })?;
-        Ok(Self { test, evaluation_work, replicate_work })
+        let (studentize, conditioning) = (self::studentize(py, studentize)?, Parts::core(py, conditioning)?);
+        let (n_groups, n_classes) = (counts.shape()[1], counts.shape()[2]);
+        let counts = counts.to_vec();
+        Call::or_ordinary(call).run(py, 10 * CLASS_WORK * counts.len() as u64, |_| {
+            let table = Table::new(counts, n_groups, n_classes)?;
+            Ok(Self::of(CountTest::new(&table, &metric.metric, &conditioning, studentize)?))
+        })
     }
 
-    /// (value, variance, numerator, denominator) of every group.
-    #[pyo3(signature = (call=None))]
-    fn evaluations(&self, py: Python<'_>, call: Option<&Call>) -> PyResult<Vec<EvaluationParts>> {
-        let evaluations = Call::or_ordinary(call).run(py, self.evaluation_work, |_| Ok(self.test.evaluations()))?;
-        Ok(tuples(&evaluations))
-    }
-
-    /// The metric of every group that its strata alone explain.
-    fn expected(&self) -> Vec<f64> {
-        self.test.expected().to_vec()
-    }
-
-    /// The observed statistic.
-    #[pyo3(signature = (call=None))]
-    fn observed(&self, py: Python<'_>, call: Option<&Call>) -> PyResult<f64> {
-        Call::or_ordinary(call).run(py, self.evaluation_work, |_| Ok(self.test.observed()))
-    }
-
-    /// (p, probability of undefined, statistics, probabilities), or None when the law is too
-    /// large to be summed.
-    fn exact<'py>(&self, py: Python<'py>, alternative: &str, call: &Call) -> PyResult<Option<ExactLaw<'py>>> {
-        let alternative = self::alternative(py, alternative)?;
-        let Some(work) = self.test.exact_work() else { return Ok(None) };
-        let law = call.on_one_thread(py).run(py, work, |control| exact(&self.test, alternative, control))?;
-        Ok(law.map(|law| {
-            let statistics = PyArray1::from_vec(py, law.statistics);
-            (law.pvalue, law.undefined, statistics, PyArray1::from_vec(py, law.probabilities))
-        }))
-    }
-
-    /// Whether the null distribution must be centred at its own mean.
-    #[getter]
-    fn needs_centring(&self) -> bool {
-        self.test.needs_centring()
-    }
-
-    /// The statistic of some permutations.
-    fn null_distribution<'py>(
-        &self,
-        py: Python<'py>,
-        draws: &Draws,
-        call: &Call,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let work = self.replicate_work.saturating_mul(draws.n);
-        let null = call.run(py, work, |control| null_distribution(&self.test, &draws.core(), control))?;
-        Ok(PyArray1::from_vec(py, null))
-    }
-
-    /// Step-down max-T p-values of pairs of groups.
-    fn max_t(&self, py: Python<'_>, pairs: Vec<(usize, usize)>, draws: &Draws, call: &Call) -> PyResult<Vec<f64>> {
-        let work = (self.replicate_work + 10 * pairs.len() as u64).saturating_mul(draws.n);
-        call.run(py, work, |control| max_t(&self.test, &pairs, &draws.core(), control))
-    }
-}
-
-/// A permutation test on rows: ranks and ratios of sums.
-#[pyclass(name = "RowTest", frozen, module = "fairaudit_rs._native")]
-struct PyRowTest {
-    test: RowTest,
-}
-
-#[pymethods]
-impl PyRowTest {
-    /// Area under the ROC curve; with `cluster`, the cluster of each row, `group` and `stratum`
-    /// are those of the clusters.
+    /// Of the area under the ROC curve: score and label of each row, with a weight that is 1 when it is left out.
+    /// `within_labels`: rows of one label exchange their groups.
     #[staticmethod]
-    #[pyo3(signature = (score, positive, group, n_groups, studentize, call, stratum=None, weight=None, cluster=None,
-        within_labels=false))]
+    #[pyo3(signature = (score, positive, units, call, *, studentize, weight=None, within_labels=false))]
     #[allow(clippy::too_many_arguments)] // the arguments of a Python function
     fn auc(
         py: Python<'_>,
-        score: PyReadonlyArray1<'_, f64>,
-        positive: PyReadonlyArray1<'_, bool>,
-        group: PyReadonlyArray1<'_, u16>,
-        n_groups: usize,
-        studentize: &str,
+        score: Dense<'_, f64>,
+        positive: Marks<'_>,
+        units: &Units,
         call: &Call,
-        stratum: Option<PyReadonlyArray1<'_, u32>>,
-        weight: Option<PyReadonlyArray1<'_, f64>>,
-        cluster: Option<PyReadonlyArray1<'_, u32>>,
+        studentize: &str,
+        weight: Option<Dense<'_, f64>>,
         within_labels: bool,
     ) -> PyResult<Self> {
-        let studentize = self::studentize(py, studentize)?;
-        let (score, positive, group) = (slice(&score)?, slice(&positive)?, slice(&group)?);
-        let (stratum, weight) = (stratum.as_ref().map(slice).transpose()?, weight.as_ref().map(slice).transpose()?);
-        let cluster = cluster.as_ref().map(slice).transpose()?;
-        let groups = Groups { group, n_groups, stratum };
-        Self::make(py, call, score.len(), |control| match cluster {
-            None => RowTest::auc(score, positive, weight, groups, within_labels, studentize, control),
-            Some(cluster) => RowTest::clustered_auc(score, positive, weight, cluster, groups, studentize, control),
+        let (studentize, units) = (self::studentize(py, studentize)?, units.borrow(py)?);
+        let (score, positive, weight, units) = (&score[..], &positive[..], weight.as_deref(), units.core());
+        call.run(py, MAKING_WORK * score.len() as u64, |control| {
+            let positive: Vec<bool> = positive.iter().map(|&mark| mark != 0).collect();
+            Ok(Self::of(RowTest::auc(score, &positive, weight, units, within_labels, studentize, control)?))
         })
     }
 
-    /// sum a / sum d of rows or clusters, both with the weights multiplied in; d = 1 when it is
-    /// left out.
+    /// Of sum a / sum d of units, both with the weights multiplied in; d = 1 when it is left out.
     #[staticmethod]
-    #[pyo3(signature = (numerator, denominator, group, n_groups, studentize, call, stratum=None))]
-    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
+    #[pyo3(signature = (numerator, denominator, units, call, *, studentize))]
     fn ratio(
         py: Python<'_>,
-        numerator: PyReadonlyArray1<'_, f64>,
-        denominator: Option<PyReadonlyArray1<'_, f64>>,
-        group: PyReadonlyArray1<'_, u16>,
-        n_groups: usize,
-        studentize: &str,
+        numerator: Dense<'_, f64>,
+        denominator: Option<Dense<'_, f64>>,
+        units: &Units,
         call: &Call,
-        stratum: Option<PyReadonlyArray1<'_, u32>>,
+        studentize: &str,
     ) -> PyResult<Self> {
-        let studentize = self::studentize(py, studentize)?;
-        let (numerator, group) = (slice(&numerator)?, slice(&group)?);
-        let denominator = denominator.as_ref().map(slice).transpose()?;
-        let groups = Groups { group, n_groups, stratum: stratum.as_ref().map(slice).transpose()? };
-        Self::make(py, call, numerator.len(), |control| {
-            RowTest::ratio(numerator, denominator, groups, studentize, control)
+        let (studentize, units) = (self::studentize(py, studentize)?, units.borrow(py)?);
+        let (numerator, denominator, units) = (&numerator[..], denominator.as_deref(), units.core());
+        call.run(py, MAKING_WORK * numerator.len() as u64, |control| {
+            Ok(Self::of(RowTest::ratio(numerator, denominator, units, studentize, control)?))
         })
     }
 
-    /// A formula over confusion counts: of each row or cluster its weighted tp, fp, fn, tn.
+    /// Of a formula over confusion counts: of each unit its weighted tp, fp, fn, tn.
     #[staticmethod]
-    #[pyo3(signature = (counts, metric, group, n_groups, studentize, call, stratum=None))]
-    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
-    fn counts(
+    #[pyo3(signature = (counts, metric, units, call, *, studentize))]
+    fn weighted_counts(
         py: Python<'_>,
-        counts: PyReadonlyArray2<'_, f64>,
+        counts: Dense<'_, f64, Ix2>,
         metric: &PyMetric,
-        group: PyReadonlyArray1<'_, u16>,
-        n_groups: usize,
-        studentize: &str,
+        units: &Units,
         call: &Call,
-        stratum: Option<PyReadonlyArray1<'_, u32>>,
+        studentize: &str,
+    ) -> PyResult<Self> {
+        let (studentize, units) = (self::studentize(py, studentize)?, units.borrow(py)?);
+        if counts.shape()[1] != 4 {
+            let columns = format!("of {} columns", counts.shape()[1]);
+            return Err(to_python(py, &Error::argument("counts", columns, "four columns: tp, fp, fn, tn")));
+        }
+        let (counts, units) = (counts.as_chunks::<4>().0, units.core());
+        call.run(py, MAKING_WORK * counts.len() as u64, |control| {
+            Ok(Self::of(RowTest::counts(counts, &metric.metric, units, studentize, control)?))
+        })
+    }
+
+    /// Of the correlation of two columns, which has no groups.
+    #[staticmethod]
+    #[pyo3(signature = (x, y, call, *, studentize, stratum=None))]
+    fn correlation(
+        py: Python<'_>,
+        x: Dense<'_, f64>,
+        y: Dense<'_, f64>,
+        call: &Call,
+        studentize: &str,
+        stratum: Option<Dense<'_, u32>>,
     ) -> PyResult<Self> {
         let studentize = self::studentize(py, studentize)?;
-        let (units, rest) = counts.as_slice().map_err(|_| not_contiguous())?.as_chunks::<4>();
-        if !rest.is_empty() || counts.as_array().ncols() != 4 {
-            return Err(to_python(py, &Error::argument("counts", "of another shape", "four columns")));
-        }
-        let groups = Groups { group: slice(&group)?, n_groups, stratum: stratum.as_ref().map(slice).transpose()? };
-        Self::make(py, call, units.len(), |control| RowTest::counts(units, &metric.metric, groups, studentize, control))
-    }
-
-    /// (value, variance, numerator, denominator) of every group.
-    fn evaluations(&self) -> Vec<EvaluationParts> {
-        tuples(&self.test.evaluations())
-    }
-
-    /// The metric of every group that its strata alone explain.
-    fn expected(&self) -> Vec<f64> {
-        self.test.expected().to_vec()
-    }
-
-    /// The observed statistic.
-    fn observed(&self) -> f64 {
-        self.test.observed()
+        let (x, y, stratum) = (&x[..], &y[..], stratum.as_deref());
+        call.run(py, MAKING_WORK * x.len() as u64, |control| {
+            Ok(Self::of(CorrelationTest::new(x, y, stratum, studentize, control)?))
+        })
     }
 
     /// Whether the null distribution must be centred at its own mean.
     #[getter]
     fn needs_centring(&self) -> bool {
         self.test.needs_centring()
+    }
+
+    /// The metric of every group; of a correlation that.
+    #[getter]
+    fn evaluations(&self) -> Vec<Evaluation> {
+        self.test.evaluations().into_iter().map(Evaluation::of).collect()
+    }
+
+    /// The metric of every group that its strata alone explain, up to a number that all share.
+    #[getter]
+    fn expected(&self) -> Vec<f64> {
+        self.test.groups().map_or_else(Vec::new, |test| test.expected().to_vec())
+    }
+
+    /// The whole law, or None when it is too large to be summed.
+    fn exact(&self, py: Python<'_>, alternative: &str, call: &Call) -> PyResult<Option<ExactLaw>> {
+        let alternative = self::alternative(py, alternative)?;
+        let Some(work) = self.test.exact_work() else { return Ok(None) };
+        let law = call.on_one_thread(py).run(py, work, |control| self.test.exact(alternative, control))?;
+        Ok(law.map(|permutation::ExactLaw { pvalue, undefined, statistics, probabilities }| {
+            let [statistics, probabilities] =
+                [statistics, probabilities].map(|numbers| PyArray1::from_vec(py, numbers).unbind());
+            ExactLaw { pvalue, undefined, statistics, probabilities }
+        }))
     }
 
     /// The statistic of some permutations.
@@ -259,41 +217,58 @@ impl PyRowTest {
         draws: &Draws,
         call: &Call,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let instructions = InstructionSet::current().map_err(|error| to_python(py, &error))?;
-        let null = call
-            .run(py, self.work(draws.n), |control| self.test.null_distribution(&draws.core(), instructions, control))?;
+        let null = call.run(py, self.work(draws, 0), |control| self.test.null_distribution(&draws.core(), control))?;
         Ok(PyArray1::from_vec(py, null))
     }
 
-    /// Values and variances of bootstrap replicates; see `bootstrap_counts`.
-    fn bootstrap<'py>(&self, py: Python<'py>, draws: &Draws, call: &Call) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let instructions = InstructionSet::current().map_err(|error| to_python(py, &error))?;
-        let work = self.work(draws.n).saturating_mul(2);
-        let replicates = call.run(py, work, |control| self.test.bootstrap(&draws.core(), instructions, control))?;
-        Ok(flat(py, replicates))
+    /// How many replicates reach the step-down statistic of each pair of groups: numbers that add up over ranges.
+    fn max_t<'py>(
+        &self,
+        py: Python<'py>,
+        pairs: Vec<(usize, usize)>,
+        draws: &Draws,
+        call: &Call,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let (test, work) = (self.groups(py)?, self.work(draws, 10 * pairs.len() as u64));
+        let counts = call.run(py, work, |control| test.max_t(&pairs, &draws.core(), control))?;
+        Ok(PyArray1::from_vec(py, counts))
     }
 
-    /// Step-down max-T p-values of pairs of groups.
-    fn max_t(&self, py: Python<'_>, pairs: Vec<(usize, usize)>, draws: &Draws, call: &Call) -> PyResult<Vec<f64>> {
-        let instructions = InstructionSet::current().map_err(|error| to_python(py, &error))?;
-        let work = self.work(draws.n);
-        call.run(py, work, |control| self.test.max_t(&pairs, &draws.core(), instructions, control))
+    /// The p-values of pairs of groups, from what `max_t` counted in all `n` replicates.
+    fn max_t_pvalues(
+        &self,
+        py: Python<'_>,
+        pairs: Vec<(usize, usize)>,
+        counts: Dense<'_, u64>,
+        n: u64,
+    ) -> PyResult<Vec<f64>> {
+        step_down_pvalues(self.groups(py)?, &pairs, &counts, n).map_err(|error| to_python(py, &error))
+    }
+
+    /// The metric in bootstrap replicates; `variances=False` leaves these out.
+    #[pyo3(signature = (draws, call, *, variances=true))]
+    fn bootstrap(&self, py: Python<'_>, draws: &Draws, call: &Call, variances: bool) -> PyResult<Replicates> {
+        let (test, work) = (self.groups(py)?, self.work(draws, 0).saturating_mul(2));
+        let replicates = call.run(py, work, |control| test.bootstrap(variances, &draws.core(), control))?;
+        Replicates::of(py, replicates)
     }
 }
 
-impl PyRowTest {
-    fn make(
-        py: Python<'_>,
-        call: &Call,
-        rows: usize,
-        build: impl FnOnce(&Control) -> fairaudit_core::Result<RowTest> + Send,
-    ) -> PyResult<Self> {
-        Ok(Self { test: call.run(py, 100 * rows as u64, build)? })
+impl PyPermutationTest {
+    /// A test of the core.
+    pub(crate) fn of(test: impl PermutationTest + 'static) -> Self {
+        Self { observed: test.observed(), test: Box::new(test) }
     }
 
-    /// Estimated nanoseconds of some replicates.
-    fn work(&self, n_resamples: u64) -> u64 {
-        self.test.replicate_work().saturating_mul(n_resamples)
+    /// The test, if it has groups.
+    fn groups(&self, py: Python<'_>) -> PyResult<&dyn GroupTest> {
+        let refusal = || to_python(py, &Error::argument("test", "one without groups", "tests that compare groups"));
+        self.test.groups().ok_or_else(refusal)
+    }
+
+    /// Estimated nanoseconds of some replicates, with some more for each.
+    fn work(&self, draws: &Draws, more: u64) -> u64 {
+        self.test.replicate_work().saturating_add(more).saturating_mul(draws.n)
     }
 }
 
@@ -303,25 +278,39 @@ enum Parts {
     Classes(Vec<u32>),
 }
 
+impl Parts {
+    fn core(py: Python<'_>, parts: Option<Self>) -> PyResult<Conditioning> {
+        match parts {
+            None => Ok(Conditioning::None),
+            Some(Self::Classes(parts)) => Ok(Conditioning::Parts(parts)),
+            Some(Self::Name(name)) if name == "denominator" => Ok(Conditioning::Denominator),
+            Some(Self::Name(name)) => {
+                let accepted = "None, denominator, a part per class";
+                Err(to_python(py, &Error::argument("conditioning", name, accepted)))
+            }
+        }
+    }
+}
+
 /// (at least as extreme, undefined) among null statistics, taken from their mean if `centred`.
-#[pyfunction(name = "count_extreme")]
-fn py_count_extreme(
+#[pyfunction]
+fn count_extreme(
     py: Python<'_>,
-    null: PyReadonlyArray1<'_, f64>,
+    null: Dense<'_, f64>,
     observed: f64,
     alternative: &str,
     centred: bool,
     call: &Call,
 ) -> PyResult<(u64, u64)> {
-    let (null, alternative) = (slice(&null)?, self::alternative(py, alternative)?);
-    call.on_one_thread(py).run(py, 3 * null.len() as u64, |_| {
+    let (null, alternative) = (&null[..], self::alternative(py, alternative)?);
+    call.on_one_thread(py).run(py, 3 * null.len() as u64, |_: &Control| {
         let center = if centred { center_of(null, observed) } else { 0.0 };
-        Ok(count_extreme(null, observed, alternative, center))
+        Ok(permutation::count_extreme(null, observed, alternative, center))
     })
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyTest>()?;
-    module.add_class::<PyRowTest>()?;
-    module.add_function(wrap_pyfunction!(py_count_extreme, module)?)
+    module.add_class::<ExactLaw>()?;
+    module.add_class::<PyPermutationTest>()?;
+    module.add_function(wrap_pyfunction!(count_extreme, module)?)
 }

@@ -1,68 +1,73 @@
 //! Rows to cells.
 
+use fairaudit_core::Error;
+use fairaudit_core::parallel::Control;
 use fairaudit_core::tabulate::distinct::distinct_rows as kinds_of;
 use fairaudit_core::tabulate::{
     SCORE_UNIT, bin_scores as bins_of, check_csv as names_of, encode as encode_rows, tabulate as count_rows,
 };
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::ndarray::Ix2;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
-use crate::arrays::{ArrayColumn, not_contiguous, slice};
+use crate::arrays::{ArrayColumn, Dense};
+use crate::call::to_python;
 use crate::options::Call;
 
-type Tabulation<'py> =
-    (Vec<Bound<'py, PyArray1<usize>>>, Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
-
-/// Distinct combinations of the columns' values: rows that hold each value, codes of each
-/// cell, counts, score sums in units of 2^-30.
-#[pyfunction]
-#[pyo3(signature = (columns, limits, call, score=None))]
-fn tabulate<'py>(
-    py: Python<'py>,
-    columns: Vec<ArrayColumn<'py>>,
-    limits: Vec<usize>,
-    call: &Call,
-    score: Option<PyReadonlyArray1<'py, f64>>,
-) -> PyResult<Tabulation<'py>> {
-    let slices = columns.iter().map(ArrayColumn::as_column).collect::<PyResult<Vec<_>>>()?;
-    let score = score.as_ref().map(slice).transpose()?;
-    let work = 2 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
-    let table = call.run(py, work, |control| count_rows(&slices, &limits, score, control))?;
-    let rows = table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)).collect();
-    let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
-    let codes = numpy::PyArrayMethods::reshape(&codes, [table.counts.len(), limits.len()])?;
-    Ok((rows, codes, PyArray1::from_vec(py, table.counts), PyArray1::from_vec(py, table.score_sums)))
+/// Distinct combinations of the columns' values: rows that hold each value of a column, codes of the cells, their
+/// counts, score sums in units of 2^-30, and the cell of every row where that was asked for.
+#[pyclass(frozen, get_all, module = "fairaudit_rs._native")]
+struct Tabulation {
+    value_rows: Py<PyList>,
+    codes: Py<PyArray2<u32>>,
+    counts: Py<PyArray1<u64>>,
+    score_sums: Py<PyArray1<i64>>,
+    cell_of_row: Option<Py<PyArray1<u32>>>,
 }
 
-type Encoding<'py> =
-    (Vec<Bound<'py, PyArray1<usize>>>, Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
-
-/// As `tabulate`, and the cell of every row.
+/// Counts the rows of every combination of values; `cells=True` names that of every row, and takes one thread.
 #[pyfunction]
-fn encode<'py>(
-    py: Python<'py>,
-    columns: Vec<ArrayColumn<'py>>,
+#[pyo3(signature = (columns, limits, call, *, score=None, cells=false))]
+fn tabulate(
+    py: Python<'_>,
+    columns: Vec<ArrayColumn<'_>>,
     limits: Vec<usize>,
     call: &Call,
-) -> PyResult<Encoding<'py>> {
+    score: Option<Dense<'_, f64>>,
+    cells: bool,
+) -> PyResult<Tabulation> {
     let slices = columns.iter().map(ArrayColumn::as_column).collect::<PyResult<Vec<_>>>()?;
-    let work = 3 * slices.iter().map(|column| column.len() as u64).sum::<u64>();
-    let (table, cells) = call.run(py, work, |control| encode_rows(&slices, &limits, control))?;
-    let rows = table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)).collect();
+    let (score, rows) = (score.as_deref(), slices.iter().map(|column| column.len() as u64).sum::<u64>());
+    if cells && score.is_some() {
+        return Err(to_python(py, &Error::argument("score", "given with cells", "one of them")));
+    }
+    let (table, cell_of_row) = if cells {
+        let encode = |control: &Control| encode_rows(&slices, &limits, control);
+        let (table, cells) = call.run(py, 3 * rows, encode)?;
+        (table, Some(PyArray1::from_vec(py, cells).unbind()))
+    } else {
+        (call.run(py, 2 * rows, |control| count_rows(&slices, &limits, score, control))?, None)
+    };
     let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
-    let codes = numpy::PyArrayMethods::reshape(&codes, [table.counts.len(), limits.len()])?;
-    Ok((rows, codes, PyArray1::from_vec(py, table.counts), PyArray1::from_vec(py, cells)))
+    Ok(Tabulation {
+        value_rows: PyList::new(py, table.value_rows.into_iter().map(|rows| PyArray1::from_vec(py, rows)))?.unbind(),
+        codes: codes.reshape([table.counts.len(), limits.len()])?.unbind(),
+        counts: PyArray1::from_vec(py, table.counts).unbind(),
+        score_sums: PyArray1::from_vec(py, table.score_sums).unbind(),
+        cell_of_row,
+    })
 }
 
 /// The bin of every score.
 #[pyfunction]
 fn bin_scores<'py>(
     py: Python<'py>,
-    scores: PyReadonlyArray1<'py, f64>,
-    edges: PyReadonlyArray1<'py, f64>,
+    scores: Dense<'_, f64>,
+    edges: Dense<'_, f64>,
     call: &Call,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-    let (scores, edges) = (slice(&scores)?, slice(&edges)?);
+    let (scores, edges) = (&scores[..], &edges[..]);
     let bins = call.run(py, 10 * scores.len() as u64, |control| bins_of(scores, edges, control))?;
     Ok(PyArray1::from_vec(py, bins))
 }
@@ -79,9 +84,8 @@ type Kinds<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>, Bound<'
 /// A row of each kind of equal rows of a matrix, how many there are of it, and the kind of every row; kinds come in an
 /// order that does not depend on that of the rows.
 #[pyfunction]
-fn distinct_rows<'py>(py: Python<'py>, values: PyReadonlyArray2<'py, f64>, call: &Call) -> PyResult<Kinds<'py>> {
-    let width = values.shape()[1];
-    let values = values.as_slice().map_err(|_| not_contiguous())?;
+fn distinct_rows<'py>(py: Python<'py>, values: Dense<'_, f64, Ix2>, call: &Call) -> PyResult<Kinds<'py>> {
+    let (width, values) = (values.shape()[1], &values[..]);
     let work = 5 * values.len() as u64 + 100 * (values.len() / width.max(1)) as u64;
     let found = call.run(py, work, |control| kinds_of(values, width, control))?;
     let (first, counts) = (PyArray1::from_vec(py, found.first), PyArray1::from_vec(py, found.counts));
@@ -89,10 +93,10 @@ fn distinct_rows<'py>(py: Python<'py>, values: PyReadonlyArray2<'py, f64>, call:
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Tabulation>()?;
     module.add("SCORE_UNIT", SCORE_UNIT)?;
     module.add_function(wrap_pyfunction!(distinct_rows, module)?)?;
     module.add_function(wrap_pyfunction!(tabulate, module)?)?;
-    module.add_function(wrap_pyfunction!(encode, module)?)?;
     module.add_function(wrap_pyfunction!(check_csv, module)?)?;
     module.add_function(wrap_pyfunction!(bin_scores, module)?)
 }

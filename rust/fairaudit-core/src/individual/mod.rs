@@ -190,10 +190,8 @@ pub fn bootstrap(
         RowMetric::Mean(Mean::new(numerator.to_vec()))
     };
     let center = metric.center();
-    let mut replicates = of_rows(&[metric], draws, InstructionSet::current()?, control)?;
-    for (value, _) in &mut replicates {
-        *value += center;
-    }
+    let mut replicates = of_rows(&[metric], true, draws, InstructionSet::current()?, control)?;
+    replicates.shift(center);
     Ok(replicates)
 }
 
@@ -232,12 +230,14 @@ mod tests {
         let (mean, squares) = moments(&values);
         let draws = Draws { replicates: 0..4_000, seed: 1, series: 0 };
         let replicates = bootstrap(&values, None, &draws, &Control::default()).unwrap();
-        let (center, spread) = moments(&replicates.iter().map(|replicate| replicate.0).collect::<Vec<_>>());
+        let (center, spread) = moments(&replicates.values);
         assert!((center - mean).abs() < 5.0 * (squares / 1e4 / 4e3).sqrt());
         assert!((spread / 4e3 / (squares / 1e4) - 1.0).abs() < 0.1);
         let ones = vec![1.0; 100];
         let ratio = bootstrap(&values, Some(&ones), &draws, &Control::default()).unwrap();
-        assert!(ratio.iter().zip(&replicates).all(|(a, b)| (a.0 - b.0).abs() + (a.1 - b.1).abs() < 1e-12));
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-12;
+        assert!(ratio.values.iter().zip(&replicates.values).all(near));
+        assert!(ratio.variances.iter().flatten().zip(replicates.variances.iter().flatten()).all(near));
         assert!(bootstrap(&values, Some(&[]), &draws, &Control::default()).is_err());
     }
 

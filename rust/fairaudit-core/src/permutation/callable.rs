@@ -4,8 +4,9 @@
 //! sample of a group has. Who evaluates the function is the caller's choice; the numbers of a
 //! replicate depend on its index alone.
 
-use super::Studentize;
 use super::statistic::{difference, omnibus};
+use super::units::one_for_each;
+use super::{Studentize, Units};
 use crate::draws::Draws;
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
@@ -24,29 +25,17 @@ pub struct Assignments {
     /// Rows by unit, and where those of each unit start, when units are clusters.
     clusters: Option<(Vec<u32>, Vec<usize>)>,
     n_groups: usize,
-    studentize: Studentize,
 }
 
 impl Assignments {
-    /// `group` and `stratum` of each unit; `unit` of each row when units are clusters of rows.
+    /// The assignments of some units.
     ///
     /// # Errors
     /// [`Error::Argument`] when lengths or codes do not fit.
-    pub fn new(
-        group: &[u32],
-        n_groups: usize,
-        stratum: Option<&[u32]>,
-        unit: Option<&[u32]>,
-        studentize: Studentize,
-    ) -> Result<Self> {
+    pub fn new(units: Units<'_>) -> Result<Self> {
+        units.check_codes()?;
+        let Units { group, n_groups, stratum, of_row: unit } = units;
         let units = group.len();
-        if stratum.is_some_and(|stratum| stratum.len() != units) || u32::try_from(units).is_err() {
-            return Err(Error::argument("group", format!("of length {units}"), "columns of one length"));
-        }
-        let out_of_range = unit.is_some_and(|unit| unit.iter().any(|&code| code as usize >= units));
-        if n_groups < 2 || group.iter().any(|&g| g as usize >= n_groups) || out_of_range {
-            return Err(Error::argument("group", "out of range", "codes below n_groups, at least two groups"));
-        }
         let stratum_of = |unit: u32| stratum.map_or(0, |stratum| stratum[unit as usize]);
         let mut order: Vec<u32> = (0..units as u32).collect();
         order.sort_by_key(|&unit| stratum_of(unit));
@@ -75,11 +64,10 @@ impl Assignments {
         });
         Ok(Self {
             clusters,
-            group: order.iter().map(|&unit| group[unit as usize]).collect(),
+            group: order.iter().map(|&unit| u32::from(group[unit as usize])).collect(),
             ends,
             place: unit.map_or_else(|| place.clone(), |unit| unit.iter().map(|&code| place[code as usize]).collect()),
             n_groups,
-            studentize,
         })
     }
 
@@ -94,7 +82,7 @@ impl Assignments {
     }
 
     /// The group of every row in a replicate of `draws`, by its index; none: as observed.
-    pub fn assignment(&self, draws: &Draws, replicate: Option<u64>) -> Vec<u32> {
+    pub fn groups(&self, draws: &Draws, replicate: Option<u64>) -> Vec<u32> {
         let mut group = self.group.clone();
         if let Some(replicate) = replicate {
             let mut generator = RowGenerator::new(draws.seed, Domain::Permutation, draws.series, replicate, 0);
@@ -109,8 +97,21 @@ impl Assignments {
 
     /// The statistic from the value of every group and its bootstrap values, by sample and group
     /// (fastest). Two groups: equation (1), `v = sum_b (T*_b - T)^2 / n_b`; more: the variance of each
-    /// group about its value.
-    pub fn statistic(&self, values: &[f64], samples: &[f64]) -> f64 {
+    /// group about its value. Without samples nothing is divided by.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when there is not a value for each group.
+    pub fn statistic(&self, values: &[f64], samples: &[f64]) -> Result<f64> {
+        one_for_each("values", values.len(), self.n_groups, "groups")?;
+        if !samples.len().is_multiple_of(self.n_groups) {
+            let accepted = format!("samples of {} groups", self.n_groups);
+            return Err(Error::argument("samples", format!("of length {}", samples.len()), &accepted));
+        }
+        Ok(self.statistic_of(values, samples))
+    }
+
+    fn statistic_of(&self, values: &[f64], samples: &[f64]) -> f64 {
+        let studentize = if samples.is_empty() { Studentize::None } else { Studentize::Unpooled };
         let n = (samples.len() / self.n_groups) as f64;
         let evaluation =
             |value: f64, variance: f64| Evaluation { value, variance, numerator: f64::NAN, denominator: f64::NAN };
@@ -120,21 +121,21 @@ impl Assignments {
         if let [first, second] = values {
             let squares = samples.chunks(2).map(|sample| ((sample[0] - sample[1]) - (first - second)).powi(2));
             let variance = squares.sum::<f64>() / n;
-            return difference(&evaluation(*first, variance), &evaluation(*second, 0.0), 0.0, self.studentize);
+            return difference(&evaluation(*first, variance), &evaluation(*second, 0.0), 0.0, studentize);
         }
         let of_group = |(g, &value): (usize, &f64)| {
             let samples = samples.iter().skip(g).step_by(self.n_groups);
             evaluation(value, samples.map(|sample| (sample - value).powi(2)).sum::<f64>() / n)
         };
         let groups: Vec<Evaluation> = values.iter().enumerate().map(of_group).collect();
-        omnibus(&groups, &vec![0.0; self.n_groups], self.studentize)
+        omnibus(&groups, &vec![0.0; self.n_groups], studentize)
     }
 
     /// The statistic of some permutations of a function that runs without Python: it gets the
     /// columns of the rows of a group. `n_samples` bootstrap samples each, 0 without studentizing.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Argument`] when a column has not a value for each row, [`Error::Cancelled`].
     pub fn null_distribution(
         &self,
         function: impl Fn(&[Vec<f64>]) -> f64 + Sync,
@@ -143,6 +144,9 @@ impl Assignments {
         draws: &Draws,
         control: &Control,
     ) -> Result<Vec<f64>> {
+        for column in columns {
+            one_for_each("columns", column.len(), self.n_rows(), "rows")?;
+        }
         let mut null = draws.zeros();
         each_replicate(&mut null, control, Vec::new, |offset, drawn: &mut Vec<Vec<f64>>| {
             let replicate = draws.replicates.start + offset;
@@ -160,12 +164,12 @@ impl Assignments {
         replicate: u64,
         drawn: &mut Vec<Vec<f64>>,
     ) -> f64 {
-        let group = self.assignment(draws, Some(replicate));
+        let group = self.groups(draws, Some(replicate));
         let mut values = vec![0.0; self.n_groups];
         let mut samples = vec![0.0; n_samples * self.n_groups];
         drawn.resize(columns.len(), Vec::new());
         for g in 0..self.n_groups {
-            let mut bootstrap = self.samples(&group, g as u32, draws, replicate);
+            let mut bootstrap = self.samples_of(&group, g as u32, draws, replicate);
             take(columns, &bootstrap.all_rows(), drawn);
             values[g] = function(drawn);
             for sample in 0..n_samples {
@@ -173,7 +177,7 @@ impl Assignments {
                 samples[sample * self.n_groups + g] = function(drawn);
             }
         }
-        self.statistic(&values, &samples)
+        self.statistic_of(&values, &samples)
     }
 }
 
@@ -197,7 +201,15 @@ pub struct Samples<'a> {
 
 impl Assignments {
     /// Bootstrap samples of the rows of `g` in a replicate of `draws`, `group` being the group of every row.
-    pub fn samples(&self, group: &[u32], g: u32, draws: &Draws, replicate: u64) -> Samples<'_> {
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when `group` has not a code for each row.
+    pub fn samples(&self, group: &[u32], g: u32, draws: &Draws, replicate: u64) -> Result<Samples<'_>> {
+        one_for_each("groups", group.len(), self.n_rows(), "rows")?;
+        Ok(self.samples_of(group, g, draws, replicate))
+    }
+
+    fn samples_of(&self, group: &[u32], g: u32, draws: &Draws, replicate: u64) -> Samples<'_> {
         let members = match &self.clusters {
             None => (0..group.len() as u32).filter(|&row| group[row as usize] == g).collect(),
             Some((rows, starts)) => {
@@ -248,12 +260,13 @@ mod tests {
     fn clusters_move_together_within_strata() {
         let (group, stratum) = ([0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 1]);
         let unit = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5];
-        let test = Assignments::new(&group, 2, Some(&stratum), Some(&unit), Studentize::None).unwrap();
-        let observed: Vec<u32> = unit.iter().map(|&unit| group[unit as usize]).collect();
-        assert_eq!(test.assignment(&DRAWS, None), observed);
+        let units = Units { group: &group, n_groups: 2, stratum: Some(&stratum), of_row: Some(&unit) };
+        let test = Assignments::new(units).unwrap();
+        let observed: Vec<u32> = unit.iter().map(|&unit| u32::from(group[unit as usize])).collect();
+        assert_eq!(test.groups(&DRAWS, None), observed);
         let mut moved = false;
         for replicate in 0..50 {
-            let drawn = test.assignment(&DRAWS, Some(replicate));
+            let drawn = test.groups(&DRAWS, Some(replicate));
             assert!(drawn[0] == drawn[1] && drawn[3] == drawn[4] && drawn[8] == drawn[9]);
             assert_eq!(drawn[0] + drawn[2] + drawn[3], 1);
             assert_eq!(drawn[6] + drawn[7] + drawn[8], 2);
@@ -265,9 +278,10 @@ mod tests {
     #[test]
     fn samples_are_of_whole_clusters() {
         let unit = [0, 0, 1, 2, 2, 2];
-        let test = Assignments::new(&[0, 1, 0], 2, None, Some(&unit), Studentize::None).unwrap();
-        let group = test.assignment(&DRAWS, None);
-        let mut samples = test.samples(&group, 0, &DRAWS, OBSERVED);
+        let units = Units { group: &[0, 1, 0], n_groups: 2, stratum: None, of_row: Some(&unit) };
+        let test = Assignments::new(units).unwrap();
+        let group = test.groups(&DRAWS, None);
+        let mut samples = test.samples(&group, 0, &DRAWS, OBSERVED).unwrap();
         assert_eq!(samples.all_rows(), [0, 1, 3, 4, 5]);
         let sizes: Vec<usize> = (0..40).map(|_| samples.next_rows().len()).collect();
         assert!(sizes.contains(&4) && sizes.contains(&5) && sizes.contains(&6));
@@ -276,9 +290,11 @@ mod tests {
 
     #[test]
     fn equation_one() {
-        let test = Assignments::new(&[0, 1], 2, None, None, Studentize::Unpooled).unwrap();
-        let statistic = test.statistic(&[3.0, 1.0], &[3.5, 1.0, 2.0, 1.0, 3.0, 1.5]);
+        let units = Units { group: &[0, 1], n_groups: 2, stratum: None, of_row: None };
+        let test = Assignments::new(units).unwrap();
+        let statistic = test.statistic(&[3.0, 1.0], &[3.5, 1.0, 2.0, 1.0, 3.0, 1.5]).unwrap();
         let variance = (0.25 + 1.0 + 0.25) / 3.0;
         assert!((statistic - 2.0 / f64::sqrt(variance)).abs() < 1e-14);
+        assert_eq!(test.statistic(&[3.0, 1.0], &[]).unwrap(), 2.0);
     }
 }

@@ -7,9 +7,11 @@
 
 use std::ops::Range;
 
-use super::Studentize;
+use super::units::one_for_each;
+use super::{PermutationTest, Studentize};
 use crate::draws::Draws;
 use crate::error::{Error, Result};
+use crate::metrics::Evaluation;
 use crate::numerics::order::{order, ordered_bits, row_of};
 use crate::parallel::{Control, each_replicate};
 use crate::random::{Domain, RowGenerator};
@@ -32,7 +34,9 @@ pub struct CorrelationTest {
 /// What is asked of the observed rows.
 #[derive(Debug, Clone, Copy, Default)]
 struct Observed {
+    /// r, NaN when a column does not vary.
     correlation: f64,
+    /// `sum_i psi_i^2 / n^2` with `psi = z_x z_y - r (z_x^2 + z_y^2) / 2`: the variance of r, also where r is not 0.
     variance: f64,
     statistic: f64,
 }
@@ -51,9 +55,11 @@ impl CorrelationTest {
         control: &Control,
     ) -> Result<Self> {
         let rows = x.len();
-        if y.len() != rows || stratum.is_some_and(|stratum| stratum.len() != rows) || u32::try_from(rows).is_err() {
-            return Err(Error::argument("rows", format!("{rows} and {}", y.len()), "columns of one length"));
+        if u32::try_from(rows).is_err() {
+            return Err(Error::argument("x", format!("of length {rows}"), "at most 2^32 - 1 rows"));
         }
+        one_for_each("y", y.len(), rows, "rows")?;
+        one_for_each("stratum", stratum.map_or(rows, <[u32]>::len), rows, "rows")?;
         if studentize == Studentize::Pooled {
             return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
         }
@@ -95,22 +101,6 @@ impl CorrelationTest {
         self.x.len()
     }
 
-    /// r, NaN when a column does not vary.
-    pub fn correlation(&self) -> f64 {
-        self.observed.correlation
-    }
-
-    /// `sum_i psi_i^2 / n^2` with `psi = z_x z_y - r (z_x^2 + z_y^2) / 2`: the variance of r, also where
-    /// r is not 0.
-    pub fn variance(&self) -> f64 {
-        self.observed.variance
-    }
-
-    /// The observed statistic.
-    pub fn observed(&self) -> f64 {
-        self.observed.statistic
-    }
-
     fn observe(&self) -> Observed {
         let n = self.n_rows() as f64;
         let (mut products, mut squares) = (0.0, 0.0);
@@ -139,12 +129,24 @@ impl CorrelationTest {
             _ => products / squares.sqrt(),
         }
     }
+}
 
-    /// The statistic of some permutations, in the order of the replicates.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`].
-    pub fn null_distribution(&self, draws: &Draws, control: &Control) -> Result<Vec<f64>> {
+impl PermutationTest for CorrelationTest {
+    fn observed(&self) -> f64 {
+        self.observed.statistic
+    }
+
+    /// The correlation.
+    fn evaluations(&self) -> Vec<Evaluation> {
+        let Observed { correlation, variance, .. } = self.observed;
+        vec![Evaluation { value: correlation, variance, ..Evaluation::UNDEFINED }]
+    }
+
+    fn replicate_work(&self) -> u64 {
+        4 * self.n_rows() as u64
+    }
+
+    fn null_distribution(&self, draws: &Draws, control: &Control) -> Result<Vec<f64>> {
         let segments = self.segments();
         let mut null = draws.zeros();
         each_replicate(&mut null, control, Vec::new, |offset, values: &mut Vec<f64>| {
@@ -225,6 +227,6 @@ mod tests {
         let stratum: Vec<u32> = (0..300).map(|i| i % 3).collect();
         let plain = CorrelationTest::new(&x, &y, None, Studentize::Unpooled, &Control::default()).unwrap();
         let within = CorrelationTest::new(&x, &y, Some(&stratum), Studentize::Unpooled, &Control::default()).unwrap();
-        assert!(plain.correlation() > 0.7 && within.correlation().abs() < 0.1);
+        assert!(plain.evaluations()[0].value > 0.7 && within.evaluations()[0].value.abs() < 0.1);
     }
 }

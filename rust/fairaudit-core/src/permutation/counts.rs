@@ -1,10 +1,19 @@
 //! Tests on tables of counts: what is exchangeable, and the statistic of a table.
 
+use super::max_t::StepDown;
 use super::statistic::Comparison;
-use super::{Studentize, joint};
+use super::tables::TableSampler;
+use super::{Alternative, ExactLaw, GroupTest, PermutationTest, Studentize, exact, joint};
+use crate::bootstrap::{self, Replicates};
+use crate::draws::Draws;
 use crate::error::{Error, Result};
 use crate::metrics::{Evaluation, Metric, merge_classes};
+use crate::parallel::Control;
+use crate::simd::InstructionSet;
 use crate::tabulate::Table;
+
+/// Replicates of one task of [`CountTest::max_t`].
+const BLOCK: u64 = 64;
 
 /// Which rows exchange their groups, besides the strata that the table has already.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,24 +31,29 @@ pub enum Conditioning {
 /// ```
 /// use fairaudit_core::metrics::Formula;
 /// use fairaudit_core::parallel::Control;
-/// use fairaudit_core::permutation::{Alternative, Conditioning, Studentize, CountTest, exact};
+/// use fairaudit_core::permutation::{Alternative, Conditioning, CountTest, PermutationTest, Studentize};
 /// use fairaudit_core::tabulate::Table;
 /// // tp, fp, fn, tn of two groups
 /// let table = Table::new(vec![8, 0, 2, 0, 3, 0, 7, 0], 2, 4).unwrap();
 /// let metric = Formula::parse("tp / (tp + fn)").unwrap().to_metric();
 /// let test = CountTest::new(&table, &metric, &Conditioning::Denominator, Studentize::Pooled).unwrap();
-/// let law = exact(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap();
+/// let law = test.exact(Alternative::TwoSided, &Control::default()).unwrap().unwrap();
 /// assert!((law.pvalue - 0.069_779).abs() < 1e-6); // Fisher's test of 8/10 against 3/10
 /// ```
 #[derive(Debug, Clone)]
 pub struct CountTest {
     pub(super) table: Table,
     pub(super) metric: Metric,
+    /// Class counts of every group, of all rows: what a bootstrap draws from.
+    margin: Vec<f64>,
+    /// The metric in every group, as observed.
+    observed: Vec<Evaluation>,
     /// Expected is the metric of each group at the mean of its counts over all permutations. With one
     /// stratum it is the same for all groups; strata of different composition make it differ,
     /// and what differs by them alone is no evidence. Of a joint criterion that of every
     /// component (fastest).
     pub(super) comparison: Comparison,
+    pub(super) instructions: InstructionSet,
 }
 
 impl CountTest {
@@ -91,6 +105,7 @@ impl CountTest {
             }
             other => vec![true; other.n_classes()],
         };
+        let margin = table.merge(&new_class, merged.n_classes()).margin();
         let split = parts.map_or_else(|| table.clone(), |parts| table.split(&parts));
         let table = split.merge(&new_class, merged.n_classes()).keep_strata(&matters);
         let mean_counts = table.mean_margin();
@@ -103,31 +118,9 @@ impl CountTest {
             .flat_map(|counts| components.iter().map(|metric| metric.evaluate(counts).value))
             .map(|value| if value.is_nan() { 0.0 } else { value })
             .collect();
-        Ok(Self { table, metric: merged, comparison: Comparison { expected, studentize } })
-    }
-
-    /// The metric in every group of the observed table.
-    pub fn evaluations(&self) -> Vec<Evaluation> {
-        self.evaluate(&self.table.margin())
-    }
-
-    /// The metric of each group that its strata alone explain.
-    pub fn expected(&self) -> &[f64] {
-        &self.comparison.expected
-    }
-
-    /// Whether the null distribution of a difference must be centred at its own mean: a
-    /// nonlinear metric over several strata is only nearly centred by [`CountTest::expected`]. A joint
-    /// criterion has no direction.
-    pub fn needs_centring(&self) -> bool {
-        let nonlinear = !self.metric.is_proportion() && !matches!(self.metric, Metric::Joint(_));
-        self.table.n_groups() == 2 && self.table.strata().count() > 1 && nonlinear
-    }
-
-    /// The observed statistic: the difference of two groups, or the omnibus of more.
-    pub fn observed(&self) -> f64 {
-        let margin = self.table.margin();
-        self.statistic_of(&margin, &mut self.evaluate(&margin))
+        let observed = margin.chunks(table.n_classes()).map(|counts| merged.evaluate(counts)).collect();
+        let comparison = Comparison { expected, studentize };
+        Ok(Self { table, metric: merged, margin, observed, comparison, instructions: InstructionSet::current()? })
     }
 
     /// The statistic of a table with these class counts of every group; `evaluations` is a buffer.
@@ -141,17 +134,12 @@ impl CountTest {
         self.comparison.of_all(evaluations)
     }
 
-    /// The statistic of two groups.
-    pub(super) fn pair_statistic(&self, margin: &[f64], groups: &[Evaluation], (i, j): (usize, usize)) -> f64 {
+    /// The statistic of two groups of a table.
+    fn statistic_of_pair(&self, margin: &[f64], groups: &[Evaluation], (i, j): (usize, usize)) -> f64 {
         if let Metric::Joint(components) = &self.metric {
             return joint::statistic(components, margin, &[i, j], &self.comparison);
         }
         self.comparison.of_pair(groups, (i, j))
-    }
-
-    /// Value and variance of the metric in every group.
-    pub(super) fn evaluate(&self, margin: &[f64]) -> Vec<Evaluation> {
-        margin.chunks(self.table.n_classes()).map(|counts| self.metric.evaluate(counts)).collect()
     }
 
     /// The value of the metric in every group, and its variance if the statistic is divided by it, into a buffer.
@@ -166,12 +154,79 @@ impl CountTest {
     }
 }
 
+impl PermutationTest for CountTest {
+    fn observed(&self) -> f64 {
+        self.statistic_of(&self.margin, &mut self.observed.clone())
+    }
+
+    fn evaluations(&self) -> Vec<Evaluation> {
+        self.observed.clone()
+    }
+
+    fn replicate_work(&self) -> u64 {
+        let strata = self.table.strata().count().max(1);
+        100 + 40 * (strata * self.margin.len()) as u64
+    }
+
+    fn null_distribution(&self, draws: &Draws, control: &Control) -> Result<Vec<f64>> {
+        let sampler = TableSampler::new(&self.table, self.instructions);
+        sampler.fill(draws, control, |margin, evaluations| self.statistic_of(margin, evaluations))
+    }
+
+    fn exact_work(&self) -> Option<u64> {
+        exact::work(self)
+    }
+
+    fn exact(&self, alternative: Alternative, control: &Control) -> Result<Option<ExactLaw>> {
+        exact::law(self, alternative, control)
+    }
+
+    /// A nonlinear metric over several strata is only nearly centred by [`GroupTest::expected`]. A joint criterion has
+    /// no direction.
+    fn needs_centring(&self) -> bool {
+        let nonlinear = !self.metric.is_proportion() && !matches!(self.metric, Metric::Joint(_));
+        self.table.n_groups() == 2 && self.table.strata().count() > 1 && nonlinear
+    }
+
+    fn groups(&self) -> Option<&dyn GroupTest> {
+        Some(self)
+    }
+}
+
+impl GroupTest for CountTest {
+    fn n_groups(&self) -> usize {
+        self.table.n_groups()
+    }
+
+    fn expected(&self) -> &[f64] {
+        &self.comparison.expected
+    }
+
+    fn pair_statistic(&self, pair: (usize, usize)) -> f64 {
+        self.statistic_of_pair(&self.margin, &self.observed, pair)
+    }
+
+    fn max_t(&self, pairs: &[(usize, usize)], draws: &Draws, control: &Control) -> Result<Vec<u64>> {
+        let family = StepDown::new(self, pairs)?;
+        let sampler = TableSampler::new(&self.table, self.instructions);
+        family.count_all(draws, BLOCK, control, |replicates, counts| {
+            sampler.visit(draws, replicates, |margin, evaluations| {
+                self.evaluate_into(margin, evaluations);
+                family.count(|pair| self.statistic_of_pair(margin, evaluations, pair), counts);
+            });
+            Ok(())
+        })
+    }
+
+    fn bootstrap(&self, with_variances: bool, draws: &Draws, control: &Control) -> Result<Replicates> {
+        bootstrap::of_counts(&self.margin, &self.metric, with_variances, draws, control)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{Alternative, exact};
     use super::*;
     use crate::metrics::Formula;
-    use crate::parallel::Control;
 
     fn metric(text: &str) -> Metric {
         Formula::parse(text).unwrap().to_metric()
@@ -227,9 +282,9 @@ mod tests {
             .unwrap();
         let groups = test.evaluations();
         assert!(groups[0].value > groups[1].value && test.observed() < -1.0);
-        assert!(exact(&test, Alternative::Less, &Control::default()).unwrap().unwrap().pvalue < 0.1);
+        assert!(test.exact(Alternative::Less, &Control::default()).unwrap().unwrap().pvalue < 0.1);
         // The statistic is centred: its mean over the law is 0.
-        let law = exact(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap();
+        let law = test.exact(Alternative::TwoSided, &Control::default()).unwrap().unwrap();
         let mean: f64 = law.statistics.iter().zip(&law.probabilities).map(|(s, p)| s * p).sum();
         assert!(mean.abs() < 1e-9, "{mean}");
     }

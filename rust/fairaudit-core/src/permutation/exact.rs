@@ -1,6 +1,6 @@
 //! The `exact` engine: the whole permutation law is summed.
 
-use super::{Alternative, CountTest, Studentize};
+use super::{Alternative, CountTest, PermutationTest, Studentize};
 use crate::error::Result;
 use crate::metrics::{Evaluation, Metric};
 use crate::parallel::Control;
@@ -22,7 +22,7 @@ const STEP_WORK: u64 = 200;
 
 /// A permutation law that was summed completely.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exact {
+pub struct ExactLaw {
     /// The probability of a statistic at least as extreme as the observed one.
     pub pvalue: f64,
     /// The probability of an undefined statistic (it is a part of `pvalue`).
@@ -40,26 +40,21 @@ pub struct Exact {
 /// integers (with several strata, whose means are no integers, within a relative 1e-10).
 /// Otherwise all tables with the observed margins are enumerated when there are at most
 /// 100,000 and finding them takes at most a million steps.
-///
-/// # Errors
-/// [`crate::Error::Cancelled`].
-pub fn exact(test: &CountTest, alternative: Alternative, control: &Control) -> Result<Option<Exact>> {
+pub(super) fn law(test: &CountTest, alternative: Alternative, control: &Control) -> Result<Option<ExactLaw>> {
     if CountLaw::applies(test) {
         return Ok(CountLaw::new(test).map(|law| law.into_exact(test, alternative)));
     }
     enumerate(test, alternative, control)
 }
 
-impl CountTest {
-    /// Nanoseconds that [`exact`] takes at most, by estimate; none if it would return nothing at once.
-    pub fn exact_work(&self) -> Option<u64> {
-        if CountLaw::applies(self) {
-            let rows = self.table.n_rows();
-            let products = if self.table.strata().count() > 1 { rows.saturating_mul(rows) } else { 0 };
-            return Some(rows.saturating_mul(COUNT_WORK).saturating_add(products.min(MAX_PRODUCTS as u64)));
-        }
-        is_small(&self.table).then(|| STEP_WORK * most_steps(&self.table).min(MAX_STEPS as u64))
+/// Nanoseconds that [`law`] takes at most, by estimate; none if it would return nothing at once.
+pub(super) fn work(test: &CountTest) -> Option<u64> {
+    if CountLaw::applies(test) {
+        let rows = test.table.n_rows();
+        let products = if test.table.strata().count() > 1 { rows.saturating_mul(rows) } else { 0 };
+        return Some(rows.saturating_mul(COUNT_WORK).saturating_add(products.min(MAX_PRODUCTS as u64)));
     }
+    is_small(&test.table).then(|| STEP_WORK * most_steps(&test.table).min(MAX_STEPS as u64))
 }
 
 /// Whether all tables with the same margins can perhaps be enumerated.
@@ -148,7 +143,7 @@ impl CountLaw {
         test.comparison.of_pair(&groups, (0, 1))
     }
 
-    fn into_exact(self, test: &CountTest, alternative: Alternative) -> Exact {
+    fn into_exact(self, test: &CountTest, alternative: Alternative) -> ExactLaw {
         let comparison = &test.comparison;
         let observed_gap = self.scaled_gap(self.observed);
         let observed = self.statistic(test, self.observed);
@@ -176,7 +171,7 @@ impl CountLaw {
         // Relative to the sum, so that a law that is extreme throughout gives 1; and an observed
         // count so far out that its probability underflows does not give 0.
         let pvalue = f64::clamp(pvalue / self.law.iter().sum::<f64>(), f64::MIN_POSITIVE, 1.0);
-        Exact { pvalue, undefined: 0.0, statistics, probabilities: self.law }
+        ExactLaw { pvalue, undefined: 0.0, statistics, probabilities: self.law }
     }
 }
 
@@ -200,7 +195,7 @@ struct Enumeration<'a> {
     leaves: Vec<(f64, f64)>,
 }
 
-fn enumerate(test: &CountTest, alternative: Alternative, control: &Control) -> Result<Option<Exact>> {
+fn enumerate(test: &CountTest, alternative: Alternative, control: &Control) -> Result<Option<ExactLaw>> {
     let table = &test.table;
     if !is_small(table) {
         return Ok(None);
@@ -229,7 +224,7 @@ fn enumerate(test: &CountTest, alternative: Alternative, control: &Control) -> R
     let extreme = law().filter(|(statistic, _)| alternative.is_extreme(statistic - center, observed));
     let pvalue = extreme.map(|(_, p)| p).sum::<f64>().min(1.0);
     let undefined = law().filter(|(statistic, _)| statistic.is_nan()).map(|(_, p)| p).sum();
-    Ok(Some(Exact { pvalue, undefined, statistics, probabilities }))
+    Ok(Some(ExactLaw { pvalue, undefined, statistics, probabilities }))
 }
 
 impl Enumeration<'_> {
@@ -277,7 +272,7 @@ impl Enumeration<'_> {
             let (totals, need) = (totals.clone(), sizes[0]);
             self.visit(stratum + 1, 0, 0, &totals, need, ln_weight)
         } else {
-            let statistic = self.test.statistic_of(&self.margin, &mut self.test.evaluate(&self.margin));
+            let statistic = self.test.statistic_of(&self.margin, &mut vec![Evaluation::UNDEFINED; table.n_groups()]);
             // Relative to a table of full factorials, so that the exponential cannot underflow.
             let rows = table.n_rows() as f64;
             let scale = ln_factorial((rows / (table.n_groups() * table.n_classes()) as f64).floor());
@@ -298,11 +293,11 @@ mod tests {
     use super::*;
     use crate::metrics::Formula;
 
-    fn law(counts: Vec<u64>, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> Option<Exact> {
+    fn law(counts: Vec<u64>, formula: &str, conditioning: &Conditioning, studentize: Studentize) -> Option<ExactLaw> {
         let table = Table::new(counts, 2, 4).unwrap();
         let metric = Formula::parse(formula).unwrap().to_metric();
         let test = CountTest::new(&table, &metric, conditioning, studentize).unwrap();
-        exact(&test, Alternative::TwoSided, &Control::default()).unwrap()
+        test.exact(Alternative::TwoSided, &Control::default()).unwrap()
     }
 
     /// The two roads meet: summing one count, and enumerating tables.
@@ -313,7 +308,7 @@ mod tests {
         for studentize in [Studentize::None, Studentize::Unpooled, Studentize::Pooled] {
             for alternative in [Alternative::TwoSided, Alternative::Greater, Alternative::Less] {
                 let test = CountTest::new(&table, &metric, &Conditioning::Denominator, studentize).unwrap();
-                let one_count = exact(&test, alternative, &Control::default()).unwrap().unwrap();
+                let one_count = test.exact(alternative, &Control::default()).unwrap().unwrap();
                 let tables = enumerate(&test, alternative, &Control::default()).unwrap().unwrap();
                 assert!((one_count.pvalue - tables.pvalue).abs() < 1e-12);
                 assert_eq!(one_count.statistics.len(), tables.statistics.len());
@@ -337,7 +332,7 @@ mod tests {
         let metric = Formula::parse("tp/(tp+fn)").unwrap().to_metric();
         let table = Table::new(counts, 2, 4).unwrap();
         let test = CountTest::new(&table, &metric, &Conditioning::Denominator, Studentize::Pooled).unwrap();
-        let one_count = exact(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap();
+        let one_count = test.exact(Alternative::TwoSided, &Control::default()).unwrap().unwrap();
         let tables = enumerate(&test, Alternative::TwoSided, &Control::default()).unwrap().unwrap();
         assert!((one_count.pvalue - tables.pvalue).abs() < 1e-12);
         assert!(tables.statistics.len() > one_count.statistics.len());
@@ -360,7 +355,7 @@ mod tests {
         let counts = (0..10 * 20 * 200).map(|i| u64::from(i % 200 == i / 200 % 200)).collect();
         let table = Table::new(counts, 20, 200).unwrap();
         let test = CountTest::new(&table, &metric, &Conditioning::None, Studentize::Unpooled).unwrap();
-        assert_eq!(exact(&test, Alternative::TwoSided, &Control::default()), Ok(None));
+        assert_eq!(test.exact(Alternative::TwoSided, &Control::default()), Ok(None));
     }
 
     #[test]

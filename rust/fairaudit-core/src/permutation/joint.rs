@@ -159,14 +159,14 @@ mod tests {
     /// Strata by label do not make a quadratic form something to be centred.
     #[test]
     fn a_joint_criterion_has_no_direction() {
-        use super::super::{Alternative, Conditioning, CountTest, exact};
+        use super::super::{Alternative, Conditioning, CountTest, PermutationTest};
         use crate::tabulate::Table;
         let odds = Metric::Joint(vec![metric("tp/(tp+fn)"), metric("fp/(fp+tn)")]);
         let table = Table::new(vec![5, 1, 1, 4, 2, 2, 4, 3], 2, 4).unwrap();
         let by_label = Conditioning::Parts(vec![0, 1, 0, 1]);
         let test = CountTest::new(&table, &odds, &by_label, Studentize::Pooled).unwrap();
         assert!(!test.needs_centring());
-        let law = exact(&test, Alternative::TwoSided, &crate::parallel::Control::default()).unwrap().unwrap();
+        let law = test.exact(Alternative::TwoSided, &crate::parallel::Control::default()).unwrap().unwrap();
         let above = law.statistics.iter().zip(&law.probabilities);
         let expected: f64 = above.filter(|(s, _)| **s >= test.observed() * (1.0 - 1e-9)).map(|(_, p)| p).sum();
         assert!((law.pvalue - expected).abs() < 1e-12);

@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-use super::Alternative;
+use super::units::one_for_each;
+use super::{Alternative, GroupTest};
 use crate::draws::Draws;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel::{Control, reduce_blocks};
 
 /// A family of two-sided comparisons of pairs of groups.
 ///
-/// All pairs share the replicates, so the joint law of their statistics is kept. The p-value of
-/// the j-th largest |S| is (1 + #{`max_{i >= j}` |`S_i*`| >= |`S_j`|}) / (1 + B), made monotone.
-/// An undefined statistic of a replicate counts as extreme.
+/// All pairs share the replicates, so the joint law of their statistics is kept. Of the j-th largest |S| the
+/// replicates with `max_{i >= j}` |`S_i*`| >= |`S_j`| are counted; an undefined statistic of a replicate is extreme.
 pub(super) struct StepDown<'a> {
     pairs: &'a [(usize, usize)],
     observed: Vec<f64>,
@@ -20,12 +20,17 @@ pub(super) struct StepDown<'a> {
 }
 
 impl<'a> StepDown<'a> {
-    /// A family with the observed `statistic` of each pair.
-    pub(super) fn new(pairs: &'a [(usize, usize)], statistic: impl Fn((usize, usize)) -> f64) -> Self {
-        let observed: Vec<f64> = pairs.iter().map(|&pair| size(statistic(pair))).collect();
+    /// A family of pairs of the groups of a test.
+    pub(super) fn new(test: &dyn GroupTest, pairs: &'a [(usize, usize)]) -> Result<Self> {
+        let n_groups = test.n_groups();
+        if let Some(pair) = pairs.iter().find(|&&(i, j)| i.max(j) >= n_groups) {
+            let accepted = format!("places of groups below {n_groups}");
+            return Err(Error::argument("pairs", format!("{pair:?} somewhere"), &accepted));
+        }
+        let observed: Vec<f64> = pairs.iter().map(|&pair| size(test.pair_statistic(pair))).collect();
         let mut ascending: Vec<usize> = (0..pairs.len()).collect();
         ascending.sort_by(|&i, &j| observed[i].total_cmp(&observed[j]).then(j.cmp(&i)));
-        Self { pairs, observed, ascending }
+        Ok(Self { pairs, observed, ascending })
     }
 
     /// Counts the pairs whose observed statistic one replicate reaches.
@@ -37,14 +42,14 @@ impl<'a> StepDown<'a> {
         }
     }
 
-    /// Runs `count_block` over all replicates in blocks of `block` and adjusts.
-    pub(super) fn adjust(
+    /// Runs `count_block` over all replicates in blocks of `block` and adds up.
+    pub(super) fn count_all(
         &self,
         draws: &Draws,
         block: u64,
         control: &Control,
         count_block: impl Fn(Range<u64>, &mut [u64]) -> Result<()> + Sync,
-    ) -> Result<Vec<f64>> {
+    ) -> Result<Vec<u64>> {
         let zero = || vec![0u64; self.pairs.len()];
         let run = |counts: &mut Vec<u64>, at: usize| -> Result<()> {
             control.check()?;
@@ -59,15 +64,28 @@ impl<'a> StepDown<'a> {
             sum.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
             Ok(sum)
         };
-        let counts = reduce_blocks(draws.n().div_ceil(block) as usize, control, zero, run, add)?;
-        let mut adjusted = vec![0.0; self.pairs.len()];
-        let mut floor = 0.0f64;
-        for &pair in self.ascending.iter().rev() {
-            floor = floor.max((counts[pair] + 1) as f64 / (draws.n() + 1) as f64);
-            adjusted[pair] = floor;
-        }
-        Ok(adjusted)
+        reduce_blocks(draws.n().div_ceil(block) as usize, control, zero, run, add)
     }
+}
+
+/// The p-values (1 + x) / (1 + n) of pairs of groups of which [`GroupTest::max_t`] counted x of n replicates, made
+/// monotone.
+///
+/// # Errors
+/// [`Error::Argument`] when a pair is not of groups, or there is not a count of replicates for each.
+pub fn step_down_pvalues(test: &dyn GroupTest, pairs: &[(usize, usize)], counts: &[u64], n: u64) -> Result<Vec<f64>> {
+    let family = StepDown::new(test, pairs)?;
+    one_for_each("counts", counts.len(), pairs.len(), "pairs")?;
+    if let Some(count) = counts.iter().find(|&&count| count > n) {
+        return Err(Error::argument("counts", format!("{count} somewhere"), &format!("at most {n} replicates")));
+    }
+    let mut adjusted = vec![0.0; pairs.len()];
+    let mut floor = 0.0f64;
+    for &pair in family.ascending.iter().rev() {
+        floor = floor.max((counts[pair] as f64 + 1.0) / (n as f64 + 1.0));
+        adjusted[pair] = floor;
+    }
+    Ok(adjusted)
 }
 
 /// |S|, infinite when it is undefined.

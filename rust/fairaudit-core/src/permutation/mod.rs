@@ -1,9 +1,9 @@
 //! Permutation tests of equal metrics across groups (`DiCiccio` et al., KDD 2020).
 //!
-//! Within a stratum the groups are exchangeable. Of counts ([`CountTest`]) a replicate is a table with the same
-//! margins: `tables` draws it, [`exact`](exact()) sums over all of them. Of rows ([`RowTest`]) it is a walk over the
-//! rows that gives each its group: `stream`. [`CorrelationTest`] has no groups, and [`Assignments`] leaves to others
-//! what is computed of them.
+//! Every test is a [`PermutationTest`]; those that compare groups are a [`GroupTest`] too. Within a stratum the groups
+//! are exchangeable. Of counts ([`CountTest`]) a replicate is a table with the same margins: `tables` draws it, `exact`
+//! sums over all of them. Of rows ([`RowTest`]) it is a walk over the rows that gives each its group: `stream`.
+//! [`CorrelationTest`] has no groups, and [`Assignments`] leaves to others what is computed of them.
 
 mod callable;
 mod correlation;
@@ -15,13 +15,92 @@ mod rows;
 mod statistic;
 mod stream;
 mod tables;
+mod units;
 
 pub use callable::{Assignments, OBSERVED, Samples};
 pub use correlation::CorrelationTest;
 pub use counts::{Conditioning, CountTest};
-pub use exact::{Exact, exact};
-pub use rows::{Groups, RowTest};
-pub use tables::{max_t, null_distribution};
+pub use exact::ExactLaw;
+pub use max_t::step_down_pvalues;
+pub use rows::RowTest;
+pub use units::Units;
+
+use crate::bootstrap::Replicates;
+use crate::draws::Draws;
+use crate::error::Result;
+use crate::metrics::Evaluation;
+use crate::parallel::Control;
+
+/// A test whose replicates depend on their index alone: what comes of ranges of them is joined or added up.
+pub trait PermutationTest: Send + Sync {
+    /// The observed statistic.
+    fn observed(&self) -> f64;
+
+    /// What is estimated: the metric in each group, or the one number of a test without groups. Empty where there is
+    /// nothing but the statistic.
+    fn evaluations(&self) -> Vec<Evaluation> {
+        Vec::new()
+    }
+
+    /// Estimated nanoseconds of one replicate on one thread.
+    fn replicate_work(&self) -> u64;
+
+    /// The statistic of some permutations, in the order of the replicates.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    fn null_distribution(&self, draws: &Draws, control: &Control) -> Result<Vec<f64>>;
+
+    /// Estimated nanoseconds of [`PermutationTest::exact`] at most; none if it would return nothing at once.
+    fn exact_work(&self) -> Option<u64> {
+        None
+    }
+
+    /// The whole law, where it can be summed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    fn exact(&self, alternative: Alternative, control: &Control) -> Result<Option<ExactLaw>> {
+        let _ = (alternative, control);
+        Ok(None)
+    }
+
+    /// Whether the null distribution must be centred at its own mean.
+    fn needs_centring(&self) -> bool {
+        false
+    }
+
+    /// What only tests of groups can be asked.
+    fn groups(&self) -> Option<&dyn GroupTest> {
+        None
+    }
+}
+
+/// A test that compares groups.
+pub trait GroupTest: PermutationTest {
+    /// Number of groups.
+    fn n_groups(&self) -> usize;
+
+    /// The metric of each group that its strata alone explain, up to a number that all groups share.
+    fn expected(&self) -> &[f64];
+
+    /// The observed statistic of two groups.
+    fn pair_statistic(&self, pair: (usize, usize)) -> f64;
+
+    /// How many replicates reach the step-down statistic of each pair. Counts of ranges of replicates add up;
+    /// [`step_down_pvalues`] makes p-values of the sums.
+    ///
+    /// # Errors
+    /// [`crate::Error::Argument`] when a pair is not of groups, [`crate::Error::Cancelled`].
+    fn max_t(&self, pairs: &[(usize, usize)], draws: &Draws, control: &Control) -> Result<Vec<u64>>;
+
+    /// Bootstrap replicates: every group's rows drawn with replacement; strata play no part. Intervals of values need
+    /// no variances.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    fn bootstrap(&self, with_variances: bool, draws: &Draws, control: &Control) -> Result<Replicates>;
+}
 
 /// Two statistics closer than this, relative to the observed one, are a tie.
 pub const TIE_TOLERANCE: f64 = 1e-10;

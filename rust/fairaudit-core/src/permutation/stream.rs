@@ -11,7 +11,8 @@
 
 use std::ops::Range;
 
-use super::rows::{RowTest, Units};
+use super::GroupTest;
+use super::rows::{RowTest, UnitMetric};
 use crate::draws::Draws;
 use crate::error::Result;
 use crate::metrics::auc::{Auc, OpenPair, PairSums};
@@ -19,32 +20,26 @@ use crate::metrics::row_sums::{LaneMask, Lanes, RowSums};
 use crate::metrics::{Evaluation, RowMetric, of_each_metric};
 use crate::parallel::Control;
 use crate::random::{Domain, LaneGenerator};
-use crate::simd::{InstructionSet, LANES, Task};
+use crate::simd::{LANES, Task};
 
 /// Rows between two looks at the control.
 const TILE: usize = 1 << 15;
 
 impl RowTest {
     /// The metric of every group (fastest) in the replicates `first..first + LANES`.
-    pub(super) fn replicates(
-        &self,
-        draws: &Draws,
-        first: u64,
-        instructions: InstructionSet,
-        control: &Control,
-    ) -> Result<Vec<Evaluation>> {
+    pub(super) fn replicates(&self, draws: &Draws, first: u64, control: &Control) -> Result<Vec<Evaluation>> {
         let draw = Draw {
             generator: LaneGenerator::new(draws.seed, Domain::Permutation, draws.series, first, u64::MAX),
             needed: self.sizes.iter().flatten().map(|&size| LaneCounts([size; LANES])).collect(),
             left: self.sizes.iter().map(|sizes| sizes.iter().sum()).collect(),
             n_groups: self.n_groups(),
         };
-        match &self.units {
-            Units::Rows(RowMetric::Auc(auc)) if self.n_groups() == 2 && i32::try_from(self.n_units()).is_ok() => {
-                self.auc_pair(auc, draw, instructions, control)
+        match &self.metric {
+            UnitMetric::Rows(RowMetric::Auc(auc)) if self.n_groups() == 2 && i32::try_from(self.n_units()).is_ok() => {
+                self.auc_pair(auc, draw, control)
             }
-            Units::Rows(metric) => of_each_metric!(metric, metric => self.walk(metric, draw, instructions, control)),
-            Units::Clusters(auc) => {
+            UnitMetric::Rows(metric) => of_each_metric!(metric, metric => self.walk(metric, draw, control)),
+            UnitMetric::Clusters(auc) => {
                 control.check()?;
                 let mut draw = draw;
                 let mut member = vec![[0.0; LANES]; self.n_units() * self.n_groups()];
@@ -61,13 +56,12 @@ impl RowTest {
         &self,
         metric: &M,
         draw: Draw,
-        instructions: InstructionSet,
         control: &Control,
     ) -> Result<Vec<Evaluation>> {
         let n_groups = self.n_groups();
         let (mut draw, mut sums, mut open) = (draw, vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
         self.tiles(control, |rows| {
-            instructions.run(Walk { test: self, metric, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
+            self.instructions.run(Walk { test: self, metric, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
         })?;
         if M::ADDITIVE {
             // The last group has what the others left.
@@ -81,16 +75,17 @@ impl RowTest {
         Ok(evaluate_lanes(metric, &sums))
     }
 
-    fn auc_pair(
-        &self,
-        auc: &Auc,
-        draw: Draw,
-        instructions: InstructionSet,
-        control: &Control,
-    ) -> Result<Vec<Evaluation>> {
+    fn auc_pair(&self, auc: &Auc, draw: Draw, control: &Control) -> Result<Vec<Evaluation>> {
         let (mut draw, mut sums, mut open) = (draw, PairSums::default(), OpenPair::default());
         self.tiles(control, |rows| {
-            instructions.run(WalkAucPair { test: self, auc, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
+            self.instructions.run(WalkAucPair {
+                test: self,
+                auc,
+                draw: &mut draw,
+                sums: &mut sums,
+                open: &mut open,
+                rows,
+            });
         })?;
         Ok(evaluate_lanes(auc, &sums.of_groups()))
     }

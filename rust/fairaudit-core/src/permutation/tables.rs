@@ -1,17 +1,15 @@
 //! The `cells` engine: a label permutation of counts is a multivariate hypergeometric draw
 //! within each stratum, so a replicate costs O(cells) whatever the number of rows.
 
-use super::CountTest;
-use super::max_t::StepDown;
+use std::ops::Range;
+
 use crate::draws::Draws;
 use crate::error::Result;
 use crate::metrics::Evaluation;
 use crate::parallel::{Control, fill_replicates};
 use crate::random::{Domain, FixedHypergeometric, LaneSampler, Stream};
 use crate::simd::{InstructionSet, LANES};
-
-/// Replicates of one task of [`max_t`].
-const BLOCK: u64 = 64;
+use crate::tabulate::Table;
 
 /// The margins of one stratum, and its first draw prepared: it has the same parameters in
 /// every replicate.
@@ -22,7 +20,7 @@ struct StratumSampler {
 }
 
 /// Draws tables with the margins of the observed one.
-struct TableSampler {
+pub(super) struct TableSampler {
     strata: Vec<StratumSampler>,
     n_groups: usize,
     n_classes: usize,
@@ -41,8 +39,7 @@ struct Scratch {
 }
 
 impl TableSampler {
-    fn new(test: &CountTest) -> Result<Self> {
-        let table = &test.table;
+    pub(super) fn new(table: &Table, instructions: InstructionSet) -> Self {
         let strata = table
             .strata()
             .map(|stratum| {
@@ -53,12 +50,45 @@ impl TableSampler {
                 StratumSampler { class_totals, group_sizes, first }
             })
             .collect();
-        Ok(Self {
-            strata,
-            n_groups: table.n_groups(),
-            n_classes: table.n_classes(),
-            instructions: InstructionSet::current()?,
-        })
+        Self { strata, n_groups: table.n_groups(), n_classes: table.n_classes(), instructions }
+    }
+
+    /// What `statistic` makes of the tables of some permutations, in the order of the replicates. It gets the class
+    /// counts of every group, and a buffer.
+    pub(super) fn fill(
+        &self,
+        draws: &Draws,
+        control: &Control,
+        statistic: impl Fn(&[f64], &mut [Evaluation]) -> f64 + Sync,
+    ) -> Result<Vec<f64>> {
+        let mut null = draws.zeros();
+        let fill = |offset: u64, values: &mut [f64], scratch: &mut Scratch| {
+            let first = draws.replicates.start + offset;
+            for (values, first) in values.chunks_mut(LANES).zip((first..).step_by(LANES)) {
+                self.draw(draws, first, scratch);
+                for (value, margin) in values.iter_mut().zip(scratch.margins.chunks(self.margin_len())) {
+                    *value = statistic(margin, &mut scratch.evaluations);
+                }
+            }
+        };
+        fill_replicates(&mut null, control, || self.scratch(), fill)?;
+        Ok(null)
+    }
+
+    /// Calls `visit` with the class counts of every group in some replicates, and a buffer.
+    pub(super) fn visit(
+        &self,
+        draws: &Draws,
+        replicates: Range<u64>,
+        mut visit: impl FnMut(&[f64], &mut [Evaluation]),
+    ) {
+        let mut scratch = self.scratch();
+        for first in replicates.clone().step_by(LANES) {
+            self.draw(draws, first, &mut scratch);
+            for (_, margin) in (first..replicates.end).zip(scratch.margins.chunks(self.margin_len())) {
+                visit(margin, &mut scratch.evaluations);
+            }
+        }
     }
 
     fn scratch(&self) -> Scratch {
@@ -67,10 +97,7 @@ impl TableSampler {
             left: vec![[0; LANES]; self.n_classes],
             drawn: vec![[0; LANES]; self.n_classes],
             margins: vec![0.0; LANES * self.margin_len()],
-            evaluations: vec![
-                Evaluation { value: 0.0, variance: 0.0, numerator: 0.0, denominator: 0.0 };
-                self.n_groups
-            ],
+            evaluations: vec![Evaluation::UNDEFINED; self.n_groups],
         }
     }
 
@@ -138,51 +165,4 @@ impl StratumSampler {
             }
         }
     }
-}
-
-/// The statistic of some permutations, in the order of the replicates.
-///
-/// A statistic depends on the test, the seed, the series and the replicate's index alone.
-///
-/// # Errors
-/// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
-pub fn null_distribution(test: &CountTest, draws: &Draws, control: &Control) -> Result<Vec<f64>> {
-    let sampler = TableSampler::new(test)?;
-    let mut null = draws.zeros();
-    fill_replicates(
-        &mut null,
-        control,
-        || sampler.scratch(),
-        |offset, values, scratch| {
-            let first = draws.replicates.start + offset;
-            for (values, first) in values.chunks_mut(LANES).zip((first..).step_by(LANES)) {
-                sampler.draw(draws, first, scratch);
-                for (value, margin) in values.iter_mut().zip(scratch.margins.chunks(sampler.margin_len())) {
-                    *value = test.statistic_of(margin, &mut scratch.evaluations);
-                }
-            }
-        },
-    )?;
-    Ok(null)
-}
-
-/// Step-down max-T p-values of the pairs of groups; see `StepDown`.
-///
-/// # Errors
-/// [`crate::Error::Cancelled`]; see also [`InstructionSet::current`].
-pub fn max_t(test: &CountTest, pairs: &[(usize, usize)], draws: &Draws, control: &Control) -> Result<Vec<f64>> {
-    let observed = test.evaluations();
-    let family = StepDown::new(pairs, |pair| test.pair_statistic(&test.table.margin(), &observed, pair));
-    let sampler = TableSampler::new(test)?;
-    family.adjust(draws, BLOCK, control, |replicates, counts| {
-        let mut scratch = sampler.scratch();
-        for first in replicates.clone().step_by(LANES) {
-            sampler.draw(draws, first, &mut scratch);
-            for (_, margin) in (first..replicates.end).zip(scratch.margins.chunks(sampler.margin_len())) {
-                test.evaluate_into(margin, &mut scratch.evaluations);
-                family.count(|pair| test.pair_statistic(margin, &scratch.evaluations, pair), counts);
-            }
-        }
-        Ok(())
-    })
 }

@@ -3,8 +3,8 @@
 /// The values of one column, one per row.
 #[derive(Debug, Clone, Copy)]
 pub enum Column<'a> {
-    /// Booleans.
-    Bool(&'a [bool]),
+    /// Booleans: bytes, true where they are not 0.
+    Bool(&'a [u8]),
     /// Signed integers of 8 bits.
     I8(&'a [i8]),
     /// Signed integers of 16 bits.
@@ -38,7 +38,7 @@ pub enum Column<'a> {
 macro_rules! with_key {
     ($column:expr, $use:expr) => {
         match $column {
-            Column::Bool(values) => $use(values.len(), |i: usize| u64::from(values[i])),
+            Column::Bool(values) => $use(values.len(), |i: usize| u64::from(values[i] != 0)),
             Column::I8(values) => $use(values.len(), |i: usize| values[i] as u64),
             Column::I16(values) => $use(values.len(), |i: usize| values[i] as u64),
             Column::I32(values) => $use(values.len(), |i: usize| values[i] as u64),
@@ -64,7 +64,7 @@ pub(super) use with_key;
 macro_rules! with_values {
     ($column:expr, $rows:expr, $use:expr) => {
         match $column {
-            Column::Bool(values) => $use(&values[$rows], u64::from),
+            Column::Bool(values) => $use(&values[$rows], |value| u64::from(value != 0)),
             Column::I8(values) => $use(&values[$rows], |value| value as u64),
             Column::I16(values) => $use(&values[$rows], |value| value as u64),
             Column::I32(values) => $use(&values[$rows], |value| value as u64),

@@ -114,7 +114,7 @@ mod tests {
     fn counts_are_those_of_a_loop_for_every_kind_of_column() {
         let rows = 3 * TILE;
         let groups: Vec<i64> = (0..rows).map(|i| [7, -1, i64::MAX, 0][i * 7919 % 97 % 4]).collect();
-        let labels: Vec<bool> = (0..rows).map(|i| i * 104_729 % 101 < 30).collect();
+        let labels: Vec<u8> = (0..rows).map(|i| u8::from(i * 104_729 % 101 < 30)).collect();
         let scores: Vec<f64> = (0..rows).map(|i| [f64::NAN, -0.0, 1.5][i % 3]).collect();
         let narrow: Vec<f32> = scores.iter().map(|&score| score as f32).collect();
         let bytes: Vec<u8> = groups.iter().map(|&group| group as u8).collect();
@@ -128,7 +128,7 @@ mod tests {
         let cases: Vec<Case> = vec![
             (
                 vec![group(), known(Column::Bool(&labels), &[1, 0], 1)],
-                Box::new(|row| group_of(row) << 1 | usize::from(!labels[row])),
+                Box::new(|row| group_of(row) << 1 | usize::from(labels[row] == 0)),
             ),
             (vec![known(Column::F64(&scores), &floats, 2), group()], Box::new(|row| (row % 3) << 2 | group_of(row))),
             (vec![known(Column::F32(&narrow), &floats, 2)], Box::new(|row| row % 3)),

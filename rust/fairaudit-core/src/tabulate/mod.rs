@@ -316,6 +316,7 @@ pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, con
     if let Some(length) = lengths.into_iter().find(|&length| length != rows) {
         return Err(Error::argument("columns", format!("of {rows} and {length} rows"), "columns of one length"));
     }
+    check_limits(columns, limits)?;
     let instructions = InstructionSet::current()?;
     let block = |partial: &mut Partial, at: usize| {
         control.check()?;
@@ -333,6 +334,15 @@ pub fn tabulate(columns: &[Column], limits: &[usize], score: Option<&[f64]>, con
         counts: total.counts,
         score_sums: if score.is_some() { total.sums } else { Vec::new() },
     })
+}
+
+/// Refuses limits that are not one for each column.
+fn check_limits(columns: &[Column], limits: &[usize]) -> Result<()> {
+    if limits.len() == columns.len() {
+        return Ok(());
+    }
+    let accepted = format!("one limit for each of {} columns", columns.len());
+    Err(Error::argument("limits", format!("of length {}", limits.len()), &accepted))
 }
 
 #[inline]
@@ -359,6 +369,7 @@ pub fn encode(columns: &[Column], limits: &[usize], control: &Control) -> Result
     if let Some(other) = columns.iter().map(Column::len).find(|&length| length != rows) {
         return Err(Error::argument("columns", format!("of {rows} and {other} rows"), "columns of one length"));
     }
+    check_limits(columns, limits)?;
     let mut known = Encoding { columns, limits, partial: Partial::new(columns.len()) };
     let mut cells = vec![0u32; rows];
     let (first, rest) = cells.split_at_mut(rows.min(LEARNT));

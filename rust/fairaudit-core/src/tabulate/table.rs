@@ -64,10 +64,12 @@ impl Table {
 
     /// Splits every stratum into one stratum per part of the classes.
     pub(crate) fn split(&self, part_of_class: &[u32]) -> Self {
-        let parts = part_of_class.iter().max().map_or(0, |&part| part + 1);
+        let mut parts = part_of_class.to_vec();
+        parts.sort_unstable();
+        parts.dedup();
         let mut counts = Vec::new();
         for stratum in self.strata() {
-            for part in 0..parts {
+            for &part in &parts {
                 counts.extend(
                     stratum.iter().enumerate().map(
                         |(at, &count)| {

@@ -57,10 +57,6 @@ impl ClusteredAuc {
         })
     }
 
-    pub(crate) fn n_clusters(&self) -> usize {
-        self.n_clusters
-    }
-
     pub(crate) fn n_rows(&self) -> usize {
         self.positive.len()
     }

@@ -22,20 +22,26 @@ fn data(rows: usize, levels: u64, groups: u64) -> Data {
 
 fn auc_test(data: &Data, n_groups: u64) -> RowTest {
     let score: Vec<f64> = data.score.iter().map(|&score| f64::from(score)).collect();
-    let groups = Groups { group: &data.group, n_groups: n_groups as usize, stratum: None };
-    RowTest::auc(&score, &data.positive, None, groups, false, Studentize::Unpooled, &Control::default()).unwrap()
+    let units = Units { group: &data.group, n_groups: n_groups as usize, stratum: None, of_row: None };
+    RowTest::auc(&score, &data.positive, None, units, false, Studentize::Unpooled, &Control::default()).unwrap()
 }
 
 fn mean_test(values: &[f64], group: &[u16], stratum: Option<&[u32]>) -> RowTest {
     let n_groups = group.iter().max().map_or(0, |&g| usize::from(g) + 1);
-    RowTest::ratio(values, None, Groups { group, n_groups, stratum }, Studentize::Unpooled, &Control::default())
-        .unwrap()
+    RowTest::ratio(
+        values,
+        None,
+        Units { group, n_groups, stratum, of_row: None },
+        Studentize::Unpooled,
+        &Control::default(),
+    )
+    .unwrap()
 }
 
 /// Sums of the values in every group (fastest) and lane.
 fn group_sums(test: &RowTest, first: u64) -> Vec<f64> {
     let draws = Draws { replicates: 0..1, seed: 5, series: 0 };
-    let evaluations = test.replicates(&draws, first, InstructionSet::Baseline, &Control::default()).unwrap();
+    let evaluations = test.replicates(&draws, first, &Control::default()).unwrap();
     let sizes: Vec<f64> =
         (0..test.n_groups()).map(|g| test.sizes.iter().map(|sizes| f64::from(sizes[g])).sum()).collect();
     evaluations.iter().enumerate().map(|(i, e)| (e.value + test.center) * sizes[i % test.n_groups()]).collect()
@@ -85,8 +91,8 @@ fn auc_and_its_variance_equal_all_pairs() {
 fn ratios_and_their_variance() {
     let values = [3.0, -1.0, 4.0, 1.5, 9.0, 2.0];
     let below = [1.0, 2.0, 1.0, 0.5, 3.0, 1.0];
-    let groups = Groups { group: &[0, 0, 0, 1, 1, 1], n_groups: 2, stratum: None };
-    let test = RowTest::ratio(&values, Some(&below), groups, Studentize::Unpooled, &Control::default()).unwrap();
+    let units = Units { group: &[0, 0, 0, 1, 1, 1], n_groups: 2, stratum: None, of_row: None };
+    let test = RowTest::ratio(&values, Some(&below), units, Studentize::Unpooled, &Control::default()).unwrap();
     let evaluation = test.evaluations()[0];
     assert!((evaluation.value - 1.5).abs() < 1e-15);
     let squares: f64 = (0..3).map(|i: usize| (values[i] - 1.5 * below[i]).powi(2)).sum();
@@ -175,23 +181,58 @@ fn kernels_and_pools_give_the_same_bits() {
     for (levels, groups) in [(7, 2), (1_000_000, 2), (30, 5)] {
         let data = data(70_001, levels, groups);
         let test = auc_test(&data, groups);
-        let baseline = test.null_distribution(&draws(0..37), InstructionSet::Baseline, &control).unwrap();
+        let run = |replicates, instructions| {
+            let test = test.clone().with_instructions(instructions);
+            test.null_distribution(&draws(replicates), &control).unwrap()
+        };
+        let baseline = run(0..37, InstructionSet::Baseline);
         assert!(baseline.iter().all(|value| value.is_finite()));
         for instructions in InstructionSet::available() {
-            assert_eq!(
-                test.null_distribution(&draws(0..37), instructions, &control).unwrap(),
-                baseline,
-                "{instructions:?}"
-            );
+            assert_eq!(run(0..37, instructions), baseline, "{instructions:?}");
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        assert_eq!(
-            pool.install(|| test.null_distribution(&draws(0..37), InstructionSet::Baseline, &control)).unwrap(),
-            baseline
-        );
-        assert_eq!(
-            test.null_distribution(&draws(3..9), InstructionSet::Baseline, &control).unwrap()[..],
-            baseline[3..9]
-        );
+        assert_eq!(pool.install(|| run(0..37, InstructionSet::Baseline)), baseline);
+        assert_eq!(run(3..9, InstructionSet::Baseline)[..], baseline[3..9]);
     }
+}
+
+/// Codes of strata may be any numbers; what comes out depends on their order alone.
+#[test]
+fn strata_are_numbered_anew_where_their_codes_are_large() {
+    let data = data(300, 20, 2);
+    let values: Vec<f64> = data.score.iter().map(|&score| f64::from(score)).collect();
+    let few: Vec<u32> = data.score.iter().map(|score| score % 3).collect();
+    let many: Vec<u32> = few.iter().map(|&code| [0, 70_000, u32::MAX][code as usize]).collect();
+    let draws = Draws { replicates: 0..20, seed: 3, series: 1 };
+    let run = |stratum: &[u32]| {
+        let test = mean_test(&values, &data.group, Some(stratum));
+        (test.sizes.len(), test.null_distribution(&draws, &Control::default()).unwrap())
+    };
+    assert_eq!(run(&few), run(&many));
+}
+
+#[test]
+fn codes_and_lengths_that_do_not_fit_are_refused() {
+    let fine = Units { group: &[0, 1, 1], n_groups: 2, stratum: None, of_row: None };
+    let message = |units| {
+        let ratio = RowTest::ratio(&[1.0; 3], None, units, Studentize::None, &Control::default());
+        ratio.map_or_else(|error| error.to_string(), |_| String::new())
+    };
+    assert_eq!(message(fine), "");
+    assert_eq!(message(Units { n_groups: 1, ..fine }), "n_groups is 1; accepted: between 2 and 65,536");
+    assert_eq!(message(Units { group: &[0, 1, 2], ..fine }), "group is 2 somewhere; accepted: codes below n_groups");
+    let short = "stratum is of length 1; accepted: one code for each of 3 units";
+    assert_eq!(message(Units { stratum: Some(&[0]), ..fine }), short);
+    let outside = "of_row is 3 somewhere; accepted: codes below 3";
+    assert_eq!(message(Units { of_row: Some(&[0, 3]), ..fine }), outside);
+    let two = "numerator is of length 3; accepted: one value for each of 2 units";
+    assert_eq!(message(Units { group: &[0, 1], ..fine }), two);
+}
+
+#[test]
+fn pairs_of_other_groups_are_refused() {
+    let test = mean_test(&[1.0, 2.0, 3.0], &[0, 1, 1], None);
+    let draws = Draws { replicates: 0..20, seed: 3, series: 1 };
+    let error = test.max_t(&[(0, 1), (0, 2)], &draws, &Control::default()).unwrap_err();
+    assert_eq!(error.to_string(), "pairs is (0, 2) somewhere; accepted: places of groups below 2");
 }
