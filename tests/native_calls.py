@@ -170,7 +170,6 @@ def _projections(draws, call):
     rows = _native.ProjectionRows(distance, cell, 4, call)
     used, gains = [True] * 4, np.linspace(0.5, 1, 12)
     curves = rows.curves(used, call)
-    test = rows.exchange(blocks, call)
     budgets = np.ones(1)
     return {
         "ProjectionRows": lambda call: _native.ProjectionRows(distance, cell, 4, call),
@@ -189,8 +188,6 @@ def _projections(draws, call):
         "CellCurves.conjugate": lambda call: curves.conjugate([0.5] * 4, call),
         "CellCurves.cost": lambda call: curves.cost([0.5] * 4, call),
         "CellCurves.take": lambda call: curves.take([0.5] * 4, call),
-        "ProjectionTest.observed": test.observed,
-        "ProjectionTest.null_distribution": lambda call: test.null_distribution(draws, call),
     }
 
 

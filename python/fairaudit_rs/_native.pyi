@@ -219,8 +219,8 @@ class InfluenceColumns:
         cls,
         columns: Sequence[
             NDArray[np.generic]
-            | tuple[NDArray[np.uint32], list[float]]
-            | tuple[NDArray[np.float64], int]
+            | tuple[_Codes, list[float]]
+            | tuple[_Floats, int]
         ],
         call: Call,
     ) -> InfluenceColumns: ...
@@ -233,83 +233,83 @@ class InfluenceRows:
         cls,
         columns: InfluenceColumns,
         ones: Sequence[float],
-        group: tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]],
+        group: tuple[NDArray[np.int64], NDArray[np.bool_], _Floats],
         call: Call,
     ) -> InfluenceRows: ...
-    sums: NDArray[np.float64]
+    sums: _Floats
     def gram(
         self,
-        influences: NDArray[np.float64],
+        influences: _Floats,
         parts_of_u: Sequence[float],
-        leverages: NDArray[np.float64],
+        leverages: _Floats,
         call: Call,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    ) -> tuple[_Floats, _Floats]: ...
 
 @final
 class InfluenceDesign:
     def __new__(
         cls,
-        features: NDArray[np.float64],
+        features: _Floats,
         center: Sequence[float],
         scale: Sequence[float],
         pairs: Sequence[tuple[int, int]],
     ) -> InfluenceDesign: ...
     def cross_fit(
         self,
-        count: NDArray[np.float64],
-        positive: NDArray[np.float64],
+        count: _Floats,
+        positive: _Floats,
         penalties: Sequence[float],
         call: Call,
     ) -> tuple[
-        NDArray[np.float64], int, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]
+        _Floats, int, _Floats, _Floats, _Floats
     ]: ...
-    def scores(self, coefficients: NDArray[np.float64], call: Call) -> NDArray[np.float64]: ...
-    def sums(self, weights: NDArray[np.float64], call: Call) -> NDArray[np.float64]: ...
-    def gram(self, weights: NDArray[np.float64], call: Call) -> NDArray[np.float64]: ...
+    def scores(self, coefficients: _Floats, call: Call) -> _Floats: ...
+    def sums(self, weights: _Floats, call: Call) -> _Floats: ...
+    def gram(self, weights: _Floats, call: Call) -> _Floats: ...
 
 def group_moments(
-    group: tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]], call: Call
-) -> NDArray[np.float64]: ...
+    group: tuple[NDArray[np.int64], NDArray[np.bool_], _Floats], call: Call
+) -> _Floats: ...
 def normal_maxima(
-    correlation: NDArray[np.float64], draws: Draws, call: Call
-) -> NDArray[np.float64]: ...
+    correlation: _Floats, draws: Draws, call: Call
+) -> _Floats: ...
 def repair_envelopes(
-    rows: NDArray[np.float64],
-    strata: NDArray[np.uint32],
+    rows: _Floats,
+    strata: _Codes,
     weights: Sequence[float],
-    score: NDArray[np.float64],
+    score: _Floats,
     call: Call,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]: ...
+) -> tuple[NDArray[np.uint64], _Codes, _Floats]: ...
 def repair_reduced_costs(
-    rows: NDArray[np.float64],
-    strata: NDArray[np.uint32],
+    rows: _Floats,
+    strata: _Codes,
     weights: Sequence[float],
-    score: NDArray[np.float64],
-    slope: NDArray[np.float64],
+    score: _Floats,
+    slope: _Floats,
     call: Call,
-) -> NDArray[np.float64]: ...
+) -> _Floats: ...
 def nearest_rows(
-    rows: NDArray[np.float64],
-    strata: NDArray[np.uint32],
-    known: NDArray[np.float64],
-    known_strata: NDArray[np.uint32],
+    rows: _Floats,
+    strata: _Codes,
+    known: _Floats,
+    known_strata: _Codes,
     weights: Sequence[float],
     call: Call,
-) -> tuple[NDArray[np.uint32], NDArray[np.float64]]: ...
+) -> tuple[_Codes, _Floats]: ...
 def descent_path(
-    target: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]],
-    chance: NDArray[np.float64],
-    others: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]],
-    rates: NDArray[np.float64],
+    target: tuple[_Floats, _Floats, NDArray[np.int64]],
+    chance: _Floats,
+    others: tuple[_Floats, _Floats, NDArray[np.int64]],
+    rates: _Floats,
     rule: tuple[float, float, float, float, int],
     call: Call,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], str]: ...
+) -> tuple[_Floats, _Floats, str]: ...
 def descent_factors(
-    chance: NDArray[np.float64],
-    score: NDArray[np.float64],
-    steps: NDArray[np.float64],
+    chance: _Floats,
+    score: _Floats,
+    steps: _Floats,
     call: Call,
-) -> NDArray[np.float64]: ...
+) -> _Floats: ...
 def beta_quantile(a: float, b: float, p: float) -> float: ...
 def count_extreme(
     null: _Floats, observed: float, alternative: str, centred: bool, call: Call
@@ -336,20 +336,20 @@ class Tally:
 
     rows: NDArray[np.int64]
     finite: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    finite_weight: NDArray[np.float64]
-    square: NDArray[np.float64]
+    weight: _Floats
+    finite_weight: _Floats
+    square: _Floats
 
 @final
 class Plan:
     """Who moves, what share of each, and the certificate of the cost."""
 
     rows: NDArray[np.int64]
-    fraction: NDArray[np.float64]
+    fraction: _Floats
     primal: float
     dual: float
     residual: float
-    prices: NDArray[np.float64]
+    prices: _Floats
 
 @final
 class Unreachable:
@@ -371,9 +371,9 @@ class Spread:
 class Windows:
     """Kernel sums of every unit: weight K / b at three bandwidths, weight K, (weight K)^2."""
 
-    density: NDArray[np.float64]
-    mass: NDArray[np.float64]
-    square: NDArray[np.float64]
+    density: _Floats
+    mass: _Floats
+    square: _Floats
 
 @final
 class DistinctMargins:
@@ -388,41 +388,37 @@ class ProjectionRows:
 
     def __new__(
         cls,
-        distance: NDArray[np.float64],
+        distance: _Floats,
         cell: NDArray[np.uint16],
         n_cells: int,
         call: Call,
         *,
-        weight: NDArray[np.float64] | None = None,
+        weight: _Floats | None = None,
     ) -> ProjectionRows: ...
     tally: Tally
     def project(self, blocks: Sequence[_Block], call: Call) -> Plan | Unreachable: ...
-    def select(
-        self, gains: NDArray[np.float64], target: float, call: Call
-    ) -> Plan | Unreachable: ...
+    def select(self, gains: _Floats, target: float, call: Call) -> Plan | Unreachable: ...
     def affordable(
         self,
-        gains: NDArray[np.float64],
-        budgets: NDArray[np.float64],
+        gains: _Floats,
+        budgets: _Floats,
         call: Call,
         *,
         by_row: bool = False,
-    ) -> NDArray[np.float64]: ...
+    ) -> _Floats: ...
     def spread(self, call: Call) -> Spread: ...
     def windows(self, used: Sequence[bool], bandwidth: float, call: Call) -> Windows: ...
-    def distinct_margins(
-        self, cut: NDArray[np.float64], enough: int, call: Call
-    ) -> DistinctMargins: ...
-    def histogram(self, limit: float, bins: int, call: Call) -> NDArray[np.float64]: ...
+    def distinct_margins(self, cut: _Floats, enough: int, call: Call) -> DistinctMargins: ...
+    def histogram(self, limit: float, bins: int, call: Call) -> _Floats: ...
     def curves(self, used: Sequence[bool], call: Call) -> CellCurves: ...
-    def exchange(self, blocks: Sequence[_Block], call: Call) -> ProjectionTest: ...
+    def exchange(self, blocks: Sequence[_Block], call: Call) -> PermutationTest: ...
 
 @final
 class CurvePoints:
     """Mass and cost of the first rows of a cell."""
 
-    mass: NDArray[np.float64]
-    cost: NDArray[np.float64]
+    mass: _Floats
+    cost: _Floats
 
 @final
 class PriceRanks:
@@ -443,13 +439,6 @@ class CellCurves:
     def take(self, masses: Sequence[float], call: Call) -> Plan: ...
 
 @final
-class ProjectionTest:
-    """A projection whose rows exchange their decisions within blocks."""
-
-    def observed(self, call: Call | None = None) -> float: ...
-    def null_distribution(self, draws: Draws, call: Call) -> NDArray[np.float64]: ...
-
-@final
 class BoxTail:
     """A tail probability, how far off it may be, and whether it is an upper bound."""
 
@@ -463,10 +452,10 @@ class BoxLaw:
 
     def __new__(
         cls,
-        covariance: NDArray[np.float64],
-        curvature: NDArray[np.float64],
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
+        covariance: _Floats,
+        curvature: _Floats,
+        low: _Floats,
+        high: _Floats,
         call: Call | None = None,
     ) -> BoxLaw: ...
     def tail(self, q: float, call: Call) -> BoxTail: ...
@@ -516,27 +505,27 @@ class Path:
 class Flowed:
     """Rows before and after the flow, and the audit value on their way."""
 
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
-    moved: NDArray[np.float64]
-    loss_start: NDArray[np.float64]
-    loss_end: NDArray[np.float64]
+    start: _Floats
+    end: _Floats
+    moved: _Floats
+    loss_start: _Floats
+    loss_end: _Floats
     path: Path
     def __new__(
         cls,
-        start: NDArray[np.float64],
-        end: NDArray[np.float64],
-        moved: NDArray[np.float64],
-        loss_start: NDArray[np.float64],
-        loss_end: NDArray[np.float64],
+        start: _Floats,
+        end: _Floats,
+        moved: _Floats,
+        loss_start: _Floats,
+        loss_end: _Floats,
         path: Path,
     ) -> Flowed: ...
     def __getnewargs__(self) -> tuple[object, object, object, object, object, object]: ...
     @staticmethod
     def of_scores(
-        scores: NDArray[np.float64],
-        moved: NDArray[np.float64],
-        targets: NDArray[np.float64],
+        scores: _Floats,
+        moved: _Floats,
+        targets: _Floats,
         loss: str,
         call: Call,
         *,
@@ -550,8 +539,8 @@ class KernelExpansion:
 
     def __new__(
         cls,
-        support_vectors: NDArray[np.float64],
-        dual_coef: NDArray[np.float64],
+        support_vectors: _Floats,
+        dual_coef: _Floats,
         intercepts: Sequence[float],
         kernel: str,
         *,
@@ -566,9 +555,9 @@ class MetricPull:
 
     def __new__(
         cls,
-        units: NDArray[np.float64],
+        units: _Floats,
         pulls: Sequence[float],
-        eigenvectors: NDArray[np.float64],
+        eigenvectors: _Floats,
         rest: float,
     ) -> MetricPull: ...
 
@@ -578,18 +567,18 @@ class Flow:
 
     @staticmethod
     def linear(
-        features: NDArray[np.float64],
-        targets: NDArray[np.float64],
+        features: _Floats,
+        targets: _Floats,
         loss: str,
-        coef: NDArray[np.float64],
+        coef: _Floats,
         intercepts: Sequence[float],
         pulls: Sequence[float],
-        gains: NDArray[np.float64],
+        gains: _Floats,
     ) -> Flow: ...
     @staticmethod
     def kernel(
-        features: NDArray[np.float64],
-        targets: NDArray[np.float64],
+        features: _Floats,
+        targets: _Floats,
         loss: str,
         model: KernelExpansion,
         metric: MetricPull,
@@ -598,45 +587,45 @@ class Flow:
         self, schedule: Schedule, call: Call, *, floor: float | None, boundary: float | None
     ) -> Flowed: ...
 
-def moments(values: NDArray[np.float64], call: Call) -> tuple[float, float]: ...
+def moments(values: _Floats, call: Call) -> tuple[float, float]: ...
 def bootstrap_ratio(
     numerator: _Floats, denominator: _Floats | None, draws: Draws, call: Call
 ) -> Replicates: ...
 def gev_fit(
-    maxima: NDArray[np.float64], call: Call
+    maxima: _Floats, call: Call
 ) -> tuple[tuple[float, float, float], float, float, list[float] | None, str]: ...
 def gev_return_level(law: tuple[float, float, float], block_size: float, m: float) -> float: ...
 def gev_return_level_interval(
-    maxima: NDArray[np.float64], block_size: float, m: float, confidence: float, call: Call
+    maxima: _Floats, block_size: float, m: float, confidence: float, call: Call
 ) -> tuple[float, float]: ...
 def gev_of_excesses(
     threshold: float, scale: float, shape: float, expected: float
 ) -> tuple[float, float, float]: ...
 def gev_excesses(law: tuple[float, float, float], threshold: float) -> tuple[float, float]: ...
 def tail_variations(
-    values: NDArray[np.float64], ks: Sequence[int], residual: bool, call: Call
-) -> NDArray[np.float64]: ...
-def critical_variations(level: float) -> tuple[int, NDArray[np.float64]]: ...
+    values: _Floats, ks: Sequence[int], residual: bool, call: Call
+) -> _Floats: ...
+def critical_variations(level: float) -> tuple[int, _Floats]: ...
 def tail_goodness(
-    excesses: NDArray[np.float64], draws: Draws, call: Call
+    excesses: _Floats, draws: Draws, call: Call
 ) -> tuple[float, float, bool, float, int, int]: ...
 def tail_goodness_by_threshold(
-    values: NDArray[np.float64], ks: Sequence[int], draws: Draws, call: Call
+    values: _Floats, ks: Sequence[int], draws: Draws, call: Call
 ) -> list[tuple[float, float, bool, float, int, int] | None]: ...
 def forward_stop(pvalues: Sequence[float], rate: float) -> int: ...
 def tail_quantiles(
-    excesses: NDArray[np.float64], shape: float, scale: float, confidence: float, call: Call
-) -> NDArray[np.float64]: ...
+    excesses: _Floats, shape: float, scale: float, confidence: float, call: Call
+) -> _Floats: ...
 def tail_stability(
-    values: NDArray[np.float64], ks: Sequence[int], m: float, call: Call
-) -> NDArray[np.float64]: ...
-def zhang_stephens(excesses: NDArray[np.float64], call: Call) -> tuple[float, float]: ...
+    values: _Floats, ks: Sequence[int], m: float, call: Call
+) -> _Floats: ...
+def zhang_stephens(excesses: _Floats, call: Call) -> tuple[float, float]: ...
 
 @final
 class Cuts:
-    values: NDArray[np.float64]
-    def __new__(cls, values: NDArray[np.float64]) -> Cuts: ...
-    def __getnewargs__(self) -> tuple[NDArray[np.float64]]: ...
+    values: _Floats
+    def __new__(cls, values: _Floats) -> Cuts: ...
+    def __getnewargs__(self) -> tuple[_Floats]: ...
     @staticmethod
     def of_level(k: int, n: float, m: float) -> Cuts | None: ...
     @staticmethod
@@ -646,8 +635,8 @@ class Cuts:
 @final
 class TailValues:
     n: int
-    def __new__(cls, values: NDArray[np.float64], call: Call) -> TailValues: ...
-    def top(self, count: int) -> NDArray[np.float64]: ...
+    def __new__(cls, values: _Floats, call: Call) -> TailValues: ...
+    def top(self, count: int) -> _Floats: ...
     def order_limits(self, m: float, confidence: float) -> tuple[float, float, bool]: ...
     def ties(self, k: int) -> tuple[int, float | None]: ...
     def fit(self, k: int, upper: float | None, resolution: float | None) -> Tail: ...
@@ -668,8 +657,8 @@ class Tail:
         self, m: float, confidence: float, cuts: Cuts, call: Call
     ) -> tuple[float, float]: ...
     def z(
-        self, m: float, levels: NDArray[np.float64], cuts: Cuts, call: Call
-    ) -> NDArray[np.float64]: ...
+        self, m: float, levels: _Floats, cuts: Cuts, call: Call
+    ) -> _Floats: ...
     def shape_interval(
         self, confidence: float, cuts: Cuts, call: Call
     ) -> tuple[float, float] | None: ...
@@ -688,7 +677,7 @@ def permuted_level_differences(
     level: tuple[float, float | None],
     draws: Draws,
     call: Call,
-) -> NDArray[np.float64]: ...
+) -> _Floats: ...
 def last_cut_score() -> float: ...
 def cut_grid() -> tuple[list[float], list[float]]: ...
 def default_exceedances(n: int) -> int: ...

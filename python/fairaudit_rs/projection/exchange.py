@@ -24,8 +24,9 @@ Array = NDArray[np.float64]
 class ExchangeTest(Protocol):
     """A statistic and its replicates, of any range of them."""
 
+    @property
     def observed(self) -> float:
-        """Return the observed statistic."""
+        """The observed statistic."""
 
     def null_distribution(self, draws: _native.Draws, call: _native.Call) -> Array:
         """Return the statistic of some replicates, in their order."""
@@ -46,8 +47,9 @@ class GapTest:
     gaps: Gaps
     cost: Callable[[Array], float]
 
+    @property
     def observed(self) -> float:
-        """Return what it costs to remove the observed gaps."""
+        """What it costs to remove the observed gaps."""
         return self.cost(self.gap)
 
     def null_distribution(self, draws: _native.Draws, call: _native.Call) -> Array:

@@ -53,7 +53,7 @@ def permuted(
     test = criteria.exchange(tolerance)
     call = _native.Call(criteria.n_threads, progress.tick())
     null = test.null_distribution(_native.Draws(n_resamples, seed=seed), call)
-    extreme = int((null >= test.observed() * (1 - _TIE)).sum())
+    extreme = int((null >= test.observed * (1 - _TIE)).sum())
     return Permuted(
         monte_carlo_pvalue(extreme, n_resamples),
         _native.clopper_pearson(extreme, n_resamples, 0.99),

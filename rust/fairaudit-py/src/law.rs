@@ -1,10 +1,9 @@
 //! The limit law of the projection statistic.
 
 use fairaudit_core::projection::law::BoxLaw;
-use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use crate::arrays::slice;
+use crate::arrays::Dense;
 use crate::options::Call;
 
 /// Estimated nanoseconds of the tail of a box: one line, a circle, or a lattice of many rays.
@@ -40,13 +39,14 @@ impl PyBoxLaw {
     #[pyo3(signature = (covariance, curvature, low, high, call=None))]
     fn new(
         py: Python<'_>,
-        covariance: PyReadonlyArray1<'_, f64>,
-        curvature: PyReadonlyArray1<'_, f64>,
-        low: PyReadonlyArray1<'_, f64>,
-        high: PyReadonlyArray1<'_, f64>,
+        covariance: Dense<'_, f64>,
+        curvature: Dense<'_, f64>,
+        low: Dense<'_, f64>,
+        high: Dense<'_, f64>,
         call: Option<&Call>,
     ) -> PyResult<Self> {
-        let (covariance, curvature, low, high) = (slice(&covariance)?, slice(&curvature)?, slice(&low)?, slice(&high)?);
+        let (covariance, curvature, low, high): (&[f64], &[f64], &[f64], &[f64]) =
+            (&covariance, &curvature, &low, &high);
         // Some sweeps over the rows and columns of a matrix.
         let work = 50 * (covariance.len() * covariance.len().isqrt()) as u64;
         let law = Call::or_ordinary(call).run(py, work, |_| BoxLaw::new(covariance, curvature, low, high))?;

@@ -1,6 +1,7 @@
 //! The projection lens: rows, what their distances say, who moves, permutations.
 
 use fairaudit_core::parallel::Control;
+use fairaudit_core::permutation::PermutationTest;
 use fairaudit_core::projection::curves::Curves;
 use fairaudit_core::projection::margins::{Columns, Facts, Margins};
 use fairaudit_core::projection::rates::Block;
@@ -9,12 +10,13 @@ use fairaudit_core::projection::selection::{Gains, affordable, select};
 use fairaudit_core::projection::{NO_CELL, Outcome, project, window};
 use fairaudit_core::{Error, Result};
 use numpy::ndarray::Ix2;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::arrays::{Dense, slice};
 use crate::call::to_python;
-use crate::options::{Call, Draws};
+use crate::options::Call;
+use crate::permutation::PyPermutationTest;
 
 type Floats = Py<PyArray1<f64>>;
 type Integers = Py<PyArray1<i64>>;
@@ -174,7 +176,8 @@ impl ProjectionRows {
     ) -> PyResult<T> {
         let (distance, cell) = (self.distance.bind(py).try_readonly()?, self.cell.bind(py).try_readonly()?);
         let weight = self.weight.as_ref().map(|weight| weight.bind(py).try_readonly()).transpose()?;
-        let columns = columns(&distance, &cell, weight.as_ref())?;
+        let weight = weight.as_ref().map(slice).transpose()?;
+        let columns = Columns { distance: slice(&distance)?, cell: slice(&cell)?, weight };
         let work = nanoseconds.saturating_mul(columns.distance.len() as u64);
         call.run(py, work, |control| compute(&Margins::new(columns, &self.facts), control))
     }
@@ -184,14 +187,6 @@ impl ProjectionRows {
     }
 }
 
-fn columns<'a>(
-    distance: &'a PyReadonlyArray1<'_, f64>,
-    cell: &'a PyReadonlyArray1<'_, u16>,
-    weight: Option<&'a PyReadonlyArray1<'_, f64>>,
-) -> PyResult<Columns<'a>> {
-    Ok(Columns { distance: slice(distance)?, cell: slice(cell)?, weight: weight.map(slice).transpose()? })
-}
-
 #[pymethods]
 impl ProjectionRows {
     /// A cell is `2 * unit + decision`, below `n_cells`, or `NO_CELL`.
@@ -199,17 +194,17 @@ impl ProjectionRows {
     #[pyo3(signature = (distance, cell, n_cells, call, *, weight=None))]
     fn new(
         py: Python<'_>,
-        distance: PyReadonlyArray1<'_, f64>,
-        cell: PyReadonlyArray1<'_, u16>,
+        distance: Dense<'_, f64>,
+        cell: Dense<'_, u16>,
         n_cells: usize,
         call: &Call,
-        weight: Option<PyReadonlyArray1<'_, f64>>,
+        weight: Option<Dense<'_, f64>>,
     ) -> PyResult<Self> {
-        let columns = columns(&distance, &cell, weight.as_ref())?;
+        let columns = Columns { distance: &distance, cell: &cell, weight: weight.as_deref() };
         let work = 2 * columns.distance.len() as u64;
         let facts = call.run(py, work, |control| Facts::of(columns, n_cells, control))?;
-        let (distance, cell) = ((*distance).clone().unbind(), (*cell).clone().unbind());
-        Ok(Self { distance, cell, weight: weight.map(|weight| (*weight).clone().unbind()), facts })
+        let weight = weight.map(Dense::into_object);
+        Ok(Self { distance: distance.into_object(), cell: cell.into_object(), weight, facts })
     }
 
     #[getter]
@@ -233,14 +228,8 @@ impl ProjectionRows {
     }
 
     /// The cheapest plan that changes one criterion by `target`, with a gain for every row.
-    fn select(
-        &self,
-        py: Python<'_>,
-        gains: PyReadonlyArray1<'_, f64>,
-        target: f64,
-        call: &Call,
-    ) -> PyResult<Projected> {
-        let gains = slice(&gains)?;
+    fn select(&self, py: Python<'_>, gains: Dense<'_, f64>, target: f64, call: &Call) -> PyResult<Projected> {
+        let gains: &[f64] = &gains;
         let outcome = self.run(py, call, 5, |rows, control| {
             check_length("gains", gains.len(), rows.len(), "one for each row")?;
             select(rows, Gains::Rows(gains), target, control)
@@ -295,11 +284,11 @@ impl ProjectionRows {
     fn distinct_margins(
         &self,
         py: Python<'_>,
-        cut: PyReadonlyArray1<'_, f64>,
+        cut: Dense<'_, f64>,
         enough: usize,
         call: &Call,
     ) -> PyResult<DistinctMargins> {
-        let cut = slice(&cut)?;
+        let cut: &[f64] = &cut;
         let (margins, rows) = self.run(py, call, 2, |rows, control| rows.distinct_within(cut, enough, control))?;
         Ok(DistinctMargins { margins, rows })
     }
@@ -323,11 +312,12 @@ impl ProjectionRows {
         Ok(CellCurves { curves, n_cells: used.len(), n_rows })
     }
 
-    /// The test whose rows exchange their decisions within blocks.
-    fn exchange(&self, py: Python<'_>, blocks: Vec<BlockParts>, call: &Call) -> PyResult<PyProjectionTest> {
+    /// The test whose rows exchange their decisions within blocks: what it costs to remove the observed gaps by rows of
+    /// both sides, and chance gaps; infinite where it cannot be done.
+    fn exchange(&self, py: Python<'_>, blocks: Vec<BlockParts>, call: &Call) -> PyResult<PyPermutationTest> {
         let blocks = blocks_of(py, self.facts.tallies.len(), blocks)?;
         let test = self.run(py, call, 100, |rows, control| ProjectionTest::new(rows, &blocks, control))?;
-        Ok(PyProjectionTest { test })
+        Ok(PyPermutationTest::of(Exchange(test)))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -423,30 +413,20 @@ impl CellCurves {
     }
 }
 
-/// A projection whose rows exchange their decisions within blocks.
-#[pyclass(name = "ProjectionTest", frozen, module = "fairaudit_rs._native")]
-struct PyProjectionTest {
-    test: ProjectionTest,
-}
+/// The test of the core among the others: lenses of the core do not know each other.
+struct Exchange(ProjectionTest);
 
-#[pymethods]
-impl PyProjectionTest {
-    /// What it costs to remove the observed gaps by rows of both sides.
-    #[pyo3(signature = (call=None))]
-    fn observed(&self, py: Python<'_>, call: Option<&Call>) -> PyResult<f64> {
-        Call::or_ordinary(call).run(py, self.test.replicate_work(), |_| Ok(self.test.observed()))
+impl PermutationTest for Exchange {
+    fn observed(&self) -> f64 {
+        self.0.observed()
     }
 
-    /// What it costs to remove chance gaps; infinite where it cannot be done.
-    fn null_distribution<'py>(
-        &self,
-        py: Python<'py>,
-        draws: &Draws,
-        call: &Call,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let work = self.test.replicate_work().saturating_mul(draws.n);
-        let null = call.run(py, work, |control| self.test.null_distribution(&draws.core(), control))?;
-        Ok(PyArray1::from_vec(py, null))
+    fn replicate_work(&self) -> u64 {
+        self.0.replicate_work()
+    }
+
+    fn null_distribution(&self, draws: &fairaudit_core::Draws, control: &Control) -> Result<Vec<f64>> {
+        self.0.null_distribution(draws, control)
     }
 }
 
@@ -458,7 +438,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Plan>()?;
     module.add_class::<PriceRanks>()?;
     module.add_class::<ProjectionRows>()?;
-    module.add_class::<PyProjectionTest>()?;
     module.add_class::<Spread>()?;
     module.add_class::<Tally>()?;
     module.add_class::<Unreachable>()?;
