@@ -148,12 +148,8 @@ class TestArguments:
 class TestFuzz:
     def test_arguments_that_do_not_fit_are_refused(self):
         """In a process of its own, which a failing allocation would end."""
-        words = """Assignments CountMetric Evaluation ExactLaw PermutationTest Replicates Units
-            binomial bin_scores bootstrap_ratio count_extreme distinct_rows hypergeometric
-            tabulate"""
-        names = words.split()
         done = subprocess.run(
-            [sys.executable, "-m", "tests.native_fuzz", *names],
+            [sys.executable, "-m", "tests.native_fuzz"],
             capture_output=True,
             text=True,
             timeout=120,
@@ -162,7 +158,7 @@ class TestFuzz:
         lines = done.stdout.splitlines()
         assert done.returncode == 0, [*lines[-1:], done.stderr[-2_000:]]
         assert [line for line in lines if line.startswith("!")] == []
-        assert {line.split()[1].partition(".")[0] for line in lines} == set(names)
+        assert len({line.split()[1] for line in lines}) > 60
 
 
 class TestPanics:

@@ -89,6 +89,10 @@ impl Destinations {
         }
         cells.check("rows", width)?;
         sources.check("rows", width)?;
+        let all = cells.len() + sources.len();
+        if let Some(code) = cells.strata.iter().chain(sources.strata).find(|&&code| code as usize >= all) {
+            return Err(Error::argument("strata", format!("{code} somewhere"), &format!("codes below {all}")));
+        }
         let mut order: Vec<u32> = (0..cells.len() as u32).collect();
         order.sort_by(|&one, &other| {
             let (one, other) = (one as usize, other as usize);
@@ -553,6 +557,8 @@ mod tests {
         assert!(reduced_costs(cells, &[1.0], &[0.5, 0.6], &[f64::NAN, 0.0], &control).is_err());
         let bad = Cells { rows: &[0.0, f64::NAN], strata: &[0, 0] };
         assert!(nearest(cells, bad, &[1.0], &control).is_err());
+        let far = Cells { rows: &[0.0, 1.0], strata: &[0, u32::MAX] };
+        assert!(nearest(cells, far, &[1.0], &control).unwrap_err().to_string().contains("codes below 4"));
         control.cancel();
         assert_eq!(envelopes(cells, &[1.0], &[0.5, 0.6], &control), Err(Error::Cancelled));
     }
