@@ -8,29 +8,30 @@ from numpy.typing import NDArray
 
 _Floats = NDArray[np.float64]
 _Codes = NDArray[np.uint32]
+_Counts = NDArray[np.uint64]
+_Groups = NDArray[np.uint16]
+_Integers = NDArray[np.int64]
+_Weights = _Floats | None
+_Strata = _Codes | None
 _Pairs = Sequence[tuple[int, int]]
+_Numbers = Sequence[float]
 
 __version__: str
 SCORE_UNIT: float
 FLOW_PART: int
+NO_CELL: int
 
 @final
 class Draws:
-    """Which replicates, of which seed and series: `n` of them from the index `first` on."""
-
     n: int
     seed: int
     series: int
     first: int
     def __new__(cls, n: int, *, seed: int, series: int = 0, first: int = 0) -> Draws: ...
     def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, int]]: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self, /) -> int: ...
 
 @final
 class Call:
-    """How a call is run: on how many threads, and who is told how far it is."""
-
     n_threads: int | None
     progress: Callable[[int], object] | None
     def __new__(
@@ -41,16 +42,14 @@ class Call:
 
 @final
 class Tabulation:
-    value_rows: list[NDArray[np.uint64]]
+    value_rows: list[_Counts]
     codes: _Codes
-    counts: NDArray[np.uint64]
-    score_sums: NDArray[np.int64]
-    cell_of_row: _Codes | None
+    counts: _Counts
+    score_sums: _Integers
+    cell_of_row: _Strata
 
 @final
 class CsvRows:
-    """The names in the header, and the distinct rows of some columns with their counts, as CSV."""
-
     names: list[str]
     distinct: bytes | None
 
@@ -60,16 +59,14 @@ def tabulate(
     limits: Sequence[int],
     call: Call,
     *,
-    score: _Floats | None = None,
+    score: _Weights = None,
     cells: bool = False,
 ) -> Tabulation: ...
-def distinct_rows(values: _Floats, call: Call) -> tuple[_Codes, NDArray[np.uint64], _Codes]: ...
+def distinct_rows(values: _Floats, call: Call) -> tuple[_Codes, _Counts, _Codes]: ...
 def bin_scores(scores: _Floats, edges: _Floats, call: Call) -> _Codes: ...
 
 @final
 class Evaluation:
-    """Value and variance of a metric in a group; numerator and denominator of a quotient."""
-
     value: float
     variance: float
     numerator: float
@@ -84,10 +81,7 @@ class CountMetric:
     def formula(text: str) -> CountMetric: ...
     @staticmethod
     def calibration(
-        bins: Sequence[int],
-        score: Sequence[float],
-        label: Sequence[float],
-        call: Call | None = None,
+        bins: Sequence[int], score: _Numbers, label: _Numbers, call: Call | None = None
     ) -> CountMetric: ...
     @staticmethod
     def ranks(levels: int) -> CountMetric: ...
@@ -95,26 +89,19 @@ class CountMetric:
     def joint(components: Sequence[CountMetric]) -> CountMetric: ...
     fraction: tuple[list[float], list[float]] | None
     is_proportion: bool
-    def evaluate(self, counts: Sequence[float], call: Call | None = None) -> Evaluation: ...
-    def gradient(self, counts: Sequence[float]) -> list[float] | None: ...
+    def evaluate(self, counts: _Numbers, call: Call | None = None) -> Evaluation: ...
+    def gradient(self, counts: _Numbers) -> list[float] | None: ...
 
 @final
 class Units:
-    """What exchanges its group: group and stratum of each unit, the unit of each row."""
-
-    group: NDArray[np.uint16]
+    group: _Groups
     n_groups: int
-    stratum: _Codes | None
-    of_row: _Codes | None
+    stratum: _Strata
+    of_row: _Strata
     def __new__(
-        cls,
-        group: NDArray[np.uint16],
-        n_groups: int,
-        *,
-        stratum: _Codes | None = None,
-        of_row: _Codes | None = None,
+        cls, group: _Groups, n_groups: int, *, stratum: _Strata = None, of_row: _Strata = None
     ) -> Units: ...
-    def __getnewargs_ex__(self) -> tuple[tuple[NDArray[np.uint16], int], dict[str, Any]]: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[_Groups, int], dict[str, Any]]: ...
 
 @final
 class ExactLaw:
@@ -128,24 +115,19 @@ class ExactLaw:
 
 @final
 class Replicates:
-    """By replicate and group."""
-
     values: _Floats
-    #: None where they were not asked for.
-    variances: _Floats | Any
-    def __new__(cls, values: _Floats, variances: _Floats | None = None) -> Replicates: ...
+    variances: Any
+    def __new__(cls, values: _Floats, variances: _Weights = None) -> Replicates: ...
 
 @final
 class PermutationTest:
-    """A test of groups, or of a correlation, that has none."""
-
     observed: float
     needs_centring: bool
     evaluations: list[Evaluation]
     expected: list[float]
     @staticmethod
     def counts(
-        counts: NDArray[np.uint64],
+        counts: _Counts,
         metric: CountMetric,
         *,
         studentize: str,
@@ -160,17 +142,12 @@ class PermutationTest:
         call: Call,
         *,
         studentize: str,
-        weight: _Floats | None = None,
+        weight: _Weights = None,
         within_labels: bool = False,
     ) -> PermutationTest: ...
     @staticmethod
     def ratio(
-        numerator: _Floats,
-        denominator: _Floats | None,
-        units: Units,
-        call: Call,
-        *,
-        studentize: str,
+        numerator: _Floats, denominator: _Weights, units: Units, call: Call, *, studentize: str
     ) -> PermutationTest: ...
     @staticmethod
     def weighted_counts(
@@ -178,23 +155,21 @@ class PermutationTest:
     ) -> PermutationTest: ...
     @staticmethod
     def correlation(
-        x: _Floats, y: _Floats, call: Call, *, studentize: str, stratum: _Codes | None = None
+        x: _Floats, y: _Floats, call: Call, *, studentize: str, stratum: _Strata = None
     ) -> PermutationTest: ...
     def exact(self, alternative: str, call: Call) -> ExactLaw | None: ...
     def null_distribution(self, draws: Draws, call: Call) -> _Floats: ...
-    def max_t(self, pairs: _Pairs, draws: Draws, call: Call) -> NDArray[np.uint64]: ...
-    def max_t_pvalues(self, pairs: _Pairs, counts: NDArray[np.uint64], n: int) -> list[float]: ...
+    def max_t(self, pairs: _Pairs, draws: Draws, call: Call) -> _Counts: ...
+    def max_t_pvalues(self, pairs: _Pairs, counts: _Counts, n: int) -> list[float]: ...
     def bootstrap(self, draws: Draws, call: Call, *, variances: bool = True) -> Replicates: ...
 
 @final
 class Samples:
     rows: _Codes
-    sizes: NDArray[np.uint64]
+    sizes: _Counts
 
 @final
 class Assignments:
-    """Draws groups of units within strata, and bootstrap samples of a group."""
-
     def __new__(cls, units: Units, call: Call) -> Assignments: ...
     def groups(self, draws: Draws, replicate: int | None, call: Call) -> _Codes: ...
     def samples(
@@ -206,9 +181,7 @@ class Assignments:
         replicate: int | None,
         call: Call,
     ) -> Samples: ...
-    def statistic(
-        self, values: Sequence[float], samples: _Floats, call: Call | None = None
-    ) -> float: ...
+    def statistic(self, values: _Numbers, samples: _Floats, call: Call | None = None) -> float: ...
     def null_distribution(
         self, address: int, columns: Sequence[_Floats], n_samples: int, draws: Draws, call: Call
     ) -> _Floats: ...
@@ -217,11 +190,7 @@ class Assignments:
 class InfluenceColumns:
     def __new__(
         cls,
-        columns: Sequence[
-            NDArray[np.generic]
-            | tuple[_Codes, list[float]]
-            | tuple[_Floats, int]
-        ],
+        columns: Sequence[NDArray[np.generic] | tuple[_Codes, list[float]] | tuple[_Floats, int]],
         call: Call,
     ) -> InfluenceColumns: ...
     not_finite: tuple[int, int] | None
@@ -232,84 +201,52 @@ class InfluenceRows:
     def __new__(
         cls,
         columns: InfluenceColumns,
-        ones: Sequence[float],
-        group: tuple[NDArray[np.int64], NDArray[np.bool_], _Floats],
+        ones: _Numbers,
+        group: tuple[_Integers, NDArray[np.bool_], _Floats],
         call: Call,
     ) -> InfluenceRows: ...
     sums: _Floats
     def gram(
-        self,
-        influences: _Floats,
-        parts_of_u: Sequence[float],
-        leverages: _Floats,
-        call: Call,
+        self, influences: _Floats, parts_of_u: _Numbers, leverages: _Floats, call: Call
     ) -> tuple[_Floats, _Floats]: ...
 
 @final
 class InfluenceDesign:
     def __new__(
-        cls,
-        features: _Floats,
-        center: Sequence[float],
-        scale: Sequence[float],
-        pairs: Sequence[tuple[int, int]],
+        cls, features: _Floats, center: _Numbers, scale: _Numbers, pairs: _Pairs
     ) -> InfluenceDesign: ...
     def cross_fit(
-        self,
-        count: _Floats,
-        positive: _Floats,
-        penalties: Sequence[float],
-        call: Call,
-    ) -> tuple[
-        _Floats, int, _Floats, _Floats, _Floats
-    ]: ...
+        self, count: _Floats, positive: _Floats, penalties: _Numbers, call: Call
+    ) -> tuple[_Floats, int, _Floats, _Floats, _Floats]: ...
     def scores(self, coefficients: _Floats, call: Call) -> _Floats: ...
     def sums(self, weights: _Floats, call: Call) -> _Floats: ...
     def gram(self, weights: _Floats, call: Call) -> _Floats: ...
 
-def group_moments(
-    group: tuple[NDArray[np.int64], NDArray[np.bool_], _Floats], call: Call
-) -> _Floats: ...
-def normal_maxima(
-    correlation: _Floats, draws: Draws, call: Call
-) -> _Floats: ...
+def group_moments(group: tuple[_Integers, NDArray[np.bool_], _Floats], call: Call) -> _Floats: ...
+def normal_maxima(correlation: _Floats, draws: Draws, call: Call) -> _Floats: ...
 def repair_envelopes(
-    rows: _Floats,
-    strata: _Codes,
-    weights: Sequence[float],
-    score: _Floats,
-    call: Call,
-) -> tuple[NDArray[np.uint64], _Codes, _Floats]: ...
+    rows: _Floats, strata: _Codes, weights: _Numbers, score: _Floats, call: Call
+) -> tuple[_Counts, _Codes, _Floats]: ...
 def repair_reduced_costs(
-    rows: _Floats,
-    strata: _Codes,
-    weights: Sequence[float],
-    score: _Floats,
-    slope: _Floats,
-    call: Call,
+    rows: _Floats, strata: _Codes, weights: _Numbers, score: _Floats, slope: _Floats, call: Call
 ) -> _Floats: ...
 def nearest_rows(
     rows: _Floats,
     strata: _Codes,
     known: _Floats,
     known_strata: _Codes,
-    weights: Sequence[float],
+    weights: _Numbers,
     call: Call,
 ) -> tuple[_Codes, _Floats]: ...
 def descent_path(
-    target: tuple[_Floats, _Floats, NDArray[np.int64]],
+    target: tuple[_Floats, _Floats, _Integers],
     chance: _Floats,
-    others: tuple[_Floats, _Floats, NDArray[np.int64]],
+    others: tuple[_Floats, _Floats, _Integers],
     rates: _Floats,
     rule: tuple[float, float, float, float, int],
     call: Call,
 ) -> tuple[_Floats, _Floats, str]: ...
-def descent_factors(
-    chance: _Floats,
-    score: _Floats,
-    steps: _Floats,
-    call: Call,
-) -> _Floats: ...
+def descent_factors(chance: _Floats, score: _Floats, steps: _Floats, call: Call) -> _Floats: ...
 def beta_quantile(a: float, b: float, p: float) -> float: ...
 def count_extreme(
     null: _Floats, observed: float, alternative: str, centred: bool, call: Call
@@ -317,34 +254,27 @@ def count_extreme(
 def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]: ...
 def hypergeometric(
     population: int, marked: int, drawn: int, draws: Draws, call: Call
-) -> NDArray[np.uint64]: ...
-def binomial(trials: int, probability: float, draws: Draws, call: Call) -> NDArray[np.uint64]: ...
+) -> _Counts: ...
+def binomial(trials: int, probability: float, draws: Draws, call: Call) -> _Counts: ...
 def normal_quantile(p: float) -> float: ...
 def t_tail_quantile(tail: float, df: float) -> float: ...
 def t_upper_tail(t: float, df: float) -> float: ...
 def clopper_pearson(successes: int, trials: int, level: float) -> tuple[float, float]: ...
 
 #: Units with the reference first, and how far each rate may lie below and above its rate.
-_Block = tuple[Sequence[int], Sequence[float], Sequence[float]]
-
-#: The cell of rows that take no part.
-NO_CELL: int
+_Block = tuple[Sequence[int], _Numbers, _Numbers]
 
 @final
 class Tally:
-    """Numbers and weights of the rows of every cell."""
-
-    rows: NDArray[np.int64]
-    finite: NDArray[np.int64]
+    rows: _Integers
+    finite: _Integers
     weight: _Floats
     finite_weight: _Floats
     square: _Floats
 
 @final
 class Plan:
-    """Who moves, what share of each, and the certificate of the cost."""
-
-    rows: NDArray[np.int64]
+    rows: _Integers
     fraction: _Floats
     primal: float
     dual: float
@@ -353,58 +283,37 @@ class Plan:
 
 @final
 class Unreachable:
-    """The block and the place of the unit in it that hinder, and how far it gets."""
-
     block: int
     unit: int
     reach: float
 
 @final
 class Spread:
-    """Number, mean and standard deviation of the finite signed margins."""
-
     rows: int
     mean: float
     standard_deviation: float
 
 @final
 class Windows:
-    """Kernel sums of every unit: weight K / b at three bandwidths, weight K, (weight K)^2."""
-
     density: _Floats
     mass: _Floats
     square: _Floats
 
 @final
 class DistinctMargins:
-    """How many margins differ, and among how many rows."""
-
     margins: int
     rows: int
 
 @final
 class ProjectionRows:
-    """Rows with distance, cell and weight: held, checked and tallied once."""
-
     def __new__(
-        cls,
-        distance: _Floats,
-        cell: NDArray[np.uint16],
-        n_cells: int,
-        call: Call,
-        *,
-        weight: _Floats | None = None,
+        cls, distance: _Floats, cell: _Groups, n_cells: int, call: Call, *, weight: _Weights = None
     ) -> ProjectionRows: ...
     tally: Tally
     def project(self, blocks: Sequence[_Block], call: Call) -> Plan | Unreachable: ...
     def select(self, gains: _Floats, target: float, call: Call) -> Plan | Unreachable: ...
     def affordable(
-        self,
-        gains: _Floats,
-        budgets: _Floats,
-        call: Call,
-        *,
-        by_row: bool = False,
+        self, gains: _Floats, budgets: _Floats, call: Call, *, by_row: bool = False
     ) -> _Floats: ...
     def spread(self, call: Call) -> Spread: ...
     def windows(self, used: Sequence[bool], bandwidth: float, call: Call) -> Windows: ...
@@ -415,41 +324,31 @@ class ProjectionRows:
 
 @final
 class CurvePoints:
-    """Mass and cost of the first rows of a cell."""
-
     mass: _Floats
     cost: _Floats
 
 @final
 class PriceRanks:
-    """How many rows of a cell lie below a price, and how many up to and with it."""
-
     below: int
     up_to: int
 
 @final
 class CellCurves:
-    """The rows of some cells by distance."""
-
     def rows(self, cell: int, call: Call | None = None) -> int: ...
     def points(self, cell: int, ranks: Sequence[int], call: Call | None = None) -> CurvePoints: ...
     def ranks(self, cell: int, price: float, call: Call | None = None) -> PriceRanks: ...
-    def conjugate(self, prices: Sequence[float], call: Call | None = None) -> float: ...
-    def cost(self, masses: Sequence[float], call: Call | None = None) -> float: ...
-    def take(self, masses: Sequence[float], call: Call) -> Plan: ...
+    def conjugate(self, prices: _Numbers, call: Call | None = None) -> float: ...
+    def cost(self, masses: _Numbers, call: Call | None = None) -> float: ...
+    def take(self, masses: _Numbers, call: Call) -> Plan: ...
 
 @final
 class BoxTail:
-    """A tail probability, how far off it may be, and whether it is an upper bound."""
-
     tail: float
     error: float
     is_bound: bool
 
 @final
 class BoxLaw:
-    """The law of the statistic where the criteria may lie in a box."""
-
     def __new__(
         cls,
         covariance: _Floats,
@@ -463,8 +362,6 @@ class BoxLaw:
 
 @final
 class Schedule:
-    """Steps of length size / t^decay, and the numbers of steps after which scores are kept."""
-
     n_steps: int
     size: float
     decay: float
@@ -478,8 +375,6 @@ class Schedule:
 
 @final
 class Path:
-    """Sums of the audit value along the flow: kept by part of the rows, told by recorded step."""
-
     n_rows: int
     n: list[int]
     mean: list[float]
@@ -497,14 +392,9 @@ class Path:
     ) -> Path: ...
     @staticmethod
     def joined(paths: Sequence[Path]) -> Path: ...
-    def __getnewargs__(
-        self,
-    ) -> tuple[int, list[tuple[int, float, float]], int, list[tuple[int, int, bool]]]: ...
 
 @final
 class Flowed:
-    """Rows before and after the flow, and the audit value on their way."""
-
     start: _Floats
     end: _Floats
     moved: _Floats
@@ -520,7 +410,6 @@ class Flowed:
         loss_end: _Floats,
         path: Path,
     ) -> Flowed: ...
-    def __getnewargs__(self) -> tuple[object, object, object, object, object, object]: ...
     @staticmethod
     def of_scores(
         scores: _Floats,
@@ -535,13 +424,11 @@ class Flowed:
 
 @final
 class KernelExpansion:
-    """A sum of kernels at support vectors, for each score."""
-
     def __new__(
         cls,
         support_vectors: _Floats,
         dual_coef: _Floats,
-        intercepts: Sequence[float],
+        intercepts: _Numbers,
         kernel: str,
         *,
         gamma: float,
@@ -551,37 +438,25 @@ class KernelExpansion:
 
 @final
 class MetricPull:
-    """The fair metric as the flow meets it: 2 penalty times its eigenvalues, and their vectors."""
-
     def __new__(
-        cls,
-        units: _Floats,
-        pulls: Sequence[float],
-        eigenvectors: _Floats,
-        rest: float,
+        cls, units: _Floats, pulls: _Numbers, eigenvectors: _Floats, rest: float
     ) -> MetricPull: ...
 
 @final
 class Flow:
-    """Rows, targets, a model and a fair metric; moved in one call."""
-
     @staticmethod
     def linear(
         features: _Floats,
         targets: _Floats,
         loss: str,
         coef: _Floats,
-        intercepts: Sequence[float],
-        pulls: Sequence[float],
+        intercepts: _Numbers,
+        pulls: _Numbers,
         gains: _Floats,
     ) -> Flow: ...
     @staticmethod
     def kernel(
-        features: _Floats,
-        targets: _Floats,
-        loss: str,
-        model: KernelExpansion,
-        metric: MetricPull,
+        features: _Floats, targets: _Floats, loss: str, model: KernelExpansion, metric: MetricPull
     ) -> Flow: ...
     def run(
         self, schedule: Schedule, call: Call, *, floor: float | None, boundary: float | None
@@ -589,7 +464,7 @@ class Flow:
 
 def moments(values: _Floats, call: Call) -> tuple[float, float]: ...
 def bootstrap_ratio(
-    numerator: _Floats, denominator: _Floats | None, draws: Draws, call: Call
+    numerator: _Floats, denominator: _Weights, draws: Draws, call: Call
 ) -> Replicates: ...
 def gev_fit(
     maxima: _Floats, call: Call
@@ -602,9 +477,7 @@ def gev_of_excesses(
     threshold: float, scale: float, shape: float, expected: float
 ) -> tuple[float, float, float]: ...
 def gev_excesses(law: tuple[float, float, float], threshold: float) -> tuple[float, float]: ...
-def tail_variations(
-    values: _Floats, ks: Sequence[int], residual: bool, call: Call
-) -> _Floats: ...
+def tail_variations(values: _Floats, ks: Sequence[int], residual: bool, call: Call) -> _Floats: ...
 def critical_variations(level: float) -> tuple[int, _Floats]: ...
 def tail_goodness(
     excesses: _Floats, draws: Draws, call: Call
@@ -612,20 +485,17 @@ def tail_goodness(
 def tail_goodness_by_threshold(
     values: _Floats, ks: Sequence[int], draws: Draws, call: Call
 ) -> list[tuple[float, float, bool, float, int, int] | None]: ...
-def forward_stop(pvalues: Sequence[float], rate: float) -> int: ...
+def forward_stop(pvalues: _Numbers, rate: float) -> int: ...
 def tail_quantiles(
     excesses: _Floats, shape: float, scale: float, confidence: float, call: Call
 ) -> _Floats: ...
-def tail_stability(
-    values: _Floats, ks: Sequence[int], m: float, call: Call
-) -> _Floats: ...
+def tail_stability(values: _Floats, ks: Sequence[int], m: float, call: Call) -> _Floats: ...
 def zhang_stephens(excesses: _Floats, call: Call) -> tuple[float, float]: ...
 
 @final
 class Cuts:
     values: _Floats
     def __new__(cls, values: _Floats) -> Cuts: ...
-    def __getnewargs__(self) -> tuple[_Floats]: ...
     @staticmethod
     def of_level(k: int, n: float, m: float) -> Cuts | None: ...
     @staticmethod
@@ -656,16 +526,14 @@ class Tail:
     def interval(
         self, m: float, confidence: float, cuts: Cuts, call: Call
     ) -> tuple[float, float]: ...
-    def z(
-        self, m: float, levels: _Floats, cuts: Cuts, call: Call
-    ) -> _Floats: ...
+    def z(self, m: float, levels: _Floats, cuts: Cuts, call: Call) -> _Floats: ...
     def shape_interval(
         self, confidence: float, cuts: Cuts, call: Call
     ) -> tuple[float, float] | None: ...
 
 def compare_levels(
     sides: Sequence[TailValues | tuple[Tail, Cuts]],
-    pairs: Sequence[tuple[int, int]],
+    pairs: _Pairs,
     m: float,
     confidence: float,
     call: Call,
