@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.groups import group_name
 from ..results.chart import Chart
-from ..results.result import Result, to_plain
+from ..results.result import Finding, to_plain
 from ..results.verdict import rejects
 from ..results.words import numbers, p_text
 from .problem import rows_text
@@ -69,7 +69,7 @@ class GroupMean:
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
-class ExtremeResult(Result):
+class ExtremeResult(Finding):
     """What `extreme_test` found; see there for what the numbers mean.
 
     Attributes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .. import _native, arguments
 from ..errors import ArgumentError
 from ..results.chart import Chart
-from ..results.result import Result
+from ..results.result import Finding
 from ..results.words import number, numbers
 from . import chart
 from .diagnostics import (
@@ -47,7 +47,7 @@ _RESAMPLES = 999
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
-class TailFit(Result):
+class TailFit(Finding):
     """The tail of one group: see `fit_tail`.
 
     Attributes

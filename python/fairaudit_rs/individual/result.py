@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..results.chart import Chart
-from ..results.result import Result
+from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .attack import Attack, FlowPath, StoredAttack
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class IndividualResult(Result):
+class IndividualResult(Finding):
     """What `individual_test` found; see there for what the numbers mean.
 
     Attributes
@@ -112,7 +112,7 @@ class IndividualResult(Result):
     units: Floats
     flow: Attack | StoredAttack
 
-    _bulky = Result._bulky | {
+    _bulky = Finding._bulky | {
         "ratios",
         "loss_start",
         "loss_end",

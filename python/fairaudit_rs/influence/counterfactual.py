@@ -14,7 +14,7 @@ from .. import arguments
 from ..data.groups import group_name
 from ..inference.pvalues import upper_tail
 from ..results.chart import Chart
-from ..results.result import Result
+from ..results.result import Finding
 from ..results.words import number
 from .chart import descent_chart, marginals_chart
 from .descent import (
@@ -43,7 +43,7 @@ _SAMPLING = 8
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
-class Counterfactual(Result):
+class Counterfactual(Finding):
     """What `InfluenceResult.descend` found; see there for what the numbers mean.
 
     Attributes
@@ -110,7 +110,7 @@ class Counterfactual(Result):
     factors: Floats
     label_rate: Floats
 
-    _bulky = Result._bulky | {"row", "weights", "parts", "factors", "label_rate"}
+    _bulky = Finding._bulky | {"row", "weights", "parts", "factors", "label_rate"}
 
     def __eq__(self, other: object) -> bool:
         """Whether another result says the same, row by row."""
@@ -121,7 +121,7 @@ class Counterfactual(Result):
         )
         return same and self.to_dict() == other.to_dict()
 
-    __hash__ = Result.__hash__
+    __hash__ = Finding.__hash__
 
     @property
     def reached(self) -> bool:

@@ -16,7 +16,7 @@ from ..data.labels import matches
 from ..data.tables import AuditTable
 from ..errors import ArgumentTypeError, DataError
 from ..results.chart import Chart
-from ..results.result import Result
+from ..results.result import Finding
 from ..results.words import number
 from .cell_map import CellMap
 from .chart import moves_chart
@@ -66,7 +66,7 @@ class Transformed:
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
-class Repair(Result):
+class Repair(Finding):
     """A randomised map of the features of a group, and its effect on rows that had no part in it.
 
     Attributes
@@ -125,7 +125,7 @@ class Repair(Result):
     way: CellMap
     coding: Coding
 
-    _bulky = Result._bulky | {"way", "coding"}
+    _bulky = Finding._bulky | {"way", "coding"}
 
     def __eq__(self, other: object) -> bool:
         """Whether another repair says the same and moves the same."""
@@ -138,7 +138,7 @@ class Repair(Result):
         )
         return same and self.to_dict() == other.to_dict()
 
-    __hash__ = Result.__hash__
+    __hash__ = Finding.__hash__
 
     @property
     def gap_after(self) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..data.groups import group_name
 from ..results.chart import Chart
-from ..results.result import Result
+from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .chart import proxy_chart
@@ -76,7 +76,7 @@ class ProxyScore:
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
-class InfluenceResult(Result):
+class InfluenceResult(Finding):
     """What `influence_audit` found; see there for what the numbers mean.
 
     Attributes
@@ -131,7 +131,7 @@ class InfluenceResult(Result):
     #: The rows and the model, for what is asked of the result later.
     problem: Audit
 
-    _bulky = Result._bulky | {"row", "influence", "problem"}
+    _bulky = Finding._bulky | {"row", "influence", "problem"}
 
     def __eq__(self, other: object) -> bool:
         """Whether another result says the same, row by row; not whether the model is the same."""
@@ -143,7 +143,7 @@ class InfluenceResult(Result):
         )
         return same and self.to_dict() == other.to_dict()
 
-    __hash__ = Result.__hash__
+    __hash__ = Finding.__hash__
 
     @property
     def correction(self) -> Floats:

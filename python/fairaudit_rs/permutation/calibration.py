@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +16,10 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from ..metrics.metric import Metric
 from ..progress import Progress
-from ..results.result import SCHEMA_VERSION, to_plain
+from ..results.result import Result
 from ..results.verdict import rejects
 from .outcome import OMNIBUS_SERIES, Procedure, run
 from .question import Question, named_columns, pose, split_strata
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 #: Confidence of the intervals of measured rates.
 _CONFIDENCE = 0.99
@@ -41,8 +37,8 @@ class Rate:
     n_not_measurable: int
 
 
-@dataclass(frozen=True)
-class CalibrationReport:
+@dataclass(frozen=True, eq=False)
+class CalibrationReport(Result):
     """What `calibrate` found.
 
     Attributes
@@ -82,7 +78,8 @@ class CalibrationReport:
         """Whether the false alarms are compatible with the level; few audits always are."""
         return self.false_alarms.confidence_interval[0] <= self.level
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """Return sentences that an auditor can quote, with their notes."""
         low, high = self.false_alarms.confidence_interval
         verdict = "shows no sign of missing its level" if self.holds else "MISSES its level"
         lines = [
@@ -99,29 +96,20 @@ class CalibrationReport:
             )
         return "\n".join([*lines, *(f"Note: {note}." for note in self.notes)])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain values for JSON."""
-        head = {"schema_version": SCHEMA_VERSION, "kind": "CalibrationReport"}
-        return {**head, **to_plain(self), "summary": str(self)}
-
-    def to_frame(self) -> pl.DataFrame:
+    def rows(self) -> list[dict[str, Any]]:
         """Return one row per gap; the first one, of gap 0, are the false alarms."""
-        import polars as pl
-
-        return pl.DataFrame(
-            [
-                {
-                    "metric": self.metric,
-                    "gap": rate.gap,
-                    "rejected": rate.rejected,
-                    "low": rate.confidence_interval[0],
-                    "high": rate.confidence_interval[1],
-                    "n_audits": rate.n_audits,
-                    "n_not_measurable": rate.n_not_measurable,
-                }
-                for rate in (self.false_alarms, *self.power)
-            ]
-        )
+        return [
+            {
+                "metric": self.metric,
+                "gap": rate.gap,
+                "rejected": rate.rejected,
+                "low": rate.confidence_interval[0],
+                "high": rate.confidence_interval[1],
+                "n_audits": rate.n_audits,
+                "n_not_measurable": rate.n_not_measurable,
+            }
+            for rate in (self.false_alarms, *self.power)
+        ]
 
 
 def calibrate(

@@ -18,7 +18,7 @@ from ..inference.intervals import Pair, studentize
 from ..inference.proportions import farrington_manning
 from ..inference.pvalues import monte_carlo_pvalue, standardized, upper_tail
 from ..metrics.metric import Metric
-from ..results.result import Result
+from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .estimates import Maker, method_of, resample, warnings_of
@@ -42,7 +42,7 @@ class EquivalenceComparison:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class EquivalenceResult(Result):
+class EquivalenceResult(Finding):
     """What `equivalence_test` found; a small p-value shows that no gap exceeds the margin.
 
     Attributes

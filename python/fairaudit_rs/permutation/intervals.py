@@ -12,7 +12,7 @@ from ..data.groups import group_name, label, pairs_of
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..metrics.metric import Metric
-from ..results.result import Result
+from ..results.result import Finding
 from ..results.words import number
 from .estimates import Estimate, Maker, method_of, resample, warnings_of
 from .question import named_columns, pose
@@ -21,7 +21,7 @@ METHODS = ("auto", "score", "studentized", "delta", "basic", "percentile")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class IntervalResult(Result):
+class IntervalResult(Finding):
     """What `intervals` found; ``estimate`` is the gap of two groups, or the largest gap of more.
 
     Nothing is tested: ``statistic`` and ``pvalue`` are NaN.

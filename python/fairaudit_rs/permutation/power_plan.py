@@ -14,7 +14,7 @@ from .. import _native, arguments
 from ..data.groups import group_name
 from ..errors import ArgumentTypeError
 from ..inference.pvalues import normal_cdf
-from ..results.result import SCHEMA_VERSION, to_plain
+from ..results.result import Result
 from ..results.words import number
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 10**15
 
 
-@dataclass(frozen=True)
-class PowerPlan:
+@dataclass(frozen=True, eq=False)
+class PowerPlan(Result):
     """A gap, the sizes of the groups, and the power of the test to see the gap.
 
     ``float(plan)`` is the gap, ``str(plan)`` a sentence.
@@ -64,7 +64,8 @@ class PowerPlan:
     def __float__(self) -> float:
         return self.gap
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """Return a sentence that says what is found."""
         sizes = ", ".join(f"{n:,} of {group_name(g)}" for g, n in self.group_sizes.items())
         what = "gap"
         if len(self.group_sizes) == 1:
@@ -134,10 +135,19 @@ class PowerPlan:
             ]
         return pl.DataFrame(rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain values for JSON."""
-        head = {"schema_version": SCHEMA_VERSION, "kind": "PowerPlan"}
-        return {**head, **to_plain(self), "summary": str(self)}
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per group."""
+        return [
+            {
+                "metric": self.metric,
+                "group": group_name(group),
+                "n_rows": n,
+                "standard_deviation": self.standard_deviations[group],
+                "gap": self.gap,
+                "power": self.power,
+            }
+            for group, n in self.group_sizes.items()
+        ]
 
 
 def power_of(gap: float, error: float, level: float, alternative: str) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.groups import group_name
-from ..results.result import Result
+from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
 
@@ -45,7 +45,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PermutationResult(Result):
+class PermutationResult(Finding):
     """What `permutation_test` found; see there for what the numbers mean.
 
     Attributes

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..data.groups import group_name
 from ..results.chart import Chart
-from ..results.result import Result
+from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .moves import Moves, MoveSummary
@@ -38,7 +38,7 @@ class CriterionValue:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ProjectionResult(Result):
+class ProjectionResult(Finding):
     """What `projection_test` found; see there for what the numbers mean.
 
     Attributes
@@ -117,7 +117,7 @@ class ProjectionResult(Result):
     histogram_limit: float
     null_distribution: NDArray[np.float64]
 
-    _bulky = Result._bulky | {"moves", "histogram"}
+    _bulky = Finding._bulky | {"moves", "histogram"}
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""

@@ -22,45 +22,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result:
-    """Base of the results of all lenses.
-
-    Attributes
-    ----------
-    estimate : float
-        What was measured.
-    standard_error : float
-        Its standard error; NaN with a reason among the warnings when it has none.
-    statistic : float
-        The test statistic.
-    pvalue : float
-        Valid by construction.
-    confidence_interval : tuple of float
-        (low, high).
-    alternative : str
-        ``"two-sided"``, ``"greater"`` or ``"less"``.
-    n_rows : int
-        Rows that took part.
-    group_sizes : dict
-        Rows of each group.
-    seed : int
-        Pass it as ``rng=`` to repeat the result bit for bit.
-    engine : str
-        How the null distribution was found.
-    warnings : tuple of str
-        What a reader must know besides the numbers.
-    """
-
-    estimate: float
-    standard_error: float
-    statistic: float
-    pvalue: float
-    confidence_interval: tuple[float, float]
-    alternative: str
-    n_rows: int
-    group_sizes: dict[Any, int]
-    seed: int
-    engine: str
-    warnings: tuple[str, ...]
+    """Base of all that a public function finds: a sentence, a dict, rows of a table."""
 
     #: Fields that hold one number per replicate: not a part of dicts and reprs.
     _bulky = frozenset({"null_distribution", "null_probabilities"})
@@ -75,14 +37,18 @@ class Result:
         )
 
     def __hash__(self) -> int:
-        return hash((type(self), self.seed, self.n_rows, self.engine))
+        return hash((type(self), self.summary()))
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         raise NotImplementedError
 
+    def _remarks(self) -> tuple[str, ...]:
+        """Return what a reader must know besides the sentence."""
+        return ()
+
     def __str__(self) -> str:
-        return "\n".join([self.summary(), *(f"Note: {text}." for text in self.warnings)])
+        return "\n".join([self.summary(), *(f"Note: {text}." for text in self._remarks())])
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -125,11 +91,61 @@ class Result:
             "<tr>" + "".join(f"<td>{html.escape(_short(v))}</td>" for v in row.values()) + "</tr>"
             for row in rows
         )
-        notes = "".join(f"<p>Note: {html.escape(text)}.</p>" for text in self.warnings)
+        notes = "".join(f"<p>Note: {html.escape(text)}.</p>" for text in self._remarks())
         return (
             f"<div><p>{html.escape(self.summary())}</p><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{notes}</div>"
         )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Finding(Result):
+    """Base of the results of all lenses: one estimate, and what a test says of it.
+
+    Attributes
+    ----------
+    estimate : float
+        What was measured.
+    standard_error : float
+        Its standard error; NaN with a reason among the warnings when it has none.
+    statistic : float
+        The test statistic.
+    pvalue : float
+        Valid by construction.
+    confidence_interval : tuple of float
+        (low, high).
+    alternative : str
+        ``"two-sided"``, ``"greater"`` or ``"less"``.
+    n_rows : int
+        Rows that took part.
+    group_sizes : dict
+        Rows of each group.
+    seed : int
+        Pass it as ``rng=`` to repeat the result bit for bit.
+    engine : str
+        How the null distribution was found.
+    warnings : tuple of str
+        What a reader must know besides the numbers.
+    """
+
+    estimate: float
+    standard_error: float
+    statistic: float
+    pvalue: float
+    confidence_interval: tuple[float, float]
+    alternative: str
+    n_rows: int
+    group_sizes: dict[Any, int]
+    seed: int
+    engine: str
+    warnings: tuple[str, ...]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.seed, self.n_rows, self.engine))
+
+    def _remarks(self) -> tuple[str, ...]:
+        """Return what a reader must know besides the sentence."""
+        return self.warnings
 
 
 def to_plain(value: Any) -> Any:
