@@ -28,7 +28,7 @@ def public_classes():
     names = set(fa.__all__)
     for room in ("metrics", "models"):
         names |= set(getattr(fa, room).__all__)
-    return {*names, "Result"}
+    return {*names, "Finding"}
 
 
 def test_dataclasses_of_many_fields_are_made_by_name():

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 
 import click
 import numpy as np
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 import fairaudit_rs as fa
 from fairaudit_rs.cli import main
 from fairaudit_rs.cli.messages import with_options
+from fairaudit_rs.data.frames import FrameSource
 
 from . import signatures
 
@@ -215,17 +217,43 @@ def test_python_keeps_its_words():
 def test_left_out_options_keep_the_defaults_of_python(monkeypatch, book):
     seen = {}
 
-    def permutation_test(**given):
+    def permutation_tests(metrics, **given):
         seen.update(given)
         raise fa.errors.DataError("enough")
 
-    monkeypatch.setattr(fa, "permutation_test", permutation_test)
+    command = sys.modules["fairaudit_rs.cli.permutation"]
+    monkeypatch.setattr(command, "permutation_tests", permutation_tests)
     CliRunner().invoke(main, ["permutation", book, "-s", "sex", "-s", "age", "-m", "tpr"])
     assert seen["sensitive_features"] == ["sex", "age"]
     assert not {"strata", "groups", "clusters", "y_score", "rng", "n_threads"} & set(seen)
-    defaults = {name: one.default for name, one in inspect.signature(ORIGINAL).parameters.items()}
-    rest = set(seen) - {"data", "metric", "sensitive_features", "progress"}
-    assert {name: seen[name] for name in rest} == {name: defaults[name] for name in rest}
+    parameters = inspect.signature(fa.permutation_test).parameters
+    rest = set(seen) - {"data", "sensitive_features", "progress"}
+    assert {name: seen[name] for name in rest} == {name: parameters[name].default for name in rest}
 
 
-ORIGINAL = fa.permutation_test
+def test_several_metrics_read_the_file_once(monkeypatch, book):
+    reads = []
+    original = FrameSource.count
+
+    def counted(*given):
+        reads.append(given)
+        return original(*given)
+
+    monkeypatch.setattr(FrameSource, "count", counted)
+    command = [
+        "permutation",
+        book,
+        "-s",
+        "sex",
+        "--y-true",
+        "repaid",
+        "--y-pred",
+        "approved",
+        "--seed",
+        "1",
+    ]
+    together = CliRunner().invoke(main, [*command, "-m", "tpr", "-m", "f1", "-m", "ppv"])
+    assert together.exit_code == 0, together.stderr
+    assert len(reads) == 1
+    alone = CliRunner().invoke(main, [*command, "-m", "f1"])
+    assert alone.stdout.splitlines()[-1] in together.stdout
