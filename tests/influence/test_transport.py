@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from fairaudit_rs import errors, linear_programs
 from fairaudit_rs.influence.cell_map import Cells
@@ -73,7 +74,7 @@ class TestArguments:
             ({"counterfactual": None}, "counterfactual is None; method='transport' needs one"),
             ({"counterfactual": 3}, "counterfactual is a int; accepted: what descend.. of this"),
             ({"floor": 0.1}, "floor goes with method='direct'"),
-            ({"nuisance": 3}, "nuisance goes with method='direct'"),
+            ({"nuisance": LogisticRegression()}, "nuisance goes with method='direct'"),
             ({"cost": lambda a, b: np.full((len(a["years"]), len(b["years"])), np.inf)},
              "cost is infinite for some pairs"),
         ],

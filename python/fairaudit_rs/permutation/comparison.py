@@ -123,6 +123,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         tests.append(run(problem, plan, 1 + i, pair))
         # While the native test of the pair is there.
         gaps.append(problem.gap(pair))
+    limits = [intervals.one_sided(pair, alternative, level) for pair in pairs]
     raw = [test.pvalue for test in tests]
     if n_groups > 2:
         test = run(problem, plan, OMNIBUS_SERIES)
@@ -132,7 +133,9 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         test = tests[0] if tests else run(problem, plan, OMNIBUS_SERIES)
         gap = problem.gap((0, 1))
         estimate, standard_error = gap.estimate, gap.standard_error
-        confidence_interval = intervals.one_sided((0, 1), alternative, level)
+        confidence_interval = (
+            limits[0] if limits else intervals.one_sided((0, 1), alternative, level)
+        )
     if joint:
         # A pair is tested on its own rows, the family on all: never below the pair's own p.
         counts = problem.step_down(pairs, plan.draws(OMNIBUS_SERIES), plan.call())
@@ -153,11 +156,13 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
             statistic=outcome.statistic,
             pvalue=outcome.pvalue,
             adjusted_pvalue=adjusted_pvalue,
-            confidence_interval=intervals.one_sided(pair, alternative, level),
+            confidence_interval=interval,
             engine=outcome.engine,
             n_undefined=outcome.n_undefined,
         )
-        for pair, gap, outcome, adjusted_pvalue in zip(pairs, gaps, tests, adjusted, strict=True)
+        for pair, gap, interval, outcome, adjusted_pvalue in zip(
+            pairs, gaps, limits, tests, adjusted, strict=True
+        )
     )
     return PermutationResult(
         estimate=estimate,
