@@ -88,7 +88,7 @@ fn sixteen_replicates(bencher: Bencher, instructions: InstructionSet, test: RowT
 }
 
 fn auc(n_groups: u32) -> RowTest {
-    let positive: Vec<bool> = (0..ROWS).map(|i| i * 104_729 % 101 < 40).collect();
+    let positive: Vec<u8> = (0..ROWS).map(|i| u8::from(i * 104_729 % 101 < 40)).collect();
     let score: Vec<f64> = (0..ROWS).map(|i| i as f64).collect();
     let group = codes(n_groups);
     RowTest::auc(

@@ -21,6 +21,8 @@ GroupKey: TypeAlias = tuple[Label, ...]
 
 MAX_ROWS = 2**53
 ABSENT = -1
+#: Up to so many combinations lists are faster than arrays.
+_FEW = 256
 
 
 def _sort_key(label: Label) -> tuple[int, Any]:
@@ -35,8 +37,14 @@ def _sort_key(label: Label) -> tuple[int, Any]:
 def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the distinct rows in ascending order, and the place of each row among them.
 
-    As np.unique with axis=0, which takes longer than all else here when there are few rows.
+    As np.unique with axis=0, which takes longer than all else here when there are few rows; of very
+    few, so does every call of NumPy.
     """
+    if len(rows) <= _FEW:
+        listed = [tuple(row) for row in rows.tolist()]
+        known = {row: i for i, row in enumerate(sorted(set(listed)))}
+        distinct = np.array(list(known), dtype=np.int64).reshape(len(known), rows.shape[1])
+        return distinct, np.array([known[row] for row in listed], dtype=np.int64)
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
     is_new = np.ones(len(rows), dtype=bool)
@@ -73,7 +81,9 @@ def relabel(
     keys: Sequence[GroupKey], codes: NDArray[np.int64]
 ) -> tuple[tuple[GroupKey, ...], NDArray[np.int64]]:
     """Sort the keys that occur, and give every code its key's new place."""
-    used = {keys[code] for code in np.flatnonzero(np.bincount(codes)).tolist()}
+    few = len(codes) <= _FEW
+    present = set(codes.tolist()) if few else np.flatnonzero(np.bincount(codes)).tolist()
+    used = {keys[code] for code in present}
     ordered = sorted(used, key=lambda key: [_sort_key(label) for label in key])
     place = {key: i for i, key in enumerate(ordered)}
     table = np.array([place.get(key, 0) for key in keys] or [0], dtype=np.int64)

@@ -73,9 +73,9 @@ fn null_distributions() {
 }
 
 /// Scores and values of 200 rows, with ties, in two groups.
-fn rows() -> (Vec<f64>, Vec<bool>, Vec<u16>, Vec<f64>) {
+fn rows() -> (Vec<f64>, Vec<u8>, Vec<u16>, Vec<f64>) {
     let of = |i: u32| f64::from(i * 37 % 91);
-    let positive = (0..200).map(|i| i * 13 % 7 < 3).collect();
+    let positive = (0..200).map(|i| u8::from(i * 13 % 7 < 3)).collect();
     let group = (0..200u16).map(|i| i * 11 % 5 / 3).collect();
     ((0..200).map(of).collect(), positive, group, (0..200).map(|i| of(i) / 7.0 - 3.0).collect())
 }

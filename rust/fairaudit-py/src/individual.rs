@@ -17,7 +17,6 @@ use crate::bootstrap::Replicates;
 use crate::call::to_python;
 use crate::options::{Call, Draws};
 
-
 /// Nanoseconds that the loss, the ratio and the moments of a score take on one core, roughly.
 const AUDIT_WORK: u64 = 4;
 

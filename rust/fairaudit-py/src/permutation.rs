@@ -117,8 +117,7 @@ impl PyPermutationTest {
         let (studentize, units) = (self::studentize(py, studentize)?, units.borrow(py)?);
         let (score, positive, weight, units) = (&score[..], &positive[..], weight.as_deref(), units.core());
         call.run(py, MAKING_WORK * score.len() as u64, |control| {
-            let positive: Vec<bool> = positive.iter().map(|&mark| mark != 0).collect();
-            Ok(Self::of(RowTest::auc(score, &positive, weight, units, within_labels, studentize, control)?))
+            Ok(Self::of(RowTest::auc(score, positive, weight, units, within_labels, studentize, control)?))
         })
     }
 
@@ -248,7 +247,8 @@ impl PyPermutationTest {
     /// The metric in bootstrap replicates; `variances=False` leaves these out.
     #[pyo3(signature = (draws, call, *, variances=true))]
     fn bootstrap(&self, py: Python<'_>, draws: &Draws, call: &Call, variances: bool) -> PyResult<Replicates> {
-        let (test, work) = (self.groups(py)?, self.work(draws, 0).saturating_mul(2));
+        let test = self.groups(py)?;
+        let work = test.bootstrap_work().saturating_mul(draws.n);
         let replicates = call.run(py, work, |control| test.bootstrap(variances, &draws.core(), control))?;
         Replicates::of(py, replicates)
     }

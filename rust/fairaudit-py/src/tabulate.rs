@@ -15,6 +15,9 @@ use crate::arrays::{ArrayColumn, Dense};
 use crate::call::to_python;
 use crate::options::Call;
 
+/// Up to so many values are counted before a second thread has started.
+const FEW_VALUES: u64 = 1_000_000;
+
 /// Distinct combinations of the columns' values: rows that hold each value of a column, codes of the cells, their
 /// counts, score sums in units of 2^-30, and the cell of every row where that was asked for.
 #[pyclass(frozen, get_all, module = "fairaudit_rs._native")]
@@ -47,7 +50,8 @@ fn tabulate(
         let (table, cells) = call.run(py, 3 * rows, encode)?;
         (table, Some(PyArray1::from_vec(py, cells).unbind()))
     } else {
-        (call.run(py, 2 * rows, |control| count_rows(&slices, &limits, score, control))?, None)
+        let work = if rows < FEW_VALUES { 0 } else { 2 * rows };
+        (call.run(py, work, |control| count_rows(&slices, &limits, score, control))?, None)
     };
     let codes = PyArray1::from_iter(py, table.codes.iter().flatten().copied());
     Ok(Tabulation {

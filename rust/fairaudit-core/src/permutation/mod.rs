@@ -94,6 +94,11 @@ pub trait GroupTest: PermutationTest {
     /// [`crate::Error::Argument`] when a pair is not of groups, [`crate::Error::Cancelled`].
     fn max_t(&self, pairs: &[(usize, usize)], draws: &Draws, control: &Control) -> Result<Vec<u64>>;
 
+    /// Estimated nanoseconds of one bootstrap replicate on one thread.
+    fn bootstrap_work(&self) -> u64 {
+        2 * self.replicate_work()
+    }
+
     /// Bootstrap replicates: every group's rows drawn with replacement; strata play no part. Intervals of values need
     /// no variances.
     ///

@@ -106,7 +106,7 @@ impl RowTest {
         Self { instructions, ..self }
     }
 
-    /// A test of the AUC: `score` and `positive` of each row, in any order, with weights that are 1 when they are left
+    /// A test of the AUC: `score` and `positive` (0: not) of each row, in any order, with weights that are 1 when they are left
     /// out. Where units are clusters, the rows of one move together. `within_labels`: rows of one label exchange their
     /// groups; not together with strata or clusters.
     ///
@@ -114,7 +114,7 @@ impl RowTest {
     /// [`Error::Argument`] when lengths or codes do not fit, or there are more than 2^32 - 1 rows; [`Error::Cancelled`].
     pub fn auc(
         score: &[f64],
-        positive: &[bool],
+        positive: &[u8],
         weight: Option<&[f64]>,
         units: Units<'_>,
         within_labels: bool,
@@ -141,12 +141,12 @@ impl RowTest {
         units.check_column("score", rows)?;
         let order = order(score, |row| {
             let weight = weight.map_or(0, |weight| ordered_bits(weight[row]));
-            (positive[row], weight, units.stratum_of(row), units.group[row])
+            (positive[row] != 0, weight, units.stratum_of(row), units.group[row])
         });
         control.check()?;
         let at = |i: usize| row_of(order[i]);
         let tied = |i: usize| i + 1 < rows && score[at(i)] == score[at(i + 1)];
-        let flags: Vec<RowFlags> = (0..rows).map(|i| RowFlags::new(positive[at(i)], tied(i))).collect();
+        let flags: Vec<RowFlags> = (0..rows).map(|i| RowFlags::new(positive[at(i)] != 0, tied(i))).collect();
         let group = order.iter().map(|&key| units.group[row_of(key)]).collect();
         let strata = match units.stratum {
             Some(stratum) => Strata::Several(order.iter().map(|&key| stratum[row_of(key)]).collect()),

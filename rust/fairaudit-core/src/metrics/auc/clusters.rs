@@ -24,7 +24,7 @@ pub(crate) struct ClusteredAuc {
 impl ClusteredAuc {
     pub(crate) fn new(
         score: &[f64],
-        positive: &[bool],
+        positive: &[u8],
         weight: Option<&[f64]>,
         cluster: &[u32],
         n_clusters: usize,
@@ -41,7 +41,7 @@ impl ClusteredAuc {
         let mut order: Vec<u32> = (0..rows as u32).collect();
         order.sort_unstable_by_key(|&row| {
             let row = row as usize;
-            (ordered_bits(score[row]), cluster[row], positive[row], ordered_bits(weight_of(row)))
+            (ordered_bits(score[row]), cluster[row], positive[row] != 0, ordered_bits(weight_of(row)))
         });
         let rows_in_order = || order.iter().map(|&row| row as usize);
         let mut ends: Vec<u32> = (1..rows as u32)
@@ -49,7 +49,7 @@ impl ClusteredAuc {
             .collect();
         ends.push(rows as u32);
         Ok(Self {
-            positive: rows_in_order().map(|row| positive[row]).collect(),
+            positive: rows_in_order().map(|row| positive[row] != 0).collect(),
             weight: rows_in_order().map(weight_of).collect(),
             cluster: rows_in_order().map(|row| cluster[row]).collect(),
             ends,

@@ -23,7 +23,8 @@ fn data(rows: usize, levels: u64, groups: u64) -> Data {
 fn auc_test(data: &Data, n_groups: u64) -> RowTest {
     let score: Vec<f64> = data.score.iter().map(|&score| f64::from(score)).collect();
     let units = Units { group: &data.group, n_groups: n_groups as usize, stratum: None, of_row: None };
-    RowTest::auc(&score, &data.positive, None, units, false, Studentize::Unpooled, &Control::default()).unwrap()
+    let positive: Vec<u8> = data.positive.iter().map(|&one| u8::from(one)).collect();
+    RowTest::auc(&score, &positive, None, units, false, Studentize::Unpooled, &Control::default()).unwrap()
 }
 
 fn mean_test(values: &[f64], group: &[u16], stratum: Option<&[u32]>) -> RowTest {
