@@ -85,7 +85,7 @@ class TestRanges:
         wanted = whole.run(SCHEDULE, 2)
         pickled = pickle.dumps(whole)
         with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as workers:
-            for n_parts in (2, 7):
+            for n_parts in (1, 2, 7, 13):
                 tasks = [
                     workers.submit(run_range, pickled, *rows) for rows in ranges(MANY, n_parts)
                 ]

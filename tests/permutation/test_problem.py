@@ -108,6 +108,12 @@ def bootstrap_of(problem, first, end):
     return np.concatenate([drawn.values, drawn.variances], axis=1)
 
 
+def exceedances_of(problem, first, end):
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    draws = _native.Draws(end - first, seed=4, series=0, first=first)
+    return problem.step_down(pairs, draws, _native.Call(1))
+
+
 def ends(n, n_parts):
     return np.linspace(0, n, n_parts + 1).astype(int)
 
@@ -169,6 +175,18 @@ class TestRanges:
             cuts = ends(130, n_parts)
             parts = workers.map(bootstrap_of, [problem] * n_parts, cuts[:-1], cuts[1:])
             assert bits(np.concatenate(list(parts))) == bits(whole)
+
+    @pytest.mark.parametrize("design", RESAMPLED)
+    def test_step_down_counts_add_up(self, design, workers):
+        problem, pairs = problem_of(design), [(0, 1), (0, 2), (1, 2)]
+        whole = exceedances_of(problem, 0, 130)
+        assert whole.any()
+        for n_parts in (1, 2, 7, 13):
+            cuts = ends(130, n_parts)
+            parts = workers.map(exceedances_of, [problem] * n_parts, cuts[:-1], cuts[1:])
+            together = np.sum(list(parts), axis=0)
+            assert together.tolist() == whole.tolist()
+        assert problem.adjusted(pairs, together, 130) == problem.adjusted(pairs, whole, 130)
 
 
 class TestNativeTests:

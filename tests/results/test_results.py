@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 import fairaudit_rs as fa
+from fairaudit_rs.data.equality import equal
+from fairaudit_rs.extremes.problem import TailProblem
 from fairaudit_rs.results.result import Result
 
 N = 400
@@ -101,3 +103,14 @@ def test_plain_values_and_tables(result):
 
 def test_other_data_make_other_results():
     assert MADE["sample_size"]() != fa.sample_size(0.2, metric="tpr", value=0.5)
+
+
+def test_problems_equal_their_copies_and_go_on():
+    audit = MADE["influence_audit"]().problem
+    again = pickle.loads(pickle.dumps(audit))
+    assert again == audit
+    assert equal(again.coding.native.ends, audit.coding.native.ends)
+    tail = TailProblem(values=np.random.default_rng(7).normal(size=500))
+    copy = pickle.loads(pickle.dumps(tail))
+    assert copy == tail != TailProblem(values=tail.values + 1.0)
+    assert copy.sorted.n == tail.sorted.n

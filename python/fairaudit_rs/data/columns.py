@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError
+from .equality import Value
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 _PART = 1 << 18
 
 
-@dataclass(frozen=True)
-class Coded:
+@dataclass(frozen=True, eq=False)
+class Coded(Value):
     """A column as codes into its distinct values; the code after the last one is missing."""
 
     codes: NDArray[np.uint32]

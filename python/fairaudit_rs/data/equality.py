@@ -40,6 +40,9 @@ def equal(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if hasattr(a, "equals") and type(a) is type(b):
+        # Columns of polars and pandas.
+        return bool(a.equals(b))
     return bool(a == b) or (a != a and b != b)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.columns import Coded, Column
+from ..data.equality import Value
 from ..errors import ArgumentTypeError, ColumnError, DataError
 from .features import Feature, Kind
 from .levels import (
@@ -256,7 +257,7 @@ def _places(code: Code, data: Mapping[str, Column], rows: Rows | None) -> NDArra
 
 
 @dataclass(frozen=True, eq=False)
-class Coding:
+class Coding(Value):
     """The features of all rows of an audit, and how they become columns."""
 
     data: Mapping[str, Column]
@@ -295,9 +296,6 @@ class Coding:
         # What native code saw is not found again.
         made.__dict__["native"] = native
         return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"data": self.data, "codes": self.codes}
 
     @cached_property
     def native(self) -> _native.InfluenceColumns:

@@ -8,12 +8,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.equality import Value
+
 Floats = NDArray[np.float64]
 Kind = Literal["binary", "categorical", "continuous"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Feature:
+class Feature(Value):
     """A feature, or a set of columns that are one: where its columns are, and what they mean."""
 
     name: str
