@@ -241,3 +241,15 @@ def test_every_problem_is_tried():
 
     tried = {type(problem_of(design)) for design in DESIGNS}
     assert tried == {kind for kind in below(Problem) if not kind.__abstractmethods__}
+
+
+@pytest.mark.parametrize("design", [name for name in DESIGNS if name != "function"])
+def test_native_tests_are_made_on_the_threads_that_were_asked_for(design):
+    metric, given = DESIGNS[design]()
+    chosen = fa.metrics.get(metric)
+    needed = {*chosen.needs, "sensitive_features"}
+    kept = {name: column for name, column in columns().items() if name in needed}
+    problem = posed(chosen, 3, **(kept | given), n_threads=1)
+    for one in (problem, *problem.components):
+        assert one.call.n_threads == 1
+    assert problem == problem_of(design)

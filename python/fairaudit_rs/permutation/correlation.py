@@ -28,10 +28,14 @@ class CorrelationProblem(Problem):
     rows: AttributeRows
 
     @classmethod
-    def make(cls, rows: AttributeRows, metric: Metric, scaling: str) -> CorrelationProblem:
+    def make(
+        cls, rows: AttributeRows, metric: Metric, scaling: str, n_threads: int | None = None
+    ) -> CorrelationProblem:
         """Take all rows that have the attribute."""
         n_rows = (len(rows.attribute),)
-        return cls(metric=metric, keys=(), n_rows=n_rows, scaling=scaling, rows=rows)
+        return cls(
+            metric=metric, keys=(), n_rows=n_rows, scaling=scaling, rows=rows, n_threads=n_threads
+        )
 
     @cached_property
     def columns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

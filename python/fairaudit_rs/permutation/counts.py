@@ -44,6 +44,7 @@ class CountedProblem(LabelledProblem):
         keys: Sequence[GroupKey],
         scaling: str,
         conditional: bool,
+        n_threads: int | None = None,
     ) -> Self:
         """Collapse cells to the classes of a metric."""
         classes, of_cell = metric.kind.classes(cells)
@@ -62,6 +63,7 @@ class CountedProblem(LabelledProblem):
             classes=classes,
             conditional=conditional,
             strata_names=names,
+            n_threads=n_threads,
             binned=metric.kind.reads == "scores" and cells.score_edges is not None,
         )
 

@@ -33,6 +33,7 @@ class JointProblem(CountedProblem):
                 classes=self.classes,
                 conditional=self.conditional,
                 strata_names=self.strata_names,
+                n_threads=self.n_threads,
             )
             for part in self.metric.components
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -53,7 +53,7 @@ class Problem(Value, ABC):
     n_rows: tuple[int, ...]
     scaling: str
     #: Threads for what is prepared once: native tests.
-    n_threads: int | None = None
+    n_threads: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         self.check()

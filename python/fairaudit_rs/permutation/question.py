@@ -144,11 +144,11 @@ def pose(
         if reads == "function":
             problem = FunctionProblem.make(rows, metric, keys, scaling, conditional, seed)
         else:
-            problem = RowProblem.make(rows, metric, keys, scaling, conditional)
+            problem = RowProblem.make(rows, metric, keys, scaling, conditional, n_threads)
     else:
         keys = choose_groups(cells, groups, reference)
         kind = JointProblem if metric.components else CountProblem
-        problem = kind.make(cells, metric, keys, scaling, conditional)
+        problem = kind.make(cells, metric, keys, scaling, conditional, n_threads)
     names = cells.strata_names if conditional else ()
     clustered = bool(table.clusters)
     own = metric.conditions_on if conditional and not clustered else None
@@ -177,7 +177,7 @@ def _correlation(
         if given:
             raise ArgumentTypeError(f"{name} does not go with {metric.name}, a correlation")
     rows = reading.attribute_rows()
-    problem = CorrelationProblem.make(rows, metric, scaling)
+    problem = CorrelationProblem.make(rows, metric, scaling, reading.n_threads)
     return Question(
         problem=problem,
         n_rows=len(rows.attribute) + rows.n_missing,

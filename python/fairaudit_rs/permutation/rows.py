@@ -39,7 +39,13 @@ class RowProblem(LabelledProblem):
 
     @classmethod
     def make(
-        cls, rows: Rows, metric: Metric, keys: Sequence[GroupKey], scaling: str, conditional: bool
+        cls,
+        rows: Rows,
+        metric: Metric,
+        keys: Sequence[GroupKey],
+        scaling: str,
+        conditional: bool,
+        n_threads: int | None = None,
     ) -> RowProblem:
         """Take the rows of some groups."""
         if not metric.kind.takes_weights:
@@ -54,6 +60,7 @@ class RowProblem(LabelledProblem):
             keys=tuple(keys),
             n_rows=tuple(sizes[key] for key in keys),
             scaling=scaling,
+            n_threads=n_threads,
             rows=rows,
             position=positions_of(rows.cells, keys),
             # Rows of one cluster have several labels: clusters are exchanged as they are.
