@@ -173,6 +173,23 @@ class TestCells:
         )
         assert of_cells == of_rows
 
+    @pytest.mark.parametrize("metric", ["tpr", "selection_rate", "f1"])
+    def test_their_labels_are_never_coded_again(self, frame, metric):
+        cells = fa.tabulate(frame, **NAMES, sensitive_features=["sex", "region"])
+        for wanted in ("sex", ["sex", "region"]):
+            plain, named = (
+                fa.permutation_test(
+                    data=cells,
+                    sensitive_features=wanted,
+                    metric=metric,
+                    rng=1,
+                    n_resamples=9,
+                    **given,
+                )
+                for given in ({}, {"pos_label": 0})
+            )
+            assert named == plain
+
     def test_whoever_needs_rows_is_told(self, frame):
         cells = fa.tabulate(frame, **NAMES, sensitive_features="sex")
         with pytest.raises(errors.ArgumentTypeError, match="sample_weight needs the rows"):

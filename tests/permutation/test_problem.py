@@ -1,6 +1,7 @@
 """The contract of problems: immutable, picklable, equal, and each native test made once."""
 
 import dataclasses
+import itertools
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import fairaudit_rs as fa
-from fairaudit_rs import _native
+from fairaudit_rs import _native, errors
 from fairaudit_rs.data.equality import equal
 from fairaudit_rs.permutation import correlation, counts, rows
 from fairaudit_rs.permutation.problem import Problem
@@ -241,6 +242,46 @@ def test_every_problem_is_tried():
 
     tried = {type(problem_of(design)) for design in DESIGNS}
     assert tried == {kind for kind in below(Problem) if not kind.__abstractmethods__}
+
+
+def test_samples_of_a_function_join_too():
+    problem = problem_of("function")
+
+    def values(first, end, series=0):
+        draws = _native.Draws(end - first, seed=4, series=series, first=first)
+        return problem.bootstrap(draws, _native.Call(1)).values
+
+    whole = values(0, 26)
+    for n_parts in (1, 2, 7, 13):
+        cuts = ends(26, n_parts).tolist()
+        parts = [values(*pair) for pair in itertools.pairwise(cuts)]
+        assert bits(np.concatenate(parts)) == bits(whole)
+    assert bits(values(0, 26, series=3)) != bits(whole)
+
+
+def test_a_joint_criterion_is_resampled_by_its_components():
+    problem = problem_of("joint")
+    with pytest.raises(errors.ArgumentError, match="resample its components"):
+        problem.bootstrap(_native.Draws(5, seed=1), _native.Call())
+    assert len(problem.components) == 2
+
+
+def test_only_gaps_by_the_formula_of_all_rows_have_its_note():
+    """Mantel-Haenszel differences within strata have a standard error of their own."""
+
+    def noted(*parts):
+        given = {name: column for name, column in columns().items() if name != "y_score"}
+        metric = fa.metrics.joint_metric("both", parts) if len(parts) > 1 else parts[0]
+        found = fa.permutation_test(
+            **given, **strata(), metric=metric, interval="delta", n_resamples=9, rng=1
+        )
+        return any("can be too long: its standard error" in text for text in found.warnings)
+
+    assert not noted("tpr", "fpr")
+    assert not noted("tpr")
+    assert noted("f1")
+    assert noted("f1", "tpr")
+    assert noted("tpr", "f1")
 
 
 @pytest.mark.parametrize("design", [name for name in DESIGNS if name != "function"])

@@ -209,6 +209,22 @@ class TestArguments:
         with pytest.raises(errors.DataError, match="only one group of other"):
             run(label, score, features, attributes="separate")
 
+    @pytest.mark.parametrize("left_out", ["named", "missing"])
+    def test_decisions_of_rows_of_no_group_are_compared_too(self, left_out):
+        """With decisions beside scores that agree, rows left out make no difference."""
+        label, score, group = random_rows(0, 300, "abc")
+        groups = {"groups": ["a", "b"]} if left_out == "named" else {}
+        if left_out == "missing":
+            group = np.where(group == "c", None, group)
+        options = {"sensitive_features": group, "threshold": 0.0, "rng": 1, **groups}
+        alone = fa.projection_test(label, y_score=score, **options)
+        both = fa.projection_test(label, score >= 0.0, y_score=score, **options)
+        assert both.statistic == alone.statistic
+        wrong = score >= 0.0
+        wrong[7] = not wrong[7]
+        with pytest.raises(errors.DataError, match=r"in 1 of 300 rows \(the first is row 7\)"):
+            fa.projection_test(label, wrong, y_score=score, **options)
+
     def test_decisions_that_contradict_scores_or_models(self):
         label, score, group = random_rows(0, 300)
         with pytest.raises(errors.DataError, match=r"y_pred differs from y_score >= threshold"):

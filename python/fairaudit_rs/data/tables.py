@@ -29,7 +29,7 @@ MAX_STRATUM_VALUES = 100_000
 MAX_DECISION_VALUES = 64
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AuditTable:
     """Columns with roles: what every lens reads its data from."""
 
@@ -221,9 +221,9 @@ class AuditTable:
             raise self._too_many(keys[error.column], error) from None
         names = tuple(self._keys[key] for key in self.sensitive_features)
         strata = tuple(self._keys[key] for key in self.strata)
-        return cells_of(
-            counted, names, strata, "y_true" in used, "y_pred" in used, edges, pos_label
-        )
+        # Labels of cells are 0 and 1 already.
+        positive = pos_label if self.source.holds_rows else None
+        return cells_of(counted, names, strata, "y_true" in used, "y_pred" in used, edges, positive)
 
     def rows(
         self,

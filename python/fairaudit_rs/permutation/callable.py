@@ -381,8 +381,10 @@ class FunctionProblem(Problem):
     ) -> Bootstrap:
         """Resample the rows of every group; samples have no variances."""
         del variances
-        run = replace(self.test(), n_samples=draws.n)
-        samples = run.values(_native.Draws(1, seed=draws.seed), None, call.progress)[1]
+        # Samples come one after the other: those before the first are drawn and left out.
+        run = replace(self.test(), n_samples=draws.first + draws.n)
+        every = _native.Draws(1, seed=draws.seed, series=draws.series)
+        samples = run.values(every, None, call.progress)[1][draws.first :]
         return Bootstrap(samples, np.full(samples.shape, math.nan))
 
     def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:

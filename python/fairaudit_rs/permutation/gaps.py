@@ -50,7 +50,9 @@ class GapIntervals:
                 how.progress.finish(drawn=True)
             parts.append(_OfOne(part, method, replicates))
         notes = []
-        if problem.stratified and not problem.is_proportion and parts[0].method == "delta":
+        if problem.stratified and any(
+            part.method == "delta" and not part.problem.is_proportion for part in parts
+        ):
             notes.append(
                 "the interval of a gap within strata can be too long: its standard error is that "
                 "of the gap of all rows"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .. import _native
-from ..inference.intervals import Pair
+from ..errors import ArgumentError
+from ..inference.intervals import Bootstrap, Pair
 from .counts import CountedProblem, CountProblem
 from .problem import Gap
 
@@ -42,6 +43,12 @@ class JointProblem(CountedProblem):
     def evaluations(self) -> tuple[_native.Evaluation, ...]:
         """Nothing: a joint criterion has no one value."""
         return (_native.Evaluation(math.nan, math.nan),) * len(self.keys)
+
+    def bootstrap(
+        self, draws: _native.Draws, call: _native.Call, *, variances: bool = True
+    ) -> Bootstrap:
+        """Refuse: a joint criterion has the bootstraps of its components."""
+        raise ArgumentError(f"{self.metric.name} has no one value; resample its components")
 
     @property
     def n_labels(self) -> None:

@@ -98,6 +98,7 @@ def minimum_detectable_gap(
         "sample_weight": sample_weight,
     }
     chosen = metrics.get(metric)
+    _check_planned(given, value, share)
     question = _question(chosen, given, groups, reference, score_bins, pos_label)
     plan = _plan(
         chosen,
@@ -199,6 +200,7 @@ confidence_level : optional
         "sample_weight": sample_weight,
     }
     chosen = metrics.get(metric)
+    _check_planned(given, value, share)
     question = _question(chosen, given, groups, reference, score_bins, pos_label)
     plan = _plan(
         chosen,
@@ -235,6 +237,18 @@ confidence_level : optional
         low, high = (low, middle) if scaled(middle).power_at(gap) >= power else (middle, high)
     found = scaled(high)
     return replace(found, power=found.power_at(gap))
+
+
+def _check_planned(
+    given: dict[str, Any], value: float | None, share: float | Sequence[float]
+) -> None:
+    """Refuse values to plan with beside data."""
+    if given["data"] is None and given["sensitive_features"] is None:
+        return
+    if value is not None:
+        raise ArgumentTypeError("value goes without data; the data have values of their own")
+    if not (isinstance(share, int | float) and share == 1):
+        raise ArgumentTypeError("share goes without data; the data have shares of their own")
 
 
 def _question(
@@ -289,10 +303,6 @@ def _plan(
         confidence_level=confidence_level,
     )
     if question is not None:
-        if value is not None:
-            raise ArgumentTypeError("value goes without data; the data have values of their own")
-        if not (isinstance(share, int | float) and share == 1):
-            raise ArgumentTypeError("share goes without data; the data have shares of their own")
         sizes, deviations, pairs = _from_data(question)
         if group_sizes is not None:
             sizes = _sizes(group_sizes, list(sizes), whole)

@@ -318,8 +318,9 @@ def _cells_of_groups(
     group = np.array([place.get(key, -1) for key in named.groups])[named.group]
     unit = group if len(kinds) == 1 else group * len(kinds) + named.y_true
     decided = named.y_pred if "y_pred" in reading.wanted else 0
-    # What has no cell gets no decision on top of it: the code is the last but one.
-    code = np.where(group < 0, NO_CELL, 2 * unit + decided).astype(np.uint16)
+    # Decisions are compared with the scores of rows of no group too: every code from NO_CELL on is
+    # of such rows, and the last bit tells the decision.
+    code = (np.where(group < 0, NO_CELL, 2 * unit) + decided).astype(np.uint16)
     return code[coded.combination], coded.cells, keys, kinds
 
 
