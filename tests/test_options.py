@@ -124,6 +124,7 @@ def test_an_argument_has_one_option():
         ("permutation", "in old_y_pred, y_pred.csv", "in old_y_pred, y_pred.csv"),
         ("projection", "distance=model.distance(X), or", "distance=model.distance(X), or"),
         ("permutation", "y_score=model.predict(X)[:, 1]", "y_score=model.predict(X)[:, 1]"),
+        ("permutation", "pass y_pred=(y_score >= c)", "pass y_pred=(y_score >= c)"),
         ("permutation", "pos_label=[1]", "pos_label=[1]"),
         ("permutation", "metrics.count_metric(metric)", "metrics.count_metric(metric)"),
         ("permutation", "with data=cells", "with data=cells"),

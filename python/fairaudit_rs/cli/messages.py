@@ -12,9 +12,10 @@ _SUBJECT = re.compile(
     r"(?P<name>[a-z]\w*)(?= (?:is|has|holds|names|contains|gives|goes|does|and \w+ are)\b)"
 )
 #: ``name=`` with a value or none; what stands in quotes, where a word is a value, not a name; and a
-#: name that is no English word. Calls, such as ``name=model.predict(X)``, are left.
+#: name that is no English word. Code, as ``name=model.predict(X)`` or ``name=(a >= b)``, is left.
 _TOKEN = re.compile(
-    r"""(?<![\w.`'"-])(?P<given>[a-z]\w*)=(?>(?P<value>'[^']*'|[\w.+-]*\w)?)(?![("\[])"""
+    r"""\w+=[\w.]*\([^()]*\)"""
+    r"""|(?<![\w.`'"-])(?P<given>[a-z]\w*)=(?>(?P<value>'[^']*'|[\w.+-]*\w)?)(?![("\[])"""
     r"""|(?<!\w)'[^']*'(?!\w)|"[^"]*\""""
     r"""|(?<![\w.`'"-])(?P<name>[a-z]\w*_\w+)(?![`'"(=]|\.\w)"""
 )
