@@ -275,6 +275,10 @@ class TestPermutation:
         assert not means.is_beyond(1e300, math.inf, 1)
         p = means.max_pvalues((1.0, 2.0), [(1.0, 0.0), (3.0, 1.0), (0.0, 3.0)])
         assert (p.greater, p.less) == (3 / 4, 3 / 4)
+        of_h = means.max_pvalues((2.0, 1.0), [(1.0, 0.0), (3.0, 1.0), (0.0, 3.0)])
+        assert (of_h.greater, of_h.less) == (3 / 4, 3 / 4)
+        of_t = means.max_pvalues((1.0, 2.0), [(1.0, 3.0), (3.0, 1.0), (2.0, 0.0)])
+        assert of_t.greater == 1.0
 
     def test_undefined_replicates_are_extreme_on_both_sides(self):
         p = means.max_pvalues((5.0, 5.0), [(math.nan, math.nan), (0.0, 0.0), (0.0, 0.0)])
