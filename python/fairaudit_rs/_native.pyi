@@ -97,11 +97,52 @@ class Units:
     group: _Groups
     n_groups: int
     stratum: _Strata
+    part: _Strata
     of_row: _Strata
     def __new__(
-        cls, group: _Groups, n_groups: int, *, stratum: _Strata = None, of_row: _Strata = None
+        cls,
+        group: _Groups,
+        n_groups: int,
+        *,
+        stratum: _Strata = None,
+        part: _Strata = None,
+        of_row: _Strata = None,
     ) -> Units: ...
     def __getnewargs_ex__(self) -> tuple[tuple[_Groups, int], dict[str, Any]]: ...
+
+@final
+class Contrast:
+    estimate: float
+    variance: float
+    n_used: int
+    n_single: int
+    def __new__(
+        cls, estimate: float, variance: float, n_used: int, n_single: int
+    ) -> Contrast: ...
+    def __getnewargs__(self) -> tuple[float, float, int, int]: ...
+
+@final
+class Extremes:
+    studentized: int
+    corrected: int
+    undefined: int
+    def __new__(cls, studentized: int, corrected: int, undefined: int) -> Extremes: ...
+    def __getnewargs__(self) -> tuple[int, int, int]: ...
+
+@final
+class Shifts:
+    n: int
+    estimate: float
+    variance: float
+    studentized: float
+    corrected: float
+    shapes: _Floats
+    def __new__(cls, observed: _Floats, shapes: _Floats, replicates: _Floats) -> Shifts: ...
+    def __getnewargs__(self) -> tuple[_Floats, _Floats, _Floats]: ...
+    def null_distribution(self) -> _Floats: ...
+    def extremes(self, gap: float, alternative: str, call: Call) -> Extremes: ...
+    def limit(self, alternative: str, level: float, call: Call) -> float: ...
+    def joined(self, other: Shifts) -> Shifts: ...
 
 @final
 class ExactLaw:
@@ -124,7 +165,7 @@ class PermutationTest:
     observed: float
     needs_centring: bool
     evaluations: list[Evaluation]
-    expected: list[float]
+    n_strata: int
     @staticmethod
     def counts(
         counts: _Counts,
@@ -159,6 +200,8 @@ class PermutationTest:
     ) -> PermutationTest: ...
     def exact(self, alternative: str, call: Call) -> ExactLaw | None: ...
     def null_distribution(self, draws: Draws, call: Call) -> _Floats: ...
+    def contrast(self, first: int, second: int) -> Contrast | None: ...
+    def shifts(self, draws: Draws, call: Call) -> Shifts: ...
     def max_t(self, pairs: _Pairs, draws: Draws, call: Call) -> _Counts: ...
     def max_t_pvalues(self, pairs: _Pairs, counts: _Counts, n: int) -> list[float]: ...
     def bootstrap(self, draws: Draws, call: Call, *, variances: bool = True) -> Replicates: ...

@@ -69,7 +69,7 @@ class Kind:
     #: Whether the metric is a formula over tp, fp, fn, tn.
     is_formula: ClassVar[bool] = False
     #: Ways of scaling the statistic.
-    scalings: ClassVar[tuple[str, ...]] = ("auto", "pooled", "unpooled", "none")
+    scalings: ClassVar[tuple[str, ...]] = ("auto", "pooled", "unpooled", "corrected", "none")
     #: Whether labels must be 0 and 1, or told apart by ``pos_label``.
     binary_labels: ClassVar[bool] = False
     #: Whether scores may come in bins.
@@ -133,9 +133,13 @@ class Kind:
         """The variance that ``studentize="auto"`` takes."""
         return "unpooled"
 
-    @property
-    def variance_of_units(self) -> str:
-        """The variance that ``studentize="auto"`` takes of weighted rows and of clusters."""
+    def variance_of_units(self, stratified: bool) -> str:
+        """Return what ``studentize="auto"`` takes of weighted rows and of clusters.
+
+        "corrected" goes with sums over rows alone: without strata of the user's any fraction is
+        a ratio of sums.
+        """
+        del stratified
         return "unpooled"
 
     # -- what it adds up ---------------------------------------------------------------------
@@ -161,6 +165,10 @@ class Kind:
     def row_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
         """Return what is added up over rows, with the weights multiplied in."""
         raise NotImplementedError
+
+    def stratified_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
+        """Return what is added up where groups count by their rows in each stratum."""
+        return self.row_values(columns, n_rows, weight)
 
     def influence(self, rows: Columns, weight: Floats | None) -> Floats:
         """Return the influence of every row on the metric; see `Metric.influence`."""
@@ -249,15 +257,23 @@ class _Counts(_OfCounts):
         return ", ".join(f"{n}={int(c)}" for n, c in zip(_COUNT_NAMES, totals, strict=True))
 
     def row_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
-        ones = np.ones(n_rows) if weight is None else weight
-        classes = confusion_classes(columns, n_rows)
         fraction = self.native.fraction
         if fraction is None:
-            counts = np.zeros((n_rows, 4))
-            counts[np.arange(n_rows), classes] = ones
-            return CountValues(counts, self.native)
+            return self.stratified_values(columns, n_rows, weight)
+        ones = np.ones(n_rows) if weight is None else weight
+        classes = confusion_classes(columns, n_rows)
         above, below = (np.array(part)[classes] * ones for part in fraction)
         return RatioValues(above, below)
+
+    def stratified_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
+        counts = np.zeros((n_rows, 4))
+        classes = confusion_classes(columns, n_rows)
+        counts[np.arange(n_rows), classes] = 1.0 if weight is None else weight
+        return CountValues(counts, self.native)
+
+    def variance_of_units(self, stratified: bool) -> str:
+        is_ratio = self.is_proportion or (self.native.fraction is not None and not stratified)
+        return "corrected" if is_ratio else "unpooled"
 
     def influence(self, rows: Columns, weight: Floats | None) -> Floats:
         n = len(next(iter(rows.values())))
@@ -399,6 +415,14 @@ class _Ratio(Kind):
     takes_weights = True
     has_influence = True
 
+    @property
+    def variance(self) -> str:
+        return "corrected"
+
+    def variance_of_units(self, stratified: bool) -> str:
+        del stratified
+        return "corrected"
+
     def row_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
         above = self._checked("numerator", columns, n_rows)
         below = weight
@@ -438,8 +462,8 @@ class _Function(Kind):
     def variance(self) -> str:
         return "bootstrap"
 
-    @property
-    def variance_of_units(self) -> str:
+    def variance_of_units(self, stratified: bool) -> str:
+        del stratified
         return "bootstrap"
 
 

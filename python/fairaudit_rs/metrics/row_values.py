@@ -41,6 +41,9 @@ class RowValues(Protocol):
     def gap(self, share: Floats) -> float:
         """Return the gap of two groups: every row belongs to the first one by a share."""
 
+    def terms(self) -> tuple[Floats, Floats] | None:
+        """Return numerator and denominator of a ratio of sums; None of other metrics."""
+
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
         """Say what some rows have too little of; None when the values do not tell."""
 
@@ -83,6 +86,9 @@ class RankValues:
         first, second = (entry.value for entry in test.evaluations)
         return first - second
 
+    def terms(self) -> None:
+        """Return nothing: ranks are no sums."""
+
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
         """Say what some rows have too little of: labels of one kind."""
         positive = self.positive[rows]
@@ -120,11 +126,14 @@ class RatioValues:
 
     def gap(self, share: Floats) -> float:
         """Return the gap of two groups: every row belongs to the first one by a share."""
-        below = np.ones(len(share)) if self.denominator is None else self.denominator
-        first, second = (
-            float(self.numerator @ part) / float(below @ part) for part in (share, 1 - share)
-        )
+        above, below = self.terms()
+        first, second = (float(above @ part) / float(below @ part) for part in (share, 1 - share))
         return float(first - second)
+
+    def terms(self) -> tuple[Floats, Floats]:
+        """Return numerator and denominator."""
+        below = self.denominator
+        return self.numerator, np.ones(len(self.numerator)) if below is None else below
 
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
         """Leave it to the weights and clusters to say what is short."""
@@ -162,6 +171,9 @@ class CountValues:
             for part in (share, 1 - share)
         )
         return float(first - second)
+
+    def terms(self) -> None:
+        """Return nothing: a formula is no ratio of sums."""
 
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
         """Leave it to the weights and clusters to say what is short."""

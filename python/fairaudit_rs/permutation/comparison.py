@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from .question import Question
 from .result import Comparison, GroupValue, PermutationResult
 
 ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "callable")
-INTERVALS = ("auto", "delta", *BOOTSTRAP_METHODS)
+INTERVALS = ("auto", "inversion", "delta", *BOOTSTRAP_METHODS)
 #: Above this share of undefined replicates a result says so.
 _MANY_UNDEFINED = 0.01
 
@@ -117,24 +117,29 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         adaptive=settings.adaptive,
         pair_alpha=pair_alpha,
     )
-    intervals = GapIntervals.prepare(problem, settings.interval, plan)
+    intervals = GapIntervals.prepare(problem, settings.interval, plan, alternative, level)
     tests, gaps = [], []
     for i, pair in enumerate(pairs):
-        tests.append(run(problem, plan, 1 + i, pair))
-        # While the native test of the pair is there.
+        test = run(problem, plan, 1 + i, pair)
+        intervals.learn(pair, test)
+        # The replicates of many pairs are many.
+        tests.append(replace(test, shifts=None))
         gaps.append(problem.gap(pair))
-    limits = [intervals.one_sided(pair, alternative, level) for pair in pairs]
-    raw = [test.pvalue for test in tests]
+    limits = [intervals.one_sided(pair) for pair in pairs]
+    # A verdict that is withheld is none: it helps no other pair.
+    raw = [1.0 if test.inconclusive is not None else test.pvalue for test in tests]
     if n_groups > 2:
         test = run(problem, plan, OMNIBUS_SERIES)
-        estimate, confidence_interval = intervals.largest(level)
+        estimate, confidence_interval = intervals.largest()
         standard_error = math.nan
     else:
         test = tests[0] if tests else run(problem, plan, OMNIBUS_SERIES)
+        if not tests:
+            intervals.learn((0, 1), test)
         gap = problem.gap((0, 1))
         estimate, standard_error = gap.estimate, gap.standard_error
         confidence_interval = (
-            limits[0] if limits else intervals.one_sided((0, 1), alternative, level)
+            limits[0] if limits else intervals.one_sided((0, 1))
         )
     if joint:
         # A pair is tested on its own rows, the family on all: never below the pair's own p.
@@ -154,11 +159,12 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
             estimate=gap.estimate,
             standard_error=gap.standard_error,
             statistic=outcome.statistic,
-            pvalue=outcome.pvalue,
-            adjusted_pvalue=adjusted_pvalue,
+            pvalue=math.nan if outcome.inconclusive else outcome.pvalue,
+            adjusted_pvalue=math.nan if outcome.inconclusive else adjusted_pvalue,
             confidence_interval=interval,
             engine=outcome.engine,
             n_undefined=outcome.n_undefined,
+            inconclusive=outcome.inconclusive,
         )
         for pair, gap, interval, outcome, adjusted_pvalue in zip(
             pairs, gaps, limits, tests, adjusted, strict=True
@@ -168,7 +174,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         estimate=estimate,
         standard_error=standard_error,
         statistic=test.statistic,
-        pvalue=test.pvalue,
+        pvalue=math.nan if test.inconclusive else test.pvalue,
         confidence_interval=confidence_interval,
         alternative=alternative,
         n_rows=sum(problem.n_rows),
@@ -191,6 +197,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         exchanged=question.exchanged,
         attribute=" and ".join(question.features),
         confidence_level=level,
+        inconclusive=test.inconclusive,
         null_distribution=test.null,
         null_probabilities=test.probabilities,
     )
@@ -233,6 +240,8 @@ def _warnings(
         )
     notes_of_tests = dict.fromkeys(note for outcome in (*tests, test) for note in outcome.notes)
     warnings += [*problem.notes, *notes_of_intervals, *notes_of_tests, *problem.doubts]
+    withheld = dict.fromkeys(o.inconclusive for o in (*tests, test) if o.inconclusive)
+    warnings += [f"no p-value: {reason}" for reason in withheld]
     if problem.scaling in ("none", "shared"):
         warnings.append(
             "the statistic is not studentized in every replicate: the test can reject far too "
@@ -262,6 +271,7 @@ def _warnings(
     drawn = [outcome for outcome in tests if outcome.engine != "exact"]
     n = plan.n_resamples
     alone = anytime_pvalue(0, n) if plan.adaptive else monte_carlo_pvalue(0, n)
+    alone *= max(outcome.n_sides for outcome in (test, *tests))
     least = (len(tests) if adjust in ("holm", "bh") and tests else 1) * alone
     drawn = drawn or ([test] if test.engine != "exact" else [])
     if drawn and not rejects(least, alpha):
@@ -275,7 +285,8 @@ def _warnings(
         )
     low, high = interval
     outside = low > 0 or high < 0
-    if len(problem.keys) == 2 and not math.isnan(low) and outside != rejects(test.pvalue, alpha):
+    differ = outside != rejects(test.pvalue, alpha) and test.inconclusive is None
+    if len(problem.keys) == 2 and not math.isnan(low) and differ:
         warnings.append(
             "the interval and the test disagree about 0: they are different methods, and this "
             "gap lies at the margin of both"

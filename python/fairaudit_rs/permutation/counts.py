@@ -17,7 +17,6 @@ from ..inference.intervals import Pair
 from ..inference.proportions import mantel_haenszel
 from ..metrics.families import Classes
 from ..metrics.metric import Metric
-from .doubts import strata_doubts
 from .problem import Gap, LabelledProblem
 from .relabelling import CountUnits, Relabelling, ShuffledCounts, TiltedCounts
 
@@ -94,11 +93,6 @@ class CountedProblem(LabelledProblem):
         """Whether gaps are taken within strata of the user's."""
         return len(self.counts) > 1
 
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """What is known to go wrong with such data."""
-        return tuple(strata_doubts(self.metric, None, None) if self.stratified else ())
-
     def make_test(self, chosen: tuple[int, ...]) -> _native.PermutationTest:
         """Make the native test of the groups at some positions."""
         return _native.PermutationTest.counts(
@@ -164,14 +158,10 @@ class CountProblem(CountedProblem):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know besides the numbers."""
         ties = "scores within one bin count as tied; more bins or the scores themselves tell more"
-        return (*self.notes_of_labels(), *([ties] if self.binned else []))
+        return (*self.notes_of_labels(), *self.notes_of_strata(), *([ties] if self.binned else []))
 
     def _gap(self, pair: Pair) -> Gap:
-        """Return the difference of two groups, within strata if there are any.
-
-        Proportions: the Mantel-Haenszel difference. Others: the difference less what the strata
-        alone explain.
-        """
+        """Return the difference of two groups, within strata of the user's if there are any."""
         if not (self.stratified and self.metric.is_proportion):
             return super()._gap(pair)
         fraction = self.native_metric.fraction

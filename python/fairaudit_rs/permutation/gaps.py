@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
+from .. import _native
 from ..inference.intervals import Bootstrap, Interval, Pair, range_of_pairs
-from .outcome import Procedure
+from .outcome import Outcome, Procedure
 from .problem import BOOTSTRAP_METHODS, Problem
+from .skewed import limits
 
 
 @dataclass(frozen=True)
@@ -21,23 +25,23 @@ class _OfOne:
     def interval(self, pair: Pair, level: float) -> Interval:
         return self.problem.interval(pair, level, self.method, self.replicates)
 
-    def largest(self, level: float) -> tuple[float, Interval]:
-        """Return the largest gap and its interval, from simultaneous ones of all pairs."""
-        pairs = list(combinations(self.problem.everything, 2))
-        each = 1 - (1 - level) / len(pairs)
-        largest = max(abs(self.problem.gap(pair).estimate) for pair in pairs)
-        return largest, range_of_pairs([self.interval(pair, each) for pair in pairs])
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GapIntervals:
     """The intervals of a metric, or of the parts of a joint criterion, Bonferroni over them."""
 
     parts: tuple[_OfOne, ...]
     notes: tuple[str, ...]
+    how: Procedure
+    alternative: str
+    level: float
+    #: Intervals that came of tests, by pair and level.
+    inverted: dict[tuple[Pair, float], Interval] = field(default_factory=dict)
 
     @classmethod
-    def prepare(cls, problem: Problem, wanted: str, how: Procedure) -> GapIntervals:
+    def prepare(
+        cls, problem: Problem, wanted: str, how: Procedure, alternative: str, level: float
+    ) -> GapIntervals:
         """Choose how gaps get their intervals; draw what that needs."""
         parts = []
         for part in problem.components:
@@ -49,41 +53,77 @@ class GapIntervals:
                 replicates = part.bootstrap(how.draws(0), how.call(), variances=with_variances)
                 how.progress.finish(drawn=True)
             parts.append(_OfOne(part, method, replicates))
-        notes = []
-        if problem.stratified and any(
-            part.method == "delta" and not part.problem.is_proportion for part in parts
-        ):
-            notes.append(
-                "the interval of a gap within strata can be too long: its standard error is that "
-                "of the gap of all rows"
-            )
-        return cls(tuple(parts), tuple(notes))
+        return cls(parts=tuple(parts), notes=(), how=how, alternative=alternative, level=level)
 
     @property
     def method(self) -> str:
         """The name of the method."""
         return self.parts[0].method
 
+    @property
+    def _two_sided(self) -> float:
+        """The level of the two-sided interval of which one end belongs to an alternative."""
+        return self.level if self.alternative == "two-sided" else 2 * self.level - 1
+
+    def _of_each(self, n_pairs: int) -> float:
+        return 1 - (1 - self.level) / n_pairs
+
+    def learn(self, pair: Pair, outcome: Outcome) -> None:
+        """Take from the test of a pair what its intervals need: it holds many replicates."""
+        if self.method != "inversion" or outcome.shifts is None:
+            return
+        n_pairs = math.comb(len(self.parts[0].problem.keys), 2)
+        self._invert(pair, outcome.shifts, outcome.inconclusive is not None, n_pairs)
+
+    def _invert(self, pair: Pair, shifts: Any, withheld: bool, n_pairs: int) -> None:
+        bound = self.parts[0].problem.bound
+        for level in {self._two_sided, self._of_each(n_pairs)}:
+            low, high = limits(shifts, level, _native.Call(self.how.n_threads))
+            if withheld:
+                # What the test does not say, its interval does not say either.
+                low, high = (-bound if low > 0 else low), (bound if high < 0 else high)
+            self.inverted[pair, level] = max(low, -bound), min(high, bound)
+
     def interval(self, pair: Pair, level: float) -> Interval:
         """Return the two-sided interval of a gap; of several metrics that of the largest one."""
+        if self.method == "inversion":
+            return self.inverted[pair, level]
         if len(self.parts) == 1:
             return self.parts[0].interval(pair, level)
         largest = max(self.parts, key=lambda part: abs(part.problem.gap(pair).estimate))
         return largest.interval(pair, 1 - (1 - level) / len(self.parts))
 
-    def one_sided(self, pair: Pair, alternative: str, level: float) -> Interval:
-        """Return the interval that belongs to an alternative."""
-        if alternative == "two-sided":
-            return self.interval(pair, level)
-        low, high = self.interval(pair, 2 * level - 1)
+    def one_sided(self, pair: Pair) -> Interval:
+        """Return the interval of a gap that belongs to the alternative."""
+        low, high = self.interval(pair, self._two_sided)
         bound = self.parts[0].problem.bound
-        return (low, bound) if alternative == "greater" else (-bound, high)
+        if self.alternative == "two-sided":
+            return low, high
+        return (low, bound) if self.alternative == "greater" else (-bound, high)
 
-    def largest(self, level: float) -> tuple[float, Interval]:
+    def largest(self) -> tuple[float, Interval]:
         """Return the largest gap of any pair and metric, and its interval."""
-        if len(self.parts) == 1:
-            return self.parts[0].largest(level)
-        each = 1 - (1 - level) / len(self.parts)
-        gaps, intervals = zip(*(part.largest(each) for part in self.parts), strict=True)
+        problem = self.parts[0].problem
+        pairs = list(combinations(problem.everything, 2))
+        if self.method == "inversion":
+            for i, pair in enumerate(pairs):
+                if (pair, self._of_each(len(pairs))) not in self.inverted:
+                    # A pair that nobody asked for; its series is no test's.
+                    draws = self.how.draws(1 + len(pairs) + i)
+                    call = _native.Call(self.how.n_threads)
+                    shifts = problem.test(pair).shifts(draws, call)
+                    withheld = problem.why_withheld(pair, shifts, rejected=True) is not None
+                    self._invert(pair, shifts, withheld, len(pairs))
+        each = 1 - (1 - self.level) / len(self.parts)
+        found = []
+        for part in self.parts:
+            of_part = 1 - (1 - each) / len(pairs)
+            if self.method == "inversion":
+                intervals = [self.inverted[pair, self._of_each(len(pairs))] for pair in pairs]
+            else:
+                intervals = [part.interval(pair, of_part) for pair in pairs]
+            gap = max(abs(part.problem.gap(pair).estimate) for pair in pairs)
+            found.append((gap, range_of_pairs(intervals)))
+        gaps, intervals = zip(*found, strict=True)
         lows, highs = zip(*intervals, strict=True)
         return max(gaps), (max(lows), max(highs))

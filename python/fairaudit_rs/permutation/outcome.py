@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..inference.pvalues import anytime_pvalue, boundaries_up_to, monte_carlo_pv
 from ..progress import Progress
 from ..results.verdict import rejects
 from .problem import Problem
+from .skewed import tails
 
 #: A first series of replicates, of all groups together, that no pair uses.
 OMNIBUS_SERIES = 0
@@ -62,6 +64,12 @@ class Outcome:
     null: NDArray[np.float64]
     probabilities: NDArray[np.float64] | None
     notes: tuple[str, ...] = ()
+    #: The test at any gap, of two groups of a mean or ratio.
+    shifts: _native.Shifts | None = None
+    #: Why there is no verdict.
+    inconclusive: str | None = None
+    #: 2 when the p-value is twice that of a side.
+    n_sides: int = 1
 
 
 def run(
@@ -72,10 +80,57 @@ def run(
     Only the test of all groups keeps its null distribution: there can be many pairs.
     """
     groups = problem.everything if chosen is None else tuple(chosen)
-    outcome = _exact(problem, how, groups) or _drawn(problem, how, groups, series)
+    corrected = problem.scaling == "corrected" and len(groups) == 2
+    if corrected and how.engine in ("auto", problem.drawing_engine):
+        outcome = _corrected(problem, how, groups, series)
+    else:
+        outcome = _exact(problem, how, groups) or _drawn(problem, how, groups, series)
     if groups == problem.everything:
         return outcome
     return replace(outcome, null=outcome.null[:0], probabilities=None)
+
+
+def _corrected(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome:
+    """Test two groups of a mean or ratio by the larger p-value of two statistics."""
+    alternative = _alternative(problem, how, groups)
+    native = problem.test(groups)
+    boundaries = boundaries_up_to(how.n_resamples) if how.adaptive else [how.n_resamples]
+    call = _native.Call(how.n_threads) if how.adaptive else how.call()
+    shifts, found = None, None
+    pvalue = 1.0
+    for end in boundaries:
+        drawn = native.shifts(how.draws(series, end, 0 if shifts is None else shifts.n), call)
+        shifts = drawn if shifts is None else shifts.joined(drawn)
+        found = tails(shifts, alternative, call)
+        if not how.adaptive:
+            pvalue = found.pvalue(partial(monte_carlo_pvalue, n_resamples=end))
+            break
+        how.progress.show(end)
+        pvalue = min(pvalue, found.pvalue(partial(anytime_pvalue, n=end)))
+        surely_above = found.interval(end, _FUTILE)[0] > _alpha(problem, how, groups)
+        if rejects(pvalue, _alpha(problem, how, groups)) or surely_above:
+            break
+    assert shifts is not None and found is not None
+    how.progress.finish(drawn=not how.adaptive)
+    return Outcome(
+        statistic=shifts.studentized,
+        pvalue=pvalue,
+        pvalue_interval=found.interval(shifts.n, 1 - 0.01 / len(boundaries)),
+        engine=problem.drawing_engine,
+        n_resamples=shifts.n,
+        n_undefined=found.n_undefined,
+        undefined_share=found.n_undefined / shifts.n,
+        null=shifts.null_distribution() if groups == problem.everything else np.empty(0),
+        probabilities=None,
+        shifts=shifts,
+        inconclusive=problem.why_withheld(groups, shifts, rejects(pvalue, 1 - how.level)),
+        n_sides=found.n_sides,
+    )
+
+
+def _alpha(problem: Problem, how: Procedure, groups: Sequence[int]) -> float:
+    """Return the level that decides a test: Holm and BH may hold a pair to level / n_pairs."""
+    return how.pair_alpha if len(groups) < len(problem.keys) else 1 - how.level
 
 
 def _alternative(problem: Problem, how: Procedure, groups: Sequence[int]) -> str:
@@ -115,9 +170,7 @@ def _drawn(problem: Problem, how: Procedure, groups: Sequence[int], series: int)
     test = problem.test(groups)
     alternative = _alternative(problem, how, groups)
     if how.adaptive and not test.needs_centring:
-        # Holm and BH may hold a pair to level / n_pairs: it stops only once decided at that.
-        of_some = len(groups) < len(problem.keys)
-        alpha = how.pair_alpha if of_some else 1 - how.level
+        alpha = _alpha(problem, how, groups)
         return _until_decided(problem, how, test, series, alternative, alpha)
     statistic = test.observed
     null = test.null_distribution(how.draws(series), how.call())

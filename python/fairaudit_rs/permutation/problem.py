@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class Problem(Value, ABC):
         return int(evaluation.denominator) if self.is_proportion else self.n_rows[position]
 
     def gap(self, pair: Pair) -> Gap:
-        """Return the difference of two groups, less what strata of the user's explain."""
+        """Return the difference of two groups, within strata of the user's if there are any."""
         if pair not in self._gaps:
             self._gaps[pair] = self._gap(pair)
         return self._gaps[pair]
@@ -120,17 +121,35 @@ class Problem(Value, ABC):
         return {}
 
     def _gap(self, pair: Pair) -> Gap:
+        within = self.test().contrast(*pair) if self.stratified else None
+        if within is not None:
+            return Gap(within.estimate, math.sqrt(within.variance))
         first, second = (self.evaluations[i] for i in pair)
-        estimate = first.value - second.value
-        if self.stratified:
-            expected = self.test(pair).expected
-            estimate -= expected[0] - expected[1]
-        return Gap(estimate, math.sqrt(first.variance + second.variance))
+        return Gap(first.value - second.value, math.sqrt(first.variance + second.variance))
 
     def certain_groups(self) -> list[str]:
         """Return the groups whose metric shows no variation at all."""
         named = zip(self.names, self.evaluations, strict=True)
         return [name for name, evaluation in named if evaluation.variance == 0]
+
+    def notes_of_strata(self) -> list[str]:
+        """Note how many strata of the user's take no part."""
+        if not self.stratified:
+            return []
+        test = self.test()
+        used = [
+            within.n_used
+            for i, j in combinations(self.everything, 2)
+            if (within := test.contrast(i, j)) is not None
+        ]
+        if not used or min(used) == test.n_strata:
+            return []
+        n = test.n_strata - min(used)
+        what = "both groups" if len(self.keys) == 2 else "two groups that are compared"
+        return [
+            f"{n:,} of {test.n_strata:,} strata hold no value of {self.metric.name} in {what} and "
+            "take no part in their gap"
+        ]
 
     # -- tests -------------------------------------------------------------------------------
 
@@ -169,6 +188,13 @@ class Problem(Value, ABC):
     def make_test(self, chosen: tuple[int, ...]) -> Any:
         """Make the native test of the groups at some positions."""
 
+    def why_withheld(
+        self, pair: tuple[int, ...], shifts: _native.Shifts, rejected: bool
+    ) -> str | None:
+        """Say why a test of two groups gives no verdict; ``rejected``: it would tell them apart."""
+        del pair, shifts, rejected
+        return None
+
     def step_down(
         self, pairs: Sequence[Pair], draws: _native.Draws, call: _native.Call
     ) -> NDArray[np.uint64]:
@@ -203,6 +229,12 @@ class Problem(Value, ABC):
         """Return the method behind a word, or raise when there is no such interval."""
         if wanted == "auto":
             return self.gap_method
+        if wanted == "inversion" and self.gap_method != "inversion":
+            raise ArgumentError(
+                f"interval is 'inversion' for {self.metric.name} with studentize "
+                f"{self.scaling!r}; accepted: 'auto' and, for means and ratios of sums with "
+                "studentize='auto', 'inversion'"
+            )
         if wanted not in BOOTSTRAP_METHODS:
             return wanted
         if self.stratified:

@@ -115,7 +115,7 @@ def pose(
     and what the metric conditions on.
     """
     weighted = "sample_weight" in table.roles or bool(table.clusters)
-    scaling = scaling_of(studentize, metric, weighted)
+    scaling = scaling_of(studentize, metric, weighted, stratified=conditional and bool(table.strata))
     _check_bins(score_bins, metric, table)
     _check_needs(metric, table)
     reads = metric.kind.reads
@@ -222,13 +222,21 @@ def named_columns(metric: Metric) -> list[str]:
     return [name for name in named if name not in metric.columns]
 
 
-def scaling_of(value: str | bool, metric: Metric, weighted: bool) -> str:
+def scaling_of(
+    value: str | bool, metric: Metric, weighted: bool, stratified: bool = False
+) -> str:
     """Return how the statistic is scaled."""
     if isinstance(value, bool):
         value = "auto" if value else "none"
     word = arguments.choice("studentize", value, metric.kind.scalings)
     if word == "auto":
-        return metric.kind.variance_of_units if weighted else metric.variance
+        return metric.kind.variance_of_units(stratified) if weighted else metric.variance
+    kinds = {metric.variance, metric.kind.variance_of_units(stratified) if weighted else None}
+    if word == "corrected" and word not in kinds:
+        raise ArgumentError(
+            f"studentize is 'corrected' for {metric.name}; accepted: that of means and ratios of "
+            "sums, of weighted rows and of clusters, or 'auto', 'unpooled', 'none'"
+        )
     if word == "pooled" and (weighted or metric.variance != "pooled"):
         reason = (
             "weighted or clustered"

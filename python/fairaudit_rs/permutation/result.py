@@ -42,6 +42,8 @@ class Comparison:
     confidence_interval: tuple[float, float]
     engine: str
     n_undefined: int
+    #: Why there is no p-value.
+    inconclusive: str | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -73,6 +75,8 @@ class PermutationResult(Finding):
         Names of the sensitive features.
     confidence_level : float
         Level of the intervals.
+    inconclusive : str or None
+        Why there is no p-value: the data are too few for what they seem to show.
     null_distribution : ndarray
         The statistic of every replicate, or every value that it can take when the engine is
         exact; then ``null_probabilities`` holds their probabilities.
@@ -91,6 +95,7 @@ class PermutationResult(Finding):
     exchanged: str
     attribute: str
     confidence_level: float
+    inconclusive: str | None
     null_distribution: NDArray[np.float64]
     null_probabilities: NDArray[np.float64] | None
 
@@ -111,8 +116,12 @@ class PermutationResult(Finding):
             else f"{100 * self.confidence_level:g} % interval {number(low)} to {number(high)}"
         )
         found = rejects(self.pvalue, alpha)
+        if self.inconclusive is not None:
+            tail = f"{sides} {test}"
         direction = {"greater": " above 0", "less": " below 0"}.get(self.alternative, "")
-        if found:
+        if self.inconclusive is not None:
+            verdict = f"inconclusive: {self.inconclusive}"
+        elif found:
             verdict = f"more than chance explains{direction} at the {100 * alpha:.3g} % level"
         elif direction:
             verdict = f"no evidence of a gap{direction}; that alone does not show equality"
@@ -181,6 +190,7 @@ class PermutationResult(Finding):
                 "adjusted_pvalue": pair.adjusted_pvalue,
                 "engine": pair.engine,
                 "n_undefined": pair.n_undefined,
+                "inconclusive": pair.inconclusive,
             }
             for pair in self.comparisons
         ]
@@ -201,5 +211,6 @@ class PermutationResult(Finding):
             "adjusted_pvalue": None,
             "engine": self.engine,
             "n_undefined": self.n_undefined,
+            "inconclusive": self.inconclusive,
         }
         return [{"metric": self.metric, **everything}, *pairs]

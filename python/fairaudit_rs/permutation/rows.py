@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,11 +16,13 @@ from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..errors import ArgumentError, NotMeasurableError
+from ..inference.clusters import ClusteredRatio, gap_interval
+from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.metric import Metric
 from ..metrics.row_values import RowValues
-from .doubts import mean_doubts, strata_doubts, weight_doubts
-from .problem import LabelledProblem
+from .problem import BOOTSTRAP_METHODS, LabelledProblem
 from .relabelling import Relabelling, TiltedRows
+from .skewed import FEWEST_CLUSTERS, Guard
 from .units import Regrouping, group_codes, make_units, positions_of
 
 #: Below this many clusters in a group the sandwich variance is too small.
@@ -85,8 +88,11 @@ class RowProblem(LabelledProblem):
     @cached_property
     def values(self) -> RowValues:
         """What is added up over rows."""
-        n = len(self.rows.group)
-        return self.metric.kind.row_values(self.rows.columns, n, self.rows.weight)
+        n, kind = len(self.rows.group), self.metric.kind
+        # Within strata a group counts by its rows, not by a denominator, unless it is a share.
+        if self.stratified and not self.metric.is_proportion:
+            return kind.stratified_values(self.rows.columns, n, self.rows.weight)
+        return kind.row_values(self.rows.columns, n, self.rows.weight)
 
     @cached_property
     def evaluations(self) -> tuple[_native.Evaluation, ...]:
@@ -137,27 +143,26 @@ class RowProblem(LabelledProblem):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know besides the numbers."""
-        notes = [
-            f"{name} has {n} clusters: with fewer than {FEW_CLUSTERS} "
-            "standard errors are too small and the interval is too short; the test "
-            "recomputes them in every replicate"
-            for name, n in zip(self.names, self._n_clusters, strict=False)
-            if n < FEW_CLUSTERS
-        ]
+        notes = []
+        if self.scaling != "corrected":
+            notes = [
+                f"{name} has {n} clusters: with fewer than {FEW_CLUSTERS} "
+                "standard errors are too small and the interval is too short; the test "
+                "recomputes them in every replicate"
+                for name, n in zip(self.names, self._n_clusters, strict=False)
+                if n < FEW_CLUSTERS
+            ]
+        elif len(self.keys) > 2:
+            notes = [
+                "the test of all groups together is not corrected for skewness; those of pairs are"
+            ]
+        for name, ratio in zip(self.names, self._clustered, strict=False):
+            if ratio.effective < FEW_CLUSTERS / 2:
+                notes.append(
+                    f"the clusters of {name} are worth {ratio.effective:.3g} of one size"
+                )
+        notes += self.notes_of_strata()
         return (*notes, *self.notes_of_labels())
-
-    @cached_property
-    def doubts(self) -> tuple[str, ...]:
-        """What is known to go wrong with such data."""
-        doubts: list[str] = []
-        weight, cluster = self.rows.weight, self.rows.cluster
-        if self.stratified:
-            doubts += strata_doubts(self.metric, weight, cluster)
-        if self.metric.is_proportion and weight is not None:
-            doubts += weight_doubts(self.metric.name, self.names, self.evaluations)
-        if self.metric.kind.reads == "rows":
-            doubts += mean_doubts(self)
-        return tuple(doubts)
 
     def n_used(self, position: int) -> int:
         """Return the rows in the denominator of a proportion; all rows for other metrics."""
@@ -168,6 +173,58 @@ class RowProblem(LabelledProblem):
 
     def _in_denominator(self) -> NDArray[np.bool_]:
         return self.metric.kind.in_denominator(self.rows.columns, len(self.rows.group))
+
+    # -- what skewness and clusters do ---------------------------------------------------------
+
+    @cached_property
+    def _clustered(self) -> tuple[ClusteredRatio, ...]:
+        """The ratio of each group over its clusters; nothing without clusters or a ratio."""
+        terms = self.values.terms()
+        if self.rows.cluster is None or terms is None:
+            return ()
+        codes, keep = group_codes(self.rows, self.position, self.everything)
+        units = make_units(self.rows, self.keys, codes, keep, self.everything, None)
+        above, below = (units.sums(part[keep]) for part in terms)
+        inside = (units.group == i for i in self.everything)
+        return tuple(ClusteredRatio.of(above[part], below[part]) for part in inside)
+
+    def guard(self, pair: tuple[int, ...], shifts: _native.Shifts) -> Guard:
+        """Return what two samples can have missed."""
+        effective = [self._clustered[i].effective for i in pair] if self._clustered else None
+        return Guard.of(shifts.shapes, effective)
+
+    def why_withheld(
+        self, pair: tuple[int, ...], shifts: _native.Shifts, rejected: bool
+    ) -> str | None:
+        """Say why a test of two groups gives no verdict; ``rejected``: it would tell them apart."""
+        names = [self.names[i] for i in pair]
+        if math.isnan(shifts.variance):
+            return "one stratum alone has a group of one row, whose spread nothing tells"
+        for i in pair:
+            if self._clustered and self._clustered[i].effective < FEWEST_CLUSTERS:
+                return (
+                    f"the clusters of {self.names[i]} are worth {self._clustered[i].effective:.3g} "
+                    f"of one size; accepted: at least {FEWEST_CLUSTERS:g}"
+                )
+        guard = self.guard(pair, shifts)
+        if not (rejected and guard.withholds(shifts.estimate)):
+            return None
+        return guard.reason(names, "rows" if self.rows.cluster is None else "clusters")
+
+    @property
+    def gap_method(self) -> str:
+        """How the gap of a test gets its interval when nobody chooses."""
+        return "inversion" if self.scaling == "corrected" else "delta"
+
+    def interval(
+        self, pair: Pair, level: float, method: str, replicates: Bootstrap | None
+    ) -> Interval:
+        """Return the two-sided interval of a difference; NaN where it cannot be measured."""
+        if method in BOOTSTRAP_METHODS or not self._clustered or self.stratified:
+            return super().interval(pair, level, method, replicates)
+        first, second = (self._clustered[i] for i in pair)
+        low, high = gap_interval(first, second, level)
+        return max(low, -self.bound), min(high, self.bound)
 
     # -- tests and replicates ----------------------------------------------------------------
 

@@ -25,13 +25,16 @@ class Units:
 
     group: NDArray[np.uint16]
     stratum: NDArray[np.uint32] | None
+    #: Of each unit, the part of its stratum that it exchanges its group in.
+    part: NDArray[np.uint32] | None
     #: The unit of each row; None when they are the rows themselves.
     of_row: NDArray[np.uint32] | None
 
     def native(self, n_groups: int) -> _native.Units:
         """Return them as the native module takes them."""
-        group, stratum, of_row = self.group, self.stratum, self.of_row
-        return _native.Units(group, n_groups, stratum=stratum, of_row=of_row)
+        return _native.Units(
+            self.group, n_groups, stratum=self.stratum, part=self.part, of_row=self.of_row
+        )
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up row values over each unit."""
@@ -44,7 +47,8 @@ class Units:
 
     def exchange(self, n_groups: int, scaling: str, call: _native.Call) -> Exchange:
         """Return what a native test is told of the units."""
-        return Exchange(self.native(n_groups), scaling, self.sums, call)
+        native = "unpooled" if scaling == "corrected" else scaling
+        return Exchange(self.native(n_groups), native, self.sums, call)
 
 
 def positions_of(cells: Cells, keys: Sequence[GroupKey]) -> NDArray[np.int64]:
@@ -82,11 +86,8 @@ def make_units(
 ) -> Units:
     """Return what exchanges its group among the kept rows."""
     stratum = None if rows.stratum is None else rows.stratum[keep]
-    if own_strata is not None:
-        own = own_strata[keep]
-        stratum = own if stratum is None else own + (int(own_strata.max()) + 1) * stratum
     if rows.cluster is None:
-        return Units(codes, stratum, None)
+        return Units(codes, stratum, None if own_strata is None else own_strata[keep], None)
     # Clusters of the kept rows, numbered in order.
     present, place = np.unique(rows.cluster[keep], return_inverse=True)
     cluster: NDArray[np.uint32] = place.ravel().astype(np.uint32)
@@ -104,7 +105,7 @@ def make_units(
             "group. Rows that share something else than a group belong in strata="
         )
     if stratum is None:
-        return Units(group, None, cluster)
+        return Units(group, None, None, cluster)
     unit_stratum = _of_clusters(stratum, cluster, len(present))
     differs = unit_stratum[cluster] != stratum
     if differs.any():
@@ -112,7 +113,7 @@ def make_units(
             f"{_n_mixed(differs, cluster):,} of {len(present):,} clusters have rows in more than "
             "one stratum; a cluster must be of one stratum"
         )
-    return Units(group, unit_stratum, cluster)
+    return Units(group, unit_stratum, None, cluster)
 
 
 @dataclass(frozen=True, kw_only=True)

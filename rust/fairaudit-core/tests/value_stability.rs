@@ -83,7 +83,7 @@ fn rows() -> (Vec<f64>, Vec<u8>, Vec<u16>, Vec<f64>) {
 #[test]
 fn row_metrics() {
     let (score, positive, group, value) = rows();
-    let units = Units { group: &group, n_groups: 2, stratum: None, of_row: None };
+    let units = Units { group: &group, n_groups: 2, stratum: None, part: None, of_row: None };
     let control = Control::default();
     let auc = RowTest::auc(&score, &positive, None, units, true, Studentize::Unpooled, &Control::default()).unwrap();
     assert_eq!(auc.null_distribution(&draws(0..3, 1), &control).unwrap(), FROZEN_AUC);
@@ -105,7 +105,7 @@ fn bootstrap_and_assignments() {
     let recall = test(2, "tp/(tp+fn)", &Conditioning::None, Studentize::Unpooled);
     let drawn = recall.bootstrap(true, &draws(0..1, 0), &Control::default()).unwrap();
     assert_eq!(pairs_of(&drawn), FROZEN_BOOTSTRAP_OF_COUNTS);
-    let units = Units { group: &[0, 0, 0, 0, 1, 1, 1, 1], n_groups: 2, stratum: None, of_row: None };
+    let units = Units { group: &[0, 0, 0, 0, 1, 1, 1, 1], n_groups: 2, stratum: None, part: None, of_row: None };
     let assignments = Assignments::new(units).unwrap();
     let draws = draws(0..4, 1);
     assert_eq!(assignments.groups(&draws, Some(3)), FROZEN_ASSIGNMENT);

@@ -21,6 +21,7 @@ mod permutation;
 mod projection;
 mod random;
 mod repair;
+mod shifts;
 mod tabulate;
 mod tails;
 mod units;
@@ -43,6 +44,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     permutation::register(module)?;
     projection::register(module)?;
     random::register(module)?;
+    shifts::register(module)?;
     tabulate::register(module)?;
     tails::register(module)?;
     units::register(module)?;

@@ -16,6 +16,7 @@ use crate::bootstrap::Replicates;
 use crate::call::to_python;
 use crate::metrics::{CLASS_WORK, Evaluation, PyMetric};
 use crate::options::{Call, Draws};
+use crate::shifts::Shifts;
 use crate::units::Units;
 
 /// Nanoseconds of making a test, by row.
@@ -30,7 +31,7 @@ fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
     }
 }
 
-fn alternative(py: Python<'_>, name: &str) -> PyResult<Alternative> {
+pub(crate) fn alternative(py: Python<'_>, name: &str) -> PyResult<Alternative> {
     match name {
         "two-sided" => Ok(Alternative::TwoSided),
         "greater" => Ok(Alternative::Greater),
@@ -64,6 +65,32 @@ impl ExactLaw {
         Ok((self.pvalue, self.undefined) == (other.pvalue, other.undefined)
             && same(py, &self.statistics, &other.statistics)?
             && same(py, &self.probabilities, &other.probabilities)?)
+    }
+}
+
+/// A gap within strata of the user's: with its variance, the strata that hold both groups, and those of them in which a
+/// group is one unit.
+#[pyclass(frozen, get_all, module = "fairaudit_rs._native")]
+struct Contrast {
+    estimate: f64,
+    variance: f64,
+    n_used: u32,
+    n_single: u32,
+}
+
+#[pymethods]
+impl Contrast {
+    #[new]
+    fn new(estimate: f64, variance: f64, n_used: u32, n_single: u32) -> Self {
+        Self { estimate, variance, n_used, n_single }
+    }
+
+    fn __getnewargs__(&self) -> (f64, f64, u32, u32) {
+        (self.estimate, self.variance, self.n_used, self.n_single)
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.__getnewargs__() == other.__getnewargs__()
     }
 }
 
@@ -191,10 +218,25 @@ impl PyPermutationTest {
         self.test.evaluations().into_iter().map(Evaluation::of).collect()
     }
 
-    /// The metric of every group that its strata alone explain, up to a number that all share.
+    /// Number of strata of the user's.
     #[getter]
-    fn expected(&self) -> Vec<f64> {
-        self.test.groups().map_or_else(Vec::new, |test| test.expected().to_vec())
+    fn n_strata(&self) -> usize {
+        self.test.groups().map_or(1, GroupTest::n_strata)
+    }
+
+    /// The gap of two groups within strata of the user's; None without strata, or of several metrics at once.
+    fn contrast(&self, py: Python<'_>, first: usize, second: usize) -> PyResult<Option<Contrast>> {
+        let test = self.groups(py)?;
+        if let Some(place) = [first, second].into_iter().find(|&place| place >= test.n_groups()) {
+            let accepted = format!("places of groups below {}", test.n_groups());
+            return Err(to_python(py, &Error::argument("pair", place, &accepted)));
+        }
+        Ok(test.contrast((first, second)).map(|contrast| Contrast {
+            estimate: contrast.estimate(),
+            variance: contrast.variance(),
+            n_used: contrast.n_used,
+            n_single: contrast.n_single,
+        }))
     }
 
     /// The whole law, or None when it is too large to be summed.
@@ -218,6 +260,12 @@ impl PyPermutationTest {
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let null = call.run(py, self.work(draws, 0), |control| self.test.null_distribution(&draws.core(), control))?;
         Ok(PyArray1::from_vec(py, null))
+    }
+
+    /// Some permutations of two groups of a mean or ratio, as a test of any gap.
+    fn shifts(&self, py: Python<'_>, draws: &Draws, call: &Call) -> PyResult<Shifts> {
+        let test = self.groups(py)?;
+        call.run(py, self.work(draws, 20), |control| test.shifts(&draws.core(), control)).map(Shifts::of)
     }
 
     /// How many replicates reach the step-down statistic of each pair of groups: numbers that add up over ranges.
@@ -310,6 +358,7 @@ fn count_extreme(
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Contrast>()?;
     module.add_class::<ExactLaw>()?;
     module.add_class::<PyPermutationTest>()?;
     module.add_function(wrap_pyfunction!(count_extreme, module)?)

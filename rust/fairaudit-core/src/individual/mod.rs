@@ -133,9 +133,9 @@ pub fn bootstrap(
 ) -> Result<Replicates> {
     let mut metric = if let Some(denominator) = denominator {
         same_length("denominator", denominator.len(), numerator.len())?;
-        RowMetric::Ratio(Ratio::new(numerator.iter().zip(denominator).map(|(&a, &d)| [a, d]).collect()))
+        RowMetric::Ratio(Ratio::new(numerator.iter().zip(denominator).map(|(&a, &d)| [a, d]).collect(), false))
     } else {
-        RowMetric::Mean(Mean::new(numerator.to_vec()))
+        RowMetric::Mean(Mean::new(numerator.to_vec(), false))
     };
     let center = metric.center();
     let mut replicates = of_rows(&[metric], true, draws, InstructionSet::current()?, control)?;

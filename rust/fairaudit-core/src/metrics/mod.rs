@@ -30,7 +30,7 @@ pub const COUNTS: [&str; 4] = ["tp", "fp", "fn", "tn"];
 pub struct Evaluation {
     /// theta, NaN when it is undefined (a zero denominator).
     pub value: f64,
-    /// v = `sum_k` (d theta / d `c_k`)^2 `c_k`.
+    /// v = `sum_k` (d theta / d `c_k`)^2 `c_k`; means and ratios of rows have a factor n / (n - 1).
     pub variance: f64,
     /// Numerator of a quotient of sums, NaN for other metrics.
     pub numerator: f64,
@@ -41,6 +41,12 @@ pub struct Evaluation {
 impl Evaluation {
     pub(crate) const UNDEFINED: Self =
         Self { value: f64::NAN, variance: f64::NAN, numerator: f64::NAN, denominator: f64::NAN };
+
+    /// The same with a variance so many times as large.
+    #[inline]
+    pub(crate) fn times(self, factor: f64) -> Self {
+        Self { variance: self.variance * factor, ..self }
+    }
 
     /// Whether the metric has a value in this group.
     #[inline]
@@ -107,6 +113,26 @@ impl Metric {
             // A joint criterion has no one value.
             Self::Joint(_) => Evaluation::UNDEFINED,
         }
+    }
+
+    /// What a group with these counts counts for in a stratum, its denominator or its rows, and the rows that its
+    /// variance is of.
+    pub(crate) fn size(&self, counts: &[f64]) -> (f64, f64) {
+        let Self::Fraction { numerator, denominator } = self else {
+            let rows = counts.iter().sum();
+            return (rows, rows);
+        };
+        let (mut size, mut rows) = (0.0, 0.0);
+        for ((&a, &d), &count) in numerator.iter().zip(denominator).zip(counts) {
+            size += d * count;
+            rows += if a == 0.0 && d == 0.0 { 0.0 } else { count };
+        }
+        (size, rows)
+    }
+
+    /// Whether the variance has a factor n / (n - 1).
+    pub(crate) fn is_corrected(&self) -> bool {
+        matches!(self, Self::Ranks { .. })
     }
 
     /// `psi_k` = d theta / d `c_k` at the counts of a group, of a metric over the confusion counts.

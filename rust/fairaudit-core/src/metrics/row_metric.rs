@@ -73,8 +73,14 @@ impl RowMetric {
             Self::WeightedAuc(auc) => {
                 Self::WeightedAuc(WeightedAuc { flags: flags(&auc.flags), weight: pick(&auc.weight, rows) })
             }
-            Self::Mean(mean) => Self::Mean(Mean { value: pick(&mean.value, rows), noise: mean.noise }),
-            Self::Ratio(ratio) => Self::Ratio(Ratio { terms: pick(&ratio.terms, rows), noise: ratio.noise }),
+            Self::Mean(mean) => {
+                let value = pick(&mean.value, rows);
+                Self::Mean(Mean { value, corrected: mean.corrected, noise: mean.noise })
+            }
+            Self::Ratio(ratio) => {
+                let terms = pick(&ratio.terms, rows);
+                Self::Ratio(Ratio { terms, corrected: ratio.corrected, noise: ratio.noise })
+            }
             Self::Counts(counts) => Self::Counts(Counts {
                 units: pick(&counts.units, rows),
                 total: counts.total,

@@ -27,21 +27,38 @@ pub(crate) trait RowSums<const N: usize>: Sync {
 
     /// The metric from the sums of a group.
     fn evaluate(&self, sums: [f64; N]) -> Evaluation;
+
+    /// What a group counts for in a stratum: its denominator, or the effective number of its rows.
+    fn size(&self, sums: [f64; N]) -> f64;
+
+    /// How many units the variance is of, which has the factor n / (n - 1) where `true` comes with them; `members` is
+    /// the number of units in the group.
+    fn units(&self, sums: [f64; N], members: f64) -> (f64, bool) {
+        let _ = sums;
+        (members, false)
+    }
 }
 
-/// Mean of a row value, with variance `sum (a - theta)^2 / n^2`.
+/// The number of units of equal weight that are worth as much as those with this sum of weights and of squares.
+pub(crate) fn effective(weights: f64, squares: f64) -> f64 {
+    if squares > 0.0 { weights * weights / squares } else { 0.0 }
+}
+
+/// Mean of a row value, with variance `sum (a - theta)^2 / (n (n - 1))`; n^2 where it is not corrected.
 #[derive(Debug, Clone)]
 pub struct Mean {
     /// The value of each row.
     pub(super) value: Vec<f64>,
+    /// Whether the variance has the factor n / (n - 1).
+    pub(super) corrected: bool,
     /// Sums of squares up to this are rounding.
     pub(super) noise: f64,
 }
 
 impl Mean {
     /// From the value of each row.
-    pub fn new(value: Vec<f64>) -> Self {
-        Self { value, noise: 0.0 }
+    pub fn new(value: Vec<f64>, corrected: bool) -> Self {
+        Self { value, corrected, noise: 0.0 }
     }
 
     pub(super) fn center(&mut self) -> f64 {
@@ -75,23 +92,35 @@ impl RowSums<3> for Mean {
 
     fn evaluate(&self, [above, below, squares]: [f64; 3]) -> Evaluation {
         // d = 1: the sums of a d and d^2 are those of a and d.
-        ratio([above, below, squares, above, below], self.noise)
+        let factor = if self.corrected { bessel(below) } else { 1.0 };
+        ratio([above, below, squares, above, below], self.noise).times(factor)
+    }
+
+    fn size(&self, [_, below, _]: [f64; 3]) -> f64 {
+        below
+    }
+
+    fn units(&self, [_, below, _]: [f64; 3], _: f64) -> (f64, bool) {
+        (below, self.corrected)
     }
 }
 
-/// sum w a / sum w d with variance sum (w (a - theta d))^2 / (sum w d)^2.
+/// sum w a / sum w d with variance n / (n - 1) sum (w (a - theta d))^2 / (sum w d)^2, n being the units with a or d;
+/// without the first factor where it is not corrected.
 #[derive(Debug, Clone)]
 pub struct Ratio {
-    /// w a and w d of each row.
+    /// w a and w d of each unit.
     pub(super) terms: Vec<[f64; 2]>,
+    /// Whether the variance has the factor n / (n - 1).
+    pub(super) corrected: bool,
     /// Sums of squares up to this are rounding.
     pub(super) noise: f64,
 }
 
 impl Ratio {
-    /// From w a and w d of each row.
-    pub fn new(terms: Vec<[f64; 2]>) -> Self {
-        Self { terms, noise: 0.0 }
+    /// From w a and w d of each unit.
+    pub fn new(terms: Vec<[f64; 2]>, corrected: bool) -> Self {
+        Self { terms, corrected, noise: 0.0 }
     }
 
     pub(super) fn center(&mut self) -> f64 {
@@ -108,15 +137,15 @@ impl Ratio {
     }
 }
 
-/// Sums of A, D, A^2, A D, D^2.
-impl RowSums<5> for Ratio {
+/// Sums of A, D, A^2, A D, D^2, and the number of units with A or D.
+impl RowSums<6> for Ratio {
     type Open = ();
     const ADDITIVE: bool = true;
 
     #[inline(always)]
-    fn add(&self, row: usize, member: &[Lanes], sums: &mut [[Lanes; 5]], (): &mut ()) {
+    fn add(&self, row: usize, member: &[Lanes], sums: &mut [[Lanes; 6]], (): &mut ()) {
         let [a, d] = self.terms[row];
-        let terms = [a, d, a * a, a * d, d * d];
+        let terms = [a, d, a * a, a * d, d * d, counts(a, d)];
         for (member, sums) in member.iter().zip(sums) {
             for (sum, term) in sums.iter_mut().zip(terms) {
                 for lane in 0..LANES {
@@ -126,9 +155,126 @@ impl RowSums<5> for Ratio {
         }
     }
 
-    fn evaluate(&self, sums: [f64; 5]) -> Evaluation {
-        ratio(sums, self.noise)
+    fn evaluate(&self, [a, d, aa, ad, dd, n]: [f64; 6]) -> Evaluation {
+        ratio([a, d, aa, ad, dd], self.noise).times(if self.corrected { bessel(n) } else { 1.0 })
     }
+
+    fn size(&self, sums: [f64; 6]) -> f64 {
+        sums[1]
+    }
+
+    fn units(&self, sums: [f64; 6], _: f64) -> (f64, bool) {
+        (sums[5], self.corrected)
+    }
+}
+
+/// Sums over units of products of up to three of a and d; d of a mean is 1.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Moments {
+    /// Units with a or d.
+    pub(crate) n: f64,
+    pub(crate) a: f64,
+    pub(crate) d: f64,
+    pub(crate) aa: f64,
+    pub(crate) ad: f64,
+    pub(crate) dd: f64,
+    pub(crate) aaa: f64,
+    pub(crate) aad: f64,
+    pub(crate) add: f64,
+    pub(crate) ddd: f64,
+}
+
+impl Moments {
+    /// Adds the sums of other units so many times.
+    #[inline]
+    pub(crate) fn plus(&self, other: &Self, times: f64) -> Self {
+        Self {
+            n: self.n + times * other.n,
+            a: self.a + times * other.a,
+            d: self.d + times * other.d,
+            aa: self.aa + times * other.aa,
+            ad: self.ad + times * other.ad,
+            dd: self.dd + times * other.dd,
+            aaa: self.aaa + times * other.aaa,
+            aad: self.aad + times * other.aad,
+            add: self.add + times * other.add,
+            ddd: self.ddd + times * other.ddd,
+        }
+    }
+}
+
+/// A mean or ratio, whose [`Moments`] are N sums over rows.
+pub(crate) trait Powers<const N: usize>: Sync {
+    /// Adds a row to the sums of a group.
+    fn add_powers(&self, row: usize, member: &Lanes, sums: &mut [Lanes; N]);
+
+    /// All sums from those that were added up.
+    fn moments(sums: [f64; N]) -> Moments;
+}
+
+#[inline(always)]
+fn add_terms<const N: usize>(terms: [f64; N], member: &Lanes, sums: &mut [Lanes; N]) {
+    for (sum, term) in sums.iter_mut().zip(terms) {
+        for lane in 0..LANES {
+            sum[lane] += member[lane] * term;
+        }
+    }
+}
+
+/// Sums of 1, a, a^2, a^3.
+impl Powers<4> for Mean {
+    #[inline(always)]
+    fn add_powers(&self, row: usize, member: &Lanes, sums: &mut [Lanes; 4]) {
+        let a = self.value[row];
+        add_terms([1.0, a, a * a, a * a * a], member, sums);
+    }
+
+    #[inline]
+    fn moments([n, a, aa, aaa]: [f64; 4]) -> Moments {
+        Moments { n, a, d: n, aa, ad: a, dd: n, aaa, aad: aa, add: a, ddd: n }
+    }
+}
+
+impl Mean {
+    pub(crate) fn noise(&self) -> f64 {
+        self.noise
+    }
+}
+
+impl Ratio {
+    pub(crate) fn noise(&self) -> f64 {
+        self.noise
+    }
+
+    pub(crate) fn is_corrected(&self) -> bool {
+        self.corrected
+    }
+}
+
+impl Powers<10> for Ratio {
+    #[inline(always)]
+    fn add_powers(&self, row: usize, member: &Lanes, sums: &mut [Lanes; 10]) {
+        let [a, d] = self.terms[row];
+        let (aa, ad, dd) = (a * a, a * d, d * d);
+        add_terms([counts(a, d), a, d, aa, ad, dd, a * aa, aa * d, a * dd, d * dd], member, sums);
+    }
+
+    #[inline]
+    fn moments([n, a, d, aa, ad, dd, aaa, aad, add, ddd]: [f64; 10]) -> Moments {
+        Moments { n, a, d, aa, ad, dd, aaa, aad, add, ddd }
+    }
+}
+
+/// 1 for a unit that has a part in a ratio, 0 for one that has none.
+#[inline(always)]
+pub(crate) fn counts(a: f64, d: f64) -> f64 {
+    if a == 0.0 && d == 0.0 { 0.0 } else { 1.0 }
+}
+
+/// n / (n - 1); NaN for one unit.
+#[inline]
+pub(crate) fn bessel(n: f64) -> f64 {
+    if n > 1.5 { n / (n - 1.0) } else { f64::NAN }
 }
 
 fn ratio([above, below, above_squares, products, below_squares]: [f64; 5], noise: f64) -> Evaluation {
@@ -204,6 +350,12 @@ impl RowSums<14> for Counts {
         }
         let variance = if variance <= 1e-13 * size { 0.0 } else { variance };
         Evaluation { value: evaluation.value, variance, numerator: f64::NAN, denominator: f64::NAN }
+    }
+
+    /// Of the weights of units, which are the sums of their counts.
+    fn size(&self, sums: [f64; 14]) -> f64 {
+        let squares = sums[4..].iter().zip(PRODUCTS).map(|(sum, (i, j))| if i == j { *sum } else { 2.0 * sum });
+        effective(sums[..4].iter().sum(), squares.sum())
     }
 }
 

@@ -34,23 +34,23 @@ impl Assignments {
     /// [`Error::Argument`] when lengths or codes do not fit.
     pub fn new(units: Units<'_>) -> Result<Self> {
         units.check_codes()?;
-        let Units { group, n_groups, stratum, of_row: unit } = units;
-        let units = group.len();
-        let stratum_of = |unit: u32| stratum.map_or(0, |stratum| stratum[unit as usize]);
-        let mut order: Vec<u32> = (0..units as u32).collect();
+        let Units { group, n_groups, of_row: unit, .. } = units;
+        let stratum_of = |unit: u32| (units.stratum_of(unit as usize), units.part_of(unit as usize));
+        let n_units = group.len();
+        let mut order: Vec<u32> = (0..n_units as u32).collect();
         order.sort_by_key(|&unit| stratum_of(unit));
-        let mut ends: Vec<usize> = (1..units).filter(|&i| stratum_of(order[i - 1]) != stratum_of(order[i])).collect();
-        ends.push(units);
-        let mut place = vec![0u32; units];
+        let mut ends: Vec<usize> = (1..n_units).filter(|&i| stratum_of(order[i - 1]) != stratum_of(order[i])).collect();
+        ends.push(n_units);
+        let mut place = vec![0u32; n_units];
         for (i, &unit) in order.iter().enumerate() {
             place[unit as usize] = i as u32;
         }
         let clusters = unit.map(|unit| {
-            let mut starts = vec![0usize; units + 1];
+            let mut starts = vec![0usize; n_units + 1];
             for &code in unit {
                 starts[place[code as usize] as usize + 1] += 1;
             }
-            for i in 0..units {
+            for i in 0..n_units {
                 starts[i + 1] += starts[i];
             }
             let mut next = starts.clone();
@@ -260,7 +260,7 @@ mod tests {
     fn clusters_move_together_within_strata() {
         let (group, stratum) = ([0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 1]);
         let unit = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5];
-        let units = Units { group: &group, n_groups: 2, stratum: Some(&stratum), of_row: Some(&unit) };
+        let units = Units { group: &group, n_groups: 2, stratum: Some(&stratum), part: None, of_row: Some(&unit) };
         let test = Assignments::new(units).unwrap();
         let observed: Vec<u32> = unit.iter().map(|&unit| u32::from(group[unit as usize])).collect();
         assert_eq!(test.groups(&DRAWS, None), observed);
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn samples_are_of_whole_clusters() {
         let unit = [0, 0, 1, 2, 2, 2];
-        let units = Units { group: &[0, 1, 0], n_groups: 2, stratum: None, of_row: Some(&unit) };
+        let units = Units { group: &[0, 1, 0], n_groups: 2, stratum: None, part: None, of_row: Some(&unit) };
         let test = Assignments::new(units).unwrap();
         let group = test.groups(&DRAWS, None);
         let mut samples = test.samples(&group, 0, &DRAWS, OBSERVED).unwrap();
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn equation_one() {
-        let units = Units { group: &[0, 1], n_groups: 2, stratum: None, of_row: None };
+        let units = Units { group: &[0, 1], n_groups: 2, stratum: None, part: None, of_row: None };
         let test = Assignments::new(units).unwrap();
         let statistic = test.statistic(&[3.0, 1.0], &[3.5, 1.0, 2.0, 1.0, 3.0, 1.5]).unwrap();
         let variance = (0.25 + 1.0 + 0.25) / 3.0;

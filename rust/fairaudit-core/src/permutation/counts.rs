@@ -1,7 +1,10 @@
 //! Tests on tables of counts: what is exchangeable, and the statistic of a table.
 
+use std::collections::HashMap;
+
 use super::max_t::StepDown;
 use super::statistic::Comparison;
+use super::strata::{Contrast, Form, Part, Total};
 use super::tables::TableSampler;
 use super::{Alternative, ExactLaw, GroupTest, PermutationTest, Studentize, exact, joint};
 use crate::bootstrap::{self, Replicates};
@@ -43,16 +46,23 @@ pub enum Conditioning {
 #[derive(Debug, Clone)]
 pub struct CountTest {
     pub(super) table: Table,
+    /// The stratum of the user's that each stratum of the table is a part of, in ascending order.
+    pub(super) block_of: Vec<usize>,
+    /// Number of strata of the user's.
+    n_blocks: usize,
     pub(super) metric: Metric,
     /// Class counts of every group, of all rows: what a bootstrap draws from.
     margin: Vec<f64>,
+    /// Class counts of every group by stratum of the user's, of rows that matter.
+    margins: Vec<f64>,
     /// The metric in every group, as observed.
     observed: Vec<Evaluation>,
-    /// Expected is the metric of each group at the mean of its counts over all permutations. With one
-    /// stratum it is the same for all groups; strata of different composition make it differ,
-    /// and what differs by them alone is no evidence. Of a joint criterion that of every
-    /// component (fastest).
+    /// Expected is the metric of each group at the mean of its counts over all permutations: what the parts within
+    /// which rows exchange their groups explain alone is no evidence. Of a joint criterion that of every component
+    /// (fastest).
     pub(super) comparison: Comparison,
+    /// The same by stratum of the user's, where there are several.
+    expected: Vec<f64>,
     pub(super) instructions: InstructionSet,
 }
 
@@ -64,30 +74,7 @@ impl CountTest {
     /// [`Error::Argument`] when the metric is for another number of classes, or when a pooled
     /// variance or a conditioning on the denominator is asked for and it is not a proportion.
     pub fn new(table: &Table, metric: &Metric, conditioning: &Conditioning, studentize: Studentize) -> Result<Self> {
-        if metric.n_classes() != table.n_classes() {
-            return Err(Error::argument(
-                "metric",
-                format!("over {} classes", metric.n_classes()),
-                "one over the classes of the table",
-            ));
-        }
-        if let Metric::Joint(components) = metric {
-            joint::check(components, studentize)?;
-            if *conditioning == Conditioning::Denominator {
-                return Err(Error::argument("conditioning", "on the denominator", "proportions only"));
-            }
-        } else if !metric.is_proportion() {
-            if studentize == Studentize::Pooled {
-                return Err(Error::argument(
-                    "studentize",
-                    "\"pooled\"",
-                    "\"pooled\" only for proportions; \"unpooled\" for this metric",
-                ));
-            }
-            if *conditioning == Conditioning::Denominator {
-                return Err(Error::argument("conditioning", "on the denominator", "proportions only"));
-            }
-        }
+        check(table, metric, conditioning, studentize)?;
         let (new_class, merged) = merge_classes(metric);
         let parts = match (conditioning, metric) {
             (Conditioning::Denominator, Metric::Fraction { denominator, .. }) => {
@@ -106,35 +93,84 @@ impl CountTest {
             other => vec![true; other.n_classes()],
         };
         let margin = table.merge(&new_class, merged.n_classes()).margin();
+        let n_blocks = table.strata().count();
         let split = parts.map_or_else(|| table.clone(), |parts| table.split(&parts));
-        let table = split.merge(&new_class, merged.n_classes()).keep_strata(&matters);
-        let mean_counts = table.mean_margin();
-        let components = match &merged {
-            Metric::Joint(components) => &components[..],
-            one => std::slice::from_ref(one),
+        let parts_of_block = split.strata().count() / n_blocks.max(1);
+        let (table, kept) = split.merge(&new_class, merged.n_classes()).keep_strata(&matters);
+        let block_of: Vec<usize> = kept.iter().map(|stratum| stratum / parts_of_block).collect();
+        let expected_of = |counts: &[f64]| -> Vec<f64> {
+            let of_group = |counts: &[f64]| -> Vec<f64> {
+                let values = components_of(&merged).iter().map(|metric| metric.evaluate(counts).value);
+                values.map(|value| if value.is_nan() { 0.0 } else { value }).collect()
+            };
+            counts.chunks(table.n_classes()).flat_map(of_group).collect()
         };
-        let expected = mean_counts
-            .chunks(table.n_classes())
-            .flat_map(|counts| components.iter().map(|metric| metric.evaluate(counts).value))
-            .map(|value| if value.is_nan() { 0.0 } else { value })
-            .collect();
+        let width = table.n_groups() * table.n_classes();
+        let mut margins = vec![0.0; n_blocks * width];
+        let mut expected = Vec::new();
+        for (block, margin) in margins.chunks_mut(width).enumerate() {
+            let strata = table.strata().zip(&block_of).filter(|&(_, &of)| of == block);
+            for (stratum, _) in strata {
+                margin.iter_mut().zip(stratum).for_each(|(sum, &count)| *sum += count as f64);
+            }
+        }
+        if n_blocks > 1 {
+            let size = components_of(&merged).len();
+            let shares: Vec<bool> = components_of(&merged).iter().map(Metric::is_proportion).collect();
+            for block in 0..n_blocks {
+                let of_block = table.some_strata(|stratum| block_of[stratum] == block);
+                // The groups of a stratum have one expected share.
+                let values = expected_of(&of_block.mean_margin()).into_iter().enumerate();
+                expected.extend(values.map(|(at, value)| if shares[at % size] { 0.0 } else { value }));
+            }
+        }
+        let comparison = Comparison { expected: expected_of(&table.mean_margin()), studentize };
         let observed = margin.chunks(table.n_classes()).map(|counts| merged.evaluate(counts)).collect();
-        let comparison = Comparison { expected, studentize };
-        Ok(Self { table, metric: merged, margin, observed, comparison, instructions: InstructionSet::current()? })
+        let instructions = InstructionSet::current()?;
+        Ok(Self {
+            table,
+            block_of,
+            n_blocks,
+            metric: merged,
+            margin,
+            margins,
+            observed,
+            comparison,
+            expected,
+            instructions,
+        })
     }
 
-    /// The statistic of a table with these class counts of every group; `evaluations` is a buffer.
-    #[inline]
-    pub(super) fn statistic_of(&self, margin: &[f64], evaluations: &mut [Evaluation]) -> f64 {
+    /// Whether there are strata of the user's.
+    pub(super) fn is_stratified(&self) -> bool {
+        self.n_blocks > 1
+    }
+
+    /// Class counts of every group, by stratum of the user's: the length of a table of them.
+    pub(super) fn width(&self) -> usize {
+        self.table.n_groups() * self.table.n_classes()
+    }
+
+    /// The statistic of a table with these class counts of every group, by stratum of the user's; `evaluations` is a
+    /// buffer.
+    pub(super) fn statistic_of(&self, margins: &[f64], evaluations: &mut [Evaluation]) -> f64 {
+        if self.is_stratified() {
+            let mut total = Totals::new(self, self.table.n_groups());
+            let groups: Vec<usize> = (0..self.table.n_groups()).collect();
+            for (block, margin) in margins.chunks(self.width()).enumerate() {
+                total.add(self, block, margin, &groups);
+            }
+            return total.statistic(self.comparison.studentize);
+        }
         if let Metric::Joint(components) = &self.metric {
             let groups: Vec<usize> = (0..self.table.n_groups()).collect();
-            return joint::statistic(components, margin, &groups, &self.comparison);
+            return joint::statistic(components, margins, &groups, &self.comparison);
         }
-        self.evaluate_into(margin, evaluations);
+        self.evaluate_into(margins, evaluations);
         self.comparison.of_all(evaluations)
     }
 
-    /// The statistic of two groups of a table.
+    /// The statistic of two groups of a table without strata of the user's.
     fn statistic_of_pair(&self, margin: &[f64], groups: &[Evaluation], (i, j): (usize, usize)) -> f64 {
         if let Metric::Joint(components) = &self.metric {
             return joint::statistic(components, margin, &[i, j], &self.comparison);
@@ -152,11 +188,118 @@ impl CountTest {
             };
         }
     }
+
+    /// What one component of the metric is in a group of a stratum.
+    fn part(&self, block: usize, margin: &[f64], group: usize, component: usize) -> Part {
+        let (metric, size) = (&components_of(&self.metric)[component], components_of(&self.metric).len());
+        let counts = &margin[group * self.table.n_classes()..][..self.table.n_classes()];
+        let evaluation = match self.comparison.studentize {
+            Studentize::Unpooled => metric.evaluate(counts),
+            Studentize::Pooled | Studentize::None => metric.evaluate_value(counts),
+        };
+        let (weight, units) = metric.size(counts);
+        let expected = self.expected[(block * self.table.n_groups() + group) * size + component];
+        Part::new(&evaluation, expected, weight, (units, metric.is_corrected()))
+    }
+
+    /// The totals of pairs of groups, by pair.
+    fn pair_totals(&self, margins: &[f64], pair: (usize, usize)) -> Totals {
+        let mut total = Totals::new(self, 2);
+        for (block, margin) in margins.chunks(self.width()).enumerate() {
+            total.add(self, block, margin, &[pair.0, pair.1]);
+        }
+        total
+    }
+}
+
+/// The metrics of a joint criterion, or the one metric.
+fn components_of(metric: &Metric) -> &[Metric] {
+    match metric {
+        Metric::Joint(components) => components,
+        one => std::slice::from_ref(one),
+    }
+}
+
+/// Refuses metrics and variances that do not go together.
+fn check(table: &Table, metric: &Metric, conditioning: &Conditioning, studentize: Studentize) -> Result<()> {
+    if metric.n_classes() != table.n_classes() {
+        let classes = format!("over {} classes", metric.n_classes());
+        return Err(Error::argument("metric", classes, "one over the classes of the table"));
+    }
+    let refused = || Err(Error::argument("conditioning", "on the denominator", "proportions only"));
+    if let Metric::Joint(components) = metric {
+        joint::check(components, studentize)?;
+        if *conditioning == Conditioning::Denominator {
+            return refused();
+        }
+    } else if !metric.is_proportion() {
+        if studentize == Studentize::Pooled {
+            let accepted = "\"pooled\" only for proportions; \"unpooled\" for this metric";
+            return Err(Error::argument("studentize", "\"pooled\"", accepted));
+        }
+        if *conditioning == Conditioning::Denominator {
+            return refused();
+        }
+    }
+    Ok(())
+}
+
+/// What all strata of the user's add up to, in one replicate: of each component, or of all together where these are
+/// correlated.
+#[derive(Debug, Clone)]
+struct Totals {
+    each: Vec<Total>,
+    together: Option<Form>,
+}
+
+impl Totals {
+    fn new(test: &CountTest, n_groups: usize) -> Self {
+        let (components, studentize) = (components_of(&test.metric), test.comparison.studentize);
+        if components.len() > 1 && studentize == Studentize::Unpooled && !joint::is_separate(components) {
+            return Self { each: Vec::new(), together: Some(Form::new(n_groups, components.len())) };
+        }
+        Self { each: vec![Total::new(n_groups, studentize); components.len()], together: None }
+    }
+
+    /// Adds some of the groups of a stratum.
+    fn add(&mut self, test: &CountTest, block: usize, margin: &[f64], groups: &[usize]) {
+        let (size, studentize) = (components_of(&test.metric).len(), test.comparison.studentize);
+        for (component, total) in self.each.iter_mut().enumerate() {
+            let parts: Vec<Part> = groups.iter().map(|&g| test.part(block, margin, g, component)).collect();
+            total.add(&parts, studentize);
+        }
+        if let Some(form) = &mut self.together {
+            let of_group = |&g: &usize| (0..size).map(move |component| test.part(block, margin, g, component));
+            let parts: Vec<Part> = groups.iter().flat_map(of_group).collect();
+            let width = test.table.n_classes();
+            let covariances: Vec<Vec<f64>> = groups
+                .iter()
+                .map(|&g| joint::covariance(components_of(&test.metric), &margin[g * width..][..width]))
+                .collect();
+            let units = |g: usize| margin[groups[g] * width..][..width].iter().sum::<f64>();
+            form.add(&parts, studentize, |g, i, j| covariances[g][i * size + j] * units(g) / (units(g) - 1.0).max(1.0));
+        }
+    }
+
+    fn statistic(&self, studentize: Studentize) -> f64 {
+        if let Some(form) = &self.together {
+            return form.statistic();
+        }
+        if let [total] = &self.each[..] {
+            return total.statistic(studentize);
+        }
+        let each = self.each.iter().map(|total| match total {
+            Total::Gap(_) => total.statistic(studentize).powi(2),
+            _ => total.statistic(studentize),
+        });
+        each.sum()
+    }
 }
 
 impl PermutationTest for CountTest {
     fn observed(&self) -> f64 {
-        self.statistic_of(&self.margin, &mut self.observed.clone())
+        let margins = if self.is_stratified() { &self.margins } else { &self.margin };
+        self.statistic_of(margins, &mut self.observed.clone())
     }
 
     fn evaluations(&self) -> Vec<Evaluation> {
@@ -169,8 +312,19 @@ impl PermutationTest for CountTest {
     }
 
     fn null_distribution(&self, draws: &Draws, control: &Control) -> Result<Vec<f64>> {
-        let sampler = TableSampler::new(&self.table, self.instructions);
-        sampler.fill(draws, control, |margin, evaluations| self.statistic_of(margin, evaluations))
+        let sampler = TableSampler::new(&self.table, &self.block_of, self.instructions);
+        if !self.is_stratified() {
+            let add = |statistic: &mut f64, _: usize, margin: &[f64], evaluations: &mut [Evaluation]| {
+                *statistic = self.statistic_of(margin, evaluations);
+            };
+            return sampler.fill(draws, control, || 0.0, add, |statistic| *statistic);
+        }
+        let groups: Vec<usize> = (0..self.table.n_groups()).collect();
+        let add = |total: &mut Totals, block: usize, margin: &[f64], _: &mut [Evaluation]| {
+            total.add(self, block, margin, &groups);
+        };
+        let new = || Totals::new(self, groups.len());
+        sampler.fill(draws, control, new, add, |total| total.statistic(self.comparison.studentize))
     }
 
     fn exact_work(&self) -> Option<u64> {
@@ -181,11 +335,12 @@ impl PermutationTest for CountTest {
         exact::law(self, alternative, control)
     }
 
-    /// A nonlinear metric over several strata is only nearly centred by [`GroupTest::expected`]. A joint criterion has
+    /// A nonlinear metric over several parts is only nearly centred by what is expected of it. A joint criterion has
     /// no direction.
     fn needs_centring(&self) -> bool {
         let nonlinear = !self.metric.is_proportion() && !matches!(self.metric, Metric::Joint(_));
-        self.table.n_groups() == 2 && self.table.strata().count() > 1 && nonlinear
+        let has_parts = self.block_of.windows(2).any(|pair| pair[0] == pair[1]);
+        self.table.n_groups() == 2 && has_parts && nonlinear
     }
 
     fn groups(&self) -> Option<&dyn GroupTest> {
@@ -203,22 +358,48 @@ impl GroupTest for CountTest {
         50 + 25 * self.margin.len() as u64
     }
 
-    fn expected(&self) -> &[f64] {
-        &self.comparison.expected
+    fn pair_statistic(&self, pair: (usize, usize)) -> f64 {
+        if self.is_stratified() {
+            return self.pair_totals(&self.margins, pair).statistic(self.comparison.studentize);
+        }
+        self.statistic_of_pair(&self.margin, &self.observed, pair)
     }
 
-    fn pair_statistic(&self, pair: (usize, usize)) -> f64 {
-        self.statistic_of_pair(&self.margin, &self.observed, pair)
+    fn contrast(&self, pair: (usize, usize)) -> Option<Contrast> {
+        let is_joint = matches!(self.metric, Metric::Joint(_));
+        match self.pair_totals(&self.margins, pair).each.first() {
+            Some(Total::Gap(contrast)) if self.is_stratified() && !is_joint => Some(*contrast),
+            _ => None,
+        }
+    }
+
+    fn n_strata(&self) -> usize {
+        self.n_blocks
     }
 
     fn max_t(&self, pairs: &[(usize, usize)], draws: &Draws, control: &Control) -> Result<Vec<u64>> {
         let family = StepDown::new(self, pairs)?;
-        let sampler = TableSampler::new(&self.table, self.instructions);
+        let place: HashMap<(usize, usize), usize> = pairs.iter().enumerate().map(|(i, &pair)| (pair, i)).collect();
+        let sampler = TableSampler::new(&self.table, &self.block_of, self.instructions);
+        let studentize = self.comparison.studentize;
         family.count_all(draws, BLOCK, control, |replicates, counts| {
-            sampler.visit(draws, replicates, |margin, evaluations| {
+            if self.is_stratified() {
+                let new = || vec![Totals::new(self, 2); pairs.len()];
+                let add = |totals: &mut Vec<Totals>, block: usize, margin: &[f64], _: &mut [Evaluation]| {
+                    for (total, &(i, j)) in totals.iter_mut().zip(pairs) {
+                        total.add(self, block, margin, &[i, j]);
+                    }
+                };
+                sampler.visit(draws, replicates, new, add, |totals| {
+                    family.count(|pair| totals[place[&pair]].statistic(studentize), counts);
+                });
+                return Ok(());
+            }
+            let add = |(): &mut (), _: usize, margin: &[f64], evaluations: &mut [Evaluation]| {
                 self.evaluate_into(margin, evaluations);
                 family.count(|pair| self.statistic_of_pair(margin, evaluations, pair), counts);
-            });
+            };
+            sampler.visit(draws, replicates, || (), add, |()| ());
             Ok(())
         })
     }

@@ -1,6 +1,7 @@
 //! The `exact` engine: the whole permutation law is summed.
 
-use super::{Alternative, CountTest, PermutationTest, Studentize};
+use super::strata::{Contrast, Part};
+use super::{Alternative, CountTest, GroupTest, PermutationTest, Studentize};
 use crate::error::Result;
 use crate::metrics::{Evaluation, Metric};
 use crate::parallel::Control;
@@ -81,6 +82,9 @@ struct CountLaw {
     observed: u64,
     total: u64,
     denominators: [u64; 2],
+    /// What strata of the user's add up to as observed, and the numerator count that they let expect.
+    within: Contrast,
+    expected: f64,
 }
 
 impl CountLaw {
@@ -92,13 +96,25 @@ impl CountLaw {
             let in_rows = |inside: bool| totals.iter().zip(denominator).any(|(&n, &d)| n > 0 && (d != 0.0) == inside);
             !(in_rows(true) && in_rows(false))
         };
-        test.table.n_groups() == 2 && test.metric.is_proportion() && test.table.strata().all(pure)
+        // Within strata of the user's, only the gap of all is a function of the count.
+        let one_part = test.block_of.windows(2).all(|pair| pair[0] < pair[1]);
+        let fits = !test.is_stratified() || (one_part && test.comparison.studentize != Studentize::Unpooled);
+        test.table.n_groups() == 2 && test.metric.is_proportion() && fits && test.table.strata().all(pure)
     }
 
     /// The law, or nothing when it is too wide.
     fn new(test: &CountTest) -> Option<Self> {
         let Metric::Fraction { numerator, denominator } = &test.metric else { return None };
-        let mut law = Self { first: 0, law: vec![1.0], observed: 0, total: 0, denominators: [0, 0] };
+        let nothing = Contrast::default();
+        let mut law = Self {
+            first: 0,
+            law: vec![1.0],
+            observed: 0,
+            total: 0,
+            denominators: [0, 0],
+            within: nothing,
+            expected: 0.0,
+        };
         let mut products = 0usize;
         for stratum in test.table.strata() {
             let totals = test.table.class_totals(stratum);
@@ -115,6 +131,11 @@ impl CountLaw {
             law.total += hits;
             law.denominators[0] += sizes[0];
             law.denominators[1] += sizes[1];
+            law.expected += sizes[0] as f64 * (hits as f64 / rows as f64);
+            let (mine, all) = (sum(numerator, &stratum[..test.table.n_classes()]), hits);
+            let group = |hits: u64, rows: u64| Part::of_share(hits as f64, rows as f64);
+            let (first, second) = (group(mine, sizes[0]), group(all - mine, sizes[1]));
+            law.within.add(&first, &second, test.comparison.studentize);
             let (first, terms) = Hypergeometric::new(rows, hits, sizes[0]).law(MAX_SUPPORT)?;
             products += law.law.len() * terms.len();
             if products > MAX_PRODUCTS {
@@ -133,6 +154,9 @@ impl CountLaw {
     }
 
     fn statistic(&self, test: &CountTest, x: u64) -> f64 {
+        if test.is_stratified() {
+            return self.within.pooled(x as f64 - self.expected, test.comparison.studentize);
+        }
         let evaluation = |hits: u64, rows: u64| {
             let (hits, rows) = (hits as f64, rows as f64);
             let value = hits / rows;
@@ -153,7 +177,8 @@ impl CountLaw {
             let x = self.first + offset as u64;
             let statistic = self.statistic(test, x);
             // The scale is the same for all x unless the variance is not pooled.
-            let extreme = if comparison.studentize == Studentize::Unpooled || comparison.expected_gap(0, 1) != 0.0 {
+            let apart = test.is_stratified() || comparison.expected_gap(0, 1) != 0.0;
+            let extreme = if comparison.studentize == Studentize::Unpooled || apart {
                 alternative.is_extreme(statistic, observed)
             } else {
                 let gap = self.scaled_gap(x);
@@ -191,6 +216,7 @@ struct Enumeration<'a> {
     control: &'a Control,
     steps: usize,
     strata: Vec<(Vec<u64>, Vec<u64>)>,
+    /// Class counts of every group, by stratum of the user's.
     margin: Vec<f64>,
     leaves: Vec<(f64, f64)>,
 }
@@ -203,7 +229,7 @@ fn enumerate(test: &CountTest, alternative: Alternative, control: &Control) -> R
     let strata: Vec<_> =
         table.strata().map(|stratum| (table.class_totals(stratum), table.group_sizes(stratum))).collect();
     let (left, need) = (strata[0].0.clone(), strata[0].1[0]);
-    let margin = vec![0.0; table.n_groups() * table.n_classes()];
+    let margin = vec![0.0; test.width() * test.n_strata()];
     let mut walk = Enumeration { test, control, strata, margin, leaves: Vec::new(), steps: 0 };
     let complete = walk.visit(0, 0, 0, &left, need, 0.0);
     control.check()?;
@@ -248,7 +274,7 @@ impl Enumeration<'_> {
         for count in need.saturating_sub(later)..=need.min(left[class]) {
             let mut remaining = left.to_vec();
             remaining[class] -= count;
-            let at = group * n_classes + class;
+            let at = self.test.block_of[stratum] * self.test.width() + group * n_classes + class;
             self.margin[at] += count as f64;
             let fits =
                 self.visit(stratum, group, class + 1, &remaining, need - count, ln_weight - ln_factorial(count as f64));
@@ -263,7 +289,7 @@ impl Enumeration<'_> {
     /// The last group takes what is left; then the next stratum, or a complete table.
     fn close_stratum(&mut self, stratum: usize, left: &[u64], ln_weight: f64) -> bool {
         let table = &self.test.table;
-        let start = (table.n_groups() - 1) * table.n_classes();
+        let start = self.test.block_of[stratum] * self.test.width() + (table.n_groups() - 1) * table.n_classes();
         let ln_weight = left.iter().fold(ln_weight, |sum, &count| sum - ln_factorial(count as f64));
         for (sum, &count) in self.margin[start..].iter_mut().zip(left) {
             *sum += count as f64;

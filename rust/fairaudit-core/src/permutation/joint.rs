@@ -60,6 +60,22 @@ fn counts_of(margin: &[f64], group: usize) -> &[f64] {
     &margin[4 * group..4 * group + 4]
 }
 
+/// The covariance of the components in a group with these counts; NaN where one has no value.
+pub(super) fn covariance(components: &[Metric], counts: &[f64]) -> Vec<f64> {
+    let counts: [f64; 4] = std::array::from_fn(|k| counts[k]);
+    let undefined = [f64::NAN; 4];
+    let influence = |metric: &Metric| metric.influence(&counts).unwrap_or(undefined);
+    let influences: Vec<[f64; 4]> = components.iter().map(influence).collect();
+    let mut covariance = Vec::with_capacity(components.len() * components.len());
+    for a in &influences {
+        for b in &influences {
+            let term = |k: usize| if counts[k] == 0.0 { 0.0 } else { a[k] * b[k] * counts[k] };
+            covariance.push((0..4).map(term).sum());
+        }
+    }
+    covariance
+}
+
 fn quadratic_form(components: &[Metric], margin: &[f64], groups: &[usize], expected: &[f64]) -> f64 {
     let size = components.len();
     let mut values = Vec::with_capacity(groups.len());
@@ -67,22 +83,15 @@ fn quadratic_form(components: &[Metric], margin: &[f64], groups: &[usize], expec
     for &group in groups {
         let counts: [f64; 4] = std::array::from_fn(|k| counts_of(margin, group)[k]);
         let mut value = Vec::with_capacity(size);
-        let mut influences = Vec::with_capacity(size);
         for (i, metric) in components.iter().enumerate() {
             let evaluation = metric.evaluate_value(&counts);
-            let (true, Some(influence)) = (evaluation.is_defined(), metric.influence(&counts)) else { return f64::NAN };
-            value.push(evaluation.value - (expected[group * size + i] - expected[groups[0] * size + i]));
-            influences.push(influence);
-        }
-        let mut covariance = vec![0.0; size * size];
-        for (i, a) in influences.iter().enumerate() {
-            for (j, b) in influences.iter().enumerate() {
-                let term = |k: usize| if counts[k] == 0.0 { 0.0 } else { a[k] * b[k] * counts[k] };
-                covariance[i * size + j] = (0..4).map(term).sum();
+            if !evaluation.is_defined() || metric.influence(&counts).is_none() {
+                return f64::NAN;
             }
+            value.push(evaluation.value - (expected[group * size + i] - expected[groups[0] * size + i]));
         }
         values.push(value);
-        covariances.push(covariance);
+        covariances.push(covariance(components, &counts));
     }
     let others = groups.len() - 1;
     let (last_value, last) = (&values[others], &covariances[others]);
@@ -107,7 +116,7 @@ fn quadratic_form(components: &[Metric], margin: &[f64], groups: &[usize], expec
 
 /// d' M^-1 d by elimination. In a direction without variance a gap is infinitely many standard
 /// errors, and no gap adds nothing.
-fn solve_quadratic(matrix: &mut [f64], gaps: &mut [f64]) -> f64 {
+pub(super) fn solve_quadratic(matrix: &mut [f64], gaps: &mut [f64]) -> f64 {
     let size = gaps.len();
     let scale: Vec<f64> = (0..size).map(|i| matrix[i * size + i]).collect();
     let length = gaps.iter().map(|gap| gap.abs()).fold(0.0, f64::max);

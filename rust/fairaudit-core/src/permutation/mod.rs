@@ -12,7 +12,9 @@ mod exact;
 mod joint;
 mod max_t;
 mod rows;
+mod shifts;
 mod statistic;
+mod strata;
 mod stream;
 mod tables;
 mod units;
@@ -23,11 +25,13 @@ pub use counts::{Conditioning, CountTest};
 pub use exact::ExactLaw;
 pub use max_t::step_down_pvalues;
 pub use rows::RowTest;
+pub use shifts::{Extremes, NUMBERS, Shape, Shift, Shifts, Side};
+pub use strata::Contrast;
 pub use units::Units;
 
 use crate::bootstrap::Replicates;
 use crate::draws::Draws;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
 use crate::parallel::Control;
 
@@ -81,11 +85,23 @@ pub trait GroupTest: PermutationTest {
     /// Number of groups.
     fn n_groups(&self) -> usize;
 
-    /// The metric of each group that its strata alone explain, up to a number that all groups share.
-    fn expected(&self) -> &[f64];
-
     /// The observed statistic of two groups.
     fn pair_statistic(&self, pair: (usize, usize)) -> f64;
+
+    /// Number of strata of the user's.
+    fn n_strata(&self) -> usize;
+
+    /// The gap of two groups within strata of the user's, if there are any and there is one metric.
+    fn contrast(&self, pair: (usize, usize)) -> Option<Contrast>;
+
+    /// The test of a gap of any size, of two groups of a mean or ratio; what comes of ranges of replicates is joined.
+    ///
+    /// # Errors
+    /// [`crate::Error::Argument`] when it is another test, [`crate::Error::Cancelled`].
+    fn shifts(&self, draws: &Draws, control: &Control) -> Result<Shifts> {
+        let _ = (draws, control);
+        Err(Error::argument("test", "another", "one of two groups of a mean or ratio"))
+    }
 
     /// How many replicates reach the step-down statistic of each pair. Counts of ranges of replicates add up;
     /// [`step_down_pvalues`] makes p-values of the sums.
@@ -99,7 +115,7 @@ pub trait GroupTest: PermutationTest {
         2 * self.replicate_work()
     }
 
-    /// Bootstrap replicates: every group's rows drawn with replacement; strata play no part. Intervals of values need
+    /// Bootstrap replicates: every group's rows drawn with replacement, without strata of the user's. Intervals of values need
     /// no variances.
     ///
     /// # Errors

@@ -2,9 +2,13 @@
 //!
 //! `stream` draws the replicates.
 
+use std::collections::HashMap;
+
 use super::max_t::StepDown;
+use super::shifts::Shifts;
 use super::statistic::Comparison;
-use super::units::{Strata, Units, one_for_each};
+use super::strata::{Contrast, Part, Total};
+use super::units::{Exchange, Sorted, Units, one_for_each};
 use super::{GroupTest, PermutationTest, Studentize};
 use crate::bootstrap::{self, Replicates};
 use crate::draws::Draws;
@@ -19,22 +23,49 @@ use crate::simd::{InstructionSet, LANES};
 /// A permutation test on rows, or on clusters of rows.
 #[derive(Debug, Clone)]
 pub struct RowTest {
+    /// The strata of the user's, in which gaps are taken; all units where there are none.
+    pub(super) blocks: Vec<Block>,
+    n_groups: usize,
+    /// The metric of each group, of all its units.
+    observed: Vec<Evaluation>,
+    pub(super) studentize: Studentize,
+    pub(super) instructions: InstructionSet,
+}
+
+/// The units of one stratum, in order.
+#[derive(Debug, Clone)]
+pub(super) struct Block {
     pub(super) metric: UnitMetric,
-    /// The ratio or mean of all rows, which was taken away from every row; 0 of other metrics.
+    /// The ratio or mean of all units, which was taken away from every one; 0 of other metrics.
     center: f64,
     /// Observed group of each unit.
-    group: Vec<u16>,
-    pub(super) strata: Strata,
-    /// Units by stratum and group.
+    pub(super) group: Vec<u16>,
+    /// Which of them exchange their groups.
+    pub(super) exchange: Exchange,
+    /// Units by part and group.
     pub(super) sizes: Vec<Vec<u32>>,
     /// Sums over all units, of metrics whose sums are the same in every replicate.
     pub(super) totals: Vec<f64>,
-    /// The metric of each group (centred) as observed.
-    observed: Vec<Evaluation>,
-    pub(super) instructions: InstructionSet,
+    /// What each group brings (centred) as observed.
+    observed: Vec<Member>,
     /// Expected is the metric of each group (centred) when every unit belongs to it by the share of its
-    /// stratum that does: what the strata alone explain. 0 without strata.
-    comparison: Comparison,
+    /// part that does: what the parts alone explain. 0 where there is one part.
+    pub(super) expected: Vec<f64>,
+}
+
+/// The metric of a group of units, with what the group counts for in a stratum.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member {
+    pub(super) evaluation: Evaluation,
+    size: f64,
+    units: (f64, bool),
+}
+
+impl Member {
+    /// What the group brings to a stratum in which so much is expected of it.
+    pub(super) fn part(&self, expected: f64) -> Part {
+        Part::new(&self.evaluation, expected, self.size, self.units)
+    }
 }
 
 /// The metric with what it adds up: over rows, or clusters of rows.
@@ -44,19 +75,14 @@ pub(super) enum UnitMetric {
     Clusters(ClusteredAuc),
 }
 
-impl RowTest {
-    /// Prepares a test of units that are in order.
+impl Block {
     fn new(
         mut metric: UnitMetric,
         group: Vec<u16>,
         n_groups: usize,
-        strata: Strata,
-        studentize: Studentize,
+        exchange: Exchange,
         control: &Control,
     ) -> Result<Self> {
-        if studentize == Studentize::Pooled {
-            return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
-        }
         control.check()?;
         let (center, totals) = match &mut metric {
             UnitMetric::Rows(metric) => {
@@ -64,40 +90,121 @@ impl RowTest {
             }
             UnitMetric::Clusters(_) => (0.0, Vec::new()),
         };
-        let comparison = Comparison { expected: vec![0.0; n_groups], studentize };
-        let (sizes, observed, instructions) = (Vec::new(), Vec::new(), InstructionSet::current()?);
-        let mut test = Self { metric, center, group, strata, sizes, totals, observed, instructions, comparison };
-        let n_strata = match &test.strata {
-            Strata::One => 1,
-            Strata::Several(stratum) => stratum.iter().max().map_or(0, |&s| s as usize + 1),
-            Strata::Labels => 2,
-        };
-        test.sizes = vec![vec![0u32; n_groups]; n_strata];
-        for unit in 0..test.group.len() {
-            let stratum = test.stratum_of(unit);
-            test.sizes[stratum][usize::from(test.group[unit])] += 1;
+        let (sizes, observed) = (Vec::new(), Vec::new());
+        let mut block =
+            Self { metric, center, group, exchange, sizes, totals, observed, expected: vec![0.0; n_groups] };
+        block.sizes = vec![vec![0u32; n_groups]; block.exchange.n_parts()];
+        for unit in 0..block.group.len() {
+            let part = block.part_of(unit);
+            block.sizes[part][usize::from(block.group[unit])] += 1;
         }
         control.check()?;
-        test.observed = match &test.metric {
-            UnitMetric::Rows(RowMetric::Auc(auc)) => auc.observed(&test.group, n_groups),
-            _ => test.evaluate_members(|row, member| {
+        block.observed = match &block.metric {
+            UnitMetric::Rows(RowMetric::Auc(auc)) => {
+                let groups = auc.observed(&block.group, n_groups);
+                groups.into_iter().enumerate().map(|(g, of_group)| block.member_of_auc(of_group, g)).collect()
+            }
+            _ => block.evaluate_members(|row, member| {
                 member.fill([0.0; LANES]);
-                member[usize::from(test.group[row])] = [1.0; LANES];
+                member[usize::from(block.group[row])] = [1.0; LANES];
             }),
         };
-        if !matches!(test.strata, Strata::One) {
+        if block.sizes.len() > 1 {
             control.check()?;
-            let groups = test.evaluate_members(|row, member| {
-                let sizes = &test.sizes[test.stratum_of(row)];
+            let groups = block.evaluate_members(|row, member| {
+                let sizes = &block.sizes[block.part_of(row)];
                 let rows = f64::from(sizes.iter().sum::<u32>());
                 for (member, &size) in member.iter_mut().zip(sizes) {
                     *member = [f64::from(size) / rows; LANES];
                 }
             });
-            test.comparison.expected =
-                groups.iter().map(|group| if group.is_defined() { group.value } else { 0.0 }).collect();
+            let value = |group: &Member| if group.evaluation.is_defined() { group.evaluation.value } else { 0.0 };
+            block.expected = groups.iter().map(value).collect();
         }
-        Ok(test)
+        Ok(block)
+    }
+
+    /// What a group with this area brings: rows count for themselves.
+    fn member_of_auc(&self, evaluation: Evaluation, group: usize) -> Member {
+        let rows = self.n_members(group);
+        Member { evaluation, size: rows, units: (rows, true) }
+    }
+
+    pub(super) fn n_units(&self) -> usize {
+        self.group.len()
+    }
+
+    /// Units of a group.
+    pub(super) fn n_members(&self, group: usize) -> f64 {
+        self.sizes.iter().map(|sizes| f64::from(sizes[group])).sum()
+    }
+
+    /// The metric of every group, `members` telling to what extent a unit belongs to each.
+    fn evaluate_members(&self, members: impl Fn(usize, &mut [Lanes])) -> Vec<Member> {
+        let (rows, n_groups) = (self.n_units(), self.expected.len());
+        match &self.metric {
+            UnitMetric::Rows(metric) => of_each_metric!(metric, metric => {
+                let sums = sums_of(metric, rows, n_groups, members);
+                sums.into_iter().enumerate().map(|(g, sums)| self.member(metric, g, sums)).collect()
+            }),
+            UnitMetric::Clusters(auc) => {
+                let mut member = vec![[0.0; LANES]; rows * n_groups];
+                member.chunks_mut(n_groups).enumerate().for_each(|(unit, member)| members(unit, member));
+                let mut groups = self.members_of_clusters(auc, &member);
+                groups.truncate(n_groups);
+                groups
+            }
+        }
+    }
+
+    /// The metric of a group from its sums, with what it counts for.
+    pub(super) fn member<const N: usize, M: RowSums<N>>(&self, metric: &M, group: usize, sums: [f64; N]) -> Member {
+        let units = metric.units(sums, self.n_members(group));
+        Member { evaluation: metric.evaluate(sums), size: metric.size(sums), units }
+    }
+
+    /// The area of every group (fastest) in every lane.
+    pub(super) fn members_of_clusters(&self, auc: &ClusteredAuc, member: &[Lanes]) -> Vec<Member> {
+        let n_groups = self.expected.len();
+        let (groups, sizes) = (auc.evaluate(member, n_groups), auc.sizes(member, n_groups));
+        let each = groups.into_iter().zip(sizes).enumerate();
+        each.map(|(i, (evaluation, size))| Member { evaluation, size, units: (self.n_members(i % n_groups), false) })
+            .collect()
+    }
+
+    /// The part of a unit.
+    #[inline(always)]
+    pub(super) fn part_of(&self, unit: usize) -> usize {
+        match &self.exchange {
+            Exchange::All => 0,
+            Exchange::Parts(part) => part[unit] as usize,
+            Exchange::Labels => match &self.metric {
+                UnitMetric::Rows(RowMetric::Auc(Auc { flags }) | RowMetric::WeightedAuc(WeightedAuc { flags, .. })) => {
+                    usize::from(flags[unit].is_positive())
+                }
+                _ => 0,
+            },
+        }
+    }
+
+    /// What the groups bring to the stratum as observed.
+    fn parts(&self) -> Vec<Part> {
+        self.observed.iter().zip(&self.expected).map(|(member, &expected)| member.part(expected)).collect()
+    }
+}
+
+impl RowTest {
+    /// A test of units in order, by stratum; `all` is what they are without strata, where there are some.
+    fn new(blocks: Vec<Block>, all: Option<Block>, n_groups: usize, studentize: Studentize) -> Result<Self> {
+        if studentize == Studentize::Pooled {
+            return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
+        }
+        let observed = all.as_ref().or(blocks.first()).map_or_else(Vec::new, |block| {
+            let shifted =
+                |member: &Member| Evaluation { value: member.evaluation.value + block.center, ..member.evaluation };
+            block.observed.iter().map(shifted).collect()
+        });
+        Ok(Self { blocks, n_groups, observed, studentize, instructions: InstructionSet::current()? })
     }
 
     /// The same with loops compiled for a chosen instruction set, which this processor must have.
@@ -108,7 +215,7 @@ impl RowTest {
 
     /// A test of the AUC: `score` and `positive` (0: not) of each row, in any order, with weights that are 1 when they are left
     /// out. Where units are clusters, the rows of one move together. `within_labels`: rows of one label exchange their
-    /// groups; not together with strata or clusters.
+    /// groups; not together with parts or clusters.
     ///
     /// # Errors
     /// [`Error::Argument`] when lengths or codes do not fit, or there are more than 2^32 - 1 rows; [`Error::Cancelled`].
@@ -124,44 +231,28 @@ impl RowTest {
         let rows = score.len();
         one_for_each("positive", positive.len(), rows, "rows")?;
         one_for_each("weight", weight.map_or(rows, <[f64]>::len), rows, "rows")?;
-        if within_labels && (units.stratum.is_some() || units.of_row.is_some()) {
-            let accepted = "strata that tell the labels apart, and no clusters";
-            return Err(Error::argument("within_labels", "true with strata or clusters", accepted));
+        if within_labels && (units.part.is_some() || units.of_row.is_some()) {
+            let accepted = "parts that tell the labels apart, and no clusters";
+            return Err(Error::argument("within_labels", "true with parts or clusters", accepted));
         }
-        let strata = units.fewer_strata();
-        let units = units.with_strata(strata.as_deref());
+        let codes = units.fewer_codes();
+        let units = units.with_codes(&codes);
         units.check()?;
+        let columns = Scores { score, positive, weight };
         if let Some(cluster) = units.of_row {
             one_for_each("of_row", cluster.len(), rows, "rows")?;
-            let auc = ClusteredAuc::new(score, positive, weight, cluster, units.group.len())?;
-            let strata = units.stratum.map_or(Strata::One, |stratum| Strata::Several(stratum.to_vec()));
-            let group = units.group.to_vec();
-            return Self::new(UnitMetric::Clusters(auc), group, units.n_groups, strata, studentize, control);
+            return columns.of_clusters(cluster, units, studentize, control);
         }
         units.check_column("score", rows)?;
-        let order = order(score, |row| {
-            let weight = weight.map_or(0, |weight| ordered_bits(weight[row]));
-            (positive[row] != 0, weight, units.stratum_of(row), units.group[row])
-        });
-        control.check()?;
-        let at = |i: usize| row_of(order[i]);
-        let tied = |i: usize| i + 1 < rows && score[at(i)] == score[at(i + 1)];
-        let flags: Vec<RowFlags> = (0..rows).map(|i| RowFlags::new(positive[at(i)] != 0, tied(i))).collect();
-        let group = order.iter().map(|&key| units.group[row_of(key)]).collect();
-        let strata = match units.stratum {
-            Some(stratum) => Strata::Several(order.iter().map(|&key| stratum[row_of(key)]).collect()),
-            None if within_labels => Strata::Labels,
-            None => Strata::One,
-        };
-        let metric = match weight {
-            None => RowMetric::Auc(Auc { flags }),
-            Some(weight) => {
-                let weight = order.iter().map(|&key| weight[row_of(key)]).collect();
-                RowMetric::WeightedAuc(WeightedAuc { flags, weight })
-            }
-        };
-        drop(order);
-        Self::new(UnitMetric::Rows(metric), group, units.n_groups, strata, studentize, control)
+        let everything: Vec<u32> = (0..rows as u32).collect();
+        let all = columns.block(&everything, units, within_labels, control)?;
+        if units.n_strata() == 1 {
+            return Self::new(vec![all], None, units.n_groups, studentize);
+        }
+        let strata = units.by_stratum();
+        let blocks: Result<Vec<Block>> =
+            strata.iter().map(|rows| columns.block(rows, units, within_labels, control)).collect();
+        Self::new(blocks?, Some(all), units.n_groups, studentize)
     }
 
     /// A test of sum a / sum d, of units in any order, whatever their rows; d is 1 when it is left out.
@@ -175,21 +266,20 @@ impl RowTest {
         studentize: Studentize,
         control: &Control,
     ) -> Result<Self> {
-        let strata = units.fewer_strata();
-        let units = units.with_strata(strata.as_deref());
+        let codes = units.fewer_codes();
+        let units = units.with_codes(&codes);
         units.check()?;
         units.check_column("numerator", numerator.len())?;
         units.check_column("denominator", denominator.map_or(numerator.len(), <[f64]>::len))?;
-        let (metric, group, strata) = if let Some(denominator) = denominator {
+        if let Some(denominator) = denominator {
             let key = |[a, d]: &[f64; 2]| [ordered_bits(*a), ordered_bits(*d), 0, 0];
-            let (terms, group, strata) = units.sort(|unit| [numerator[unit], denominator[unit]], key, control)?;
-            (RowMetric::Ratio(Ratio::new(terms)), group, strata)
-        } else {
-            let key = |value: &f64| [ordered_bits(*value), 0, 0, 0];
-            let (values, group, strata) = units.sort(|unit| numerator[unit], key, control)?;
-            (RowMetric::Mean(Mean::new(values)), group, strata)
-        };
-        Self::new(UnitMetric::Rows(metric), group, units.n_groups, strata, studentize, control)
+            let sorted = units.sort(|unit| [numerator[unit], denominator[unit]], key, control)?;
+            let corrected = units.of_row.is_none();
+            let metric = |terms| Ok(RowMetric::Ratio(Ratio::new(terms, corrected)));
+            return Self::sorted(sorted, metric, units.n_groups, studentize, control);
+        }
+        let sorted = units.sort(|unit| numerator[unit], |value| [ordered_bits(*value), 0, 0, 0], control)?;
+        Self::sorted(sorted, |values| Ok(RowMetric::Mean(Mean::new(values, true))), units.n_groups, studentize, control)
     }
 
     /// A test of a formula over confusion counts, of units that each bring weighted counts, in any order.
@@ -203,75 +293,127 @@ impl RowTest {
         studentize: Studentize,
         control: &Control,
     ) -> Result<Self> {
-        let strata = units.fewer_strata();
-        let units = units.with_strata(strata.as_deref());
+        let codes = units.fewer_codes();
+        let units = units.with_codes(&codes);
         units.check()?;
         units.check_column("counts", counts.len())?;
-        let (values, group, strata) = units.sort(|unit| counts[unit], |counts| counts.map(ordered_bits), control)?;
-        let metric = RowMetric::Counts(Counts::new(values, metric.clone())?);
-        Self::new(UnitMetric::Rows(metric), group, units.n_groups, strata, studentize, control)
+        let sorted = units.sort(|unit| counts[unit], |counts| counts.map(ordered_bits), control)?;
+        let of_counts = |values| Ok(RowMetric::Counts(Counts::new(values, metric.clone())?));
+        Self::sorted(sorted, of_counts, units.n_groups, studentize, control)
+    }
+
+    /// A test of units that are sorted, by stratum.
+    fn sorted<T: Copy>(
+        sorted: Vec<Sorted<T>>,
+        metric: impl Fn(Vec<T>) -> Result<RowMetric>,
+        n_groups: usize,
+        studentize: Studentize,
+        control: &Control,
+    ) -> Result<Self> {
+        let all = if sorted.len() > 1 {
+            let values = sorted.iter().flat_map(|stratum| stratum.values.iter().copied()).collect();
+            let group = sorted.iter().flat_map(|stratum| stratum.group.iter().copied()).collect();
+            Some(Block::new(UnitMetric::Rows(metric(values)?), group, n_groups, Exchange::All, control)?)
+        } else {
+            None
+        };
+        let block = |Sorted { values, group, exchange }| {
+            Block::new(UnitMetric::Rows(metric(values)?), group, n_groups, exchange, control)
+        };
+        let blocks: Result<Vec<Block>> = sorted.into_iter().map(block).collect();
+        Self::new(blocks?, all, n_groups, studentize)
     }
 
     /// Number of units: rows or clusters.
     pub fn n_units(&self) -> usize {
-        self.group.len()
+        self.blocks.iter().map(Block::n_units).sum()
     }
 
-    /// The metric of every group, `members` telling to what extent a unit belongs to each.
-    fn evaluate_members(&self, members: impl Fn(usize, &mut [Lanes])) -> Vec<Evaluation> {
-        let (rows, n_groups) = (self.n_units(), self.n_groups());
-        match &self.metric {
-            UnitMetric::Rows(metric) => of_each_metric!(metric, metric => sums_of(metric, rows, n_groups, members)),
-            UnitMetric::Clusters(auc) => {
-                let mut member = vec![[0.0; LANES]; rows * n_groups];
-                member.chunks_mut(n_groups).enumerate().for_each(|(unit, member)| members(unit, member));
-                let mut evaluations = auc.evaluate(&member, n_groups);
-                evaluations.truncate(n_groups);
-                evaluations
-            }
+    /// The one block of a test without strata.
+    pub(super) fn only_block(&self) -> Option<&Block> {
+        match &self.blocks[..] {
+            [block] => Some(block),
+            _ => None,
         }
     }
 
-    /// The stratum of a unit.
-    #[inline(always)]
-    pub(super) fn stratum_of(&self, unit: usize) -> usize {
-        match &self.strata {
-            Strata::One => 0,
-            Strata::Several(stratum) => stratum[unit] as usize,
-            Strata::Labels => match &self.metric {
-                UnitMetric::Rows(RowMetric::Auc(Auc { flags }) | RowMetric::WeightedAuc(WeightedAuc { flags, .. })) => {
-                    usize::from(flags[unit].is_positive())
+    /// What the strata add up to as observed.
+    fn observed_contrast(&self, (i, j): (usize, usize)) -> Contrast {
+        let mut contrast = Contrast::default();
+        for block in &self.blocks {
+            let parts = block.parts();
+            contrast.add(&parts[i], &parts[j], self.studentize);
+        }
+        contrast
+    }
+
+    /// The statistics that `of` makes of the groups of each of sixteen replicates. Of strata it is handed what they add
+    /// up to, for each of the `pairs`, or for all groups at once where there are none.
+    fn statistics(&self, pairs: &[(usize, usize)], draws: &Draws, first: u64, control: &Control) -> Result<Vec<f64>> {
+        let n_groups = self.n_groups;
+        if let Some(block) = self.only_block() {
+            let comparison = Comparison { expected: block.expected.clone(), studentize: self.studentize };
+            let mut statistics = Vec::with_capacity(LANES * pairs.len().max(1));
+            self.replicates(draws, first, control, |_, members| {
+                for groups in members.chunks(n_groups) {
+                    let groups: Vec<Evaluation> = groups.iter().map(|member| member.evaluation).collect();
+                    if pairs.is_empty() {
+                        statistics.push(comparison.of_all(&groups));
+                    }
+                    statistics.extend(pairs.iter().map(|&pair| comparison.of_pair(&groups, pair)));
                 }
-                _ => 0,
-            },
+            })?;
+            return Ok(statistics);
         }
+        let mut all = vec![Total::new(n_groups, self.studentize); if pairs.is_empty() { LANES } else { 0 }];
+        let mut each = vec![Contrast::default(); LANES * pairs.len()];
+        let mut parts = Vec::with_capacity(n_groups);
+        self.replicates(draws, first, control, |block, members| {
+            for (lane, groups) in members.chunks(n_groups).enumerate() {
+                parts.clear();
+                parts.extend(groups.iter().zip(&block.expected).map(|(member, &expected)| member.part(expected)));
+                if let Some(total) = all.get_mut(lane) {
+                    total.add(&parts, self.studentize);
+                }
+                for (contrast, &(i, j)) in each[lane * pairs.len()..].iter_mut().zip(pairs) {
+                    contrast.add(&parts[i], &parts[j], self.studentize);
+                }
+            }
+        })?;
+        let gaps = each.iter().map(|contrast| contrast.statistic(self.studentize));
+        Ok(all.iter().map(|total| total.statistic(self.studentize)).chain(gaps).collect())
     }
 }
 
 impl PermutationTest for RowTest {
     fn observed(&self) -> f64 {
-        self.comparison.of_all(&self.observed)
+        if let Some(block) = self.only_block() {
+            let groups: Vec<Evaluation> = block.observed.iter().map(|member| member.evaluation).collect();
+            return Comparison { expected: block.expected.clone(), studentize: self.studentize }.of_all(&groups);
+        }
+        let mut total = Total::new(self.n_groups, self.studentize);
+        self.blocks.iter().for_each(|block| total.add(&block.parts(), self.studentize));
+        total.statistic(self.studentize)
     }
 
     fn evaluations(&self) -> Vec<Evaluation> {
-        self.observed.iter().map(|group| Evaluation { value: group.value + self.center, ..*group }).collect()
+        self.observed.clone()
     }
 
     fn replicate_work(&self) -> u64 {
-        match &self.metric {
-            UnitMetric::Rows(_) => self.n_units() as u64,
-            UnitMetric::Clusters(auc) => 4 * auc.n_rows() as u64,
-        }
+        let of_block = |block: &Block| match &block.metric {
+            UnitMetric::Rows(_) => 50 + block.n_units() as u64,
+            UnitMetric::Clusters(auc) => 50 + 4 * auc.n_rows() as u64,
+        };
+        self.blocks.iter().map(of_block).sum()
     }
 
     fn null_distribution(&self, draws: &Draws, control: &Control) -> Result<Vec<f64>> {
         let mut null = draws.zeros();
         let fill = |block: usize, chunk: &mut [f64], (): &mut ()| -> Result<()> {
             let first = draws.replicates.start + (block * LANES) as u64;
-            let groups = self.replicates(draws, first, control)?;
-            for (value, groups) in chunk.iter_mut().zip(groups.chunks(self.n_groups())) {
-                *value = self.comparison.of_all(groups);
-            }
+            let drawn = self.statistics(&[], draws, first, control)?;
+            chunk.copy_from_slice(&drawn[..chunk.len()]);
             control.advance(chunk.len() as u64);
             Ok(())
         };
@@ -280,7 +422,7 @@ impl PermutationTest for RowTest {
     }
 
     fn needs_centring(&self) -> bool {
-        self.n_groups() == 2 && self.sizes.len() > 1
+        self.n_groups == 2 && self.blocks.iter().any(|block| block.sizes.len() > 1)
     }
 
     fn groups(&self) -> Option<&dyn GroupTest> {
@@ -290,44 +432,63 @@ impl PermutationTest for RowTest {
 
 impl GroupTest for RowTest {
     fn n_groups(&self) -> usize {
-        self.comparison.expected.len()
-    }
-
-    /// Less the metric of all units.
-    fn expected(&self) -> &[f64] {
-        &self.comparison.expected
+        self.n_groups
     }
 
     fn pair_statistic(&self, pair: (usize, usize)) -> f64 {
-        self.comparison.of_pair(&self.observed, pair)
+        if let Some(block) = self.only_block() {
+            let groups: Vec<Evaluation> = block.observed.iter().map(|member| member.evaluation).collect();
+            let comparison = Comparison { expected: block.expected.clone(), studentize: self.studentize };
+            return comparison.of_pair(&groups, pair);
+        }
+        self.observed_contrast(pair).statistic(self.studentize)
+    }
+
+    fn contrast(&self, pair: (usize, usize)) -> Option<Contrast> {
+        (self.blocks.len() > 1).then(|| self.observed_contrast(pair))
+    }
+
+    fn n_strata(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn shifts(&self, draws: &Draws, control: &Control) -> Result<Shifts> {
+        self.shifts_of(draws, control)
     }
 
     fn max_t(&self, pairs: &[(usize, usize)], draws: &Draws, control: &Control) -> Result<Vec<u64>> {
         let family = StepDown::new(self, pairs)?;
+        let place: HashMap<(usize, usize), usize> = pairs.iter().enumerate().map(|(i, &pair)| (pair, i)).collect();
         family.count_all(draws, LANES as u64, control, |replicates, counts| {
-            let all = self.replicates(draws, replicates.start, control)?;
+            if pairs.is_empty() {
+                return Ok(());
+            }
+            let all = self.statistics(pairs, draws, replicates.start, control)?;
             let lanes = (replicates.end - replicates.start) as usize;
-            for groups in all.chunks(self.n_groups()).take(lanes) {
-                family.count(|pair| self.comparison.of_pair(groups, pair), counts);
+            for statistics in all.chunks(pairs.len()).take(lanes) {
+                family.count(|pair| statistics[place[&pair]], counts);
             }
             Ok(())
         })
     }
 
     fn bootstrap(&self, with_variances: bool, draws: &Draws, control: &Control) -> Result<Replicates> {
-        let members = |group: usize| -> Vec<u32> {
-            (0..self.n_units() as u32).filter(|&unit| usize::from(self.group[unit as usize]) == group).collect()
+        let Some(block) = self.only_block() else {
+            return Err(Error::argument("test", "one of strata", "rows without strata for a bootstrap"));
         };
-        let members: Vec<Vec<u32>> = (0..self.n_groups()).map(members).collect();
-        let mut replicates = match &self.metric {
+        let members = |group: usize| -> Vec<u32> {
+            (0..block.n_units() as u32).filter(|&unit| usize::from(block.group[unit as usize]) == group).collect()
+        };
+        let members: Vec<Vec<u32>> = (0..self.n_groups).map(members).collect();
+        let mut replicates = match &block.metric {
             UnitMetric::Rows(metric) => {
                 let groups: Vec<RowMetric> = members.iter().map(|rows| metric.select(rows)).collect();
                 bootstrap::of_rows(&groups, with_variances, draws, self.instructions, control)?
             }
             UnitMetric::Clusters(auc) => {
-                let n_groups = self.n_groups();
+                let n_groups = self.n_groups;
                 bootstrap::of_lanes(n_groups, with_variances, draws, control, |first| {
-                    let mut member = vec![[0.0; LANES]; self.n_units() * n_groups];
+                    let mut member = vec![[0.0; LANES]; block.n_units() * n_groups];
                     for (group, units) in members.iter().enumerate() {
                         let visit = |i: usize, times: Lanes| member[units[i] as usize * n_groups + group] = times;
                         bootstrap::multiplicities(units.len(), draws, first, group as u64, self.instructions, visit);
@@ -336,25 +497,115 @@ impl GroupTest for RowTest {
                 })?
             }
         };
-        replicates.shift(self.center);
+        replicates.shift(block.center);
         Ok(replicates)
     }
 }
 
-/// The metric of every group when `members` tells to what extent a row belongs to each.
+/// Scores and labels of rows in any order, with weights that are 1 when they are left out.
+#[derive(Clone, Copy)]
+struct Scores<'a> {
+    score: &'a [f64],
+    positive: &'a [u8],
+    weight: Option<&'a [f64]>,
+}
+
+impl Scores<'_> {
+    /// Some of the rows, put in order.
+    fn block(&self, rows: &[u32], units: Units<'_>, within_labels: bool, control: &Control) -> Result<Block> {
+        let (score, at) = (|i: usize| self.score[rows[i] as usize], |i: usize| rows[i] as usize);
+        let scores: Vec<f64>;
+        let scores = if rows.len() == self.score.len() {
+            self.score
+        } else {
+            scores = (0..rows.len()).map(score).collect();
+            &scores[..]
+        };
+        let order = order(scores, |i| {
+            let row = at(i);
+            let weight = self.weight.map_or(0, |weight| ordered_bits(weight[row]));
+            (self.positive[row] != 0, weight, units.stratum_of(row), units.part_of(row), units.group[row])
+        });
+        control.check()?;
+        let row = |i: usize| at(row_of(order[i]));
+        let tied = |i: usize| i + 1 < rows.len() && self.score[row(i)] == self.score[row(i + 1)];
+        let flags = (0..rows.len()).map(|i| RowFlags::new(self.positive[row(i)] != 0, tied(i))).collect();
+        let group = (0..rows.len()).map(|i| units.group[row(i)]).collect();
+        let exchange = match units.part {
+            Some(part) => Exchange::Parts((0..rows.len()).map(|i| part[row(i)]).collect()),
+            None if within_labels => Exchange::Labels,
+            None => Exchange::All,
+        };
+        let metric = match self.weight {
+            None => RowMetric::Auc(Auc { flags }),
+            Some(weight) => {
+                let weight = (0..rows.len()).map(|i| weight[row(i)]).collect();
+                RowMetric::WeightedAuc(WeightedAuc { flags, weight })
+            }
+        };
+        drop(order);
+        Block::new(UnitMetric::Rows(metric), group, units.n_groups, exchange, control)
+    }
+
+    /// A test of clusters of rows.
+    fn of_clusters(
+        &self,
+        cluster: &[u32],
+        units: Units<'_>,
+        studentize: Studentize,
+        control: &Control,
+    ) -> Result<RowTest> {
+        let block = |members: &[u32], rows: Option<&[u32]>| {
+            let mut place = vec![u32::MAX; units.group.len()];
+            members.iter().zip(0..).for_each(|(&unit, i)| place[unit as usize] = i);
+            let pick = |rows: &[u32]| -> Result<ClusteredAuc> {
+                let of = |row: &u32| *row as usize;
+                let score: Vec<f64> = rows.iter().map(|row| self.score[of(row)]).collect();
+                let positive: Vec<u8> = rows.iter().map(|row| self.positive[of(row)]).collect();
+                let weight: Option<Vec<f64>> =
+                    self.weight.map(|weight| rows.iter().map(|row| weight[of(row)]).collect());
+                let cluster: Vec<u32> = rows.iter().map(|row| place[cluster[of(row)] as usize]).collect();
+                ClusteredAuc::new(&score, &positive, weight.as_deref(), &cluster, members.len())
+            };
+            let auc = match rows {
+                Some(rows) => pick(rows)?,
+                None => ClusteredAuc::new(self.score, self.positive, self.weight, cluster, members.len())?,
+            };
+            let group = members.iter().map(|&unit| units.group[unit as usize]).collect();
+            let part = units.part.map(|part| members.iter().map(|&unit| part[unit as usize]).collect());
+            Block::new(UnitMetric::Clusters(auc), group, units.n_groups, Exchange::of(part), control)
+        };
+        let everything: Vec<u32> = (0..units.group.len() as u32).collect();
+        let all = block(&everything, None)?;
+        if units.n_strata() == 1 {
+            return RowTest::new(vec![all], None, units.n_groups, studentize);
+        }
+        let mut rows = vec![Vec::new(); units.n_strata()];
+        for (row, &unit) in cluster.iter().enumerate() {
+            rows[units.stratum_of(unit as usize) as usize].push(row as u32);
+        }
+        rows.retain(|rows| !rows.is_empty());
+        let strata = units.by_stratum();
+        let blocks: Result<Vec<Block>> =
+            strata.iter().zip(&rows).map(|(members, rows)| block(members, Some(rows))).collect();
+        RowTest::new(blocks?, Some(all), units.n_groups, studentize)
+    }
+}
+
+/// The sums of every group when `members` tells to what extent a row belongs to each.
 fn sums_of<const N: usize, M: RowSums<N>>(
     metric: &M,
     rows: usize,
     n_groups: usize,
     members: impl Fn(usize, &mut [Lanes]),
-) -> Vec<Evaluation> {
+) -> Vec<[f64; N]> {
     let (mut sums, mut open) = (vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
     let mut member = vec![[0.0; LANES]; n_groups];
     for row in 0..rows {
         members(row, &mut member);
         metric.add(row, &member, &mut sums, &mut open);
     }
-    sums.iter().map(|sums| metric.evaluate(sums.map(|lanes| lanes[0]))).collect()
+    sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
 }
 
 /// Sums over all rows of a metric whose sums are the same in every replicate.

@@ -12,12 +12,12 @@
 use std::ops::Range;
 
 use super::GroupTest;
-use super::rows::{RowTest, UnitMetric};
+use super::rows::{Block, Member, RowTest, UnitMetric};
 use crate::draws::Draws;
 use crate::error::Result;
 use crate::metrics::auc::{Auc, OpenPair, PairSums};
 use crate::metrics::row_sums::{LaneMask, Lanes, RowSums};
-use crate::metrics::{Evaluation, RowMetric, of_each_metric};
+use crate::metrics::{RowMetric, of_each_metric};
 use crate::parallel::Control;
 use crate::random::{Domain, LaneGenerator};
 use crate::simd::{LANES, Task};
@@ -26,85 +26,91 @@ use crate::simd::{LANES, Task};
 const TILE: usize = 1 << 15;
 
 impl RowTest {
-    /// The metric of every group (fastest) in the replicates `first..first + LANES`.
-    pub(super) fn replicates(&self, draws: &Draws, first: u64, control: &Control) -> Result<Vec<Evaluation>> {
-        let draw = Draw {
-            generator: LaneGenerator::new(draws.seed, Domain::Permutation, draws.series, first, u64::MAX),
-            needed: self.sizes.iter().flatten().map(|&size| LaneCounts([size; LANES])).collect(),
-            left: self.sizes.iter().map(|sizes| sizes.iter().sum()).collect(),
-            n_groups: self.n_groups(),
-        };
-        match &self.metric {
-            UnitMetric::Rows(RowMetric::Auc(auc)) if self.n_groups() == 2 && i32::try_from(self.n_units()).is_ok() => {
-                self.auc_pair(auc, draw, control)
-            }
-            UnitMetric::Rows(metric) => of_each_metric!(metric, metric => self.walk(metric, draw, control)),
-            UnitMetric::Clusters(auc) => {
-                control.check()?;
-                let mut draw = draw;
-                let mut member = vec![[0.0; LANES]; self.n_units() * self.n_groups()];
-                for (unit, member) in member.chunks_mut(self.n_groups()).enumerate() {
-                    draw.many(self.stratum_of(unit), member);
+    /// Hands `visit` what the groups (fastest) of each stratum are in the replicates `first..first + LANES`.
+    pub(super) fn replicates(
+        &self,
+        draws: &Draws,
+        first: u64,
+        control: &Control,
+        mut visit: impl FnMut(&Block, &[Member]),
+    ) -> Result<()> {
+        let mut generator = LaneGenerator::new(draws.seed, Domain::Permutation, draws.series, first, u64::MAX);
+        for block in &self.blocks {
+            let draw = Draw::new(&mut generator, block);
+            let members = match &block.metric {
+                UnitMetric::Rows(RowMetric::Auc(auc))
+                    if self.n_groups() == 2 && i32::try_from(block.n_units()).is_ok() =>
+                {
+                    self.auc_pair(block, auc, draw, control)?
                 }
-                Ok(auc.evaluate(&member, self.n_groups()))
-            }
+                UnitMetric::Rows(metric) => of_each_metric!(metric, metric => self.walk(block, metric, draw, control))?,
+                UnitMetric::Clusters(auc) => {
+                    control.check()?;
+                    let mut draw = draw;
+                    let mut member = vec![[0.0; LANES]; block.n_units() * self.n_groups()];
+                    for (unit, member) in member.chunks_mut(self.n_groups()).enumerate() {
+                        draw.many(block.part_of(unit), member);
+                    }
+                    block.members_of_clusters(auc, &member)
+                }
+            };
+            visit(block, &members);
         }
+        Ok(())
     }
 
-    /// Draws the groups of all rows and adds the rows up.
+    /// Draws the groups of all rows of a stratum and adds the rows up.
     fn walk<const N: usize, M: RowSums<N>>(
         &self,
+        block: &Block,
         metric: &M,
-        draw: Draw,
+        draw: Draw<'_>,
         control: &Control,
-    ) -> Result<Vec<Evaluation>> {
+    ) -> Result<Vec<Member>> {
         let n_groups = self.n_groups();
         let (mut draw, mut sums, mut open) = (draw, vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
-        self.tiles(control, |rows| {
-            self.instructions.run(Walk { test: self, metric, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
+        tiles(0..block.n_units(), control, |rows| {
+            self.instructions.run(Walk { block, metric, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
         })?;
         if M::ADDITIVE {
             // The last group has what the others left.
-            for (k, total) in self.totals.iter().enumerate() {
+            for (k, total) in block.totals.iter().enumerate() {
                 for lane in 0..LANES {
                     let others: f64 = sums[..n_groups - 1].iter().map(|sums| sums[k][lane]).sum();
                     sums[n_groups - 1][k][lane] = total - others;
                 }
             }
         }
-        Ok(evaluate_lanes(metric, &sums))
+        Ok(of_lanes(block, metric, &sums))
     }
 
-    fn auc_pair(&self, auc: &Auc, draw: Draw, control: &Control) -> Result<Vec<Evaluation>> {
+    fn auc_pair(&self, block: &Block, auc: &Auc, draw: Draw<'_>, control: &Control) -> Result<Vec<Member>> {
         let (mut draw, mut sums, mut open) = (draw, PairSums::default(), OpenPair::default());
-        self.tiles(control, |rows| {
-            self.instructions.run(WalkAucPair {
-                test: self,
-                auc,
-                draw: &mut draw,
-                sums: &mut sums,
-                open: &mut open,
-                rows,
-            });
+        tiles(0..block.n_units(), control, |rows| {
+            self.instructions.run(WalkAucPair { block, auc, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
         })?;
-        Ok(evaluate_lanes(auc, &sums.of_groups()))
-    }
-
-    /// Calls `walk` on all rows, some at a time.
-    fn tiles(&self, control: &Control, mut walk: impl FnMut(Range<usize>)) -> Result<()> {
-        let mut from = 0;
-        while from < self.n_units() {
-            control.check()?;
-            let to = (from + TILE).min(self.n_units());
-            walk(from..to);
-            from = to;
-        }
-        Ok(())
+        Ok(of_lanes(block, auc, &sums.of_groups()))
     }
 }
 
-fn evaluate_lanes<const N: usize, M: RowSums<N>>(metric: &M, sums: &[[Lanes; N]]) -> Vec<Evaluation> {
-    (0..LANES).flat_map(|lane| sums.iter().map(move |sums| metric.evaluate(sums.map(|lanes| lanes[lane])))).collect()
+/// Calls `walk` on rows, some at a time.
+pub(super) fn tiles(rows: Range<usize>, control: &Control, mut walk: impl FnMut(Range<usize>)) -> Result<()> {
+    let mut from = rows.start;
+    while from < rows.end {
+        control.check()?;
+        let to = (from + TILE).min(rows.end);
+        walk(from..to);
+        from = to;
+    }
+    Ok(())
+}
+
+fn of_lanes<const N: usize, M: RowSums<N>>(block: &Block, metric: &M, sums: &[[Lanes; N]]) -> Vec<Member> {
+    let of_lane = |lane: usize| {
+        let groups = sums.iter().enumerate();
+        groups.map(move |(group, sums)| block.member(metric, group, sums.map(|lanes| lanes[lane])))
+    };
+    (0..LANES).flat_map(of_lane).collect()
 }
 
 /// A number of each lane, in a cache line of its own: a register is as wide as one.
@@ -112,44 +118,53 @@ fn evaluate_lanes<const N: usize, M: RowSums<N>>(metric: &M, sums: &[[Lanes; N]]
 #[repr(align(64))]
 struct LaneCounts([u32; LANES]);
 
-/// Draws the groups of units one after the other, without replacement.
-struct Draw {
-    generator: LaneGenerator,
-    /// Units that each group still needs, by stratum and group.
+/// Draws the groups of the units of a stratum one after the other, without replacement.
+pub(super) struct Draw<'a> {
+    generator: &'a mut LaneGenerator,
+    /// Units that each group still needs, by part and group.
     needed: Vec<LaneCounts>,
-    /// Units left in each stratum.
+    /// Units left in each part.
     left: Vec<u32>,
     n_groups: usize,
 }
 
-impl Draw {
+impl<'a> Draw<'a> {
+    pub(super) fn new(generator: &'a mut LaneGenerator, block: &Block) -> Self {
+        Self {
+            generator,
+            needed: block.sizes.iter().flatten().map(|&size| LaneCounts([size; LANES])).collect(),
+            left: block.sizes.iter().map(|sizes| sizes.iter().sum()).collect(),
+            n_groups: block.expected.len(),
+        }
+    }
+
     /// All bits where the next unit is one of the first of two groups, in every lane.
     #[inline(always)]
-    fn of_two(&mut self, stratum: usize) -> LaneMask {
+    pub(super) fn of_two(&mut self, part: usize) -> LaneMask {
         let words = self.generator.next_words();
-        let left = self.left[stratum];
-        let needed = &mut self.needed[2 * stratum].0;
+        let left = self.left[part];
+        let needed = &mut self.needed[2 * part].0;
         let mut first = [0; LANES];
         for lane in 0..LANES {
             let place = ((u64::from(words[lane]) * u64::from(left)) >> 32) as u32;
             first[lane] = if place < needed[lane] { u32::MAX } else { 0 };
             needed[lane] = needed[lane].wrapping_add(first[lane]);
         }
-        self.left[stratum] = left - 1;
+        self.left[part] = left - 1;
         first
     }
 
     /// Gives the next unit to one of many groups, in every lane.
     #[inline(always)]
-    fn many(&mut self, stratum: usize, member: &mut [Lanes]) {
+    fn many(&mut self, part: usize, member: &mut [Lanes]) {
         let words = self.generator.next_words();
-        let left = self.left[stratum];
+        let left = self.left[part];
         let mut places = [0u32; LANES];
         for lane in 0..LANES {
             places[lane] = ((u64::from(words[lane]) * u64::from(left)) >> 32) as u32;
         }
         let mut taken = [false; LANES];
-        let needed = &mut self.needed[stratum * self.n_groups..(stratum + 1) * self.n_groups];
+        let needed = &mut self.needed[part * self.n_groups..(part + 1) * self.n_groups];
         for (needed, member) in needed.iter_mut().zip(member) {
             let needed = &mut needed.0;
             for lane in 0..LANES {
@@ -160,31 +175,31 @@ impl Draw {
                 taken[lane] |= here;
             }
         }
-        self.left[stratum] = left - 1;
+        self.left[part] = left - 1;
     }
 }
 
 /// A walk over some rows that gives them to groups.
-struct Walk<'a, const N: usize, M: RowSums<N>> {
-    test: &'a RowTest,
+struct Walk<'a, 'b, const N: usize, M: RowSums<N>> {
+    block: &'a Block,
     metric: &'a M,
-    draw: &'a mut Draw,
+    draw: &'a mut Draw<'b>,
     sums: &'a mut [[Lanes; N]],
     open: &'a mut M::Open,
     rows: Range<usize>,
 }
 
-impl<const N: usize, M: RowSums<N>> Task for Walk<'_, N, M> {
+impl<const N: usize, M: RowSums<N>> Task for Walk<'_, '_, N, M> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Self { test, metric, draw, sums, open, rows } = self;
+        let Self { block, metric, draw, sums, open, rows } = self;
         if M::ADDITIVE && sums.len() == 2 {
             // Only the first of two groups is added up, in registers.
             let mut first = [sums[0]];
             for row in rows {
-                let member = draw.of_two(test.stratum_of(row)).map(|first| f64::from(first & 1));
+                let member = draw.of_two(block.part_of(row)).map(|first| f64::from(first & 1));
                 metric.add(row, &[member], &mut first, open);
             }
             sums[0] = first[0];
@@ -193,32 +208,32 @@ impl<const N: usize, M: RowSums<N>> Task for Walk<'_, N, M> {
         let counted = if M::ADDITIVE { sums.len() - 1 } else { sums.len() };
         let mut member = vec![[0.0; LANES]; sums.len()];
         for row in rows {
-            draw.many(test.stratum_of(row), &mut member);
+            draw.many(block.part_of(row), &mut member);
             metric.add(row, &member[..counted], &mut sums[..counted], open);
         }
     }
 }
 
 /// A walk over some rows of two groups for the AUC.
-struct WalkAucPair<'a> {
-    test: &'a RowTest,
+struct WalkAucPair<'a, 'b> {
+    block: &'a Block,
     auc: &'a Auc,
-    draw: &'a mut Draw,
+    draw: &'a mut Draw<'b>,
     sums: &'a mut PairSums,
     open: &'a mut OpenPair,
     rows: Range<usize>,
 }
 
-impl Task for WalkAucPair<'_> {
+impl Task for WalkAucPair<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Self { test, auc, draw, sums, open, rows } = self;
+        let Self { block, auc, draw, sums, open, rows } = self;
         // A copy, so that it stays in registers.
         let mut running = *sums;
         for row in rows {
-            let first = draw.of_two(test.stratum_of(row));
+            let first = draw.of_two(block.part_of(row));
             let (positive, tied) = (auc.flags[row].is_positive(), auc.flags[row].is_tied_with_next());
             if tied || !open.is_empty() {
                 open.add(positive, &first);

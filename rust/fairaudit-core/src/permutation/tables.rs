@@ -17,6 +17,8 @@ struct StratumSampler {
     class_totals: Vec<u64>,
     group_sizes: Vec<u64>,
     first: Option<FixedHypergeometric>,
+    /// The stratum of the user's that it is a part of.
+    block: usize,
 }
 
 /// Draws tables with the margins of the observed one.
@@ -33,41 +35,52 @@ struct Scratch {
     /// Rows of each class that are not drawn yet, and those that a group drew.
     left: Vec<[u64; LANES]>,
     drawn: Vec<[u64; LANES]>,
-    /// The class counts of all groups, one replicate after the other.
+    /// The class counts of all groups in a stratum of the user's, one replicate after the other.
     margins: Vec<f64>,
     evaluations: Vec<Evaluation>,
 }
 
 impl TableSampler {
-    pub(super) fn new(table: &Table, instructions: InstructionSet) -> Self {
+    /// `block_of` says of which stratum of the user's each stratum of the table is a part.
+    pub(super) fn new(table: &Table, block_of: &[usize], instructions: InstructionSet) -> Self {
         let strata = table
             .strata()
-            .map(|stratum| {
+            .zip(block_of)
+            .map(|(stratum, &block)| {
                 let class_totals = table.class_totals(stratum);
                 let group_sizes = table.group_sizes(stratum);
                 let rows: u64 = class_totals.iter().sum();
                 let first = (rows > 0).then(|| FixedHypergeometric::new(rows, class_totals[0], group_sizes[0]));
-                StratumSampler { class_totals, group_sizes, first }
+                StratumSampler { class_totals, group_sizes, first, block }
             })
             .collect();
         Self { strata, n_groups: table.n_groups(), n_classes: table.n_classes(), instructions }
     }
 
-    /// What `statistic` makes of the tables of some permutations, in the order of the replicates. It gets the class
-    /// counts of every group, and a buffer.
-    pub(super) fn fill(
+    /// A number for each of some permutations, in the order of the replicates: `finish` makes it of what `add` adds to
+    /// something `new` for each stratum of the user's, in order. `add` gets the number of the stratum, the class counts of
+    /// every group in it, and a buffer.
+    pub(super) fn fill<T>(
         &self,
         draws: &Draws,
         control: &Control,
-        statistic: impl Fn(&[f64], &mut [Evaluation]) -> f64 + Sync,
+        new: impl Fn() -> T + Sync,
+        add: impl Fn(&mut T, usize, &[f64], &mut [Evaluation]) + Sync,
+        finish: impl Fn(&T) -> f64 + Sync,
     ) -> Result<Vec<f64>> {
         let mut null = draws.zeros();
         let fill = |offset: u64, values: &mut [f64], scratch: &mut Scratch| {
             let first = draws.replicates.start + offset;
             for (values, first) in values.chunks_mut(LANES).zip((first..).step_by(LANES)) {
-                self.draw(draws, first, scratch);
-                for (value, margin) in values.iter_mut().zip(scratch.margins.chunks(self.margin_len())) {
-                    *value = statistic(margin, &mut scratch.evaluations);
+                let mut totals: [T; LANES] = std::array::from_fn(|_| new());
+                let n = values.len();
+                self.draw(draws, first, scratch, |block, lane, margin, evaluations| {
+                    if lane < n {
+                        add(&mut totals[lane], block, margin, evaluations);
+                    }
+                });
+                for (value, total) in values.iter_mut().zip(&totals) {
+                    *value = finish(total);
                 }
             }
         };
@@ -75,19 +88,25 @@ impl TableSampler {
         Ok(null)
     }
 
-    /// Calls `visit` with the class counts of every group in some replicates, and a buffer.
-    pub(super) fn visit(
+    /// Calls `done` with what `add` made of the strata of each of some replicates; see [`TableSampler::fill`].
+    pub(super) fn visit<T>(
         &self,
         draws: &Draws,
         replicates: Range<u64>,
-        mut visit: impl FnMut(&[f64], &mut [Evaluation]),
+        new: impl Fn() -> T,
+        mut add: impl FnMut(&mut T, usize, &[f64], &mut [Evaluation]),
+        mut done: impl FnMut(&T),
     ) {
         let mut scratch = self.scratch();
         for first in replicates.clone().step_by(LANES) {
-            self.draw(draws, first, &mut scratch);
-            for (_, margin) in (first..replicates.end).zip(scratch.margins.chunks(self.margin_len())) {
-                visit(margin, &mut scratch.evaluations);
-            }
+            let mut totals: [T; LANES] = std::array::from_fn(|_| new());
+            let n = (replicates.end - first).min(LANES as u64) as usize;
+            self.draw(draws, first, &mut scratch, |block, lane, margin, evaluations| {
+                if lane < n {
+                    add(&mut totals[lane], block, margin, evaluations);
+                }
+            });
+            totals[..n].iter().for_each(&mut done);
         }
     }
 
@@ -105,11 +124,21 @@ impl TableSampler {
         self.n_groups * self.n_classes
     }
 
-    /// Class counts of every group, summed over strata, in the replicates from `first` on; one
-    /// margin per replicate, into `scratch.margins`.
-    fn draw(&self, draws: &Draws, first: u64, scratch: &mut Scratch) {
-        let Scratch { sampler, left, drawn, margins, .. } = scratch;
+    /// Calls `done` with the class counts of every group in each stratum of the user's, lane by lane, of the replicates
+    /// from `first` on.
+    fn draw(
+        &self,
+        draws: &Draws,
+        first: u64,
+        scratch: &mut Scratch,
+        mut done: impl FnMut(usize, usize, &[f64], &mut [Evaluation]),
+    ) {
+        let Scratch { sampler, left, drawn, margins, evaluations } = scratch;
+        let width = self.margin_len();
         margins.fill(0.0);
+        if self.strata.is_empty() {
+            margins.chunks(width).enumerate().for_each(|(lane, margin)| done(0, lane, margin, evaluations));
+        }
         for (cell, stratum) in self.strata.iter().enumerate() {
             let mut streams: [Stream; LANES] = std::array::from_fn(|lane| {
                 Stream::new(draws.seed, Domain::Permutation, draws.series, first + lane as u64, cell as u64)
@@ -126,6 +155,13 @@ impl TableSampler {
                 self.add(group, drawn, margins);
             }
             self.add(others, left, margins);
+            if self.strata.get(cell + 1).is_none_or(|next| next.block != stratum.block) {
+                margins
+                    .chunks(width)
+                    .enumerate()
+                    .for_each(|(lane, margin)| done(stratum.block, lane, margin, evaluations));
+                margins.fill(0.0);
+            }
         }
     }
 

@@ -15,24 +15,49 @@ pub struct Units<'a> {
     pub group: &'a [u16],
     /// Number of groups.
     pub n_groups: usize,
-    /// Stratum of each unit, if there are several.
+    /// Stratum of each unit, if there are several: gaps are taken and groups exchanged within it.
     pub stratum: Option<&'a [u32]>,
+    /// Part of its stratum that each unit exchanges its group in, if there are several.
+    pub part: Option<&'a [u32]>,
     /// The unit of each row where units are clusters; without it every row is a unit.
     pub of_row: Option<&'a [u32]>,
 }
 
-/// Which units exchange their groups.
+/// Which units of a stratum exchange their groups.
 #[derive(Debug, Clone)]
-pub(super) enum Strata {
+pub(super) enum Exchange {
     /// All.
-    One,
-    /// Those of one stratum, by unit.
-    Several(Vec<u32>),
+    All,
+    /// Those of one part, by unit.
+    Parts(Vec<u32>),
     /// Rows of one label.
     Labels,
 }
 
-/// What tells the units of one stratum and group from those of another, whatever their order: their
+impl Exchange {
+    /// Number of parts.
+    pub(super) fn n_parts(&self) -> usize {
+        match self {
+            Self::All => 1,
+            Self::Parts(part) => n_codes(part),
+            Self::Labels => 2,
+        }
+    }
+
+    /// From the parts of the units, if there are several.
+    pub(super) fn of(part: Option<Vec<u32>>) -> Self {
+        part.map_or(Self::All, Self::Parts)
+    }
+}
+
+/// Units of one stratum in order: their values, groups, and which of them exchange these.
+pub(super) struct Sorted<T> {
+    pub(super) values: Vec<T>,
+    pub(super) group: Vec<u16>,
+    pub(super) exchange: Exchange,
+}
+
+/// What tells the units of one stratum, part and group from those of another, whatever their order: their
 /// number, then the least and the greatest value, then a sum over all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Segment {
@@ -61,8 +86,9 @@ impl<'a> Units<'a> {
     /// Refuses codes and lengths that do not fit, and strata that would take too much room.
     pub(super) fn check(&self) -> Result<()> {
         self.check_codes()?;
-        if self.n_strata() * self.n_groups > MAX_SEGMENTS {
-            let both = format!("of {} strata for {} groups", self.n_strata(), self.n_groups);
+        let segments = self.n_strata().saturating_mul(self.n_parts()).saturating_mul(self.n_groups);
+        if segments > MAX_SEGMENTS {
+            let both = format!("of {} strata for {} groups", self.n_strata() * self.n_parts(), self.n_groups);
             return Err(Error::argument("stratum", both, "at most 2^27 strata times groups"));
         }
         Ok(())
@@ -84,6 +110,10 @@ impl<'a> Units<'a> {
             let length = format!("of length {}", stratum.len());
             return Err(Error::argument("stratum", length, &format!("one code for each of {units} units")));
         }
+        if let Some(part) = self.part.filter(|part| part.len() != units) {
+            let length = format!("of length {}", part.len());
+            return Err(Error::argument("part", length, &format!("one code for each of {units} units")));
+        }
         if let Some(code) = self.of_row.and_then(|unit| unit.iter().find(|&&code| code as usize >= units)) {
             return Err(Error::argument("of_row", format!("{code} somewhere"), &format!("codes below {units}")));
         }
@@ -95,22 +125,29 @@ impl<'a> Units<'a> {
         one_for_each(name, length, self.group.len(), "units")
     }
 
-    /// The strata numbered anew, in order, where their codes are larger than there are units. That of code 0 keeps it.
-    pub(super) fn fewer_strata(&self) -> Option<Vec<u32>> {
-        let stratum = self.stratum.filter(|stratum| stratum.iter().any(|&code| code as usize > stratum.len()))?;
-        let mut codes = [&[0], stratum].concat();
-        codes.sort_unstable();
-        codes.dedup();
-        Some(stratum.iter().map(|code| codes.partition_point(|other| other < code) as u32).collect())
+    /// The strata and the parts numbered anew, in order, where their codes are larger than there are units. Those of code
+    /// 0 keep it.
+    pub(super) fn fewer_codes(&self) -> [Option<Vec<u32>>; 2] {
+        [self.stratum, self.part].map(|codes| {
+            let codes = codes.filter(|codes| codes.iter().any(|&code| code as usize > codes.len()))?;
+            let mut distinct = [&[0], codes].concat();
+            distinct.sort_unstable();
+            distinct.dedup();
+            Some(codes.iter().map(|code| distinct.partition_point(|other| other < code) as u32).collect())
+        })
     }
 
-    /// The same with other strata, if there are any.
-    pub(super) fn with_strata(self, stratum: Option<&'a [u32]>) -> Self {
-        Self { stratum: stratum.or(self.stratum), ..self }
+    /// The same with other strata and parts, if there are any.
+    pub(super) fn with_codes(self, [stratum, part]: &'a [Option<Vec<u32>>; 2]) -> Self {
+        Self { stratum: stratum.as_deref().or(self.stratum), part: part.as_deref().or(self.part), ..self }
     }
 
-    fn n_strata(&self) -> usize {
-        self.stratum.map_or(1, |stratum| stratum.iter().max().map_or(0, |&code| code as usize + 1))
+    pub(super) fn n_strata(&self) -> usize {
+        self.stratum.map_or(1, n_codes)
+    }
+
+    fn n_parts(&self) -> usize {
+        self.part.map_or(1, n_codes)
     }
 
     /// The stratum of a unit.
@@ -118,23 +155,31 @@ impl<'a> Units<'a> {
         self.stratum.map_or(0, |stratum| stratum[unit])
     }
 
+    /// The part of its stratum that a unit is in.
+    pub(super) fn part_of(&self, unit: usize) -> u32 {
+        self.part.map_or(0, |part| part[unit])
+    }
+
     /// Puts what `value` gives for every unit in an order that does not depend on the one in which
-    /// they arrive, nor on the names of the groups: by stratum and group, smaller groups first, and
-    /// within these by value. Sorted in place: there are no indices.
+    /// they arrive, nor on the names of the groups: by stratum, part and group, smaller groups first, and
+    /// within these by value. Sorted in place: there are no indices. Strata without units are left out.
     pub(super) fn sort<T: Copy + Default + Send>(
         &self,
         value: impl Fn(usize) -> T,
         key: impl Fn(&T) -> [u64; 4] + Sync,
         control: &Control,
-    ) -> Result<(Vec<T>, Vec<u16>, Strata)> {
-        let units = self.group.len();
-        let segment_of = |unit: usize| self.stratum_of(unit) as usize * self.n_groups + usize::from(self.group[unit]);
-        let mut segments = vec![Segment::default(); self.n_strata() * self.n_groups];
+    ) -> Result<Vec<Sorted<T>>> {
+        let (units, parts) = (self.group.len(), self.n_parts());
+        let segment_of = |unit: usize| {
+            (self.stratum_of(unit) as usize * parts + self.part_of(unit) as usize) * self.n_groups
+                + usize::from(self.group[unit])
+        };
+        let mut segments = vec![Segment::default(); self.n_strata() * parts * self.n_groups];
         for unit in 0..units {
             segments[segment_of(unit)].add(key(&value(unit)));
         }
         control.check()?;
-        let mut order: Vec<usize> = (0..segments.len()).collect();
+        let mut order: Vec<usize> = (0..segments.len()).filter(|&segment| segments[segment].size > 0).collect();
         order.sort_by_key(|&segment| (segment / self.n_groups, segments[segment]));
         let mut next = vec![0; segments.len()];
         let mut start = 0;
@@ -149,24 +194,47 @@ impl<'a> Units<'a> {
             *next += 1;
         }
         let mut rest = &mut values[..];
-        let mut parts = Vec::with_capacity(order.len());
+        let mut pieces = Vec::with_capacity(order.len());
         for &segment in &order {
-            let (part, others) = rest.split_at_mut(segments[segment].size);
-            parts.push(part);
+            let (piece, others) = rest.split_at_mut(segments[segment].size);
+            pieces.push(piece);
             rest = others;
         }
         control.check()?;
-        parallel::for_each(parts, |part| parallel::sort_by_key(part, &key));
-        let (mut group, mut stratum) = (Vec::with_capacity(units), Vec::new());
-        for &segment in &order {
-            group.resize(group.len() + segments[segment].size, (segment % self.n_groups) as u16);
-            if self.stratum.is_some() {
-                stratum.resize(group.len(), (segment / self.n_groups) as u32);
+        parallel::for_each(pieces, |piece| parallel::sort_by_key(piece, &key));
+        let stratum = |segment: usize| segment / (parts * self.n_groups);
+        let strata: Vec<&[usize]> = order.chunk_by(|&a, &b| stratum(a) == stratum(b)).collect();
+        let mut sorted = Vec::with_capacity(strata.len());
+        let mut start = 0;
+        for of_stratum in &strata {
+            let (mut group, mut part) = (Vec::new(), Vec::new());
+            for &segment in *of_stratum {
+                group.resize(group.len() + segments[segment].size, (segment % self.n_groups) as u16);
+                if self.part.is_some() {
+                    part.resize(group.len(), (segment / self.n_groups % parts) as u32);
+                }
             }
+            let end = start + group.len();
+            let values = if strata.len() == 1 { std::mem::take(&mut values) } else { values[start..end].to_vec() };
+            sorted.push(Sorted { values, group, exchange: Exchange::of(self.part.is_some().then_some(part)) });
+            start = end;
         }
-        let strata = if self.stratum.is_some() { Strata::Several(stratum) } else { Strata::One };
-        Ok((values, group, strata))
+        Ok(sorted)
     }
+
+    /// The units of each stratum that has some, in the order in which they arrive.
+    pub(super) fn by_stratum(&self) -> Vec<Vec<u32>> {
+        let mut strata = vec![Vec::new(); self.n_strata()];
+        for unit in 0..self.group.len() {
+            strata[self.stratum_of(unit) as usize].push(unit as u32);
+        }
+        strata.retain(|units| !units.is_empty());
+        strata
+    }
+}
+
+fn n_codes(codes: &[u32]) -> usize {
+    codes.iter().max().map_or(0, |&code| code as usize + 1)
 }
 
 /// Refuses a column that has not one value for each row or unit.

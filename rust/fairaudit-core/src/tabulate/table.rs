@@ -95,15 +95,19 @@ impl Table {
         Self { n_groups: self.n_groups, n_classes, counts }
     }
 
-    /// Leaves out strata in which only classes occur that `matters` denies.
-    pub(crate) fn keep_strata(&self, matters: &[bool]) -> Self {
-        let counts = self
-            .strata()
-            .filter(|stratum| stratum.iter().enumerate().any(|(at, &count)| count > 0 && matters[at % self.n_classes]))
-            .flatten()
-            .copied()
-            .collect();
-        Self { counts, ..*self }
+    /// Leaves out strata in which only classes occur that `matters` denies; with the numbers of those that are kept.
+    pub(crate) fn keep_strata(&self, matters: &[bool]) -> (Self, Vec<usize>) {
+        let counts = |stratum: &[u64]| stratum.iter().enumerate().any(|(at, &n)| n > 0 && matters[at % self.n_classes]);
+        let kept: Vec<usize> =
+            self.strata().enumerate().filter(|(_, stratum)| counts(stratum)).map(|(i, _)| i).collect();
+        let table = self.some_strata(|stratum| kept.binary_search(&stratum).is_ok());
+        (table, kept)
+    }
+
+    /// Only some strata, by number.
+    pub(crate) fn some_strata(&self, wanted: impl Fn(usize) -> bool) -> Self {
+        let strata = self.strata().enumerate().filter(|&(i, _)| wanted(i));
+        Self { counts: strata.flat_map(|(_, stratum)| stratum.iter().copied()).collect(), ..*self }
     }
 
     /// Mean of the margin over all permutations within strata.

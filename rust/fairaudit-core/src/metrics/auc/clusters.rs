@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
-use crate::metrics::row_sums::Lanes;
+use crate::metrics::row_sums::{Lanes, effective};
 use crate::numerics::order::ordered_bits;
 use crate::simd::LANES;
 
@@ -59,6 +59,25 @@ impl ClusteredAuc {
 
     pub(crate) fn n_rows(&self) -> usize {
         self.positive.len()
+    }
+
+    /// The effective number of clusters of every group (fastest) in every lane.
+    pub(crate) fn sizes(&self, member: &[Lanes], n_groups: usize) -> Vec<f64> {
+        let mut weights = vec![0.0; self.n_clusters];
+        for (&cluster, weight) in self.cluster.iter().zip(&self.weight) {
+            weights[cluster as usize] += weight;
+        }
+        let mut sizes = vec![0.0; LANES * n_groups];
+        for lane in 0..LANES {
+            for group in 0..n_groups {
+                let times = |cluster: usize| member[cluster * n_groups + group][lane];
+                let sum = |power: i32| -> f64 {
+                    weights.iter().enumerate().map(|(cluster, w)| times(cluster) * w.powi(power)).sum()
+                };
+                sizes[lane * n_groups + group] = effective(sum(1), sum(2));
+            }
+        }
+        sizes
     }
 
     /// The AUC of every group (fastest) in every lane, with the variance

@@ -166,6 +166,15 @@ impl RowSums<5> for Auc {
     fn evaluate(&self, sums: [f64; 5]) -> Evaluation {
         delong(sums)
     }
+
+    fn size(&self, [negatives, positives, ..]: [f64; 5]) -> f64 {
+        negatives + positives
+    }
+
+    /// The variance has its own n - 1, of either label.
+    fn units(&self, _: [f64; 5], members: f64) -> (f64, bool) {
+        (members, true)
+    }
 }
 
 impl OpenTies {

@@ -2,7 +2,7 @@
 
 use super::RowFlags;
 use crate::metrics::Evaluation;
-use crate::metrics::row_sums::{Lanes, RowSums};
+use crate::metrics::row_sums::{Lanes, RowSums, effective};
 use crate::simd::LANES;
 
 /// The area of weighted rows in ascending order of the score.
@@ -77,5 +77,9 @@ impl RowSums<9> for WeightedAuc {
         };
         let variance = part(up, p0, positives) + part(down, n0, negatives);
         Evaluation { value, variance, numerator: f64::NAN, denominator: f64::NAN }
+    }
+
+    fn size(&self, [negatives, positives, _, p0, _, _, n0, ..]: [f64; 9]) -> f64 {
+        effective(negatives + positives, p0 + n0)
     }
 }

@@ -1,0 +1,131 @@
+"""Two groups of a mean or ratio of skewed values: the test of any gap, its interval, its guard.
+
+The native module draws the replicates and tells how many are at least as extreme as the data by the
+studentized statistic, and how many by the one that Hall's cubic corrects for skewness; the p-value
+of a side is the larger of the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import _native
+from ..inference.intervals import Interval
+
+#: Skewness over the root of the units, from which on a tail can be missing from a group:
+#: n < 25 G^2, which is Cochran's rule.
+MOST_SKEWED = 0.2
+#: With fewer clusters, counted as if of one size, no test is given.
+FEWEST_CLUSTERS = 1.2
+
+SIDES = {"two-sided": ("greater", "less"), "greater": ("greater",), "less": ("less",)}
+
+
+@dataclass(frozen=True)
+class Tails:
+    """How many replicates are as extreme as the data: of the more extreme side of two."""
+
+    n_extreme: int
+    n_undefined: int
+    #: 2 when the p-value is twice that of a side.
+    n_sides: int
+
+    def pvalue(self, of_side: Callable[[int], float]) -> float:
+        """Return the p-value, given that of a number of replicates on one side."""
+        return min(1.0, self.n_sides * of_side(self.n_extreme))
+
+    def interval(self, n: int, level: float) -> Interval:
+        """Return the Clopper-Pearson interval of the p-value of infinitely many replicates."""
+        low, high = _native.clopper_pearson(self.n_extreme, n, level)
+        return min(1.0, self.n_sides * low), min(1.0, self.n_sides * high)
+
+
+def tails(
+    shifts: _native.Shifts, alternative: str, call: _native.Call, gap: float = 0.0
+) -> Tails:
+    """Count the replicates that are as extreme as the data, were the gap this one."""
+    sides = SIDES[alternative]
+    counted = [shifts.extremes(gap, side, call) for side in sides]
+    most = [max(side.studentized, side.corrected) for side in counted]
+    return Tails(min(most), counted[0].undefined, len(sides))
+
+
+def limits(shifts: _native.Shifts, level: float, call: _native.Call) -> Interval:
+    """Return the gaps that the two-sided test does not reject; infinite ends are open."""
+    tail = (1 - level) / 2
+    return shifts.limit("greater", tail, call), shifts.limit("less", tail, call)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Whether the samples can have missed a tail: what is then too much to say."""
+
+    #: Skewness over the root of the units, the larger of the two groups.
+    skewness: float
+    #: The group that has it, by position among the two, and the units that would do.
+    group: int
+    wanted: float
+    n_units: float
+    #: The sign of the gap that a missed tail would make; 0: none.
+    dangerous: int
+    #: The position of a group that does not vary at all.
+    certain: int | None
+
+    @classmethod
+    def of(cls, shapes: np.ndarray, effective: Sequence[float] | None = None) -> Guard:
+        """Look at the linearised values: units, sums of squares and of cubes of two groups.
+
+        ``effective`` are the numbers of clusters of one size that are worth as much as those
+        there are.
+        """
+        n, squares, cubes = shapes.T
+        units = n if effective is None else np.asarray(effective, dtype=float)
+        certain = [i for i in (0, 1) if not squares[i] > 0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Of n u, whose mean square is n times the sum of squares.
+            own = np.sqrt(n) * cubes / squares**1.5
+            spread = n * squares
+            pooled_square = (n * spread).sum() / n.sum()
+            pooled = (n**3 * cubes).sum() / n.sum() / pooled_square**1.5
+            larger = np.where(np.abs(own) >= abs(pooled), own, pooled)
+            larger = np.where(np.isnan(own), pooled, larger)
+            by_group = np.abs(larger) / np.sqrt(units)
+            variance = np.maximum(spread, pooled_square) / n
+            parts = larger * variance**1.5 / np.sqrt(n)
+            side = (parts[0] - parts[1]) / variance.sum() ** 1.5
+        group = int(np.nanargmax(by_group)) if not np.isnan(by_group).all() else 0
+        skewness = float(by_group[group])
+        return cls(
+            skewness=skewness,
+            group=group,
+            wanted=25 * float(larger[group]) ** 2,
+            n_units=float(units[group]),
+            dangerous=0 if math.isnan(side) else -int(np.sign(side)),
+            certain=certain[0] if certain else None,
+        )
+
+    @property
+    def is_skewed(self) -> bool:
+        """Whether the tail of a group can be missing from its rows."""
+        return self.skewness > MOST_SKEWED
+
+    def withholds(self, estimate: float) -> bool:
+        """Whether a verdict that the groups differ as they seem to is too much to say."""
+        if self.certain is not None:
+            return True
+        return self.is_skewed and estimate * self.dangerous > 0
+
+    def reason(self, names: Sequence[str], units: str) -> str:
+        """Say which group has too few units, for what, and how many would do."""
+        if self.certain is not None:
+            return f"no value varies within {names[self.certain]}, which says nothing of its spread"
+        low = (self.group == 0) == (self.dangerous < 0)
+        return (
+            f"too skewed for n: a tail that {names[self.group]} has not shown in "
+            f"{self.n_units:,.3g} {units} would make it look too {'low' if low else 'high'}; some "
+            f"{self.wanted:,.2g} {units} would do"
+        )
