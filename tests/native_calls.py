@@ -58,8 +58,10 @@ def permutation_tests():
     stratum = np.arange(60, dtype=np.uint32) // 3 % 2
     rows = _native.Units(group, 3)
     strata = _native.Units(group, 3, stratum=stratum)
+    parts = _native.Units(group, 3, stratum=stratum, part=np.arange(60, dtype=np.uint32) // 6 % 2)
     clusters = _native.Units(group[:30], 3, stratum=stratum[:30], of_row=of_row)
     made, f1 = _native.PermutationTest, fa.metrics.get("f1").native
+    unclustered = _native.Units(group[:30], 3, of_row=of_row)
     table = rng.integers(5, 40, (2, 3, 4)).astype(np.uint64)
     odds = fa.metrics.get("equalized_odds").native
     return {
@@ -67,13 +69,49 @@ def permutation_tests():
         "joint": made.counts(table, odds, studentize="pooled", conditioning=[0, 1, 0, 1]),
         "auc": made.auc(score, positive, rows, call, **unpooled, within_labels=True),
         "auc of two": made.auc(score, positive, _native.Units(group % 2, 2), call, **unpooled),
-        "auc, strata": made.auc(score, positive, strata, call, **unpooled),
-        "auc, weights": made.auc(score, positive, strata, call, **unpooled, weight=weight),
-        "auc, clusters": made.auc(score, positive, clusters, call, **unpooled, weight=weight),
+        "auc, strata": made.auc(score, positive, parts, call, **unpooled),
+        "auc, weights": made.auc(score, positive, rows, call, **unpooled, weight=weight),
+        "auc, both": made.auc(score, positive, strata, call, **unpooled, weight=weight),
+        "auc, clusters": made.auc(score, positive, unclustered, call, **unpooled, weight=weight),
+        "auc, all": made.auc(score, positive, clusters, call, **unpooled, weight=weight),
         "mean": made.ratio(score, None, rows, call, **unpooled),
-        "ratio": made.ratio(score, other + 1, strata, call, **unpooled),
-        "weighted counts": made.weighted_counts(rng.random((60, 4)), f1, strata, call, **unpooled),
+        "mean, strata": made.ratio(score, None, strata, call, **unpooled),
+        "ratio": made.ratio(score, other + 1, rows, call, **unpooled),
+        "ratio, strata": made.ratio(score, other + 1, strata, call, **unpooled),
+        "weighted counts": made.weighted_counts(rng.random((60, 4)), f1, rows, call, **unpooled),
+        "weighted counts, strata": made.weighted_counts(
+            rng.random((60, 4)), f1, parts, call, **unpooled
+        ),
         "correlation": made.correlation(score, other, call, **unpooled, stratum=stratum),
+    }
+
+
+#: Tests of rows in strata of the user's, which have no bootstrap.
+IN_STRATA = {
+    "auc, strata",
+    "auc, both",
+    "auc, all",
+    "mean, strata",
+    "ratio, strata",
+    "weighted counts, strata",
+}
+
+
+def shift_tests():
+    """By name, tests of two groups of a mean or ratio."""
+    rng, call = np.random.default_rng(0), _native.Call()
+    score, below, group = rng.random(60), 1 + rng.random(60), np.arange(60, dtype=np.uint16) % 2
+    stratum = np.arange(60, dtype=np.uint32) // 7
+    made, unpooled = _native.PermutationTest.ratio, {"studentize": "unpooled"}
+    rows = _native.Units(group, 2)
+    strata = _native.Units(group, 2, stratum=stratum, part=stratum % 2)
+    clusters = _native.Units(group, 2, of_row=np.arange(60, dtype=np.uint32))
+    return {
+        "mean": made(score, None, rows, call, **unpooled),
+        "mean, strata": made(score, None, strata, call, **unpooled),
+        "ratio": made(score, below, rows, call, **unpooled),
+        "ratio, strata": made(score, below, strata, call, **unpooled),
+        "clusters": made(score, below, clusters, call, **unpooled),
     }
 
 
@@ -120,6 +158,10 @@ def _permutations(draws, call):
     units, none = _native.Units(np.arange(12, dtype=np.uint16) % 2, 2), {"studentize": "none"}
     made = _native.PermutationTest
     test = made.ratio(x, None, units, call, **none)
+    shifts = test.shifts(draws, call)
+    assert shifts.joined(test.shifts(draws, call)).n == 2 * draws.n
+    assert test.contrast(0, 1) is None
+    assert len(shifts.null_distribution()) == draws.n
     return {
         "PermutationTest.counts": lambda call: made.counts(table, metric, **none, call=call),
         "PermutationTest.auc": lambda call: made.auc(x, positive, units, call, **none),
@@ -133,6 +175,9 @@ def _permutations(draws, call):
         ),
         "PermutationTest.null_distribution": lambda call: test.null_distribution(draws, call),
         "PermutationTest.max_t": lambda call: test.max_t([(0, 1)], draws, call),
+        "PermutationTest.shifts": lambda call: test.shifts(draws, call),
+        "Shifts.extremes": lambda call: shifts.extremes(0.1, "greater", call),
+        "Shifts.limit": lambda call: shifts.limit("less", 0.05, call),
         "PermutationTest.bootstrap": lambda call: test.bootstrap(draws, call),
         "count_extreme": lambda call: _native.count_extreme(x, 0.5, "greater", True, call),
     }

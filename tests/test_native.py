@@ -129,8 +129,13 @@ class TestArguments:
     def test_groups_of_a_correlation(self):
         draws, call = _native.Draws(10, seed=1), _native.Call()
         test = native_calls.permutation_tests()["correlation"]
-        assert test.expected == []
-        for ask in (lambda: test.bootstrap(draws, call), lambda: test.max_t([], draws, call)):
+        assert test.n_strata == 1
+        for ask in (
+            lambda: test.bootstrap(draws, call),
+            lambda: test.max_t([], draws, call),
+            lambda: test.shifts(draws, call),
+            lambda: test.contrast(0, 1),
+        ):
             with pytest.raises(errors.ArgumentError, match="test is one without groups"):
                 ask()
 
@@ -232,10 +237,14 @@ class TestRanges:
                 continue
             pairs = [(0, 1), (0, 2), (1, 2)] if len(test.evaluations) == 3 else [(1, 0)]
             counts = test.max_t(pairs, whole, call)
-            assert 0 < counts.max() < self.N, name
+            assert counts.max() > 0 and counts.min() < self.N, name
             assert np.array_equal(counts, sum(test.max_t(pairs, part, call) for part in parts)), (
                 name
             )
+            if name in native_calls.IN_STRATA:
+                with pytest.raises(errors.ArgumentError, match="rows without strata"):
+                    test.bootstrap(whole, call)
+                continue
             drawn = test.bootstrap(whole, call)
             joined = [test.bootstrap(part, call) for part in parts]
             again = _native.Replicates(
@@ -243,6 +252,34 @@ class TestRanges:
                 np.concatenate([part.variances for part in joined]),
             )
             assert again == drawn, name
+
+    @pytest.mark.parametrize("n_ranges", [2, 7, 13])
+    def test_shifts_join(self, n_ranges):
+        [whole], parts, call = self.ranges(1), self.ranges(n_ranges), _native.Call()
+        for name, test in native_calls.shift_tests().items():
+            shifts, [first, *others] = test.shifts(whole, call), parts
+            joined = test.shifts(first, call)
+            for part in others:
+                joined = joined.joined(test.shifts(part, call))
+            assert joined == shifts == pickle.loads(pickle.dumps(shifts)), name
+            assert shifts.studentized == pytest.approx(test.observed, rel=1e-9), name
+            null = test.null_distribution(whole, call)
+            assert shifts.null_distribution() == pytest.approx(null, rel=1e-7), name
+
+    def test_shifts_of_other_tests_are_refused(self):
+        tests, [draws], call = native_calls.permutation_tests(), self.ranges(1), _native.Call()
+        for name in ("mean", "auc of two", "counts"):
+            with pytest.raises(errors.ArgumentError, match="test is another; accepted: one of two"):
+                tests[name].shifts(draws, call)
+        wrong = np.zeros((4, 8)), np.zeros(9), np.zeros((2, 3))
+        with pytest.raises(errors.ArgumentError, match=r"replicates is of shape \[4, 8\]"):
+            _native.Shifts(wrong[1], wrong[2], wrong[0])
+        with pytest.raises(errors.ArgumentError, match=r"observed is of shape \[3\]; accepted"):
+            _native.Shifts(np.zeros(3), wrong[2], np.zeros((4, 9)))
+        with pytest.raises(errors.ArgumentError, match=r"shapes is of shape \[3, 2\]; accepted"):
+            _native.Shifts(wrong[1], np.zeros((3, 2)), np.zeros((4, 9)))
+        with pytest.raises(errors.ArgumentError, match="replicates is infinite somewhere"):
+            _native.Shifts(wrong[1], wrong[2], np.full((4, 9), np.inf))
 
     def test_step_down_pvalues_are_made_of_the_sums(self):
         test, pairs = native_calls.permutation_tests()["mean"], [(0, 1), (0, 2), (1, 2)]
@@ -262,7 +299,7 @@ class TestRanges:
     def test_values_without_variances_are_the_same(self):
         [whole], call = self.ranges(1), _native.Call()
         for name, test in native_calls.permutation_tests().items():
-            if name != "correlation":
+            if name not in {"correlation", *native_calls.IN_STRATA}:
                 values = test.bootstrap(whole, call, variances=False)
                 assert values.variances is None
                 both = test.bootstrap(whole, call)

@@ -188,11 +188,6 @@ class RowProblem(LabelledProblem):
         inside = (units.group == i for i in self.everything)
         return tuple(ClusteredRatio.of(above[part], below[part]) for part in inside)
 
-    def guard(self, pair: tuple[int, ...], shifts: _native.Shifts) -> Guard:
-        """Return what two samples can have missed."""
-        effective = [self._clustered[i].effective for i in pair] if self._clustered else None
-        return Guard.of(shifts.shapes, effective)
-
     def why_withheld(
         self, pair: tuple[int, ...], shifts: _native.Shifts, rejected: bool
     ) -> str | None:
@@ -206,10 +201,11 @@ class RowProblem(LabelledProblem):
                     f"the clusters of {self.names[i]} are worth {self._clustered[i].effective:.3g} "
                     f"of one size; accepted: at least {FEWEST_CLUSTERS:g}"
                 )
-        guard = self.guard(pair, shifts)
-        if not (rejected and guard.withholds(shifts.estimate)):
+        if not rejected or self.rows.cluster is not None:
+            # Of clusters the sizes hold without the guard, which would answer hardly anything.
             return None
-        return guard.reason(names, "rows" if self.rows.cluster is None else "clusters")
+        guard = Guard.of(shifts.shapes)
+        return guard.reason(names) if guard.withholds(shifts.estimate) else None
 
     @property
     def gap_method(self) -> str:
