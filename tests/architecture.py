@@ -30,7 +30,7 @@ CORE_LAYERS = [
     {"random"},
     {"tabulate"},
     {"metrics"},
-    {"bootstrap"},
+    {"bootstrap", "melded"},
     LENSES,
 ]
 #: What only asks others for numbers.

@@ -44,6 +44,7 @@ def small_calls(csv_file):
         **_influences(draws, call),
         **_tails(draws),
         **_extremes(call),
+        **_limits(draws),
         "hypergeometric": lambda call: _native.hypergeometric(50, 20, 9, draws, call),
         "binomial": lambda call: _native.binomial(50, 0.3, draws, call),
     }
@@ -320,6 +321,19 @@ def _tails(draws):
         "tail_quantiles": lambda call: _native.tail_quantiles(values, 0.1, 1.0, 0.95, call),
         "tail_stability": lambda call: _native.tail_stability(values, [10, 12], 100.0, call),
         "zhang_stephens": lambda call: _native.zhang_stephens(values, call),
+    }
+
+
+def _limits(draws):
+    values, weights = np.linspace(0.0, 1.0, 20), np.linspace(1.0, 2.0, 20)
+    return {
+        "gaffke_limits": lambda call: _native.gaffke_limits(
+            values, weights, (0.0, 1.0), 1, draws, call
+        ),
+        "gaffke_reach": lambda call: _native.gaffke_reach(values, weights, (0.0, 1.0), call),
+        "poisson_binomial_limits": lambda call: _native.poisson_binomial_limits(
+            values, 7, 1, draws, call
+        ),
     }
 
 

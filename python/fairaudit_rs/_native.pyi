@@ -161,6 +161,27 @@ class Replicates:
     def __new__(cls, values: _Floats, variances: _Weights = None) -> Replicates: ...
 
 @final
+class Limits:
+    upper: _Floats
+    lower: _Floats
+    def __new__(cls, upper: _Floats, lower: _Floats) -> Limits: ...
+
+def gaffke_limits(
+    numerator: _Floats,
+    denominator: _Weights,
+    bounds: tuple[float, float],
+    group: int,
+    draws: Draws,
+    call: Call,
+) -> Limits: ...
+def gaffke_reach(
+    numerator: _Floats, denominator: _Weights, bounds: tuple[float, float], call: Call
+) -> float: ...
+def poisson_binomial_limits(
+    score: _Floats, n_events: int, group: int, draws: Draws, call: Call
+) -> Limits: ...
+
+@final
 class PermutationTest:
     observed: float
     needs_centring: bool

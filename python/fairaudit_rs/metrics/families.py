@@ -23,6 +23,8 @@ from .row_values import (
     RankValues,
     RatioValues,
     RowValues,
+    as_floats,
+    check_bounds,
     few_labels,
     rank_influence,
     row_value,
@@ -170,6 +172,16 @@ class Kind:
         """Return what is added up where groups count by their rows in each stratum."""
         return self.row_values(columns, n_rows, weight)
 
+    def bounds(self, columns: Columns) -> tuple[float, float] | None:
+        """Return the least and the greatest value of a row of a ratio; None if nobody knows."""
+        del columns
+        return None
+
+    def events(self, columns: Columns) -> tuple[Floats, Floats] | None:
+        """Return the labels of 0 and 1 and the scores of a mean residual of probabilities."""
+        del columns
+        return None
+
     def influence(self, rows: Columns, weight: Floats | None) -> Floats:
         """Return the influence of every row on the metric; see `Metric.influence`."""
         raise ArgumentError(
@@ -241,6 +253,10 @@ class _Counts(_OfCounts):
     @property
     def variance(self) -> str:
         return "pooled" if self.is_proportion else "unpooled"
+
+    def bounds(self, columns: Columns) -> tuple[float, float] | None:
+        del columns
+        return (0.0, 1.0) if self.is_proportion else None
 
     def class_influence(self, classes: Classes, totals: Floats) -> Floats:
         del classes
@@ -425,11 +441,25 @@ class _Ratio(Kind):
 
     def row_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
         above = self._checked("numerator", columns, n_rows)
-        below = weight
-        if self.metric.denominator is not None:
-            below = self._checked("denominator", columns, n_rows)
-            below = below if weight is None else weight * below
-        return RatioValues(above if weight is None else weight * above, below)
+        has_below = self.metric.denominator is not None
+        below = self._checked("denominator", columns, n_rows) if has_below else None
+        check_bounds(self.metric.name, self.metric.bounds, above, below)
+        if weight is not None:
+            above, below = weight * above, weight if below is None else weight * below
+        return RatioValues(above, below)
+
+    def bounds(self, columns: Columns) -> tuple[float, float] | None:
+        given = self.metric.bounds
+        if not callable(given):
+            return None if given is None else (float(given[0]), float(given[1]))
+        found = given(as_floats(columns))
+        return None if found is None else (float(found[0]), float(found[1]))
+
+    def events(self, columns: Columns) -> tuple[Floats, Floats] | None:
+        if not self.metric.is_residual or self.bounds(columns) is None:
+            return None
+        floats = as_floats(columns)
+        return floats["y_true"], floats["y_score"]
 
     def _checked(self, argument: str, columns: Columns, n_rows: int) -> Floats:
         source = getattr(self.metric, argument)

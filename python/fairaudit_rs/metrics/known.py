@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
-from .metric import Metric, RowValue
+from .metric import Bounds, Metric, RowValue
+
+#: The log loss keeps scores this far from 0 and 1.
+_CLIP = 2.0**-52
 
 
 def known_metrics() -> Iterator[Metric]:
@@ -143,7 +146,13 @@ def known_metrics() -> Iterator[Metric]:
     )
 
     def mean(
-        name: str, formula: str, description: str, columns: str, value: RowValue, *aliases: str
+        name: str,
+        formula: str,
+        description: str,
+        columns: str,
+        value: RowValue,
+        *aliases: str,
+        bounds: Bounds,
     ) -> Metric:
         return Metric(
             name,
@@ -153,9 +162,19 @@ def known_metrics() -> Iterator[Metric]:
             family="ratio",
             numerator=value,
             columns=tuple(columns.split()),
+            bounds=bounds,
+            is_residual=value is _residual,
         )
 
-    yield mean("mean_prediction", "sum score / n", "mean score", "y_score", "y_score", "mean_score")
+    yield mean(
+        "mean_prediction",
+        "sum score / n",
+        "mean score",
+        "y_score",
+        "y_score",
+        "mean_score",
+        bounds=_unit_bounds,
+    )
     yield mean(
         "mean_residual",
         "sum (y - score) / n",
@@ -163,6 +182,7 @@ def known_metrics() -> Iterator[Metric]:
         "y_true y_score",
         _residual,
         "calibration_in_the_large",
+        bounds=_residual_bounds,
     )
     yield mean(
         "mean_absolute_error",
@@ -171,6 +191,7 @@ def known_metrics() -> Iterator[Metric]:
         "y_true y_score",
         _absolute_residual,
         "mae",
+        bounds=_unit_bounds,
     )
     yield mean(
         "mean_squared_error",
@@ -181,6 +202,7 @@ def known_metrics() -> Iterator[Metric]:
         "mse",
         "brier_score",
         "brier",
+        bounds=_unit_bounds,
     )
     yield mean(
         "log_loss",
@@ -189,6 +211,7 @@ def known_metrics() -> Iterator[Metric]:
         "y_true y_score",
         _log_loss,
         "cross_entropy",
+        bounds=_log_loss_bounds,
     )
     yield Metric(
         "equalized_odds",
@@ -260,5 +283,33 @@ def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         raise ArgumentError(f"y_score holds {bad:g}; log_loss needs scores from 0 to 1")
     if np.any((label != 0) & (label != 1)):
         raise ArgumentError("y_true holds values besides 0 and 1; log_loss needs labels")
-    kept = np.clip(score, 2.0**-52, 1 - 2.0**-52)
+    kept = np.clip(score, _CLIP, 1 - _CLIP)
     return -np.where(label == 1, np.log(kept), np.log1p(-kept))
+
+
+def _are_probabilities(rows: Mapping[str, NDArray[np.float64]]) -> bool:
+    """Whether scores lie from 0 to 1, and labels are 0 and 1."""
+    score, label = rows["y_score"], rows.get("y_true", np.zeros(0))
+    if not len(score) or score.min() < 0 or score.max() > 1:
+        return False
+    return bool(np.all((label == 0) | (label == 1)))
+
+
+def _unit_bounds(rows: Mapping[str, NDArray[np.float64]]) -> tuple[float, float] | None:
+    return (0.0, 1.0) if _are_probabilities(rows) else None
+
+
+def _residual_bounds(rows: Mapping[str, NDArray[np.float64]]) -> tuple[float, float] | None:
+    if not _are_probabilities(rows):
+        return None
+    score = rows["y_score"]
+    return -float(score.max()), 1 - float(score.min())
+
+
+def _log_loss_bounds(rows: Mapping[str, NDArray[np.float64]]) -> tuple[float, float] | None:
+    """Return what the dearest label costs that the scores allow."""
+    if not _are_probabilities(rows):
+        return None
+    score = rows["y_score"]
+    least = max(min(float(score.min()), 1 - float(score.max())), _CLIP)
+    return 0.0, -float(np.log(least))

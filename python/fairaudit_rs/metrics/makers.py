@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -62,6 +63,7 @@ def ratio_metric(
     *,
     description: str = "",
     columns: tuple[str, ...] = (),
+    bounds: tuple[float, float] | None = None,
 ) -> Metric:
     """Make a metric that is a ratio of sums of row values, or a mean.
 
@@ -76,6 +78,10 @@ def ratio_metric(
         One line for tables.
     columns : tuple of str
         Which of ``"y_true"``, ``"y_pred"``, ``"y_score"`` a function looks at.
+    bounds : tuple of float, optional
+        The least and the greatest value that a row can have, numerator by denominator: what is
+        possible, not what was seen. Groups with few rows near an end of this range are then
+        tested by it (melded Gaffke limits), whose size holds however skewed the values are.
 
     Returns
     -------
@@ -97,6 +103,8 @@ def ratio_metric(
         _check_row_value("denominator", denominator)
     columns = _check_columns(columns)
 
+    _check_bounds(bounds)
+
     def shown(value: RowValue | None) -> str:
         return "n" if value is None else f"sum {value if isinstance(value, str) else 'f(row)'}"
 
@@ -108,6 +116,7 @@ def ratio_metric(
         numerator=numerator,
         denominator=denominator,
         columns=columns,
+        bounds=None if bounds is None else (float(bounds[0]), float(bounds[1])),
     )
 
 
@@ -306,6 +315,18 @@ def _check_row_value(argument: str, value: object) -> None:
         raise ArgumentTypeError(
             f"{argument} is {value!r}; accepted: a function of a mapping of columns, or the "
             "name of a column"
+        )
+
+
+def _check_bounds(value: object) -> None:
+    if value is None:
+        return
+    ends = list(value) if isinstance(value, list | tuple) else []
+    if len(ends) != 2 or not all(arguments.is_number(end) for end in ends):
+        raise ArgumentTypeError(f"bounds is {value!r}; accepted: two numbers (low, high)")
+    if not -math.inf < ends[0] < ends[1] < math.inf:
+        raise ArgumentError(
+            f"bounds is {value!r}; accepted: two finite numbers, the lower one first"
         )
 
 

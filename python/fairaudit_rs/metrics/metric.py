@@ -20,6 +20,13 @@ Family = Literal["counts", "calibration", "ranks", "ratio", "joint", "correlatio
 
 #: A number per row: a function of the columns by name, or the name of a column.
 RowValue: TypeAlias = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]] | str
+#: The least and the greatest value of a row: two numbers, or a function of the columns that knows
+#: them, or None where they are not known.
+Bounds: TypeAlias = (
+    tuple[float, float]
+    | Callable[[Mapping[str, NDArray[np.float64]]], tuple[float, float] | None]
+    | None
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,12 @@ class Metric:
     limits : tuple of float
         The least and the greatest value of the metric; those of proportions and of the AUC are
         known.
+    bounds : tuple of float or callable, optional
+        The least and the greatest value that a row of a ratio can have (numerator by
+        denominator), or a function of the mapping of columns that returns them, or None where
+        they are not known. A mean with few rows near an end of this range is tested by it.
+    is_residual : bool
+        Whether a mean is one of label minus score, of which scores tell more than a range.
     """
 
     name: str
@@ -78,6 +91,8 @@ class Metric:
     function: Callable[..., Any] | None = None
     n_samples: int = 100
     limits: tuple[float, float] = (-math.inf, math.inf)
+    bounds: Bounds = None
+    is_residual: bool = False
 
     def __post_init__(self) -> None:
         if self.conditions_on not in (None, "denominator", "label", "decision", "score"):

@@ -200,9 +200,35 @@ def row_value(name: str, argument: str, source: Any, columns: Columns, n_rows: i
     return array
 
 
+def check_bounds(name: str, bounds: Any, above: Floats, below: Floats | None) -> None:
+    """Raise when row values are not within the range that the user gave."""
+    if bounds is None or callable(bounds):
+        return
+    low, high = bounds
+    if below is not None and below.size and below.min() < 0:
+        raise ArgumentError(
+            f"denominator of {name} is {below.min():g} in a row; accepted with bounds: numbers "
+            "of at least 0"
+        )
+    size = np.ones(len(above)) if below is None else below
+    slack = 1e-12 * max(abs(low), abs(high))
+    outside = (above < (low - slack) * size) | (above > (high + slack) * size)
+    if outside.any():
+        row = int(np.argmax(outside))
+        shown = f"{above[row]:g}" if below is None else f"{above[row]:g} of {below[row]:g}"
+        raise ArgumentError(
+            f"{name} is {shown} in row {row}; accepted: from {low:g} to {high:g}, its bounds"
+        )
+
+
+def as_floats(columns: Columns) -> dict[str, Floats]:
+    """Return all columns as floats."""
+    return {name: np.asarray(column, dtype=np.float64) for name, column in columns.items()}
+
+
 def value_of(source: Any, columns: Columns) -> NDArray[Any]:
     """Return the value of every row that a function or a column gives."""
-    floats = {name: np.asarray(column, dtype=np.float64) for name, column in columns.items()}
+    floats = as_floats(columns)
     return np.asarray(floats[source] if isinstance(source, str) else source(floats))
 
 

@@ -14,6 +14,7 @@ pub mod error;
 pub mod extremes;
 pub mod individual;
 pub mod influence;
+pub mod melded;
 pub mod metrics;
 pub mod numerics;
 pub mod parallel;

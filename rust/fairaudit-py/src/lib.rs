@@ -13,6 +13,7 @@ mod extremes;
 mod individual;
 mod influence;
 mod law;
+mod melded;
 mod metrics;
 mod nuisance;
 mod numerics;
@@ -38,6 +39,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     individual::register(module)?;
     influence::register(module)?;
     law::register(module)?;
+    melded::register(module)?;
     metrics::register(module)?;
     numerics::register(module)?;
     options::register(module)?;

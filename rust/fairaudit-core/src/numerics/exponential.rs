@@ -147,6 +147,28 @@ fn log1p_of_unit(x: f64) -> f64 {
     high - ((half - (s * (half + (even + odd)) + low)) - f)
 }
 
+/// ln(x) of a normal number above 0 with the bits of `libm::log`, whose steps (those of fdlibm) these are, without its
+/// branches: for loops that run side by side.
+#[inline(always)]
+pub fn ln_as_libm(x: f64) -> f64 {
+    /// The high word of sqrt(2)/2, from which on a number counts as half of the next power of two.
+    const HALF: u64 = 0x3fe6_a09e << 32;
+    const ONE: u64 = 0x3ff0_0000 << 32;
+    let bits = x.to_bits().wrapping_add(ONE - HALF);
+    // 2^52 + k + 1023 as a float, k being the exponent.
+    let k = f64::from_bits(0x4330_0000_0000_0000 | bits >> 52) - (4_503_599_627_370_496.0 + 1_023.0);
+    let f = f64::from_bits((bits & 0x000f_ffff_ffff_ffff) + HALF) - 1.0;
+    let half = 0.5 * f * f;
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let w = z * z;
+    let even = w * (3.999_999_999_940_942e-1 + w * (2.222_219_843_214_978_4e-1 + w * 1.531_383_769_920_937_3e-1));
+    let odd = z
+        * (6.666_666_666_666_735e-1
+            + w * (2.857_142_874_366_239e-1 + w * (1.818_357_216_161_805e-1 + w * 1.479_819_860_511_658_6e-1)));
+    s * (half + (odd + even)) + k * LN_2_LOW - half + f + k * LN_2_HIGH
+}
+
 /// log(1 + exp(x)), to full relative precision also where it is small.
 #[inline(always)]
 pub fn softplus(x: f64) -> f64 {
@@ -171,6 +193,21 @@ mod tests {
             assert_eq!(exp_as_libm(x).to_bits(), libm::exp(x).to_bits(), "{x}");
         }
         assert_eq!(exp_as_libm(0.0), 1.0);
+    }
+
+    #[test]
+    fn logarithms_have_the_bits_of_libm() {
+        let mut word = 1u64;
+        for _ in 0..400_000 {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let unit = (word >> 11) as f64 / (1u64 << 53) as f64;
+            for x in [unit, 1.0 / unit, f64::from_bits(word >> 1), 1.0 + 1e-9 * unit] {
+                if x.is_normal() {
+                    assert_eq!(ln_as_libm(x).to_bits(), libm::log(x).to_bits(), "{x}");
+                }
+            }
+        }
+        assert_eq!((ln_as_libm(1.0), ln_as_libm(std::f64::consts::E)), (0.0, 1.0));
     }
 
     /// Distance in units of the last place of the greater number.

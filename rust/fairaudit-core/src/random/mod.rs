@@ -6,6 +6,7 @@
 //! gives the same numbers.
 
 mod binomial;
+mod gamma;
 mod hypergeometric;
 mod lanes;
 mod rejection;
@@ -15,6 +16,7 @@ pub(crate) use rejection::ln_factorial;
 
 pub(crate) use binomial::LaneMultinomial;
 pub use binomial::{Binomial, multinomial};
+pub(crate) use gamma::{LaneGamma, Shape};
 pub(crate) use hypergeometric::LaneSampler;
 pub use hypergeometric::{FixedHypergeometric, Hypergeometric, multivariate_hypergeometric};
 
@@ -43,6 +45,8 @@ pub enum Domain {
     Simulation = 3,
     /// Normal numbers that stand for multipliers of rows.
     Multiplier = 4,
+    /// Limits of the value of a group at random levels.
+    Melded = 5,
 }
 
 /// Values that `sample` draws one after the other from the simulation stream of a seed and series, less those before

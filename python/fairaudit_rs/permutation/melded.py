@@ -1,0 +1,161 @@
+"""Groups that are compared by what is known of their values: their range, or their scores.
+
+Melded Gaffke limits for weighted proportions, and for means of a known range with few rows near one
+end of it; melded Poisson-binomial limits for mean residuals of events with scores. Rows must be
+drawn alone: not within strata, not in clusters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..inference import melded
+from ..inference.intervals import NOTHING, Interval, Pair
+from ..metrics.metric import Metric
+from ..metrics.row_values import Columns, RatioValues
+
+#: Distance of a mean to the farther end of its range in standard errors, from which on it has too
+#: few rows near that end: some 8 events.
+LONGEST_REACH = 0.35
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sample:
+    """The rows of one group: sums whose ratio is its value, and events with their scores."""
+
+    values: RatioValues
+    #: Scores and the number of positive labels, of a mean residual whose rows all count the same.
+    events: tuple[NDArray[np.float64], int] | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Melding:
+    """The groups of a comparison, and the range of their values."""
+
+    samples: tuple[Sample, ...]
+    bounds: tuple[float, float]
+    #: Whether the limits are taken whatever the number of rows.
+    always: bool
+    call: _native.Call
+
+    @classmethod
+    def of(
+        cls,
+        metric: Metric,
+        values: Any,
+        place: NDArray[np.int64],
+        columns: Columns,
+        weight: NDArray[np.float64] | None,
+        *,
+        n_groups: int,
+        call: _native.Call,
+    ) -> Melding | None:
+        """Take the rows of groups, ``place`` being that of each row's group, -1 for none.
+
+        None where nothing is known of the values that would do: no range, or a metric that is no
+        ratio of sums.
+        """
+        compared = place >= 0
+        inside = {name: column[compared] for name, column in columns.items()}
+        bounds = metric.kind.bounds(inside)
+        if bounds is None:
+            return None
+        events = metric.kind.events(inside) if weight is None else None
+        taken, place = values.taken(compared), place[compared]
+        samples = []
+        for i in range(n_groups):
+            mine = place == i
+            scored = None
+            if events is not None:
+                label, score = events
+                scored = (np.ascontiguousarray(score[mine]), int(label[mine].sum()))
+            samples.append(Sample(values=taken.taken(mine), events=scored))
+        always = metric.is_proportion and weight is not None
+        return cls(samples=tuple(samples), bounds=bounds, always=always, call=call)
+
+    @property
+    def method(self) -> str:
+        """The name of the method in results."""
+        by_scores = all(sample.events is not None for sample in self.samples)
+        return "poisson-binomial" if by_scores else "gaffke"
+
+    @cached_property
+    def reaches(self) -> tuple[float, ...]:
+        """How far each mean is from the farther end of its range; infinite without variance."""
+        return tuple(
+            _native.gaffke_reach(
+                sample.values.numerator, sample.values.denominator, self.bounds, self.call
+            )
+            for sample in self.samples
+        )
+
+    def applies(self, groups: Sequence[int]) -> bool:
+        """Return whether some of the groups has too few rows for tests that know no range."""
+        return self.always or any(self.reaches[i] > LONGEST_REACH for i in groups)
+
+    def drawn(self, draws: _native.Draws, call: _native.Call) -> Melded:
+        """Draw limits of all groups, independent of each other."""
+        limits = []
+        for i, sample in enumerate(self.samples):
+            if sample.events is not None:
+                limits.append(_native.poisson_binomial_limits(*sample.events, i, draws, call))
+            else:
+                above, below = sample.values.numerator, sample.values.denominator
+                limits.append(_native.gaffke_limits(above, below, self.bounds, i, draws, call))
+        return Melded(tuple(limits), self.bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class Melded:
+    """Limits of groups at random levels, and what they say of pairs."""
+
+    limits: tuple[_native.Limits, ...]
+    bounds: tuple[float, float]
+
+    def pvalue(self, pair: Pair, alternative: str = "two-sided") -> float:
+        """Return the p-value of equality."""
+        return melded.pvalue(*self._of(pair), alternative)
+
+    def pvalue_at(self, pair: Pair, margin: float, alternative: str) -> float:
+        """Return the one-sided p-value of a difference: "greater" or "less" than the margin."""
+        test = melded.pvalue_above if alternative == "greater" else melded.pvalue_below
+        return test(*self._of(pair), margin)
+
+    def ratio_pvalue_at(self, pair: Pair, ratio: float, alternative: str) -> float:
+        """Return the one-sided p-value of a ratio; 1 where values can lie below 0."""
+        if self.bounds[0] < 0:
+            return 1.0
+        above = alternative == "greater"
+        test = melded.ratio_pvalue_above if above else melded.ratio_pvalue_below
+        return test(*self._of(pair), ratio)
+
+    def interval(self, pair: Pair, level: float) -> Interval:
+        """Return the interval of a difference."""
+        width = self.bounds[1] - self.bounds[0]
+        return _within(melded.interval_of_difference(*self._of(pair), level), -width, width)
+
+    def ratio_interval(self, pair: Pair, level: float) -> Interval:
+        """Return the interval of a ratio; NaN where values can lie below 0."""
+        if self.bounds[0] < 0:
+            return NOTHING
+        return _within(melded.interval_of_ratio(*self._of(pair), level), 0.0, math.inf)
+
+    def value_interval(self, group: int, level: float) -> Interval:
+        """Return the interval of the value of a group."""
+        return _within(melded.interval_of_value(self.limits[group], level), *self.bounds)
+
+    def _of(self, pair: Pair) -> tuple[_native.Limits, _native.Limits]:
+        first, second = pair
+        return self.limits[first], self.limits[second]
+
+
+def _within(interval: Interval, low: float, high: float) -> Interval:
+    return max(interval[0], low), min(interval[1], high)
