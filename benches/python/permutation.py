@@ -189,6 +189,96 @@ def row_benchmarks():
     yield work, "NumPy permutation and dot, unstudentized (1, scaled)", theirs, mine, None
 
 
+def numpy_stratified_mean(value, ends, first, n_resamples):
+    """Shuffle within strata and studentize the weighted mean of the gaps, once per replicate."""
+    rng = np.random.default_rng(8)
+    mask, parts = first.astype(float), np.split(np.arange(len(value)), ends[:-1])
+    starts = np.concatenate([[0], ends[:-1]])
+    squares, null = value**2, np.empty(n_resamples)
+    n = np.add.reduceat(np.ones(len(value)), starts)
+    total, total_squares = (np.add.reduceat(part, starts) for part in (value, squares))
+    for r in range(n_resamples):
+        for rows in parts:
+            rng.shuffle(mask[rows[0] : rows[-1] + 1])
+        n1, a1, s1 = (
+            np.add.reduceat(part, starts) for part in (mask, mask * value, mask * squares)
+        )
+        n2, a2, s2 = n - n1, total - a1, total_squares - s1
+        k = n1 * n2 / n
+        v1, v2 = ((s - a**2 / m) / (m - 1) / m for m, a, s in ((n1, a1, s1), (n2, a2, s2)))
+        null[r] = (k @ (a1 / n1 - a2 / n2)) / np.sqrt(k**2 @ (v1 + v2))
+    return null
+
+
+def numpy_clustered_mean(above, below, first, n_resamples):
+    """Shuffle clusters and studentize the ratio of their sums, once per replicate."""
+    rng, mask, null = np.random.default_rng(9), first.copy(), np.empty(n_resamples)
+    for r in range(n_resamples):
+        rng.shuffle(mask)
+        gap, variance = 0.0, 0.0
+        for sign, inside in ((1, mask), (-1, ~mask)):
+            a, d = above[inside], below[inside]
+            theta = a.sum() / d.sum()
+            gap += sign * theta
+            variance += np.sum((a - theta * d) ** 2) / d.sum() ** 2
+        null[r] = gap / np.sqrt(variance)
+    return null
+
+
+def numpy_gaffke(value, weight, n_draws):
+    """Limits of a weighted share: an exponential number for each row, once per draw."""
+    rng, above = np.random.default_rng(10), weight * value
+    extra = np.sum(weight**2) / weight.sum()
+    upper = np.empty(n_draws)
+    for r in range(n_draws):
+        e = rng.exponential(size=len(value))
+        end = extra * rng.exponential()
+        upper[r] = (e @ above + end) / (e @ weight + end)
+    return upper
+
+
+def design_benchmarks():
+    """Strata, weights, clusters and inverted intervals, 10^6 rows."""
+    rng = np.random.default_rng(11)
+    n = 10**6
+    stratum = np.sort(rng.integers(0, 10, n))
+    group = rng.integers(0, 2, n)
+    value = rng.exponential(size=n) + stratum
+    options = {"y_score": value, "metric": "mean_score", "n_resamples": 1_000, "rng": 1}
+    options["sensitive_features"] = group
+    mine = seconds(lambda: fa.permutation_test(strata=stratum, **options), 3)
+    ends = np.searchsorted(stratum, np.arange(1, 11))
+    theirs = 100 * timed(lambda: numpy_stratified_mean(value, ends, group == 0, 10))
+    work = "mean of a row value within 10 strata, 10^6 rows, 10^3 permutations with their interval"
+    yield work, "NumPy, shuffles within strata (10, scaled)", theirs, mine, 50
+    cluster = rng.integers(0, 10**5, n)
+    of_cluster = rng.integers(0, 2, 10**5)
+    clustered = {**options, "sensitive_features": of_cluster[cluster], "clusters": cluster}
+    mine = seconds(lambda: fa.permutation_test(**clustered), 3)
+    sums = np.bincount(cluster, value, 10**5), np.bincount(cluster, minlength=10**5)
+    theirs = 50 * timed(lambda: numpy_clustered_mean(*sums, of_cluster == 0, 20))
+    work = "mean of 10^5 clusters of 10^6 rows, 10^3 permutations with their interval"
+    yield work, "NumPy, shuffles of clusters, summed before (20, scaled)", theirs, mine, None
+    weight, decided = rng.lognormal(0, 1, n), (rng.random(n) < 0.3).astype(int)
+    weighted = {"y_pred": decided, "sample_weight": weight, "metric": "selection_rate", "rng": 1}
+    mine = seconds(
+        lambda: fa.permutation_test(sensitive_features=group, n_resamples=9_999, **weighted), 3
+    )
+    theirs = 2_000 * timed(lambda: numpy_gaffke(decided, weight, 5))
+    work = "weighted rate, 10^6 rows, 9,999 melded limits (Gaffke)"
+    yield work, "NumPy, an exponential for each row (5, scaled)", theirs, mine, None
+    mine = seconds(lambda: fa.permutation_test(interval="inversion", **options), 3)
+    theirs = seconds(lambda: fa.permutation_test(interval="delta", **options), 3)
+    work = "mean of a row value, 10^6 rows, 10^3 permutations with the inverted interval"
+    yield work, "the same test with the interval by formula", theirs, mine, 1 / 1.5
+    few = {**options, "y_score": value[:2_000], "sensitive_features": group[:2_000]}
+    few["n_resamples"] = 9_999
+    mine = seconds(lambda: fa.permutation_test(interval="inversion", **few), 25)
+    theirs = seconds(lambda: fa.permutation_test(interval="delta", **few), 25)
+    work = "the same of 2,000 rows, 9,999 permutations"
+    yield work, "the same test with the interval by formula", theirs, mine, 1 / 1.5
+
+
 def bootstrap_benchmarks():
     """Intervals of 10^5 rows, 10^3 replicates."""
     y_true, y_pred, group = make_rows(10**5)
@@ -319,6 +409,7 @@ def lines():
         for benchmarks in (
             count_benchmarks,
             row_benchmarks,
+            design_benchmarks,
             bootstrap_benchmarks,
             file_benchmarks,
         )

@@ -116,9 +116,7 @@ class Contrast:
     variance: float
     n_used: int
     n_single: int
-    def __new__(
-        cls, estimate: float, variance: float, n_used: int, n_single: int
-    ) -> Contrast: ...
+    def __new__(cls, estimate: float, variance: float, n_used: int, n_single: int) -> Contrast: ...
     def __getnewargs__(self) -> tuple[float, float, int, int]: ...
 
 @final

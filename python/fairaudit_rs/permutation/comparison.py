@@ -22,7 +22,7 @@ from .problem import BOOTSTRAP_METHODS, Problem
 from .question import Question
 from .result import Comparison, GroupValue, PermutationResult
 
-ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "callable")
+ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "melded", "callable")
 INTERVALS = ("auto", "inversion", "delta", *BOOTSTRAP_METHODS)
 #: Above this share of undefined replicates a result says so.
 _MANY_UNDEFINED = 0.01
@@ -123,7 +123,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         test = run(problem, plan, 1 + i, pair)
         intervals.learn(pair, test)
         # The replicates of many pairs are many.
-        tests.append(replace(test, shifts=None))
+        tests.append(replace(test, shifts=None, melded=None))
         gaps.append(problem.gap(pair))
     limits = [intervals.one_sided(pair) for pair in pairs]
     # A verdict that is withheld is none: it helps no other pair.
@@ -138,9 +138,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
             intervals.learn((0, 1), test)
         gap = problem.gap((0, 1))
         estimate, standard_error = gap.estimate, gap.standard_error
-        confidence_interval = (
-            limits[0] if limits else intervals.one_sided((0, 1))
-        )
+        confidence_interval = limits[0] if limits else intervals.one_sided((0, 1))
     if joint:
         # A pair is tested on its own rows, the family on all: never below the pair's own p.
         counts = problem.step_down(pairs, plan.draws(OMNIBUS_SERIES), plan.call())
@@ -181,9 +179,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         group_sizes=dict(zip(map(label, problem.keys), problem.n_rows, strict=False)),
         seed=settings.seed,
         engine=test.engine,
-        warnings=tuple(
-            _warnings(question, intervals.notes, test, tests, adjust, confidence_interval, plan)
-        ),
+        warnings=tuple(_warnings(question, test, tests, adjust, confidence_interval, plan)),
         metric=problem.metric.name,
         values=group_values(problem),
         comparisons=comparisons,
@@ -193,7 +189,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         n_missing=question.n_missing,
         adjust=adjust,
         studentize=problem.scaling,
-        interval=intervals.method,
+        interval=intervals.shown,
         exchanged=question.exchanged,
         attribute=" and ".join(question.features),
         confidence_level=level,
@@ -221,7 +217,6 @@ def group_values(problem: Problem) -> tuple[GroupValue, ...]:
 
 def _warnings(
     question: Question,
-    notes_of_intervals: Sequence[str],
     test: Outcome,
     tests: Sequence[Outcome],
     adjust: str,
@@ -239,7 +234,7 @@ def _warnings(
             f"{' or '.join(question.features)} and {part}"
         )
     notes_of_tests = dict.fromkeys(note for outcome in (*tests, test) for note in outcome.notes)
-    warnings += [*problem.notes, *notes_of_intervals, *notes_of_tests, *problem.doubts]
+    warnings += [*problem.notes, *notes_of_tests, *problem.doubts]
     withheld = dict.fromkeys(o.inconclusive for o in (*tests, test) if o.inconclusive)
     warnings += [f"no p-value: {reason}" for reason in withheld]
     if problem.scaling in ("none", "shared"):

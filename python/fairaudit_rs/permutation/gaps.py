@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 from .. import _native
 from ..inference.intervals import Bootstrap, Interval, Pair, range_of_pairs
-from .outcome import Outcome, Procedure
+from .outcome import Outcome, Procedure, run
 from .problem import BOOTSTRAP_METHODS, Problem
 from .skewed import limits
+
+#: Series of replicates that intervals alone use.
+_OF_INTERVALS = 2**40
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,15 @@ class GapIntervals:
     """The intervals of a metric, or of the parts of a joint criterion, Bonferroni over them."""
 
     parts: tuple[_OfOne, ...]
-    notes: tuple[str, ...]
     how: Procedure
     alternative: str
     level: float
+    #: Whether the method was asked for by name.
+    explicit: bool
     #: Intervals that came of tests, by pair and level.
     inverted: dict[tuple[Pair, float], Interval] = field(default_factory=dict)
+    #: How each pair got its interval, where that depends on its rows.
+    used: dict[Pair, str] = field(default_factory=dict)
 
     @classmethod
     def prepare(
@@ -53,7 +59,13 @@ class GapIntervals:
                 replicates = part.bootstrap(how.draws(0), how.call(), variances=with_variances)
                 how.progress.finish(drawn=True)
             parts.append(_OfOne(part, method, replicates))
-        return cls(parts=tuple(parts), notes=(), how=how, alternative=alternative, level=level)
+        return cls(
+            parts=tuple(parts),
+            how=how,
+            alternative=alternative,
+            level=level,
+            explicit=wanted != "auto",
+        )
 
     @property
     def method(self) -> str:
@@ -68,17 +80,31 @@ class GapIntervals:
     def _of_each(self, n_pairs: int) -> float:
         return 1 - (1 - self.level) / n_pairs
 
+    @property
+    def shown(self) -> str:
+        """The method as results name it: of a pair with few rare rows it can be another one."""
+        return " and ".join(dict.fromkeys(self.used.values())) or self.method
+
     def learn(self, pair: Pair, outcome: Outcome) -> None:
         """Take from the test of a pair what its intervals need: it holds many replicates."""
-        if self.method != "inversion" or outcome.shifts is None:
+        if self.method != "inversion":
             return
-        n_pairs = math.comb(len(self.parts[0].problem.keys), 2)
-        self._invert(pair, outcome.shifts, outcome.inconclusive is not None, n_pairs)
+        problem, how = self.parts[0].problem, self.how
+        if self.explicit and outcome.melded is not None:
+            # Nobody tests by these replicates: any series of their own will do.
+            series = _OF_INTERVALS + pair[0] * len(problem.keys) + pair[1]
+            outcome = run(problem, replace(how, engine=problem.drawing_engine), series, pair)
+        self._take(pair, outcome.shifts, outcome.melded, outcome.inconclusive is not None)
 
-    def _invert(self, pair: Pair, shifts: Any, withheld: bool, n_pairs: int) -> None:
-        bound = self.parts[0].problem.bound
+    def _take(self, pair: Pair, shifts: Any, melded: Any, withheld: bool) -> None:
+        problem = self.parts[0].problem
+        bound, n_pairs = problem.bound, math.comb(len(problem.keys), 2)
+        self.used[pair] = "inversion" if melded is None else str(problem.melding_method)
         for level in {self._two_sided, self._of_each(n_pairs)}:
-            low, high = limits(shifts, level, _native.Call(self.how.n_threads))
+            if melded is not None:
+                low, high = melded.interval(pair, level)
+            else:
+                low, high = limits(shifts, level, _native.Call(self.how.n_threads))
             if withheld:
                 # What the test does not say, its interval does not say either.
                 low, high = (-bound if low > 0 else low), (bound if high < 0 else high)
@@ -109,11 +135,8 @@ class GapIntervals:
             for i, pair in enumerate(pairs):
                 if (pair, self._of_each(len(pairs))) not in self.inverted:
                     # A pair that nobody asked for; its series is no test's.
-                    draws = self.how.draws(1 + len(pairs) + i)
-                    call = _native.Call(self.how.n_threads)
-                    shifts = problem.test(pair).shifts(draws, call)
-                    withheld = problem.why_withheld(pair, shifts, rejected=True) is not None
-                    self._invert(pair, shifts, withheld, len(pairs))
+                    self.how.progress.total += self.how.n_resamples
+                    self.learn(pair, run(problem, self.how, 1 + len(pairs) + i, pair))
         each = 1 - (1 - self.level) / len(self.parts)
         found = []
         for part in self.parts:
@@ -124,6 +147,6 @@ class GapIntervals:
                 intervals = [part.interval(pair, of_part) for pair in pairs]
             gap = max(abs(part.problem.gap(pair).estimate) for pair in pairs)
             found.append((gap, range_of_pairs(intervals)))
-        gaps, intervals = zip(*found, strict=True)
-        lows, highs = zip(*intervals, strict=True)
-        return max(gaps), (max(lows), max(highs))
+        largest, ranges = zip(*found, strict=True)
+        lows, highs = zip(*ranges, strict=True)
+        return max(largest), (max(lows), max(highs))

@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import ArgumentError
-from ..inference.pvalues import anytime_pvalue, boundaries_up_to, monte_carlo_pvalue
+from ..inference.pvalues import (
+    anytime_pvalue,
+    boundaries_up_to,
+    monte_carlo_pvalue,
+    standardized,
+)
 from ..progress import Progress
 from ..results.verdict import rejects
+from .melded import Melded
 from .problem import Problem
 from .skewed import tails
 
@@ -66,6 +72,8 @@ class Outcome:
     notes: tuple[str, ...] = ()
     #: The test at any gap, of two groups of a mean or ratio.
     shifts: _native.Shifts | None = None
+    #: Limits of all groups that know the range of their values.
+    melded: Melded | None = None
     #: Why there is no verdict.
     inconclusive: str | None = None
     #: 2 when the p-value is twice that of a side.
@@ -80,18 +88,58 @@ def run(
     Only the test of all groups keeps its null distribution: there can be many pairs.
     """
     groups = problem.everything if chosen is None else tuple(chosen)
-    corrected = problem.scaling == "corrected" and len(groups) == 2
-    if corrected and how.engine in ("auto", problem.drawing_engine):
-        outcome = _corrected(problem, how, groups, series)
-    else:
-        outcome = _exact(problem, how, groups) or _drawn(problem, how, groups, series)
+    outcome = _melded(problem, how, groups) or _corrected(problem, how, groups, series)
+    outcome = outcome or _exact(problem, how, groups) or _drawn(problem, how, groups, series)
     if groups == problem.everything:
         return outcome
     return replace(outcome, null=outcome.null[:0], probabilities=None)
 
 
-def _corrected(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome:
+def _melded(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome | None:
+    """Test two groups by limits that know the range of their values, or their scores."""
+    if len(groups) != 2 or how.engine not in ("auto", "melded"):
+        return None
+    limits = problem.melded(groups, how.draws(0), _native.Call(how.n_threads))
+    if limits is None:
+        if how.engine == "melded":
+            raise ArgumentError(
+                f"engine is 'melded' for {problem.metric.name} of groups that need no known range "
+                f"of values, or whose range nobody knows; accepted: 'auto', "
+                f"{problem.drawing_engine!r}"
+            )
+        return None
+    how.progress.finish(drawn=False)
+    first, second = groups
+    pair, alternative = (first, second), _alternative(problem, how, groups)
+    pvalue = limits.pvalue(pair, alternative)
+    gap = problem.gap(pair)
+    n_sides = 2 if alternative == "two-sided" else 1
+    n = how.n_resamples
+    # The p-value counts replicates, of the more extreme side.
+    counted = min(round(pvalue / n_sides * (n + 1)) - 1, n)
+    low, high = _native.clopper_pearson(counted, n, 0.99)
+    return Outcome(
+        statistic=standardized(gap.estimate, gap.standard_error),
+        pvalue=pvalue,
+        pvalue_interval=(min(1.0, n_sides * low), min(1.0, n_sides * high)),
+        engine="melded",
+        n_resamples=n,
+        n_undefined=0,
+        undefined_share=0.0,
+        null=np.empty(0),
+        probabilities=None,
+        melded=limits,
+        n_sides=n_sides,
+    )
+
+
+def _corrected(
+    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+) -> Outcome | None:
     """Test two groups of a mean or ratio by the larger p-value of two statistics."""
+    wanted = problem.scaling == "corrected" and len(groups) == 2
+    if not wanted or how.engine not in ("auto", problem.drawing_engine):
+        return None
     alternative = _alternative(problem, how, groups)
     native = problem.test(groups)
     boundaries = boundaries_up_to(how.n_resamples) if how.adaptive else [how.n_resamples]
@@ -110,7 +158,8 @@ def _corrected(problem: Problem, how: Procedure, groups: Sequence[int], series: 
         surely_above = found.interval(end, _FUTILE)[0] > _alpha(problem, how, groups)
         if rejects(pvalue, _alpha(problem, how, groups)) or surely_above:
             break
-    assert shifts is not None and found is not None
+    assert shifts is not None
+    assert found is not None
     how.progress.finish(drawn=not how.adaptive)
     return Outcome(
         statistic=shifts.studentized,

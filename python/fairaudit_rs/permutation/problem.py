@@ -188,8 +188,17 @@ class Problem(Value, ABC):
     def make_test(self, chosen: tuple[int, ...]) -> Any:
         """Make the native test of the groups at some positions."""
 
+    def melded(self, groups: Sequence[int], draws: _native.Draws, call: _native.Call) -> Any:
+        """Return limits of all groups from what is known of their values; None without need."""
+        del groups, draws, call
+
+    @property
+    def melding_method(self) -> str | None:
+        """The name of these limits, where they can be wanted."""
+        return None
+
     def why_withheld(
-        self, pair: tuple[int, ...], shifts: _native.Shifts, rejected: bool
+        self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
     ) -> str | None:
         """Say why a test of two groups gives no verdict; ``rejected``: it would tell them apart."""
         del pair, shifts, rejected

@@ -102,11 +102,10 @@ class PermutationResult(Finding):
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         low, high = self.confidence_interval
-        test = (
-            "exact permutation test"
-            if self.engine == "exact"
-            else f"permutation test, {self.n_resamples:,} replicates"
-        )
+        test = {
+            "exact": "exact permutation test",
+            "melded": f"test by melded limits, {self.n_resamples:,} draws",
+        }.get(self.engine, f"permutation test, {self.n_resamples:,} replicates")
         alpha = 1 - self.confidence_level
         sides = "two-sided" if self.alternative == "two-sided" else "one-sided"
         tail = f"{p_text(self.pvalue)}, {sides} {test}"

@@ -20,6 +20,7 @@ from ..inference.clusters import ClusteredRatio, gap_interval
 from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.metric import Metric
 from ..metrics.row_values import RowValues
+from .melded import LONGEST_REACH, Melding
 from .problem import BOOTSTRAP_METHODS, LabelledProblem
 from .relabelling import Relabelling, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
@@ -158,9 +159,7 @@ class RowProblem(LabelledProblem):
             ]
         for name, ratio in zip(self.names, self._clustered, strict=False):
             if ratio.effective < FEW_CLUSTERS / 2:
-                notes.append(
-                    f"the clusters of {name} are worth {ratio.effective:.3g} of one size"
-                )
+                notes.append(f"the clusters of {name} are worth {ratio.effective:.3g} of one size")
         notes += self.notes_of_strata()
         return (*notes, *self.notes_of_labels())
 
@@ -177,6 +176,70 @@ class RowProblem(LabelledProblem):
     # -- what skewness and clusters do ---------------------------------------------------------
 
     @cached_property
+    def _melding(self) -> Melding | None:
+        """What a known range, or scores, tell of groups that are too small for their skewness."""
+        rows = self.rows
+        if self.scaling != "corrected" or self.stratified or rows.cluster is not None:
+            return None
+        place = self.position[rows.group]
+        compared = place >= 0
+        every = bool(compared.all())
+        columns = rows.columns
+        if not every:
+            columns = {name: column[compared] for name, column in columns.items()}
+        bounds = self.metric.kind.bounds(columns)
+        if bounds is None:
+            return None
+        always = self.metric.is_proportion and rows.weight is not None
+        if not always and max(self._reaches(place, bounds)) <= LONGEST_REACH:
+            return None
+        return Melding.of(
+            self.metric,
+            self.values,
+            place,
+            rows.columns,
+            rows.weight,
+            n_groups=len(self.keys),
+            call=self.call,
+        )
+
+    def _reaches(self, place: NDArray[np.int64], bounds: tuple[float, float]) -> list[float]:
+        """Return how far the farther end of a range lies, in standard errors and units."""
+        terms = self.values.terms()
+        assert terms is not None
+        below, inside = terms[1], place >= 0
+        n = np.bincount(place[inside], minlength=len(self.keys))
+        total, squares = (
+            np.bincount(place[inside], below[inside] ** power, len(n)) for power in (1, 2)
+        )
+        share = squares / total**2
+        reaches = []
+        for part, entry in zip(share, self.evaluations, strict=True):
+            farther = max(bounds[1] - entry.value, entry.value - bounds[0])
+            error = math.sqrt(entry.variance) if entry.variance > 0 else 0.0
+            reaches.append(float(farther * part / error) if error else math.inf)
+        return reaches
+
+    def melded(self, groups: Sequence[int], draws: _native.Draws, call: _native.Call) -> Any:
+        """Return the limits of all groups, where some groups cannot do without; else None."""
+        if self._melding is None or not self._melding.applies(groups):
+            return None
+        key = (draws.n, draws.seed)
+        if key not in self._limits:
+            self._limits.clear()
+            self._limits[key] = self._melding.drawn(draws, call)
+        return self._limits[key]
+
+    @cached_property
+    def _limits(self) -> dict[tuple[int, int], Any]:
+        return {}
+
+    @property
+    def melding_method(self) -> str | None:
+        """The name of the limits, where they can be wanted."""
+        return None if self._melding is None else self._melding.method
+
+    @cached_property
     def _clustered(self) -> tuple[ClusteredRatio, ...]:
         """The ratio of each group over its clusters; nothing without clusters or a ratio."""
         terms = self.values.terms()
@@ -189,7 +252,7 @@ class RowProblem(LabelledProblem):
         return tuple(ClusteredRatio.of(above[part], below[part]) for part in inside)
 
     def why_withheld(
-        self, pair: tuple[int, ...], shifts: _native.Shifts, rejected: bool
+        self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
     ) -> str | None:
         """Say why a test of two groups gives no verdict; ``rejected``: it would tell them apart."""
         names = [self.names[i] for i in pair]

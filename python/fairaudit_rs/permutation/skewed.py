@@ -47,9 +47,7 @@ class Tails:
         return min(1.0, self.n_sides * low), min(1.0, self.n_sides * high)
 
 
-def tails(
-    shifts: _native.Shifts, alternative: str, call: _native.Call, gap: float = 0.0
-) -> Tails:
+def tails(shifts: _native.Shifts, alternative: str, call: _native.Call, gap: float = 0.0) -> Tails:
     """Count the replicates that are as extreme as the data, were the gap this one."""
     sides = SIDES[alternative]
     counted = [shifts.extremes(gap, side, call) for side in sides]
