@@ -1,0 +1,160 @@
+"""Intervals and margins of means and ratios from replicates: tests of any gap, melded limits.
+
+What is drawn for a pair serves all that is asked of it. Values of single groups, and ratios of
+means whose range nobody knows, have the bootstrap-t.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval, studentize
+from ..inference.pvalues import monte_carlo_pvalue, standardized
+from .formulas import Formula, Margins, exponential, log_ratio
+from .skewed import Guard, limits
+
+#: Series of replicates of the pairs of groups: one for each pair.
+_FIRST_SERIES = 1
+
+
+@dataclass(frozen=True)
+class Drawn(Formula):
+    """What replicates of a problem of means or ratios say of gaps, ratios and values."""
+
+    problem: Any
+    draws: _native.Draws
+    call: _native.Call
+
+    @property
+    def takes_zero(self) -> bool:
+        """Whether ratios of a value of 0 have an interval: where the range of values is known."""
+        everything = range(len(self.problem.keys))
+        return self._melded(everything) is not None
+
+    def gap(self, pair: Pair, level: float) -> Interval:
+        """Return the interval of a difference: all that the test of its level does not reject."""
+        melded = self._melded(pair)
+        if melded is not None:
+            return self._interval(melded.interval(pair, level))
+        shifts = self._shifts(pair)
+        if self.problem.why_withheld(pair, shifts, rejected=False) is not None:
+            return NOTHING
+        return self._interval(limits(shifts, level, self.call))
+
+    def value(self, position: int, level: float) -> Interval:
+        """Return the interval of the metric of a group; NaN where it has none."""
+        melded = self._melded((position,))
+        if melded is not None:
+            return tuple(melded.value_interval(position, level))
+        of_clusters = self.problem.clustered_value(position, level)
+        if of_clusters is not None:
+            return of_clusters
+        entry = self.problem.evaluations[position]
+        values, variances = (
+            part[:, position] for part in (self._bootstrap.values, self._bootstrap.variances)
+        )
+        error = math.sqrt(entry.variance)
+        return bootstrap_interval("studentized", entry.value, error, values, variances, level)
+
+    def ratio(self, pair: Pair, level: float) -> Interval:
+        """Return the interval of the ratio of two groups; NaN where it has none."""
+        melded = self._melded(pair)
+        if melded is not None:
+            return tuple(melded.ratio_interval(pair, level))
+        log, error = log_ratio(self.problem, pair)
+        low, high = bootstrap_interval("studentized", log, error, *self._log_ratios(pair), level)
+        return exponential(low), exponential(high)
+
+    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+        """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
+        melded = self._melded(pair)
+        if scale == "ratio":
+            if melded is None:
+                return self._ratio_margins(pair, -math.log(margin))
+            above = melded.ratio_pvalue_at(pair, margin, "greater")
+            below = melded.ratio_pvalue_at(pair, 1 / margin, "less")
+            return Margins(above, below, math.nan if above == below == 1 else 0.0)
+        gap = self.problem.gap(pair)
+        ends = [standardized(gap.estimate - end, gap.standard_error) for end in (-margin, margin)]
+        statistic = min(ends[0], -ends[1], key=abs)
+        if melded is not None:
+            above = melded.pvalue_at(pair, -margin, "greater")
+            return Margins(above, melded.pvalue_at(pair, margin, "less"), statistic)
+        shifts = self._shifts(pair)
+        if self.why_unknown(pair) is not None:
+            return Margins(1.0, 1.0, math.nan)
+        at_most, at_least = (
+            monte_carlo_pvalue(max(found.studentized, found.corrected), shifts.n)
+            for found in (
+                shifts.extremes(-margin, "greater", self.call),
+                shifts.extremes(margin, "less", self.call),
+            )
+        )
+        return Margins(at_most, at_least, statistic)
+
+    def why_unknown(self, pair: Pair) -> str | None:
+        """Say why nothing can be shown about a gap: a tail can be missing from a group."""
+        if self._melded(pair) is not None:
+            return None
+        shifts = self._shifts(pair)
+        found = self.problem.why_withheld(pair, shifts, rejected=False)
+        if found is not None:
+            return str(found)
+        guard = Guard.of(shifts.shapes)
+        skewed = guard.certain is not None or guard.is_skewed
+        if not skewed or self.problem.rows.cluster is not None:
+            return None
+        return guard.reason([self.problem.names[i] for i in pair])
+
+    # -- what is drawn once ------------------------------------------------------------------
+
+    def _melded(self, groups: Any) -> Any:
+        return self.problem.melded(groups, self.draws, self.call)
+
+    @cached_property
+    def _made(self) -> dict[Pair, _native.Shifts]:
+        return {}
+
+    def _shifts(self, pair: Pair) -> _native.Shifts:
+        if pair not in self._made:
+            # Many pairs are many replicates; intervals ask of one after the other.
+            self._made.clear()
+            series = _FIRST_SERIES + pair[0] * len(self.problem.keys) + pair[1]
+            draws = _native.Draws(self.draws.n, seed=self.draws.seed, series=series)
+            self._made[pair] = self.problem.test(pair).shifts(draws, self.call)
+        return self._made[pair]
+
+    @cached_property
+    def _bootstrap(self) -> Bootstrap:
+        drawn: Bootstrap = self.problem.bootstrap(self.draws, self.call)
+        return drawn
+
+    def _log_ratios(self, pair: Pair) -> Any:
+        a, b = (self._bootstrap.values[:, i] for i in pair)
+        v_a, v_b = (self._bootstrap.variances[:, i] for i in pair)
+        a, b = (np.where(part > 0, part, np.nan) for part in (a, b))
+        return np.log(a / b), v_a / a**2 + v_b / b**2
+
+    def _ratio_margins(self, pair: Pair, margin: float) -> Margins:
+        estimate, error = log_ratio(self.problem, pair)
+        if not all(self.problem.evaluations[i].variance > 0 for i in pair):
+            return Margins(1.0, 1.0, math.nan)
+        values, variances = self._log_ratios(pair)
+        t = studentize(values, estimate, variances)
+        above, below = (standardized(estimate - end, error) for end in (-margin, margin))
+        undefined = np.isnan(t)
+        extreme = ((t >= above - 1e-10 * abs(above)), (t <= below + 1e-10 * abs(below)))
+        at_most, at_least = (
+            monte_carlo_pvalue(int((part | undefined).sum()), len(t)) for part in extreme
+        )
+        return Margins(at_most, at_least, min(above, -below, key=abs))
+
+    def _interval(self, interval: Interval) -> Interval:
+        bound = self.problem.bound
+        return max(interval[0], -bound), min(interval[1], bound)
