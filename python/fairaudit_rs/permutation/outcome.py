@@ -110,7 +110,8 @@ def _corrected(problem: Problem, how: Procedure, groups: Sequence[int], series: 
         surely_above = found.interval(end, _FUTILE)[0] > _alpha(problem, how, groups)
         if rejects(pvalue, _alpha(problem, how, groups)) or surely_above:
             break
-    assert shifts is not None and found is not None
+    assert shifts is not None
+    assert found is not None
     how.progress.finish(drawn=not how.adaptive)
     return Outcome(
         statistic=shifts.studentized,

@@ -115,7 +115,8 @@ def pose(
     and what the metric conditions on.
     """
     weighted = "sample_weight" in table.roles or bool(table.clusters)
-    scaling = scaling_of(studentize, metric, weighted, stratified=conditional and bool(table.strata))
+    stratified = conditional and bool(table.strata)
+    scaling = scaling_of(studentize, metric, weighted, stratified)
     _check_bins(score_bins, metric, table)
     _check_needs(metric, table)
     reads = metric.kind.reads
@@ -222,9 +223,7 @@ def named_columns(metric: Metric) -> list[str]:
     return [name for name in named if name not in metric.columns]
 
 
-def scaling_of(
-    value: str | bool, metric: Metric, weighted: bool, stratified: bool = False
-) -> str:
+def scaling_of(value: str | bool, metric: Metric, weighted: bool, stratified: bool = False) -> str:
     """Return how the statistic is scaled."""
     if isinstance(value, bool):
         value = "auto" if value else "none"

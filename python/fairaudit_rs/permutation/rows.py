@@ -73,7 +73,7 @@ class RowProblem(LabelledProblem):
     def check(self) -> None:
         """Raise when the metric has no value in some group, or cannot be studentized."""
         _ = self.evaluations
-        if self.scaling == "unpooled":
+        if self.is_studentized:
             for key, n in zip(self.keys, self._n_clusters, strict=False):
                 if n < 2:
                     raise NotMeasurableError(
@@ -158,9 +158,7 @@ class RowProblem(LabelledProblem):
             ]
         for name, ratio in zip(self.names, self._clustered, strict=False):
             if ratio.effective < FEW_CLUSTERS / 2:
-                notes.append(
-                    f"the clusters of {name} are worth {ratio.effective:.3g} of one size"
-                )
+                notes.append(f"the clusters of {name} are worth {ratio.effective:.3g} of one size")
         notes += self.notes_of_strata()
         return (*notes, *self.notes_of_labels())
 
