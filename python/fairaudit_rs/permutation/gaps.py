@@ -124,6 +124,6 @@ class GapIntervals:
                 intervals = [part.interval(pair, of_part) for pair in pairs]
             gap = max(abs(part.problem.gap(pair).estimate) for pair in pairs)
             found.append((gap, range_of_pairs(intervals)))
-        gaps, intervals = zip(*found, strict=True)
-        lows, highs = zip(*intervals, strict=True)
+        gaps, of_parts = zip(*found, strict=True)
+        lows, highs = zip(*of_parts, strict=True)
         return max(gaps), (max(lows), max(highs))

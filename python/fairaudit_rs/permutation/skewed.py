@@ -60,7 +60,7 @@ def limits(shifts: _native.Shifts, level: float, call: _native.Call) -> Interval
     return shifts.limit("greater", tail, call), shifts.limit("less", tail, call)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Guard:
     """Whether the samples can have missed a tail: what is then too much to say."""
 
