@@ -8,10 +8,12 @@ from scipy.stats import binom, norm
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
+from fairaudit_rs.permutation import outcome
 
 from ..children import outputs_of_instruction_sets
-from ..reference import inference, permutation
+from ..reference import inference, means, permutation
 from ..reference import rows as reference
+from . import shifting
 
 
 def make(seed=0, n=400, gap=0.0, groups="ab"):
@@ -48,6 +50,43 @@ def extreme_flags(result, alternative="two-sided"):
     ]
 
 
+def flags_of_sides(shifts, alternative):
+    """Of each side: which replicates are as extreme by T, and by h."""
+    observed, *null = shifting.t_and_h(shifts)
+    sides = {"two-sided": (1, -1), "greater": (1,), "less": (-1,)}[alternative]
+    return [
+        [
+            np.array([means.is_beyond(one[which], observed[which], side) for one in null])
+            for which in (0, 1)
+        ]
+        for side in sides
+    ]
+
+
+def two_statistics(flags, b):
+    """(p, extreme replicates) after b of them: twice the smaller side, by the larger of T and h."""
+    found = []
+    for side in flags:
+        most = max(side, key=lambda one: one[:b].sum())
+        found.append((inference.anytime_pvalue(most[:b], [b]), int(most[:b].sum())))
+    p, extreme = min(found, key=lambda one: one[1])
+    return min(1.0, len(flags) * p), extreme
+
+
+@pytest.fixture
+def shifts_seen(monkeypatch):
+    """The replicates at any gap that tests have looked at, one after the other."""
+    seen = []
+    original = outcome.tails
+
+    def tails(shifts, *more):
+        seen.append(shifts)
+        return original(shifts, *more)
+
+    monkeypatch.setattr(outcome, "tails", tails)
+    return seen
+
+
 class TestArguments:
     @pytest.mark.parametrize("value", ["yes", 1, None, 0.5])
     def test_adaptive(self, value):
@@ -58,7 +97,7 @@ class TestArguments:
 
     @pytest.mark.parametrize("value", ["wald", None, 3, "Delta"])
     def test_interval(self, value):
-        match = f"interval is {value!r}; accepted: 'auto', 'delta', 'studentized', 'basic', 'perc"
+        match = f"interval is {value!r}; accepted: 'auto', 'inversion', 'delta', 'studentized',"
         with pytest.raises(errors.ArgumentError, match=match):
             test_of(make(), interval=value)
 
@@ -84,11 +123,17 @@ class TestArguments:
 
 class TestKnownValues:
     def test_no_extreme_replicate_of_128(self):
-        """x = 0, n = 128: the .9 quantile of Beta(1, 129) is 1 - .1^(1/129); over .9."""
-        result = test_of(make(gap=1.0), n_resamples=9_999)
-        assert result.n_resamples == 128
-        assert result.pvalue == pytest.approx((1 - 0.1 ** (1 / 129)) / 0.9, rel=1e-12)
-        assert result.null_distribution.shape == (128,)
+        """x = 0, n = 128: the .9 quantile of Beta(1, 129) is 1 - .1^(1/129); over .9.
+
+        Twice that of a side where two statistics are asked.
+        """
+        for options, sides in (({"studentize": "unpooled"}, 1), ({}, 2), (
+            {"alternative": "greater"}, 1
+        )):  # fmt: skip
+            result = test_of(make(gap=1.0), n_resamples=9_999, **options)
+            assert result.n_resamples == 128
+            assert result.pvalue == pytest.approx(sides * (1 - 0.1 ** (1 / 129)) / 0.9, rel=1e-12)
+            assert result.null_distribution.shape == (128,)
 
     def test_a_clear_absence_stops_at_once(self):
         y_true, score, group = make()
@@ -108,7 +153,14 @@ class TestReference:
     @pytest.mark.parametrize("gap", [0.0, 0.15, 0.2, 0.25, 0.4])
     @pytest.mark.parametrize("metric", ["mean_score", "f1", "mae"])
     def test_pvalues_are_those_of_the_betting_reference(self, metric, gap, alternative):
-        result = test_of(make(1, gap=gap), metric, alternative=alternative, n_resamples=5_000)
+        """One statistic."""
+        result = test_of(
+            make(1, gap=gap),
+            metric,
+            alternative=alternative,
+            n_resamples=5_000,
+            studentize="unpooled",
+        )
         n = result.n_resamples
         assert n in boundaries_up_to(5_000)
         assert n == len(result.null_distribution)
@@ -116,10 +168,45 @@ class TestReference:
         slow = inference.anytime_pvalue(flags, [b for b in boundaries_up_to(5_000) if b <= n])
         assert result.pvalue == pytest.approx(slow, rel=1e-9)
 
+    @pytest.mark.parametrize("alternative", permutation.ALTERNATIVES)
+    @pytest.mark.parametrize("gap", [0.0, 0.15, 0.25, 0.4])
+    @pytest.mark.parametrize("metric", ["mean_score", "mae"])
+    def test_pvalues_of_two_statistics(self, metric, gap, alternative, shifts_seen):
+        """Twice the smaller side, of which the larger p of T and of h at each look."""
+        result = test_of(make(1, gap=gap), metric, alternative=alternative, n_resamples=5_000)
+        n = result.n_resamples
+        flags = flags_of_sides(shifts_seen[-1], alternative)
+        assert len(flags[0][0]) == n == len(result.null_distribution)
+        looks = [b for b in boundaries_up_to(5_000) if b <= n]
+        assert looks[-1] == n
+        slow = min(two_statistics(flags, b)[0] for b in looks)
+        assert result.pvalue == pytest.approx(slow, rel=1e-9)
+        one_look = test_of(make(1, gap=gap), metric, alternative=alternative, n_resamples=n,
+                           adaptive=False)  # fmt: skip
+        numbers = shifting.t_and_h(shifts_seen[-1])
+        p = getattr(means.max_pvalues(numbers[0], numbers[1:]), alternative.replace("-", "_"))
+        assert one_look.pvalue == pytest.approx(p, rel=1e-12)
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_when_two_statistics_stop(self, seed, shifts_seen):
+        result = test_of(make(seed, gap=0.18), n_resamples=4_000)
+        test_of(make(seed, gap=0.18), n_resamples=4_000, adaptive=False)
+        flags = flags_of_sides(shifts_seen[-1], "two-sided")
+        looks = boundaries_up_to(4_000)
+        for b in looks:
+            p = min(two_statistics(flags, c)[0] for c in looks if c <= b)
+            extreme = two_statistics(flags, b)[1]
+            above = 2 * permutation.clopper_pearson(extreme, b, 0.9999)[0] > 0.05
+            if p <= 0.05 or above:
+                break
+        assert result.n_resamples == b
+        low, high = permutation.clopper_pearson(extreme, b, 1 - 0.01 / len(looks))
+        assert result.pvalue_interval == pytest.approx((2 * low, min(1, 2 * high)), rel=1e-9)
+
     @pytest.mark.parametrize("seed", range(8))
     def test_when_it_stops(self, seed):
         """At the first boundary where p <= 5 %, or where p surely stays above; or not at all."""
-        result = test_of(make(seed, gap=0.18), n_resamples=4_000)
+        result = test_of(make(seed, gap=0.18), n_resamples=4_000, studentize="unpooled")
         flags = extreme_flags(result)
         looks = boundaries_up_to(4_000)
         for b in looks:
@@ -139,7 +226,7 @@ class TestReference:
 
     def test_the_interval_of_the_pvalue(self):
         """Clopper and Pearson at 1 - .01 / k for k looks."""
-        result = test_of(make(3, gap=0.2), n_resamples=5_000)
+        result = test_of(make(3, gap=0.2), n_resamples=5_000, studentize="unpooled")
         n_extreme = int(np.sum(extreme_flags(result)))
         slow = permutation.clopper_pearson(
             n_extreme, result.n_resamples, 1 - 0.01 / len(boundaries_up_to(5_000))

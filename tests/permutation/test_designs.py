@@ -9,11 +9,13 @@ import pytest
 from scipy.stats import binom, chi2
 
 import fairaudit_rs as fa
-from fairaudit_rs import errors
+from fairaudit_rs import _native, errors
 
 from ..children import outputs_of_instruction_sets
-from ..reference import inference, permutation
+from ..reference import inference, means, means_intervals, permutation
 from ..reference import rows as reference
+from . import shifting
+from .posing import posed
 
 COUNTS = [
     "selection_rate",
@@ -73,17 +75,58 @@ def test_of(rows, metric, design="weights", **options):  # noqa: PT028 (no test)
 test_of.__test__ = False
 
 
-def expected_of(metric, rows, inside, design):
-    """(theta, v) of some rows by the slow reference."""
+def expected_of(metric, rows, inside, design, within=False):
+    """(theta, v) of some rows by the slow reference; `within`: of a stratum of the user's."""
     weight = rows["weight"][inside] if design != "clusters" else None
     cluster = rows["cluster"][inside] if design != "weights" else None
     y_true, y_pred, score = (rows[name][inside] for name in ("y_true", "y_pred", "y_score"))
     if metric in permutation.METRICS:
-        return inference.count_metric_weighted(metric, y_true, y_pred, weight, cluster)
+        return inference.count_metric_weighted(metric, y_true, y_pred, weight, cluster, within)
     if metric == "auc":
         return reference.linearised_auc_estimate(y_true, score, weight, cluster)
     a, d = reference.ROW_METRICS[metric](y_true, score)
     return reference.ratio_estimate(a, d, weight, cluster)
+
+
+def terms_of(metric, rows, design):
+    """(a, d, group, stratum) of rows or clusters whose sums a metric is a ratio of; None if none.
+
+    A row is w a, w d, a cluster the sums over its rows.
+    """
+    metric = fa.metrics.get(metric).name
+    tp, fp, fn, tn = cells = cells_of(rows)
+    if metric in permutation.PROPORTIONS:
+        of_cell = dict(zip(permutation.CELLS, cells, strict=True))
+        parts = permutation.PROPORTIONS[metric]
+        a, d = (np.sum([of_cell[one] for one in part], axis=0) for part in parts)
+    elif metric == "f1":
+        a, d = 2.0 * tp, 2.0 * tp + fp + fn
+    elif metric in reference.ROW_METRICS:
+        a, d = reference.ROW_METRICS[metric](rows["y_true"], rows["y_score"])
+    else:
+        return None
+    weight = np.ones(len(tn)) if design == "clusters" else rows["weight"]
+    unit = units_of(rows, design)
+    first = np.unique(unit, return_index=True)[1]
+    stratum = rows["stratum"][first] if "stratum" in rows else None
+    sums = [np.bincount(unit, weight * part) for part in (a, d)]
+    return *sums, rows["group"][first], stratum
+
+
+def cells_of(rows):
+    y, p = rows["y_true"] == 1, rows["y_pred"] == 1
+    return [(one).astype(float) for one in (y & p, ~y & p, y & ~p, ~y & ~p)]
+
+
+def units_of(rows, design):
+    """The number of the row or cluster of each row."""
+    if design == "weights":
+        return np.arange(len(rows["group"]))
+    return np.unique(rows["cluster"], return_inverse=True)[1]
+
+
+def is_ratio(metric):
+    return metric not in ("balanced_accuracy", "mcc", "auc")
 
 
 def assignments(units_of_first, n_units):
@@ -96,10 +139,7 @@ def assignments(units_of_first, n_units):
 
 def enumerated_pvalue(rows, metric, design, alternative="two-sided"):
     """The p-value over all assignments of rows or clusters to groups."""
-    if design == "weights":
-        unit = np.arange(len(rows["group"]))
-    else:
-        unit = np.unique(rows["cluster"], return_inverse=True)[1]
+    unit = units_of(rows, design)
     first = min(rows["group"])
     of_unit = np.array([rows["group"][unit == u][0] != first for u in range(unit.max() + 1)])
 
@@ -240,14 +280,14 @@ class TestKnownValues:
         )
         first, second = result.values
         assert first.value == pytest.approx(0.5)
-        # psi = (1{found} - 1/2) / 6, v = (1 + 4 + 9) / 4 / 36.
-        assert first.standard_error == pytest.approx(math.sqrt(14 / 4) / 6)
+        # psi = (1{found} - 1/2) / 6, v = 3/2 (1 + 4 + 9) / 4 / 36.
+        assert first.standard_error == pytest.approx(math.sqrt(3 / 2 * 14 / 4) / 6)
         assert second.value == pytest.approx(2 / 3)
-        assert second.standard_error == pytest.approx(math.sqrt(6 / 9) / 3)
+        assert second.standard_error == pytest.approx(math.sqrt(3 / 2 * 6 / 9) / 3)
         assert (result.engine, result.studentize, result.interval) == (
             "stream",
-            "unpooled",
-            "delta",
+            "corrected",
+            "inversion",
         )
 
     def test_clusters_that_agree_with_themselves(self):
@@ -265,7 +305,7 @@ class TestKnownValues:
         assert first.standard_error == pytest.approx(math.sqrt(2 / 16))
         assert second.standard_error == pytest.approx(math.sqrt(0.75 / 16))
         assert result.exchanged == "clusters"
-        assert any("2 clusters" in text for text in result.warnings)
+        assert any("clusters of a are worth 2 of one size" in text for text in result.warnings)
 
     def test_a_weighted_auc(self):
         """Positives .8 (weight 3) and .4, negatives .5 (weight 2) and .1: (3*2 + 3 + 1) / 12."""
@@ -290,8 +330,9 @@ class TestReference:
     @pytest.mark.parametrize("metric", [*COUNTS, "auc", *sorted(reference.ROW_METRICS)])
     def test_values_and_variances(self, metric, design):
         rows = make(1, levels=20 if metric == "auc" else None)
-        result = test_of(rows, metric, design)
+        result = test_of(rows, metric, design, interval="delta")
         assert result.engine == "stream"
+        assert result.studentize == ("corrected" if is_ratio(metric) else "unpooled")
         estimates = [expected_of(metric, rows, rows["group"] == g, design) for g in "ab"]
         for value, (theta, v) in zip(result.values, estimates, strict=True):
             assert value.value == pytest.approx(theta, rel=1e-10)
@@ -300,8 +341,14 @@ class TestReference:
         assert result.statistic == pytest.approx(
             permutation.statistic(values, variances, "unpooled"), rel=1e-9
         )
-        low, high = permutation.delta_interval(values, variances)
-        assert result.confidence_interval == pytest.approx((low, high), rel=1e-9)
+        slow = permutation.delta_interval(values, variances)
+        if design != "weights" and is_ratio(metric):
+            a, d, group, _ = terms_of(metric, rows, design)
+            slow = means_intervals.cr2(a, d, group).interval
+        assert result.confidence_interval == pytest.approx(slow, rel=1e-9)
+        standard = test_of(rows, metric, design)
+        assert standard.interval == ("inversion" if is_ratio(metric) else "delta")
+        assert standard.confidence_interval != result.confidence_interval or not is_ratio(metric)
 
     @pytest.mark.parametrize("design", DESIGNS)
     @pytest.mark.parametrize("metric", ["true_positive_rate", "mcc", "auc", "mean_residual"])
@@ -346,6 +393,24 @@ class TestReference:
     @pytest.mark.parametrize("design", DESIGNS)
     @pytest.mark.parametrize("metric", ["accuracy", "f1", "auc", "mean_residual"])
     def test_pvalues_are_those_of_all_permutations(self, metric, design, alternative):
+        """One statistic."""
+        rows = self.few_rows(metric, design)
+        observed, p = enumerated_pvalue(rows, metric, design, alternative)
+        result = test_of(
+            rows,
+            metric,
+            design,
+            strata=None,
+            n_resamples=20_000,
+            alternative=alternative,
+            studentize="unpooled",
+        )
+        assert result.statistic == pytest.approx(observed, rel=1e-9)
+        low, high = band(p, 20_000)
+        assert low <= result.pvalue <= high
+
+    @staticmethod
+    def few_rows(metric, design):
         rng = np.random.default_rng(8)
         n = 10 if design == "weights" else 16
         rows = make(8, n=n)
@@ -358,46 +423,27 @@ class TestReference:
         if metric == "auc" and design == "weights":
             rows["y_true"] = np.array([0, 0, 1, 1, 0, 1, 0, 0, 1, 1])
         rows["y_pred"] = np.where(rng.random(n) < 0.6, rows["y_true"], 1 - rows["y_true"])
-        observed, p = enumerated_pvalue(rows, metric, design, alternative)
+        return rows
+
+    @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+    @pytest.mark.parametrize("design", DESIGNS)
+    @pytest.mark.parametrize("metric", ["accuracy", "f1", "mean_residual"])
+    def test_pvalues_of_two_statistics(self, metric, design, alternative):
+        """The larger p of T and of h over all assignments, twice the smaller side."""
+        rows = self.few_rows(metric, design)
+        # Values of "a" that vary: without it there is no verdict.
+        rows["y_pred"][0] = 1 - rows["y_pred"][0]
+        a, d, group, _ = terms_of(metric, rows, design)
+        options = {"clusters": design != "weights"}
+        slow = shifting.all_pvalues(a, d, group, **options)
         result = test_of(
             rows, metric, design, strata=None, n_resamples=20_000, alternative=alternative
         )
-        assert result.statistic == pytest.approx(observed, rel=1e-9)
-        low, high = band(p, 20_000)
+        found = means.linearised(a, d, group, **options)
+        assert result.statistic == pytest.approx(found.studentized, rel=1e-9)
+        assert result.inconclusive is None
+        low, high = shifting.band(slow, alternative, 20_000)
         assert low <= result.pvalue <= high
-
-    @pytest.mark.parametrize("design", DESIGNS)
-    @pytest.mark.parametrize("metric", ["selection_rate", "f1", "mean_prediction"])
-    def test_strata_take_away_their_part(self, metric, design):
-        """Less h(mean sums over all permutations within strata) of each group."""
-        rows = make(4, n=600)
-        stratum = (rows["cluster"] // 2 % 3 + (rows["group"] == "a")).astype(int)
-        result = test_of(rows, metric, design, strata=stratum)
-        weight = rows["weight"] if design != "clusters" else np.ones(600)
-        unit = np.arange(600) if design == "weights" else rows["cluster"]
-        expected = []
-        for g in "ab":
-            sums = np.zeros(4)
-            for s in np.unique(stratum):
-                inside = stratum == s
-                n_units = len(np.unique(unit[inside]))
-                share = len(np.unique(unit[inside & (rows["group"] == g)])) / n_units
-                if metric == "mean_prediction":
-                    total = np.array([weight @ (rows["y_score"] * inside), weight @ inside, 0, 0])
-                else:
-                    y, d = rows["y_true"] == 1, rows["y_pred"] == 1
-                    parts = (y & d, ~y & d, y & ~d, ~y & ~d)
-                    total = np.array([weight @ (part & inside) for part in parts])
-                sums += share * total
-            expected.append(
-                sums[0] / sums[1]
-                if metric == "mean_prediction"
-                else permutation.METRICS[metric](*sums)
-            )
-        crude = [expected_of(metric, rows, rows["group"] == g, design)[0] for g in "ab"]
-        gap = crude[0] - crude[1] - (expected[0] - expected[1])
-        assert result.estimate == pytest.approx(gap, rel=1e-9)
-        assert abs(expected[0] - expected[1]) > 1e-4
 
     @pytest.mark.parametrize("interval", ["studentized", "basic", "percentile"])
     @pytest.mark.parametrize("design", ["weights", "clusters"])
@@ -482,8 +528,51 @@ class TestProperties:
         second = test_of(rows, metric, design)
         assert second.estimate == pytest.approx(-first.estimate, rel=1e-12)
         assert second.statistic == pytest.approx(-first.statistic, rel=1e-9)
-        low, high = first.confidence_interval
-        assert second.confidence_interval == pytest.approx((-high, -low), rel=1e-9)
+        by_formula = test_of(rows, metric, design, interval="delta")
+        rows = make(10)
+        low, high = test_of(rows, metric, design, interval="delta").confidence_interval
+        assert by_formula.confidence_interval == pytest.approx((-high, -low), rel=1e-9)
+
+    @pytest.mark.parametrize("design", DESIGNS)
+    @pytest.mark.parametrize("metric", ["ppv", "f1", "mae"])
+    def test_relabelled_groups_of_two_statistics(self, metric, design):
+        """The second is drawn where the first was: p and limits within Monte Carlo error."""
+        rows, problems = make(10), []
+        renamed = {**rows, "group": np.where(rows["group"] == "a", "z", rows["group"])}
+        n = 20_000
+        for one in (rows, renamed):
+            roles = {"sensitive_features": one["group"], **design_of(one, design)}
+            problem = posed(metric, **{name: one[name] for name in columns_of(metric)}, **roles)
+            draws = _native.Draws(n, seed=1, series=1)
+            problems.append(problem.test((0, 1)).shifts(draws, _native.Call()))
+        first, second = problems
+        error = math.sqrt(first.variance)
+        assert second.studentized == pytest.approx(-first.studentized, rel=1e-9)
+        assert second.corrected == pytest.approx(-first.corrected, rel=1e-9)
+        for side, other in (("greater", "less"), ("less", "greater")):
+            counts = [
+                one.extremes(0.0, way, _native.Call())
+                for one, way in ((first, side), (second, other))
+            ]
+            shares = [max(count.studentized, count.corrected) / n for count in counts]
+            assert shares[0] == pytest.approx(shares[1], abs=5.5 * math.sqrt(0.5 / n))
+            limits = (
+                first.limit(side, 0.1, _native.Call()),
+                second.limit(other, 0.1, _native.Call()),
+            )
+            # The density of T at its .1 quantile is about .18.
+            spread = 5.5 * math.sqrt(2 * 0.1 * 0.9 / n) / 0.15 * error
+            assert limits[1] == pytest.approx(-limits[0], abs=spread)
+
+    def test_a_group_that_does_not_vary_tells_nothing(self):
+        """What would be a verdict is withheld, with the reason; its interval is open."""
+        rows = TestReference.few_rows("accuracy", "weights")
+        result = test_of(rows, "accuracy", strata=None, n_resamples=9_999, alternative="greater")
+        a, d, group, _ = terms_of("accuracy", rows, "weights")
+        assert shifting.all_pvalues(a, d, group).greater <= 0.05
+        assert math.isnan(result.pvalue)
+        assert "no value varies within a" in result.inconclusive
+        assert result.confidence_interval[0] <= 0 <= result.confidence_interval[1]
 
     @pytest.mark.parametrize("design", DESIGNS)
     @pytest.mark.parametrize("metric", ["tpr", "f1", "auc", "mean_residual"])
@@ -533,6 +622,12 @@ class TestProperties:
         for first, second in zip(weighted.values, plain.values, strict=True):
             assert first.value == pytest.approx(second.value, rel=1e-12)
             variance = second.standard_error**2
+            if metric in inference.FRACTIONS:
+                # Those of counts divide by n, those of rows by n - 1, n of the denominator.
+                n = np.count_nonzero(
+                    terms_of(metric, rows, "weights")[1][rows["group"] == first.group]
+                )
+                variance *= n / (n - 1)
             if metric == "auc":
                 # DeLong divides by n+ - 1 and n- - 1, the linearised variance by n+ and n-.
                 inside = rows["group"] == second.group
@@ -541,7 +636,9 @@ class TestProperties:
                 variance = sum(np.var(part) / len(part) for part in parts)
             assert first.standard_error**2 == pytest.approx(variance, rel=1e-9)
         assert weighted.exchanged == plain.exchanged
-        assert weighted.pvalue == pytest.approx(plain.pvalue, abs=0.035)
+        # One p is of two statistics on the worse side, the other of one on both.
+        alike = test_of(rows, metric, studentize="unpooled", n_resamples=9_999)
+        assert alike.pvalue == pytest.approx(plain.pvalue, abs=0.035)
 
     @pytest.mark.parametrize("design", ["weights", "both"])
     @pytest.mark.parametrize("metric", ["tpr", "mcc", "auc", "log_loss"])
@@ -565,12 +662,15 @@ class TestProperties:
 
     @pytest.mark.parametrize("metric", ["f1", "auc", "tpr"])
     def test_few_labels_are_noted(self, metric):
-        """Un-pooled variances of few rows; with weights also that of a rate is one."""
+        """Un-pooled variances of few rows."""
         rows = make(14)
         inside = np.flatnonzero((rows["group"] == "b") & (rows["y_true"] == 1))
         rows["y_true"][inside[8:]] = 0
-        notes = " ".join(test_of(rows, metric).warnings)
+        notes = " ".join(test_of(rows, metric, studentize="unpooled").warnings)
         assert ("b has only 8 rows with a positive label" in notes) == (metric != "tpr")
+        # The corrected test looks at the skewness itself.
+        notes = " ".join(test_of(rows, metric).warnings)
+        assert ("b has only 8 rows with a positive label" in notes) == (metric == "auc")
 
     @pytest.mark.parametrize("metric", ["tpr", "f1", "auc", "mae"])
     def test_rows_without_weight_are_not_there(self, metric):
@@ -604,8 +704,19 @@ class TestProperties:
         rows["weight"] = np.ones(300)
         clustered = test_of(rows, metric, "clusters", n_resamples=9_999)
         weighted = test_of(rows, metric, "weights", strata=None, n_resamples=9_999)
-        assert clustered.statistic == pytest.approx(weighted.statistic, rel=1e-9)
-        assert clustered.standard_error == pytest.approx(weighted.standard_error, rel=1e-10)
+        terms = terms_of(metric, rows, "weights")
+        for of_cluster, of_row in zip(clustered.values, weighted.values, strict=True):
+            # That of rows has n/(n-1), n of the denominator; that of clusters has not.
+            n = (
+                math.inf
+                if terms is None
+                else np.count_nonzero(terms[1][rows["group"] == of_row.group])
+            )
+            factor = 1 if terms is None else n / (n - 1)
+            variance = factor * of_cluster.standard_error**2
+            assert of_row.standard_error**2 == pytest.approx(variance, rel=1e-9)
+        assert clustered.estimate == pytest.approx(weighted.estimate, rel=1e-12)
+        assert clustered.statistic == pytest.approx(weighted.statistic, rel=0.02)
         assert clustered.pvalue == pytest.approx(weighted.pvalue, abs=0.035)
 
     @pytest.mark.parametrize("metric", ["selection_rate", "mcc", "auc", "mean_prediction"])

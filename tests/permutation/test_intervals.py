@@ -15,7 +15,7 @@ from fairaudit_rs.inference import proportions
 from fairaudit_rs.inference.proportions import farrington_manning
 
 from ..children import outputs_of_instruction_sets
-from ..reference import inference, permutation, row_oracles, rows
+from ..reference import inference, means_intervals, permutation, row_oracles, rows
 from .posing import posed
 
 NAN = math.nan
@@ -78,6 +78,12 @@ def drawn(metric, n_resamples=199, seed=1, **columns):
     """The problem of a public call and its bootstrap replicates."""
     problem = posed(metric, seed, **columns)
     return problem, problem.bootstrap(_native.Draws(n_resamples, seed=seed), _native.Call())
+
+
+def spread_of_f1(theta):
+    """c, where v = c / n: of theta = 2q / (1 + q), q the true ones among n positive in any way."""
+    q = theta / (2 - theta)
+    return (q * (2 - 2 * theta) ** 2 + (1 - q) * theta**2) / (1 + q) ** 2
 
 
 def median_error(y_true, value, weight):
@@ -901,9 +907,14 @@ class TestProperties:
         n = 30_000
         counts = drawn(metric, n, **columns)[1]
         by_row = drawn(metric, n, sample_weight=np.ones(120), **columns)[1]
+        # Variances of fractions are c / n of counts, c / (n - 1) of rows; the value tells c.
+        theta = by_row.values
+        spread = {"tpr": theta * (1 - theta), "f1": spread_of_f1(theta), "mcc": np.inf}[metric]
+        with np.errstate(divide="ignore"):
+            variances = 1 / (1 / by_row.variances + 1 / spread)
         for of_counts, of_rows in (
             (counts.values @ [1, -1], by_row.values @ [1, -1]),
-            (counts.variances @ [1, 1], by_row.variances @ [1, 1]),
+            (counts.variances @ [1, 1], variances @ [1, 1]),
         ):
             edges = np.unique(np.round(np.quantile(of_counts, np.linspace(0, 1, 41)[1:-1]), 9))
             edges += 1e-7
@@ -936,11 +947,21 @@ class TestProperties:
     def test_constant_weights_change_nothing(self):
         data = make(8)
         plain = intervals_of(data, "f1", method="delta")
+        # That of rows has n/(n-1), n the rows that are positive by label or decision.
+        y_true, y_pred, _, group = data
+        variance = 0.0
+        for found in plain.values:
+            n = np.sum((group == found.first) & ((y_true == 1) | (y_pred == 1)))
+            variance += n / (n - 1) * found.standard_error**2
+        half = stats.norm.isf(0.025) * math.sqrt(variance)
+        expected = (plain.estimate - half, plain.estimate + half)
         for weight in (1.0, 1e-6, 1e6):
             same = intervals_of(data, "f1", method="delta", sample_weight=np.full(300, weight))
-            assert same.confidence_interval == pytest.approx(plain.confidence_interval, rel=1e-9)
+            assert same.confidence_interval == pytest.approx(expected, rel=1e-9)
         singles = intervals_of(data, "f1", method="delta", clusters=np.arange(300))
-        assert singles.confidence_interval == pytest.approx(plain.confidence_interval, rel=1e-9)
+        a, d = 2.0 * (y_true & y_pred), y_true + y_pred
+        slow = means_intervals.cr2(a, d, group).interval
+        assert singles.confidence_interval == pytest.approx(slow, rel=1e-9)
 
     def test_rows_of_weight_zero_do_not_count(self):
         y_true, y_pred, score, group = make(9, 400)

@@ -1,6 +1,7 @@
 """The contract of problems: immutable, picklable, equal, and each native test made once."""
 
 import dataclasses
+import functools
 import itertools
 import pickle
 from concurrent.futures import ProcessPoolExecutor
@@ -109,6 +110,11 @@ def bootstrap_of(problem, first, end):
     return np.concatenate([drawn.values, drawn.variances], axis=1)
 
 
+def shifts_of(problem, first, end):
+    draws = _native.Draws(end - first, seed=4, series=2, first=first)
+    return problem.test((0, 1)).shifts(draws, _native.Call(1))
+
+
 def exceedances_of(problem, first, end):
     pairs = [(0, 1), (0, 2), (1, 2)]
     draws = _native.Draws(end - first, seed=4, series=0, first=first)
@@ -167,8 +173,15 @@ class TestContract:
 RESAMPLED = [name for name in DESIGNS if "correlation" not in name and name != "function"]
 
 
+ROWS_IN_STRATA = ["ranks in strata", "mean in strata"]
+#: Those that have a test of two groups at any gap.
+SHIFTED = ["mean", "mean in strata", "weighted rate"]
+
+
 class TestRanges:
-    @pytest.mark.parametrize("design", [name for name in RESAMPLED if name != "joint"])
+    @pytest.mark.parametrize(
+        "design", [name for name in RESAMPLED if name not in ("joint", *ROWS_IN_STRATA)]
+    )
     def test_bootstrap_in_parts(self, design, workers):
         problem = problem_of(design)
         whole = bootstrap_of(problem, 0, 130)
@@ -176,6 +189,31 @@ class TestRanges:
             cuts = ends(130, n_parts)
             parts = workers.map(bootstrap_of, [problem] * n_parts, cuts[:-1], cuts[1:])
             assert bits(np.concatenate(list(parts))) == bits(whole)
+
+    @pytest.mark.parametrize("design", ROWS_IN_STRATA)
+    def test_strata_are_not_resampled(self, design):
+        """A group can be drawn empty in a stratum, which changes what is estimated."""
+        with pytest.raises(errors.ArgumentError, match="test is one of strata; accepted: rows wit"):
+            bootstrap_of(problem_of(design), 0, 10)
+
+    @pytest.mark.parametrize("design", SHIFTED)
+    def test_shifts_in_parts(self, design, workers):
+        """Joined in order they are the bits of the whole, its limits too."""
+        problem = problem_of(design)
+        whole = shifts_of(problem, 0, 260)
+        again = pickle.loads(pickle.dumps(whole))
+        assert equal(again.__getnewargs__(), whole.__getnewargs__())
+        for n_parts in (1, 2, 7, 13):
+            cuts = ends(260, n_parts)
+            parts = list(workers.map(shifts_of, [problem] * n_parts, cuts[:-1], cuts[1:]))
+            joined = functools.reduce(lambda first, second: first.joined(second), parts)
+            assert joined.n == whole.n == 260
+            for first, second in zip(joined.__getnewargs__(), whole.__getnewargs__(), strict=True):
+                assert bits(first) == bits(second)
+            assert bits(joined.null_distribution()) == bits(whole.null_distribution())
+            for side in ("greater", "less"):
+                call = _native.Call(1)
+                assert joined.limit(side, 0.025, call) == whole.limit(side, 0.025, call)
 
     @pytest.mark.parametrize("design", RESAMPLED)
     def test_step_down_counts_add_up(self, design, workers):
@@ -266,22 +304,26 @@ def test_a_joint_criterion_is_resampled_by_its_components():
     assert len(problem.components) == 2
 
 
-def test_only_gaps_by_the_formula_of_all_rows_have_its_note():
-    """Mantel-Haenszel differences within strata have a standard error of their own."""
-
-    def noted(*parts):
-        given = {name: column for name, column in columns().items() if name != "y_score"}
-        metric = fa.metrics.joint_metric("both", parts) if len(parts) > 1 else parts[0]
-        found = fa.permutation_test(
-            **given, **strata(), metric=metric, interval="delta", n_resamples=9, rng=1
-        )
-        return any("can be too long: its standard error" in text for text in found.warnings)
-
-    assert not noted("tpr", "fpr")
-    assert not noted("tpr")
-    assert noted("f1")
-    assert noted("f1", "tpr")
-    assert noted("tpr", "f1")
+@pytest.mark.parametrize("metric", ["tpr", "f1", "both"])
+def test_strata_without_part_are_noted(metric):
+    """One that holds one group only; the standard error is that of the gap within strata."""
+    group = np.r_[np.resize([0, 1], 300), np.ones(100, dtype=int)]
+    given = {name: column for name, column in columns().items() if name != "y_score"}
+    given |= {"sensitive_features": group, "strata": np.arange(400) // 100}
+    chosen = fa.metrics.joint_metric("both", ["f1", "tpr"]) if metric == "both" else metric
+    found = fa.permutation_test(**given, metric=chosen, interval="delta", n_resamples=9, rng=1)
+    assert sum("1 of 4 strata hold no value" in text for text in found.warnings) >= 1
+    assert not any("too long" in text for text in found.warnings)
+    whole = fa.permutation_test(
+        **{name: column[:300] for name, column in given.items()},
+        metric=chosen,
+        interval="delta",
+        n_resamples=9,
+        rng=1,
+    )
+    assert not any("hold no value" in text for text in whole.warnings)
+    assert whole.estimate == pytest.approx(found.estimate, rel=1e-12)
+    assert whole.standard_error == pytest.approx(found.standard_error, rel=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("design", [name for name in DESIGNS if name != "function"])

@@ -12,7 +12,7 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from ..reference import row_oracles
+from ..reference import means, row_oracles
 from ..reference import rows as reference
 
 
@@ -144,13 +144,39 @@ class TestReference:
         slow = reference.row_permutation_pvalue(
             columns, group, estimate, n_resamples=800, rng=np.random.default_rng(1)
         )
-        fast = test_of(y_true, score, group, name, strata=None, n_resamples=20_000)
+        fast = test_of(
+            y_true, score, group, name, strata=None, n_resamples=20_000, studentize="unpooled"
+        )
         assert fast.statistic == pytest.approx(slow["statistic"], rel=1e-9)
         band = 4.9 * math.sqrt(0.25 / 800)
         assert abs(fast.pvalue - slow["pvalue"]) < band
         for share in (0.1, 0.5, 0.9):
             at = np.quantile(slow["null"], share)
             assert abs(np.mean(fast.null_distribution <= at) - share) < band
+
+    @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+    def test_means_are_tested_by_the_larger_p_of_two_statistics(self, alternative):
+        """T and h of rows that are really shuffled."""
+        y_true, score, group = make(2, n=160)
+        a, _ = reference.ROW_METRICS["brier_score"](y_true, score)
+        n = 1_500
+        slow = means.pvalues(a, None, group, n_resamples=n, rng=np.random.default_rng(1))
+        fast = test_of(
+            y_true, score, group, "brier_score", n_resamples=20_000, alternative=alternative
+        )
+        assert fast.inconclusive is None
+        assert fast.statistic == pytest.approx(
+            means.linearised(a, None, group).studentized, rel=1e-9
+        )
+        sides = 2 if alternative == "two-sided" else 1
+        p = getattr(slow, alternative.replace("-", "_"))
+        share = min(p / sides, 0.5)
+        assert fast.pvalue == pytest.approx(p, abs=sides * 5.5 * math.sqrt(share * (1 - share) / n))
+        unpooled = test_of(
+            y_true, score, group, "brier_score", n_resamples=20_000, studentize="unpooled"
+        )
+        assert unpooled.statistic == fast.statistic
+        assert unpooled.null_distribution == pytest.approx(fast.null_distribution, rel=1e-9)
 
     def test_stream_and_cells_agree_in_law(self):
         """The mean of a 0/1 value is a rate: chi-square of the two null distributions."""
@@ -168,20 +194,34 @@ class TestReference:
             n_resamples=n,
             **options,
         )
-        assert stream.statistic == pytest.approx(cells.statistic, rel=1e-10)
-        values, counts = np.unique(
-            np.round(np.concatenate([stream.null_distribution, cells.null_distribution]), 6),
-            return_counts=True,
-        )
-        values = values[counts >= 20]
+        # Of shares p (1 - p) / n, of means p (1 - p) / (n - 1): the gap and T tell the shares.
+        sizes = [np.sum(group == name) for name in "ab"]
+
+        def as_of_rows(first):
+            """T of a mean when so many of the rows of "a" are 1."""
+            shares = first / sizes[0], (y_pred.sum() - first) / sizes[1]
+            terms = [p * (1 - p) / n for p, n in zip(shares, sizes, strict=True)]
+            v = [sum(terms), sum(t * n / (n - 1) for t, n in zip(terms, sizes, strict=True))]
+            return [(shares[0] - shares[1]) / math.sqrt(one) for one in v]
+
+        hits = np.arange(max(0, y_pred.sum() - sizes[1] + 1), min(sizes[0], y_pred.sum()))
+        of_shares, of_means = np.transpose([as_of_rows(first) for first in hits])
+        observed = int(y_pred[group == "a"].sum()) - hits[0]
+        assert stream.statistic == pytest.approx(of_means[observed], rel=1e-10)
+        assert cells.statistic == pytest.approx(of_shares[observed], rel=1e-10)
         found = [
             np.array([np.sum(np.abs(null - value) < 2e-6) for value in values])
-            for null in (stream.null_distribution, cells.null_distribution)
+            for null, values in (
+                (stream.null_distribution, of_means),
+                (cells.null_distribution, of_shares),
+            )
         ]
+        assert [counts.sum() for counts in found] == [n, n]
+        found = [counts[sum(found) >= 20] for counts in found]
         statistic = np.sum((found[0] - found[1]) ** 2 / (found[0] + found[1]))
         from scipy.stats import chi2
 
-        assert statistic < chi2.isf(1e-6, len(values) - 1)
+        assert statistic < chi2.isf(1e-6, len(found[0]) - 1)
 
 
 class TestProperties:
@@ -255,8 +295,13 @@ class TestProperties:
         crude = fa.permutation_test(y_score=value, n_resamples=99, **options)
         within = fa.permutation_test(y_score=value, strata=high, n_resamples=999, **options)
         assert crude.estimate > 4
-        assert within.estimate == pytest.approx(-0.64, abs=0.1)  # the part that groups do not share
-        assert within.pvalue == 1 / 1_000
+        # Standard deviation of the estimate: 1 / sqrt(sum k) = 1 / sqrt(320) = .056.
+        assert within.estimate == pytest.approx(-1, abs=5 * 0.056)
+        slow = means.stratified(value, None, group, high)
+        assert within.estimate == pytest.approx(slow.difference, rel=1e-9)
+        assert within.standard_error**2 == pytest.approx(slow.variance, rel=1e-9)
+        assert within.statistic == pytest.approx(slow.studentized, rel=1e-9)
+        assert within.pvalue == 2 / 1_000  # twice that of the smaller side
         three = np.where(rng.random(2_000) < 0.3, "c", group)
         omnibus = fa.permutation_test(
             y_score=10.0 * high + rng.normal(size=2_000),

@@ -30,6 +30,7 @@ from .permutation import (
     wald_pooled,
 )
 from .rows import (
+    bessel,
     deviations,
     ones_unless,
     pearson,
@@ -428,9 +429,19 @@ def largest_gap_interval(pair_intervals):
 # --- weighted and clustered counts ----------------------------------------------------------
 
 
-def count_metric_weighted(name, y_true, y_pred, weight=None, cluster=None):
+FRACTIONS = {*PROPORTIONS, "f1"}
+"""Metrics h(c) that are one sum of counts over another."""
+
+IN_DENOMINATOR_OF_F1 = ("tp", "fp", "fn")
+
+
+def count_metric_weighted(name, y_true, y_pred, weight=None, cluster=None, within=False):
     """(theta, v): theta = h(c), c_k = sum of w_i over the rows of cell k;
-    v = sum over clusters (or rows) of (sum w_i psi_i)^2, psi_i = dh/dc_{k(i)} at c."""
+    v = sum over clusters (or rows) of (sum w_i psi_i)^2, psi_i = dh/dc_{k(i)} at c.
+
+    A fraction of counts of rows is a ratio of sums: v has n/(n-1), n the rows of its denominator
+    that have weight. `within`: strata of the user's, where only proportions are ratios of sums.
+    """
     y_true, y_pred = np.asarray(y_true).astype(bool), np.asarray(y_pred).astype(bool)
     weight = ones_unless(weight, len(y_true))
     cells = [y_true & y_pred, ~y_true & y_pred, y_true & ~y_pred, ~y_true & ~y_pred]
@@ -442,6 +453,10 @@ def count_metric_weighted(name, y_true, y_pred, weight=None, cluster=None):
     for cell, psi in zip(cells, influence_of_cells(name, *table), strict=True):
         influence[cell] = 0.0 if psi is None else psi
     v = variance_of_influence(influence, weight, cluster)
+    if cluster is None and name in (PROPORTIONS if within else FRACTIONS):
+        inside = PROPORTIONS[name][1] if name in PROPORTIONS else IN_DENOMINATOR_OF_F1
+        counted = [cell for cell, label in zip(cells, CELLS, strict=True) if label in inside]
+        v *= bessel(np.any(counted, axis=0) & (weight != 0))
     # As in `variance`: below this it is rounding of zero.
     return theta, 0.0 if v < 1e-20 * math.fsum(weight**2) / math.fsum(weight) ** 2 else v
 

@@ -154,15 +154,25 @@ def ratio_influence(numerator, denominator=None, weight=None):
     return without_rounding(numerator, theta * denominator) / math.fsum(weight * denominator)
 
 
+def bessel(counted):
+    """n / (n - 1) of the n rows that are counted; NaN below two."""
+    n = int(np.sum(counted))
+    return n / (n - 1) if n > 1 else math.nan
+
+
 def ratio_variance(numerator, denominator=None, weight=None):
-    """v = sum (w_i psi_i)^2 = sum (w_i (a_i - theta d_i) / sum w d)^2; NaN without rows."""
-    if len(numerator) == 0:
-        return math.nan
-    return variance_of_influence(ratio_influence(numerator, denominator, weight), weight)
+    """v = n/(n-1) sum (w_i psi_i)^2, n the rows with (w a, w d) != (0, 0); NaN below two."""
+    numerator = np.asarray(numerator, dtype=float)
+    denominator = ones_unless(denominator, len(numerator))
+    weight = ones_unless(weight, len(numerator))
+    squares = variance_of_influence(ratio_influence(numerator, denominator, weight), weight)
+    return bessel((weight * numerator != 0) | (weight * denominator != 0)) * squares
 
 
 def clustered_ratio_variance(numerator, denominator=None, weight=None, cluster=None):
-    """v = sum over clusters of (sum_i w_i psi_i)^2; without clusters every row is its own."""
+    """v = sum over clusters of (sum_i w_i psi_i)^2, no factor; `ratio_variance` without them."""
+    if cluster is None:
+        return ratio_variance(numerator, denominator, weight)
     if len(numerator) == 0:
         return math.nan
     return variance_of_influence(ratio_influence(numerator, denominator, weight), weight, cluster)

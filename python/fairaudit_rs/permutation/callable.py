@@ -24,7 +24,6 @@ from ..data.tables import MAX_DECISION_VALUES
 from ..errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
 from ..inference.intervals import Bootstrap, Pair
 from ..metrics.metric import Metric
-from .doubts import strata_doubts
 from .problem import Gap, Problem
 from .relabelling import Relabelling, ShuffledRows
 from .units import Regrouping, group_codes, make_units, positions_of
@@ -274,12 +273,6 @@ class FunctionProblem(Problem):
                 "the gap of a callable is that of all rows: what strata explain is not taken away"
             )
         return tuple(notes)
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """What is known to go wrong with such data."""
-        found = strata_doubts(self.metric, self.rows.weight, self.rows.cluster)
-        return tuple(found) if self.stratified else ()
 
     @property
     def drawing_engine(self) -> str:

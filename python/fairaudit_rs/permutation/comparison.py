@@ -250,7 +250,7 @@ def _warnings(
     if problem.metric.kind.caveat is not None:
         warnings.append(problem.metric.kind.caveat)
     certain = problem.certain_groups()
-    if certain and problem.scaling == "unpooled":
+    if certain and problem.is_studentized:
         warnings.append(
             f"{name} does not vary at all within {', '.join(certain[:5])}: its standard error is 0 "
             "and says nothing, and the test can have little power"

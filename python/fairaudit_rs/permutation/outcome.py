@@ -172,7 +172,7 @@ def _corrected(
         null=shifts.null_distribution() if groups == problem.everything else np.empty(0),
         probabilities=None,
         shifts=shifts,
-        inconclusive=problem.why_withheld(groups, shifts, rejects(pvalue, 1 - how.level)),
+        inconclusive=problem.why_withheld(tuple(groups), shifts, rejects(pvalue, 1 - how.level)),
         n_sides=found.n_sides,
     )
 

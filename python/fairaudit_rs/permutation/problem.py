@@ -96,6 +96,11 @@ class Problem(Value, ABC):
         return self.metric.is_proportion
 
     @property
+    def is_studentized(self) -> bool:
+        """Whether tests divide by variances that each group has of its own."""
+        return self.scaling in ("unpooled", "corrected")
+
+    @property
     def everything(self) -> tuple[int, ...]:
         """The positions of all groups."""
         return tuple(range(len(self.keys)))
@@ -343,7 +348,7 @@ class Problem(Value, ABC):
                     f"group {name!r} has {rows_of(i)}; {self.metric.name} is not defined there. "
                     + advice
                 )
-            if self.scaling == "unpooled" and (math.isnan(variance) or self.n_rows[i] < 2):
+            if self.is_studentized and (math.isnan(variance) or self.n_rows[i] < 2):
                 raise NotMeasurableError(
                     f"group {name!r} has {rows_of(i)}; a studentized {self.metric.name} needs at "
                     f"least 2. {advice}"

@@ -115,9 +115,8 @@ def pose(
     and what the metric conditions on.
     """
     weighted = "sample_weight" in table.roles or bool(table.clusters)
-    scaling = scaling_of(
-        studentize, metric, weighted, stratified=conditional and bool(table.strata)
-    )
+    stratified = conditional and bool(table.strata)
+    scaling = scaling_of(studentize, metric, weighted, stratified)
     _check_bins(score_bins, metric, table)
     _check_needs(metric, table)
     reads = metric.kind.reads

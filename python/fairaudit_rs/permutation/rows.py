@@ -74,7 +74,7 @@ class RowProblem(LabelledProblem):
     def check(self) -> None:
         """Raise when the metric has no value in some group, or cannot be studentized."""
         _ = self.evaluations
-        if self.scaling == "unpooled":
+        if self.is_studentized:
             for key, n in zip(self.keys, self._n_clusters, strict=False):
                 if n < 2:
                     raise NotMeasurableError(
