@@ -290,7 +290,7 @@ class TestReference:
     @pytest.mark.parametrize("metric", [*COUNTS, "auc", *sorted(reference.ROW_METRICS)])
     def test_values_and_variances(self, metric, design):
         rows = make(1, levels=20 if metric == "auc" else None)
-        result = test_of(rows, metric, design)
+        result = test_of(rows, metric, design, interval="delta")
         assert result.engine == "stream"
         estimates = [expected_of(metric, rows, rows["group"] == g, design) for g in "ab"]
         for value, (theta, v) in zip(result.values, estimates, strict=True):
@@ -564,13 +564,15 @@ class TestProperties:
         assert [v.n_used for v in result.values] == [v.n_used for v in plain.values]
 
     @pytest.mark.parametrize("metric", ["f1", "auc", "tpr"])
-    def test_few_labels_are_noted(self, metric):
-        """Un-pooled variances of few rows; with weights also that of a rate is one."""
+    def test_few_rows_of_a_kind_are_noted(self, metric):
+        """Un-pooled variances of few rows: of a label for ranks, of a cell for counts."""
         rows = make(14)
         inside = np.flatnonzero((rows["group"] == "b") & (rows["y_true"] == 1))
         rows["y_true"][inside[8:]] = 0
+        rows["y_pred"][inside[:8]] = [1, 1, 1, 1, 1, 0, 0, 0]
         notes = " ".join(test_of(rows, metric).warnings)
-        assert ("b has only 8 rows with a positive label" in notes) == (metric != "tpr")
+        assert ("b has only 8 rows with a positive label" in notes) == (metric == "auc")
+        assert ("b has only 3 false negatives" in notes) == (metric == "f1")
 
     @pytest.mark.parametrize("metric", ["tpr", "f1", "auc", "mae"])
     def test_rows_without_weight_are_not_there(self, metric):

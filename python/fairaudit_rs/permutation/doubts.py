@@ -64,19 +64,6 @@ class Means(Protocol):
         """The metric in each group."""
 
 
-def ratio_doubts(metric: Metric, names: Sequence[str], evaluations: Sequence[Any]) -> Iterator[str]:
-    """Say what is known to go wrong in ratios of rates by the bootstrap."""
-    if not metric.is_proportion:
-        return
-    few = _of_few_events(names, evaluations)
-    if few:
-        yield (
-            f"ratios with a {metric.name} near 0 or 1 ({few}) are found by "
-            "the bootstrap far too rarely: 49 of 50 against 4,990 of 5,000 with a margin of 0.8 "
-            "gives p = 0.36, where the score test gives 0.0007"
-        )
-
-
 def strata_doubts(metric: Metric, weight: Any, cluster: Any) -> Iterator[str]:
     """Say what is known to go wrong within strata of the user's."""
     if weight is not None:

@@ -57,6 +57,8 @@ class GapIntervals:
                 "the interval of a gap within strata can be too long: its standard error is that "
                 "of the gap of all rows"
             )
+        for one in parts:
+            notes += one.problem.notes_of_limits() if one.method == "mover" else []
         return cls(tuple(parts), tuple(notes))
 
     @property

@@ -15,8 +15,9 @@ from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..errors import ArgumentError, NotMeasurableError
+from ..metrics.families import confusion_classes
 from ..metrics.metric import Metric
-from ..metrics.row_values import RowValues
+from ..metrics.row_values import RowValues, fewer_of_labels
 from .doubts import mean_doubts, strata_doubts, weight_doubts
 from .problem import LabelledProblem
 from .relabelling import Relabelling, TiltedRows
@@ -103,19 +104,25 @@ class RowProblem(LabelledProblem):
         return tuple(len(np.unique(rows.cluster[place == i])) for i in self.everything)
 
     @cached_property
-    def n_labels(self) -> tuple[list[int], list[int]] | None:
-        """The rows with a positive and a negative label, by group, where few are too few."""
-        if not self.metric.kind.compares_labels or "y_true" not in self.rows.columns:
+    def fewest(self) -> Sequence[tuple[int, str]] | None:
+        """The smallest count that the metric rests on in each group, and of what; None: of rows."""
+        kind = self.metric.kind
+        if not kind.compares_labels:
             return None
-        group, labels = self.rows.group, self.rows.columns["y_true"]
-        counts = np.zeros(2 * (1 + len(self.keys)), dtype=np.int64)
+        group, n_groups = self.rows.group, len(self.keys)
+        counts = np.zeros(4 * (1 + n_groups), dtype=np.int64)
         for start in range(0, len(group), _PART):
             part = slice(start, start + _PART)
+            columns = {name: column[part] for name, column in self.rows.columns.items()}
             # Rows of no group come first.
-            place = 2 * (self.position[group[part]] + 1) + labels[part]
-            counts += np.bincount(place, minlength=len(counts))
-        negative, positive = counts.reshape(-1, 2)[1:].T.tolist()
-        return positive, negative
+            place = self.position[group[part]] + 1
+            classes = confusion_classes(columns, len(place))
+            counts += np.bincount(4 * place + classes, minlength=len(counts))
+        cells = counts.reshape(-1, 4)[1:]
+        if kind.reads == "classes":
+            return [kind.smallest_cell(of_group) for of_group in cells.tolist()]
+        up, down = cells[:, [0, 2]].sum(axis=1), cells[:, [1, 3]].sum(axis=1)
+        return [fewer_of_labels(*both) for both in zip(up.tolist(), down.tolist(), strict=True)]
 
     # -- what it is --------------------------------------------------------------------------
 
@@ -135,6 +142,14 @@ class RowProblem(LabelledProblem):
         return False
 
     @property
+    def prefers_mover(self) -> bool:
+        """Whether limits of the values are what gaps and ratios are best made of.
+
+        Not of clusters, which can be few, and not of weighted rates.
+        """
+        return self.is_bounded and self.rows.cluster is None and not self.metric.is_proportion
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know besides the numbers."""
         notes = [
@@ -144,7 +159,7 @@ class RowProblem(LabelledProblem):
             for name, n in zip(self.names, self._n_clusters, strict=False)
             if n < FEW_CLUSTERS
         ]
-        return (*notes, *self.notes_of_labels())
+        return (*notes, *self.notes_of_few())
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
