@@ -5,7 +5,6 @@ likelihoods are searched on grids, intervals are the values that a test on a gri
 p-values are looked for among many z.
 """
 
-import itertools
 import math
 
 import numpy as np
@@ -115,17 +114,36 @@ def mover_pvalue(theta_1, limits_1, theta_2, limits_2, margin):
 
 
 def fisher_power(n_1, p_1, n_2, p_2, alpha=0.05, greater=False):
-    """The probability that Fisher's exact test rejects: all tables are tested and summed."""
+    """The probability that Fisher's exact test rejects: every table of every total is tested.
+
+    Two-sided: as extreme is what lies as far from the expected count.
+    """
     power = 0.0
-    for x_1, x_2 in itertools.product(range(n_1 + 1), range(n_2 + 1)):
-        total = x_1 + x_2
-        law = stats.hypergeom(n_1 + n_2, total, n_1)
-        if greater:
-            p = law.sf(x_1 - 1)
-        else:
-            support = np.arange(max(0, total - n_2), min(n_1, total) + 1)
-            shares = law.pmf(support)
-            p = shares[shares <= law.pmf(x_1) * (1 + 1e-9)].sum()
-        if p <= alpha:
-            power += stats.binom.pmf(x_1, n_1, p_1) * stats.binom.pmf(x_2, n_2, p_2)
+    law_1, law_2 = stats.binom(n_1, p_1), stats.binom(n_2, p_2)
+    first = int(law_1.ppf(1e-9) + law_2.ppf(1e-9))
+    for total in range(first, int(law_1.isf(1e-9) + law_2.isf(1e-9)) + 1):
+        x_1 = np.arange(max(0, total - n_2), min(n_1, total) + 1)
+        share = stats.hypergeom(n_1 + n_2, total, n_1).pmf(x_1)
+        far = x_1 - total * n_1 / (n_1 + n_2)
+        far = far if greater else np.abs(far)
+        order = np.argsort(-far, kind="stable")
+        # The last of those that lie as far.
+        last = np.searchsorted(-far[order], -far[order] + 1e-9, side="right") - 1
+        p = np.cumsum(share[order])[last]
+        rejected = order[p <= alpha * (1 + 1e-12)]
+        hits = x_1[rejected]
+        power += float((law_1.pmf(hits) * law_2.pmf(total - hits)).sum())
     return power
+
+
+def casagrande_pike_smith(p_1, p_2, ratio=1.0, alpha=0.05, power=0.8):
+    """n_1 of the exact test, n_2 = ratio n_1, as printed: n'/4 (1 + sqrt(1 + 2 (r + 1)/(r n' d)))^2
+    with n' = (z_a sqrt((r + 1) pbar qbar) + z_b sqrt(r p_1 q_1 + p_2 q_2))^2 / (r d^2).
+    """
+    d, r = abs(p_1 - p_2), ratio
+    middle = (p_1 + r * p_2) / (r + 1)
+    plain = (
+        stats.norm.isf(alpha / 2) * math.sqrt((r + 1) * middle * (1 - middle))
+        + stats.norm.ppf(power) * math.sqrt(r * p_1 * (1 - p_1) + p_2 * (1 - p_2))
+    ) ** 2 / (r * d**2)
+    return plain / 4 * (1 + math.sqrt(1 + 2 * (r + 1) / (r * plain * d))) ** 2

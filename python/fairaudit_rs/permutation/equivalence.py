@@ -16,6 +16,7 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError
 from ..inference.intervals import Pair, studentize
 from ..inference.pvalues import monte_carlo_pvalue, standardized
+from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
 from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.verdict import rejects
@@ -60,6 +61,9 @@ class EquivalenceResult(Finding):
         How the two one-sided tests were made.
     n_resamples : int
         Bootstrap replicates; 0 when the method needs none.
+    rows_that_tell : RowsThatTell or None
+        When equality is not shown: by which factor all groups must grow to tell, and on which side
+        of the margin, with a probability of 80 % if the gap stays as it is seen.
     confidence_level : float
         1 minus the level of the test; intervals have the confidence 1 - 2 * level, so that they
         lie within the margin when the test rejects, but for the margin of both methods.
@@ -98,7 +102,39 @@ class EquivalenceResult(Finding):
             f"{self.metric}: {who} {verdict} within {bounds} at the "
             f"{100 * (1 - self.confidence_level):.3g} % level ({p_text(self.pvalue)}, two "
             f"one-sided {self.method} tests)."
+        ) + self._advice(worst)
+
+    def _advice(self, worst: EquivalenceComparison) -> str:
+        """Say how many rows would tell."""
+        telling = self.rows_that_tell
+        if telling is None:
+            return ""
+        what = _WHAT[self.scale]
+        if telling.n_rows is None:
+            return f" If the {what} stays as it is, no realistic number of rows would tell."
+        smaller = min((worst.first, worst.second), key=self.group_sizes.__getitem__)
+        return (
+            f" If the {what} stays as it is, {telling.factor:.3g} times the rows "
+            f"({telling.n_rows:,} of {group_name(smaller)}) would show with probability "
+            f"{PROMISED:g} that it lies {telling.side} these bounds."
         )
+
+    @property
+    def rows_that_tell(self) -> RowsThatTell | None:
+        """How many rows would tell, if the gap that is hardest to show stays as it is seen.
+
+        None when the groups are shown to be equal, or nothing is known of the gap.
+        """
+        worst = max(self.comparisons, key=lambda pair: pair.pvalue)
+        level = 1 - self.confidence_level
+        if rejects(self.pvalue, level) or not 0 < worst.standard_error < math.inf:
+            return None
+        gap, error, tolerance = worst.estimate, worst.standard_error, self.margin
+        if self.scale == "ratio":
+            gap, error, tolerance = math.log(gap), error / gap, -math.log(tolerance)
+        n_smaller = min(self.group_sizes[group] for group in (worst.first, worst.second))
+        n_tests = len(self.comparisons)
+        return rows_that_tell(gap, error, tolerance, level, n_smaller, n_tests)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per pair of groups."""
