@@ -568,7 +568,10 @@ cases(
     "intervals",
     {
         "score": lambda: interval_of("tpr", by="age"),
-        "studentized": lambda: interval_of("f1", by="age", confidence_level=0.9),
+        "studentized": lambda: interval_of(
+            "f1", by="age", method="studentized", confidence_level=0.9
+        ),
+        "mover": lambda: interval_of("balanced_accuracy", by="age"),
         "delta": lambda: interval_of("auc", method="delta", reference="male"),
         "basic, weights": lambda: interval_of(
             "tpr", method="basic", sample_weight=column("weight")
@@ -580,7 +583,11 @@ cases(
     "equivalence",
     {
         "score": lambda: equivalence_of("tpr", 0.15),
-        "ratio, studentized": lambda: equivalence_of("f1", 0.8, by="age", scale="ratio"),
+        "ratio, score": lambda: equivalence_of("tpr", 0.8, by="age", scale="ratio"),
+        "ratio, mover": lambda: equivalence_of("f1", 0.8, by="age", scale="ratio"),
+        "ratio, studentized": lambda: equivalence_of(
+            "f1", 0.8, by="age", scale="ratio", method="studentized"
+        ),
         "delta, clusters": lambda: equivalence_of(
             "mean_residual", 0.1, method="delta", clusters=column("person")
         ),

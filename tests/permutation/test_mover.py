@@ -309,6 +309,15 @@ class TestCalibration:
         refuted, _, _ = misses("f1", design, (40, 1_000), "delta", self.N)
         assert not within(refuted, self.N, self.CLAIMED), refuted
 
+    @pytest.mark.parametrize("n_rows", [(40, 40), (40, 1_000)])
+    def test_mcc_of_few_rows(self, n_rows):
+        """The logit of the place between -1 and 1 is Fisher's z."""
+        for design in ("even", "good"):
+            refuted, _, _ = misses("mcc", design, n_rows, "logit", self.N)
+            assert within(refuted, self.N, self.CLAIMED), refuted
+        refuted, _, _ = misses("mcc", "good", (40, 1_000), "delta", self.N)
+        assert not within(refuted, self.N, self.CLAIMED), refuted
+
     @pytest.mark.parametrize("design", list(DESIGNS))
     @pytest.mark.parametrize("n_rows", [(40, 40), (40, 1_000)])
     def test_balanced_accuracy_of_few_rows(self, design, n_rows):

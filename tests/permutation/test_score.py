@@ -280,6 +280,26 @@ class TestCalibration:
             if (p_1, p_2) in ((0.05, 0.1), (0.95, 0.95)):
                 assert by_delta < 0.93
 
+    def test_replicates_that_do_not_vary_cannot_be_left_out(self):
+        """Bootstrap-t without them: 20 rows against 1,000, rates .792 and .99, far above 5 %."""
+        rng, n_audits, n_resamples = np.random.default_rng(9), 1_000, 499
+        n_1, n_2, wrong, score = 20, 1_000, 0, 0
+        for _ in range(n_audits):
+            x_1, x_2 = rng.binomial(n_1, 0.8 * 0.99), rng.binomial(n_2, 0.99)
+            score += stats.norm.sf(ratio_score(x_1, n_1, x_2, n_2, 0.8)) <= 0.05
+            if x_1 == n_1 or x_2 == n_2:
+                continue
+            p, q = (rng.binomial(n, x / n, n_resamples) / n for x, n in ((x_1, n_1), (x_2, n_2)))
+            varying = (p < 1) & (q < 1) & (p > 0)
+            p, q = p[varying], q[varying]
+            log = math.log(x_1 / n_1 / (x_2 / n_2))
+            v = (1 - x_1 / n_1) / x_1 + (1 - x_2 / n_2) / x_2
+            t = (np.log(p / q) - log) / np.sqrt((1 - p) / (p * n_1) + (1 - q) / (q * n_2))
+            above = (log - math.log(0.8)) / math.sqrt(v)
+            wrong += (1 + (t >= above).sum()) / (1 + len(t)) <= 0.05
+        assert wrong / n_audits == pytest.approx(0.17, abs=0.06)
+        assert wrong > bands(n_audits, 0.05)[1] >= score
+
     @pytest.mark.parametrize(("design", "claimed"), [((1, 4), 0.945), ((1, 1), 0.953)])
     def test_coverage_in_sparse_strata(self, design, claimed):
         """200 strata, rates that vary between them; Greenland and Robins cover 56 % of 1 + 4."""
