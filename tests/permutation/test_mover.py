@@ -144,6 +144,9 @@ class TestKnownValues:
         assert (test.method, test.n_resamples, test.engine) == ("mover", 0, "formula")
         weighted = fa.intervals(**data, metric="f1", sample_weight=np.arange(41) + 1.0)
         assert weighted.method == "mover"
+        rates = {**data, "metric": "tpr", "sample_weight": np.arange(41) + 1.0, "n_resamples": 99}
+        assert fa.intervals(**rates).method == "studentized"
+        assert fa.equivalence_test(**rates, margin=0.8, scale="ratio").method == "mover"
         clustered = fa.intervals(**data, metric="f1", clusters=np.arange(41), n_resamples=99)
         assert clustered.method == "studentized"
 
@@ -346,6 +349,26 @@ class TestCalibration:
     def test_auc_by_the_delta_method_fails(self):
         refuted = auc_misses(((10, 30), (200, 200)), (2.0, 1.0), "delta", self.N)
         assert not within(refuted, self.N, self.CLAIMED), refuted
+
+    def test_equivalence_of_weighted_ratios_at_the_margin(self):
+        """Rates .792 and .99, 50 weighted rows beside 2,000: at most the level at 5, 1 and .1 %."""
+        rng, n_audits, n = np.random.default_rng(3), 1_200, (50, 2_000)
+        group, p = np.repeat(["a", "b"], n), {"auto": [], "delta": []}
+        for _ in range(n_audits):
+            options = {
+                "y_pred": (rng.random(sum(n)) < np.repeat([0.792, 0.99], n)).astype(int),
+                "sample_weight": np.exp(rng.normal(0, 0.5, sum(n))),
+                "sensitive_features": group,
+                "metric": "selection_rate",
+            }
+            for method, found in p.items():
+                found.append(
+                    fa.equivalence_test(**options, margin=0.8, scale="ratio", method=method).pvalue
+                )
+        most = stats.binom.isf(1e-6, n_audits, LEVELS)
+        found, old = ((np.array(p[word])[:, None] <= LEVELS).sum(axis=0) for word in p)
+        assert np.all(found <= most), found / n_audits
+        assert np.all(old > most), old / n_audits
 
     def test_equivalence_of_f1_at_the_margin(self):
         """Public calls: 40 rows of F1 .57 beside 1,000 of .96, the margin where the gap is."""

@@ -149,6 +149,14 @@ class RowProblem(LabelledProblem):
         """
         return self.is_bounded and self.rows.cluster is None and not self.metric.is_proportion
 
+    def interval_methods(self, scale: str = "difference") -> tuple[str, ...]:
+        """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
+        methods = super().interval_methods(scale)
+        if scale == "ratio" and self.is_bounded and self.rows.cluster is None:
+            # A bootstrap-t of weighted rates near 1 counts replicates that do not vary as extreme.
+            return ("mover", *(word for word in methods if word != "mover"))
+        return methods
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know besides the numbers."""
