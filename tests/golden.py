@@ -532,7 +532,7 @@ VALUED = [
 def grid_of_intervals(kind: str) -> dict[str, Any]:
     """Every method of intervals, and of equivalence, for one kind of metric."""
     base = {**NAMES, "data": frame(), "metric": KINDS[kind], "n_resamples": 99}
-    methods = ("auto", "score", "studentized", "delta", "basic", "percentile")
+    methods = ("auto", "score", "mover", "studentized", "delta", "basic", "percentile")
     found = {way: attempt(fa.intervals, **base, method=way) for way in methods}
     for name, options in {
         "3 groups": BY_AGE,
@@ -542,7 +542,7 @@ def grid_of_intervals(kind: str) -> dict[str, Any]:
     }.items():
         found[name] = attempt(fa.intervals, **(base | options))
     for scale, margin in (("difference", 0.1), ("ratio", 0.8)):
-        for way in methods[:4]:
+        for way in methods[:5]:
             given = base | {"scale": scale, "margin": margin, "method": way}
             found[f"equivalence, {scale}, {way}"] = attempt(fa.equivalence_test, **given)
     return found
@@ -568,7 +568,10 @@ cases(
     "intervals",
     {
         "score": lambda: interval_of("tpr", by="age"),
-        "studentized": lambda: interval_of("f1", by="age", confidence_level=0.9),
+        "studentized": lambda: interval_of(
+            "f1", by="age", method="studentized", confidence_level=0.9
+        ),
+        "mover": lambda: interval_of("balanced_accuracy", by="age"),
         "delta": lambda: interval_of("auc", method="delta", reference="male"),
         "basic, weights": lambda: interval_of(
             "tpr", method="basic", sample_weight=column("weight")
@@ -580,7 +583,11 @@ cases(
     "equivalence",
     {
         "score": lambda: equivalence_of("tpr", 0.15),
-        "ratio, studentized": lambda: equivalence_of("f1", 0.8, by="age", scale="ratio"),
+        "ratio, score": lambda: equivalence_of("tpr", 0.8, by="age", scale="ratio"),
+        "ratio, mover": lambda: equivalence_of("f1", 0.8, by="age", scale="ratio"),
+        "ratio, studentized": lambda: equivalence_of(
+            "f1", 0.8, by="age", scale="ratio", method="studentized"
+        ),
         "delta, clusters": lambda: equivalence_of(
             "mean_residual", 0.1, method="delta", clusters=column("person")
         ),

@@ -66,7 +66,12 @@ def permutation_test_of_a_correlation():
 def intervals():
     y_true, score, group = _rows(100_000)
     return lambda: fa.intervals(
-        y_true, y_score=score, sensitive_features=group, metric="auc", n_resamples=99_999
+        y_true,
+        y_score=score,
+        sensitive_features=group,
+        metric="auc",
+        method="studentized",
+        n_resamples=99_999,
     )
 
 
@@ -78,6 +83,7 @@ def equivalence_test():
         sensitive_features=group,
         metric="auc",
         margin=0.05,
+        method="studentized",
         n_resamples=99_999,
     )
 

@@ -386,8 +386,9 @@ def page(entries):
         f"{percent(min(e['percentile'] for e in plain if e['percentile'] is not None))} and "
         f"{percent(max(e['percentile'] for e in plain if e['percentile'] is not None))} %.",
         "",
-        "Results warn about data of the kind that missed: few rows of a label in a group (below "
-        "20), or an interval within strata of a metric that is no proportion.",
+        "Results warn about data of the kind that missed: few rows of a label (below 20) or of "
+        "a cell of the confusion table (below 5) in a group, or an interval within strata of a "
+        "metric that is no proportion.",
         "",
         "In the pictures a dot is one scenario of the table *Rows* (n and base rates); the green "
         "band is where it should lie. Dots beyond an axis are drawn at its end.",

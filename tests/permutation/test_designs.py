@@ -661,16 +661,18 @@ class TestProperties:
         assert [v.n_used for v in result.values] == [v.n_used for v in plain.values]
 
     @pytest.mark.parametrize("metric", ["f1", "auc", "tpr"])
-    def test_few_labels_are_noted(self, metric):
-        """Un-pooled variances of few rows."""
+    def test_few_rows_of_a_kind_are_noted(self, metric):
+        """Un-pooled variances of few rows: of a label for ranks, of a cell for counts."""
         rows = make(14)
         inside = np.flatnonzero((rows["group"] == "b") & (rows["y_true"] == 1))
         rows["y_true"][inside[8:]] = 0
+        rows["y_pred"][inside[:8]] = [1, 1, 1, 1, 1, 0, 0, 0]
         notes = " ".join(test_of(rows, metric, studentize="unpooled").warnings)
-        assert ("b has only 8 rows with a positive label" in notes) == (metric != "tpr")
+        assert ("b has only 8 rows with a positive label" in notes) == (metric == "auc")
+        assert ("b has only 3 false negatives" in notes) == (metric == "f1")
         # The corrected test looks at the skewness itself.
         notes = " ".join(test_of(rows, metric).warnings)
-        assert ("b has only 8 rows with a positive label" in notes) == (metric == "auc")
+        assert "false negatives" not in notes
 
     @pytest.mark.parametrize("metric", ["tpr", "f1", "auc", "mae"])
     def test_rows_without_weight_are_not_there(self, metric):

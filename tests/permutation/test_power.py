@@ -1,5 +1,6 @@
 """Minimum detectable gaps and sample sizes."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -12,7 +13,7 @@ from scipy import stats
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 
-from ..reference import inference, permutation, rows
+from ..reference import inference, permutation, proportions, rows
 
 NAN = math.nan
 HALF = {"metric": "selection_rate", "value": 0.5}
@@ -202,13 +203,69 @@ class TestArguments:
 
 class TestKnownValues:
     def test_two_equal_groups(self):
-        """n = 2 (1.959964 + .841621)^2 .25 / .05^2 = 1569.8 rows in each group."""
+        """n' = (1.959964 sqrt(2 .475 .525) + .841621 sqrt(.25 + .2475))^2 / .05^2 = 1564.7 rows
+        in each group, and n'/4 (1 + sqrt(1 + 4 / (n' .05)))^2 = 1604.4 for the exact test."""
         plan = fa.sample_size(0.05, **HALF)
-        assert plan.group_sizes == {"group 1": 1570, "group 2": 1570}
+        assert plan.group_sizes == {"group 1": 1605, "group 2": 1605}
         assert plan.gap == 0.05
         assert 0.8 <= plan.power < 0.801
-        back = fa.minimum_detectable_gap(**HALF, group_sizes=[1570, 1570])
+        back = fa.minimum_detectable_gap(**HALF, group_sizes=[1605, 1605])
         assert float(back) == pytest.approx(0.05, abs=1e-5)
+
+    def test_the_plan_of_casagrande_pike_and_smith(self):
+        """.3 against .4: 376 rows each; 356 without the correction, with a power of .78."""
+        plan = fa.sample_size(0.1, metric="selection_rate", value=0.3)
+        assert list(plan.group_sizes.values()) == [376, 376]
+        assert proportions.fisher_power(376, 0.3, 376, 0.4) == pytest.approx(0.803, abs=0.001)
+
+    def test_a_gap_that_cannot_be(self):
+        with pytest.raises(
+            errors.ArgumentError, match=r"gap is 0.8, and no group can be so far fr"
+        ):
+            fa.sample_size(0.8, metric="selection_rate", value=0.3)
+        assert fa.sample_size(0.6, metric="selection_rate", value=0.3).gap == 0.6
+        # First minus second is to be above 0: the second lies below .3.
+        with pytest.raises(errors.ArgumentError, match=r"accepted: up to 0.3"):
+            fa.sample_size(0.4, metric="selection_rate", value=0.3, alternative="greater")
+        plan = fa.sample_size(0.2, metric="selection_rate", value=0.3, alternative="greater")
+        assert plan.values == {"group 1": 0.3, "group 2": pytest.approx(0.1)}
+        with pytest.raises(errors.ArgumentError, match=r"which is at most 0.7, is found with"):
+            fa.minimum_detectable_gap(metric="selection_rate", value=0.3, group_sizes=[4, 4])
+
+    def test_equivalence_in_words(self):
+        plan = fa.sample_size(0.03, **HALF, goal="equivalence")
+        assert (plan.goal, plan.gap) == ("equivalence", 0.03)
+        assert "that no gap is as large as 0.03, if there is none" in str(plan)
+        back = fa.minimum_detectable_gap(**HALF, goal="equivalence", group_sizes=plan.group_sizes)
+        assert back.gap == pytest.approx(0.03, rel=1e-3)
+        # z = 1.644854 for each side and 1.281552 for both: (2.926406 / .03)^2 / 2, about.
+        assert plan.group_sizes["group 1"] == pytest.approx((2.926406 / 0.03) ** 2 / 2, rel=0.002)
+        three = fa.sample_size(0.03, **HALF, goal="equivalence", group_sizes=[1, 1, 1])
+        assert three.group_sizes["group 1"] > plan.group_sizes["group 1"]
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"goal": "equality"}, "goal is 'equality'; accepted: 'difference', 'equivalence'"),
+            ({"goal": None}, "goal is None; accepted"),
+            (
+                {"goal": "equivalence", "alternative": "less"},
+                "alternative is 'less' with goal 'equ",
+            ),
+        ],
+    )
+    def test_goals(self, options, message):
+        for call in (fa.minimum_detectable_gap, lambda **given: fa.sample_size(0.1, **given)):
+            with pytest.raises(errors.ArgumentError, match=message):
+                call(**HALF, group_sizes=[50, 60], **options)
+
+    def test_a_correlation_has_no_equivalence(self):
+        rng = np.random.default_rng(0)
+        with pytest.raises(errors.ArgumentError, match="goal is 'equivalence' for pearson"):
+            fa.minimum_detectable_gap(
+                y_score=rng.random(50), sensitive_features=rng.random(50), metric="pearson",
+                goal="equivalence",
+            )  # fmt: skip
 
     @pytest.mark.parametrize(
         ("alternative", "power", "z"),
@@ -220,12 +277,13 @@ class TestKnownValues:
         ],
     )
     def test_sums_of_normal_quantiles(self, alternative, power, z):
-        """Rates of .5 in 200 and 800 rows: standard error sqrt(.25 / 200 + .25 / 800)."""
-        plan = fa.minimum_detectable_gap(
-            **HALF, group_sizes=[200, 800], alternative=alternative, power=power
+        """F1, whose test is not exact: z times the standard error that the data tell."""
+        plan = gap_of(make(), "f1", alternative=alternative, power=power)
+        error = math.sqrt(
+            sum(plan.standard_deviations[g] ** 2 / plan.group_sizes[g] for g in ("a", "b"))
         )
-        assert plan.gap == pytest.approx(z * math.sqrt(0.25 / 200 + 0.25 / 800), rel=1e-5)
-        assert plan.standard_error == pytest.approx(math.sqrt(0.25 / 200 + 0.25 / 800), rel=1e-12)
+        assert plan.gap == pytest.approx(z * error, rel=1e-5)
+        assert plan.standard_error == pytest.approx(error, rel=1e-12)
 
     def test_share_of_the_denominator(self):
         """A tenth of the rows count: ten times the rows."""
@@ -246,17 +304,26 @@ class TestKnownValues:
     def test_bonferroni(self):
         """Three groups: level .05 / 3 for each pair; the two smallest groups decide."""
         plan = fa.minimum_detectable_gap(**HALF, group_sizes={"a": 100, "b": 400, "c": 200})
-        z = stats.norm.isf(0.05 / 6) + stats.norm.ppf(0.8)
         assert plan.n_comparisons == 3
-        assert plan.gap == pytest.approx(z * math.sqrt(0.25 / 100 + 0.25 / 200), rel=1e-6)
+        pair = fa.minimum_detectable_gap(
+            metric="selection_rate", value=plan.values["b"], group_sizes={"c": 200, "b": 400}
+        )
+        assert pair.gap < plan.gap
+        alone = fa.minimum_detectable_gap(
+            **HALF, group_sizes=[100, 200], confidence_level=1 - 0.05 / 3
+        )
+        assert plan.gap == pytest.approx(alone.gap, rel=1e-9)
         one = fa.minimum_detectable_gap(**HALF, group_sizes=[100, 400, 200], n_comparisons=1)
         assert one.power_at(one.gap) == pytest.approx(0.8, abs=1e-9)
 
     def test_power_at_no_gap_is_the_level(self):
-        plan = fa.minimum_detectable_gap(**HALF, group_sizes=[50, 50], confidence_level=0.9)
+        plan = gap_of(make(), "f1", confidence_level=0.9)
         assert plan.power_at(0) == pytest.approx(0.1, rel=1e-9)
-        one_sided = fa.minimum_detectable_gap(**HALF, group_sizes=[50, 50], alternative="greater")
+        one_sided = gap_of(make(), "f1", alternative="greater")
         assert one_sided.power_at(0) == pytest.approx(0.05, rel=1e-9)
+        # Exact tests stay below their level.
+        exact = fa.minimum_detectable_gap(**HALF, group_sizes=[50, 50])
+        assert 0.01 < exact.power_at(0) < 0.05
 
     def test_proportions_of_groups(self):
         """As the docstring of `group_sizes` says: proportions, numbers."""
@@ -267,8 +334,8 @@ class TestKnownValues:
         assert fa.sample_size(0.05, **HALF, group_sizes=np.array([1, 3])).group_sizes == (
             whole.group_sizes
         )
-        n_a, n_b = rows.sample_size(0.05, 0.5, 0.5, 3)
-        assert list(whole.group_sizes.values()) == pytest.approx([n_a, n_b], abs=2)
+        n_a = proportions.casagrande_pike_smith(0.5, 0.45, 3)
+        assert list(whole.group_sizes.values()) == pytest.approx([n_a, 3 * n_a], abs=4)
 
     def test_gaps_that_few_rows_cannot_show(self):
         """Two rows in each group find nothing: no gap of rates above 1 may be promised."""
@@ -313,6 +380,7 @@ class TestKnownValues:
 class TestReference:
     @pytest.mark.parametrize("metric", ["selection_rate", "true_positive_rate", "f1", "mcc"])
     def test_counts(self, metric):
+        exact = metric.endswith("rate")
         y_true, y_pred, _, group = data = make(2)
         plan = gap_of(data, metric)
         found = {}
@@ -322,6 +390,11 @@ class TestReference:
             found[name] = math.sqrt(permutation.variance(metric, *table) * inside.sum())
             assert plan.standard_deviations[name] == pytest.approx(found[name], rel=1e-9)
         sizes = plan.group_sizes["a"], plan.group_sizes["b"]
+        if exact:
+            lost = sum(0.5 / (plan.shares[g] * n) for g, n in plan.group_sizes.items())
+            plain = rows.minimum_detectable_gap(found["a"], sizes[0], found["b"], sizes[1])
+            assert plan.gap == pytest.approx(plain + lost, rel=0.01)
+            return
         # The formula leaves out the far tail, which adds 1e-7 at a power of .8.
         assert plan.gap == pytest.approx(
             rows.minimum_detectable_gap(found["a"], sizes[0], found["b"], sizes[1]), rel=1e-5
@@ -376,9 +449,10 @@ class TestReference:
         sizes = [int(n) for n in rng.integers(1, 9, 2)]
         plan = fa.sample_size(gap, metric="accuracy", value=p, group_sizes=sizes)
         # The second group lies the gap away, where proportions vary more.
-        other = min(p + gap, 0.5) if p < 0.5 else max(p - gap, 0.5)
-        sd, sd_other = (math.sqrt(q * (1 - q)) for q in (p, other))
-        expected = rows.sample_size(gap, sd, sd_other, sizes[1] / sizes[0])
+        other = p + gap if p < 0.5 else p - gap
+        ratio = sizes[1] / sizes[0]
+        n_first = proportions.casagrande_pike_smith(p, other, ratio)
+        expected = (n_first, ratio * n_first)
         for found, wanted in zip(plan.group_sizes.values(), expected, strict=True):
             assert wanted - 2 <= found <= wanted + 2 * max(sizes)
 
@@ -400,7 +474,7 @@ class TestReference:
 
 
 class TestProperties:
-    @pytest.mark.parametrize("metric", ["tpr", "f1", "auc", "mse"])
+    @pytest.mark.parametrize("metric", ["f1", "auc", "mse"])
     def test_four_times_the_rows_halve_the_gap(self, metric):
         data = make(7)
         plan = gap_of(data, metric)
@@ -424,7 +498,7 @@ class TestProperties:
             fewer = {group: n - 1 for group, n in plan.group_sizes.items()}
             if min(fewer.values()) < 1:
                 continue
-            smaller = fa.minimum_detectable_gap(**HALF, group_sizes=fewer)
+            smaller = dataclasses.replace(plan, group_sizes=fewer)
             assert smaller.power_at(gap) < 0.8
             assert plan.power >= 0.8
 
@@ -465,7 +539,8 @@ class TestProperties:
         assert plan == fa.minimum_detectable_gap(**HALF, group_sizes=(40, 50))
 
     def test_a_power_below_the_level_needs_no_gap(self):
-        assert fa.minimum_detectable_gap(**HALF, group_sizes=[5, 5], power=0.04).gap == 0
+        assert gap_of(make(), "f1", power=0.04).gap == 0
+        assert fa.minimum_detectable_gap(**HALF, group_sizes=[5, 5], power=0.001).gap == 0
 
 
 @pytest.mark.calibration
@@ -604,6 +679,54 @@ class TestCalibration:
             )
             found += fa.permutation_test(data=cells, metric="selection_rate").pvalue <= 0.05
         assert found / 600 == pytest.approx(0.8, abs=0.07)
+
+    @pytest.mark.parametrize(
+        ("value", "gap", "sizes"),
+        [(0.3, 0.1, (1, 1)), (0.1, 0.1, (1, 9)), (0.02, 0.04, (1, 4)), (0.9, 0.05, (1, 1)),
+         (0.3, 0.3, (1, 1))],
+    )  # fmt: skip
+    def test_power_of_the_exact_test(self, value, gap, sizes):
+        """All tables summed: 80 to 85 %. Un-pooled without a correction: .54 for .02, .06."""
+        plan = fa.sample_size(gap, metric="selection_rate", value=value, group_sizes=sizes)
+        other = plan.values["group 2"]
+        n = list(plan.group_sizes.values())
+        found = proportions.fisher_power(n[0], value, n[1], other)
+        assert 0.795 <= found <= 0.85
+        plain = rows.sample_size(
+            gap, *(math.sqrt(p * (1 - p)) for p in (value, other)), sizes[1] / sizes[0]
+        )
+        few = [math.ceil(one) for one in plain]
+        assert proportions.fisher_power(few[0], value, few[1], other) < 0.79
+
+    @pytest.mark.parametrize(
+        ("value", "margin", "sizes"),
+        [(0.5, 0.1, (1, 1)), (0.1, 0.05, (1, 4)), (0.95, 0.05, (1, 3))],
+    )
+    def test_power_of_equivalence_tests(self, value, margin, sizes):
+        """Public calls; a plan for one of the two one-sided tests shows it in 60 %."""
+        options = {"metric": "selection_rate", "value": value, "group_sizes": sizes}
+        plan = fa.sample_size(margin, **options, goal="equivalence")
+        rng, n_audits = np.random.default_rng(9), 1_500
+
+        def shown(n):
+            hits = rng.binomial(n, value)
+            counts = [hits[0], n[0] - hits[0], hits[1], n[1] - hits[1]]
+            cells = fa.Cells.from_frame(
+                {"group": ["a", "a", "b", "b"], "y": [1, 0, 1, 0], "count": counts},
+                sensitive_features="group", y_pred="y",
+            )  # fmt: skip
+            result = fa.equivalence_test(data=cells, metric="selection_rate", margin=margin)
+            return result.pvalue <= 0.05
+
+        def share(n, n_audits):
+            return np.mean([shown(n) for _ in range(n_audits)])
+
+        low, high = (stats.binom.ppf(tail, n_audits, 0.8) / n_audits for tail in (1e-6, 1 - 1e-6))
+        assert low <= share(list(plan.group_sizes.values()), n_audits) <= high
+        z = stats.norm.isf(0.05) + stats.norm.ppf(0.8)
+        n_first = value * (1 - value) * (1 + sizes[0] / sizes[1]) * (z / margin) ** 2
+        few = [math.ceil(n_first), math.ceil(n_first * sizes[1] / sizes[0])]
+        assert share(few, 400) < low
 
     def test_correlation(self):
         n = 300

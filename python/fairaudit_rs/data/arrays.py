@@ -15,6 +15,12 @@ from .columns import Coded, Column, check_numeric, count_not_finite
 
 #: Bin of a score that lies outside of all bins, or is missing.
 NO_BIN = 2**32 - 1
+#: Most rows: what floats count exactly.
+MAX_ROWS = 2**53
+#: Most rows with scores, whose sums are kept in 64 bits.
+MAX_SCORED_ROWS = 2**32
+#: What a column of counts can hold.
+WHOLE_NUMBERS = "whole numbers from 0 on, the persons that a row stands for"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +39,8 @@ class ArraySource:
     """Columns in memory, one array each; the native module counts their combinations."""
 
     columns: dict[str, Column]
+    #: The column that says how many persons a row stands for; None: one.
+    repeats: str | None = None
     #: What `encode` answered, by keys; None: nothing is kept.
     _encoded: dict[tuple[str, ...], tuple[Counts, NDArray[Any]]] | None = field(
         default=None, compare=False, repr=False
@@ -63,18 +71,59 @@ class ArraySource:
                 )
             native.append(bins)
             limits.append(len(edges))
-        found = _native.tabulate(native, limits, call, score=scores)
+        repeats = None if self.repeats is None else self._repeats(self.repeats, score is not None)
+        if repeats is None:
+            found = _native.tabulate(native, limits, call, score=scores)
+        else:
+            found = _native.tabulate(native, limits, call, cells=True)
         rows, codes = found.value_rows, found.codes
+        counts, score_sums = found.counts.astype(np.int64), found.score_sums
+        if repeats is not None:
+            cell = found.cell_of_row
+            assert cell is not None
+            # Whole numbers below 2^53 add up exactly.
+            counts = np.bincount(cell, repeats, len(counts)).astype(np.int64)
+            if scores is not None:
+                units = np.floor(scores / _native.SCORE_UNIT + 0.5).astype(np.int64)
+                score_sums = np.zeros(len(counts), dtype=np.int64)
+                np.add.at(score_sums, cell, units * repeats.astype(np.int64))
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=False)]
         return Counts(
             values=values,
             codes=codes[:, : len(keys)].astype(np.int64),
-            counts=found.counts.astype(np.int64),
-            score_sums=found.score_sums if score is not None else None,
+            counts=counts,
+            score_sums=score_sums if score is not None else None,
             score_bins=native[-1][rows[-1]][codes[:, -1]].astype(np.int64)
             if score is not None
             else None,
         )
+
+    def repeated(self, key: str) -> ArraySource:
+        """Return the columns with one that says how many persons a row stands for, checked.
+
+        Rows of nobody are left out: a group that has no other is none.
+        """
+        values = self.numbers(key, key)
+        wrong = (values < 0) | (values != np.floor(values))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise DataError(f"{key} is {values[row]:g} in row {row}; accepted: {WHOLE_NUMBERS}")
+        somebody = values > 0
+        if somebody.all():
+            return replace(self, repeats=key)
+        columns = {
+            name: replace(column, codes=column.codes[somebody])
+            if isinstance(column, Coded)
+            else column[somebody]
+            for name, column in self.columns.items()
+        }
+        return ArraySource(columns, key)
+
+    def _repeats(self, key: str, scored: bool) -> NDArray[np.float64]:
+        """Return how many persons every row stands for."""
+        values = self.numbers(key, key)
+        check_total(values.sum(), scored)
+        return values
 
     def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Return the columns as they are."""
@@ -149,6 +198,16 @@ class ArraySource:
                 f"{n_bad:,} of {len(values):,} rows; accepted: finite numbers"
             )
         return values
+
+
+def check_total(total: float, scored: bool) -> None:
+    """Raise when counts add up to more rows than cells can hold."""
+    most = MAX_SCORED_ROWS if scored else MAX_ROWS
+    if total > most:
+        with_scores = " with scores" if scored else ""
+        raise DataError(
+            f"counts add up to {total:,.0f} rows{with_scores}; accepted: up to {most:,}"
+        )
 
 
 def _places(column: Column) -> tuple[NDArray[np.int64], int, NDArray[np.bool_]]:

@@ -16,11 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, DataError
-from .arrays import Counts
+from .arrays import MAX_ROWS, MAX_SCORED_ROWS, Counts
 from .frames import as_frame, check_columns, factorize, names_of, reading
 from .labels import (
     ABSENT,
-    MAX_ROWS,
     GroupKey,
     Label,
     check_one_kind,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-MAX_SCORED_ROWS = 2**32
 DEFAULT_SCORE_BINS = 100
 
 

@@ -19,7 +19,7 @@ from ..errors import (
     FairAuditError,
     TooManyValuesError,
 )
-from .arrays import NO_BIN, ArraySource, Counts, refuse_scores
+from .arrays import NO_BIN, WHOLE_NUMBERS, ArraySource, Counts, check_total, refuse_scores
 from .columns import column_array, some
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _CSV_SCHEMA_ROWS = 10_000
 _N_ROWS = "(number of rows)"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FrameSource:
     """Columns of a polars lazy frame: a frame, or files that need not fit into memory."""
 
@@ -41,6 +41,8 @@ class FrameSource:
     origin: str
     #: The distinct rows with their numbers, where somebody has counted them already.
     distinct: pl.LazyFrame | None = None
+    #: The key of the column that says how many persons a row stands for; None: one.
+    repeats: str | None = None
     holds_rows: ClassVar[bool] = True
 
     def count(
@@ -64,12 +66,20 @@ class FrameSource:
             for i, key in enumerate(keys)
         ]
         by = [f"key{i}" for i in range(len(keys))]
-        totals = [pl.len().cast(pl.Int64).alias("n")]
+        persons = pl.lit(1, pl.Int64)
         lazy = self.frame
+        if self.repeats is not None:
+            name = self.columns[self.repeats]
+            self._check_repeats(name, score is not None)
+            chosen.append(pl.col(name).cast(pl.Int64).alias("persons"))
+            persons, lazy = pl.col("persons"), lazy.filter(pl.col(name) > 0)
+        totals = [persons.sum().alias("n") if self.repeats else pl.len().cast(pl.Int64).alias("n")]
         if score is None and self.distinct is not None:
             lazy = self.distinct
+            if self.repeats is not None:
+                lazy = lazy.filter(pl.col(self.columns[self.repeats]) > 0)
             chosen.append(pl.col(_N_ROWS))
-            totals = [pl.col(_N_ROWS).sum().alias("n")]
+            totals = [(pl.col(_N_ROWS) * persons).sum().alias("n")]
         if score is not None:
             assert edges is not None
             name = self.columns[score]
@@ -80,7 +90,8 @@ class FrameSource:
             chosen.append(pl.col(name).cast(pl.Float64).fill_null(float("nan")).alias("score"))
             by.append("bin")
             units = (pl.col("score") / _native.SCORE_UNIT + 0.5).floor()
-            totals.append(units.cast(pl.Int64, strict=False).sum().alias("score_sum"))
+            units = units.cast(pl.Int64, strict=False) * persons
+            totals.append(units.sum().alias("score_sum"))
             totals.append(pl.col("score").first().alias("example"))
         lazy = lazy.select(chosen)
         if score is not None:
@@ -106,6 +117,33 @@ class FrameSource:
             else None,
             score_bins=table["bin"].to_numpy().astype(np.int64) if score is not None else None,
         )
+
+    def _check_repeats(self, name: str, scored: bool) -> None:
+        """Raise when a column does not hold numbers of persons."""
+        import polars as pl
+
+        with reading(self.origin):
+            dtype = self.frame.collect_schema()[name]
+            if not dtype.is_numeric():
+                raise ArgumentTypeError(
+                    f"counts column {name!r} holds {dtype}; accepted: {WHOLE_NUMBERS}"
+                )
+            value = pl.col(name).cast(pl.Float64)
+            whole = value.is_finite() & (value >= 0) & (value == value.floor())
+            wrong = ~whole.fill_null(value=False)
+            found = self.frame.select(
+                wrong.sum().alias("n"),
+                value.filter(wrong).first().alias("example"),
+                value.sum().alias("total"),
+            ).collect(engine="streaming")
+        n_wrong, example, total = found.row(0)
+        if n_wrong:
+            shown = "missing" if example is None else f"{example:g}"
+            raise DataError(
+                f"counts column {name!r} is {shown} in one of {n_wrong:,} rows that are not right; "
+                f"accepted: {WHOLE_NUMBERS}"
+            )
+        check_total(total, scored)
 
     def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Read the columns into memory."""
@@ -243,11 +281,12 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
         frame, origin = data.lazy(), "a frame"
     elif isinstance(data, str | Path):
         frame, distinct = _scan(_files(data), wanted)
-        return FrameSource(frame, columns, str(data), distinct)
+        return FrameSource(frame=frame, columns=columns, origin=str(data), distinct=distinct)
     elif isinstance(data, list | tuple) and data and all(isinstance(p, str | Path) for p in data):
         files = [file for part in data for file in _files(part)]
         frame, distinct = _scan(files, wanted)
-        return FrameSource(frame, columns, f"{len(files)} files", distinct)
+        origin = f"{len(files)} files"
+        return FrameSource(frame=frame, columns=columns, origin=origin, distinct=distinct)
     elif hasattr(data, "__arrow_c_stream__"):
         frame, origin = as_frame("data", data).lazy(), f"a {type(data).__name__}"
     else:
@@ -257,7 +296,7 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
         )
     with reading(origin):
         check_columns(wanted, frame.collect_schema().names())
-    return FrameSource(frame.select(wanted), columns, origin)
+    return FrameSource(frame=frame.select(wanted), columns=columns, origin=origin)
 
 
 def _files(path: str | Path) -> list[str]:

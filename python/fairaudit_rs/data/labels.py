@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, DataError
-from .arrays import Counts
+from .arrays import MAX_ROWS, Counts
 from .columns import Coded, Column, some
 
 #: A value that names a group or a stratum; None is a missing value.
@@ -19,7 +19,6 @@ Label: TypeAlias = str | int | float | bool | None
 #: The labels of one group, one per sensitive feature.
 GroupKey: TypeAlias = tuple[Label, ...]
 
-MAX_ROWS = 2**53
 ABSENT = -1
 #: Up to so many combinations lists are faster than arrays.
 _FEW = 256

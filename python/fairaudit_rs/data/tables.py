@@ -56,11 +56,13 @@ class AuditTable:
         clusters: Any = None,
         sample_weight: Any = None,
         distance: Any = None,
+        counts: Any = None,
         extra: Sequence[str] = (),
         rows_for: str | None = None,
     ) -> AuditTable:
         """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name.
 
+        ``counts`` says how many persons each row stands for, for those who count rows only.
         ``rows_for`` is who needs rows, for the refusal of cells, which hold counts alone.
         """
         if sensitive_features is None and not isinstance(data, Cells):
@@ -79,6 +81,7 @@ class AuditTable:
             "counterfactual_score": counterfactual_score,
             "sample_weight": sample_weight,
             "distance": distance,
+            "counts": counts,
         }
         keys = {"sensitive_features": sensitive_features, "strata": strata, "clusters": clusters}
         if data is None:
@@ -99,7 +102,7 @@ class AuditTable:
     ) -> AuditTable:
         """Take cells, which hold columns and strata of their own."""
         source = CellsSource(cells)
-        of_rows = ("sample_weight", "clusters", "counterfactual_score", "distance")
+        of_rows = ("sample_weight", "clusters", "counterfactual_score", "distance", "counts")
         rows_only = {**given, **several, **dict.fromkeys(extra, True)}
         for name in (*of_rows, *extra):
             if rows_only[name] is not None:
@@ -140,8 +143,9 @@ class AuditTable:
         )
         check_lengths({name.split(":")[-1]: len(column) for name, column in columns.items()})
         roles = frozenset(set(columns) & set(given))
+        source = ArraySource(columns)
         return cls(
-            source=ArraySource(columns),
+            source=source.repeated("counts") if "counts" in roles else source,
             sensitive_features=features,
             strata=strata,
             roles=roles,
@@ -173,9 +177,11 @@ class AuditTable:
         wanted = roles | keys | {f"extra:{name}": name for name in extra}
         source: Source
         if is_pandas(data) or isinstance(data, Mapping):
-            source = ArraySource(named_columns(data, wanted))
+            columns = ArraySource(named_columns(data, wanted))
+            source = columns.repeated("counts") if "counts" in roles else columns
         else:
-            source = frame_source(data, wanted)
+            frame = frame_source(data, wanted)
+            source = replace(frame, repeats="counts") if "counts" in roles else frame
         features, strata, clusters = (
             tuple(f"{role}:{name}" for name in names) for role, names in named.items()
         )

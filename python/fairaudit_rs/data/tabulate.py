@@ -21,6 +21,7 @@ def tabulate(
     y_score: Any = None,
     sensitive_features: Any,
     strata: Any = None,
+    counts: Any = None,
     score_bins: int | ArrayLike | None = None,
     pos_label: Label = None,
     n_threads: int | None = None,
@@ -46,6 +47,10 @@ def tabulate(
         with a missing value are counted but belong to no group.
     strata : array, several arrays, or str(s), optional
         Attributes within which groups are compared.
+    counts : array or str, optional
+        How many persons each row stands for: whole numbers from 0 on. By default one. The cells are
+        those of rows repeated as often, which is not what ``sample_weight`` of a test means:
+        weights say how much a row counts, and not that it was seen more than once.
     score_bins : int or sequence of float, optional
         Number of equal bins from 0 to 1 (default 100), or the edges of the bins.
     pos_label : optional
@@ -66,6 +71,9 @@ def tabulate(
     Cells: 4 rows in 4 cells, 2 groups by group, with y_true, y_pred
     >>> (cells + cells).n_rows
     8
+    >>> fa.tabulate(y_pred=[1, 0, 1, 0], sensitive_features=["a", "a", "b", "b"],
+    ...             counts=[30, 70, 20, 80])
+    Cells: 200 rows in 4 cells, 2 groups by group, with y_pred
     """
     if isinstance(data, Cells):
         raise ArgumentTypeError("data is a Cells, tabulated already; see marginalize and +")
@@ -76,6 +84,7 @@ def tabulate(
         y_score=y_score,
         sensitive_features=sensitive_features,
         strata=strata,
+        counts=counts,
     )
     return table.cells(
         score_bins=score_bins,

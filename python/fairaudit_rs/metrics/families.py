@@ -30,6 +30,7 @@ from .row_values import (
     row_value,
     value_of,
 )
+from .sums import Proportion, sum_of_proportions
 
 #: What a metric looks at: counts of classes of rows, ranks of scores, values of rows, the rows of
 #: a group as a whole, or a continuous attribute.
@@ -37,6 +38,7 @@ Reads = Literal["classes", "scores", "rows", "function", "attribute"]
 
 CALIBRATION_BINS = 10
 _COUNT_NAMES = ("tp", "fp", "fn", "tn")
+_CELLS = ("true positive", "false positive", "false negative", "true negative")
 #: Of each count, the label and the decision that rows exchange their groups within.
 _BY_LABEL = (0, 1, 0, 1)
 _BY_DECISION = (0, 0, 1, 1)
@@ -111,9 +113,18 @@ class Kind:
         return False
 
     @property
+    def sum_of(self) -> tuple[Proportion, ...]:
+        """The proportions of different rows of which the metric is a sum, if it is one."""
+        return ()
+
+    @property
     def compares_labels(self) -> bool:
         """Whether few rows of one label are too few, whatever the number of rows."""
         return False
+
+    def smallest_cell(self, cells: Sequence[int]) -> tuple[int, str]:
+        """Return the smallest count of the confusion table that matters, and what it is of."""
+        raise NotImplementedError
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -224,6 +235,16 @@ class _Counts(_OfCounts):
     @property
     def is_proportion(self) -> bool:
         return self.native.is_proportion
+
+    @cached_property
+    def sum_of(self) -> tuple[Proportion, ...]:
+        return sum_of_proportions(self.native)
+
+    def smallest_cell(self, cells: Sequence[int]) -> tuple[int, str]:
+        # Counts that a formula leaves out, such as tn of F1, can be as small as they like.
+        matters = self.native.gradient([7.0, 3.0, 5.0, 11.0]) or [1.0] * 4
+        n, name = min((n, i) for n, i, by in zip(cells, range(4), matters, strict=True) if by)
+        return n, _CELLS[name] + ("" if n == 1 else "s")
 
     @property
     def compares_labels(self) -> bool:

@@ -183,8 +183,14 @@ class CountValues:
 
 def few_labels(n_positive: int, n_negative: int) -> str:
     """Say of which label a group has few rows."""
+    few, what = fewer_of_labels(n_positive, n_negative)
+    return f"{few} {what}"
+
+
+def fewer_of_labels(n_positive: int, n_negative: int) -> tuple[int, str]:
+    """Return the number of rows of the rarer label, and what they are."""
     few, kind = min((n_positive, "positive"), (n_negative, "negative"))
-    return f"{few} row{'' if few == 1 else 's'} with a {kind} label"
+    return few, f"row{'' if few == 1 else 's'} with a {kind} label"
 
 
 def row_value(name: str, argument: str, source: Any, columns: Columns, n_rows: int) -> Floats:

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.cells import Cells
 from ..data.labels import GroupKey
+from ..inference import mover
 from ..inference.intervals import Pair
-from ..inference.proportions import mantel_haenszel
+from ..inference.proportions import Share, mantel_haenszel
 from ..metrics.families import Classes
 from ..metrics.metric import Metric
+from ..metrics.row_values import fewer_of_labels
 from .problem import Gap, LabelledProblem
 from .relabelling import CountUnits, Relabelling, ShuffledCounts, TiltedCounts
 
@@ -146,19 +148,37 @@ class CountProblem(CountedProblem):
         return tuple(self.test().evaluations)
 
     @property
-    def n_labels(self) -> tuple[list[int], list[int]] | None:
-        """The rows with a positive and a negative label, by group, where few are too few."""
+    def fewest(self) -> Sequence[tuple[int, str]] | None:
+        """The smallest count that the metric rests on in each group, and of what; None: of rows."""
         if not self.metric.kind.compares_labels:
             return None
+        if self.metric.kind.reads == "classes":
+            return [self.metric.kind.smallest_cell(cells) for cells in self.totals.tolist()]
         positive = np.array(self.classes.positive)
         up, down = (self.totals[:, part].sum(axis=1).tolist() for part in (positive, ~positive))
-        return up, down
+        return [fewer_of_labels(*both) for both in zip(up, down, strict=True)]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know besides the numbers."""
         ties = "scores within one bin count as tied; more bins or the scores themselves tell more"
-        return (*self.notes_of_labels(), *self.notes_of_strata(), *([ties] if self.binned else []))
+        return (*self.notes_of_few(), *self.notes_of_strata(), *([ties] if self.binned else []))
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether values lie between two known ends and have limits there."""
+        return bool(self.metric.kind.sum_of) or super().is_bounded
+
+    def limited(self, position: int) -> mover.Limited:
+        """Return the metric of a group with its limits: of sums of proportions, by theirs."""
+        counts = self.totals[position].astype(float)
+        parts = []
+        for factor, hits, misses in self.metric.kind.sum_of:
+            n_rows = counts[hits] + counts[misses]
+            parts.append(mover.Part(factor, Share(counts[hits] / n_rows, n_rows)))
+        if not parts:
+            return super().limited(position)
+        return mover.by_wilson(self.evaluations[position].value, parts)
 
     def _gap(self, pair: Pair) -> Gap:
         """Return the difference of two groups, within strata of the user's if there are any."""

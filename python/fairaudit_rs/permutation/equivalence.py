@@ -13,18 +13,20 @@ from .. import arguments, metrics
 from ..data.groups import group_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
-from ..errors import ArgumentError, DataError
+from ..errors import ArgumentError
 from ..inference.intervals import Pair, studentize
-from ..inference.proportions import farrington_manning
-from ..inference.pvalues import monte_carlo_pvalue, standardized, upper_tail
+from ..inference.pvalues import monte_carlo_pvalue, standardized
+from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
 from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .estimates import Maker, method_of, resample, warnings_of
+from .formulas import Margins, log_ratio
 from .question import named_columns, pose
 
-METHODS = ("auto", "score", "studentized", "delta")
+METHODS = ("auto", "score", "mover", "studentized", "delta")
+_WHAT = {"difference": "gap", "ratio": "ratio"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,9 @@ class EquivalenceResult(Finding):
         How the two one-sided tests were made.
     n_resamples : int
         Bootstrap replicates; 0 when the method needs none.
+    rows_that_tell : RowsThatTell or None
+        When equality is not shown: by which factor all groups must grow to tell, and on which side
+        of the margin, with a probability of 80 % if the gap stays as it is seen.
     confidence_level : float
         1 minus the level of the test; intervals have the confidence 1 - 2 * level, so that they
         lie within the margin when the test rejects, but for the margin of both methods.
@@ -75,7 +80,7 @@ class EquivalenceResult(Finding):
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         shown = rejects(self.pvalue, 1 - self.confidence_level)
-        what = "gap" if self.scale == "difference" else "ratio"
+        what = _WHAT[self.scale]
         bounds = (
             f"-{number(self.margin)} to {number(self.margin)}"
             if self.scale == "difference"
@@ -97,7 +102,39 @@ class EquivalenceResult(Finding):
             f"{self.metric}: {who} {verdict} within {bounds} at the "
             f"{100 * (1 - self.confidence_level):.3g} % level ({p_text(self.pvalue)}, two "
             f"one-sided {self.method} tests)."
+        ) + self._advice(worst)
+
+    def _advice(self, worst: EquivalenceComparison) -> str:
+        """Say how many rows would tell."""
+        telling = self.rows_that_tell
+        if telling is None:
+            return ""
+        what = _WHAT[self.scale]
+        if telling.n_rows is None:
+            return f" If the {what} stays as it is, no realistic number of rows would tell."
+        smaller = min((worst.first, worst.second), key=self.group_sizes.__getitem__)
+        return (
+            f" If the {what} stays as it is, {telling.factor:.3g} times the rows "
+            f"({telling.n_rows:,} of {group_name(smaller)}) would show with probability "
+            f"{PROMISED:g} that it lies {telling.side} these bounds."
         )
+
+    @property
+    def rows_that_tell(self) -> RowsThatTell | None:
+        """How many rows would tell, if the gap that is hardest to show stays as it is seen.
+
+        None when the groups are shown to be equal, or nothing is known of the gap.
+        """
+        worst = max(self.comparisons, key=lambda pair: pair.pvalue)
+        level = 1 - self.confidence_level
+        if rejects(self.pvalue, level) or not 0 < worst.standard_error < math.inf:
+            return None
+        gap, error, tolerance = worst.estimate, worst.standard_error, self.margin
+        if self.scale == "ratio":
+            gap, error, tolerance = math.log(gap), error / gap, -math.log(tolerance)
+        n_smaller = min(self.group_sizes[group] for group in (worst.first, worst.second))
+        n_tests = len(self.comparisons)
+        return rows_that_tell(gap, error, tolerance, level, n_smaller, n_tests)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per pair of groups."""
@@ -156,10 +193,13 @@ def equivalence_test(
         ``scale="ratio"`` the smallest ratio, below 1: 0.8 for the four-fifths rule.
     scale : {"difference", "ratio"}
         What the margin is about.
-    method : {"auto", "score", "studentized", "delta"}
-        ``"score"``: the tests of Farrington and Manning for differences of proportions.
-        ``"studentized"``: bootstrap-t. ``"delta"``: the normal law. ``"auto"`` takes score for
-        differences of proportions, delta for callables, studentized otherwise.
+    method : {"auto", "score", "mover", "studentized", "delta"}
+        ``"score"``: the score tests of proportions, of Farrington and Manning for differences and
+        of Miettinen and Nurminen (without their factor N / (N - 1)) for ratios, which have an
+        answer where a rate is 0 or 1 too. ``"mover"``: the limits of each group's value, put
+        together. ``"studentized"``: bootstrap-t. ``"delta"``: the normal law. ``"auto"`` takes
+        score for proportions, mover for F1, AUC, balanced accuracy and other metrics between two
+        known ends, delta for callables, studentized otherwise.
     clusters, sample_weight, score_bins, pos_label, n_resamples : optional
         See `intervals`.
     confidence_level : float
@@ -181,6 +221,10 @@ def equivalence_test(
     ----------
     .. [1] Farrington, C. P. and Manning, G. (1990). Test statistics and sample size formulae for
        comparative binomial trials. Statistics in Medicine 9. doi:10.1002/sim.4780091208
+    .. [2] Miettinen, O. and Nurminen, M. (1985). Comparative analysis of two rates. Statistics in
+       Medicine 4. doi:10.1002/sim.4780040211
+    .. [3] Zou, G. Y. and Donner, A. (2008). Construction of confidence limits about effect
+       measures: a general approach. Statistics in Medicine 27. doi:10.1002/sim.3095
 
     Examples
     --------
@@ -231,10 +275,6 @@ def equivalence_test(
         seed=seed,
     )
     problem = question.problem
-    if method == "score" and scale == "ratio":
-        raise ArgumentError(
-            "method is 'score' with scale 'ratio'; accepted: 'auto', 'studentized', 'delta'"
-        )
     method = method_of(method, problem, METHODS, scale)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
     # Intervals of confidence 1 - 2 alpha lie within the margin when the test rejects.
@@ -305,49 +345,53 @@ class _Tester:
 
     def test(self, pair: Pair) -> tuple[float, float]:
         """Return the statistic and the p-value of the pair's being outside of the margin."""
-        problem = self.maker.problem
-        if self.maker.method == "score":
-            first, second = (problem.evaluations[i] for i in pair)
-            counts = (first.numerator, first.denominator, second.numerator, second.denominator)
-            if self.margin >= 1:
-                raise ArgumentError(f"margin is {self.margin:g}; accepted: below 1 for proportions")
-            above = farrington_manning(*counts, -self.margin)
-            below = farrington_manning(*counts, self.margin)
-            return min(above, -below, key=abs), max(upper_tail(above), upper_tail(-below))
-        a, b = (problem.evaluations[i].value for i in pair)
-        v_a, v_b = (problem.evaluations[i].variance for i in pair)
-        if self.scale == "difference":
-            gap = problem.gap(pair)
-            estimate, error = gap.estimate, gap.standard_error
-            low, high = -self.margin, self.margin
-        else:
-            if not (a > 0 and b > 0):
-                raise DataError(
-                    f"{problem.metric.name} is {min(a, b):g} in a group; a ratio needs values "
-                    "above 0"
-                )
-            estimate, error = math.log(a / b), math.sqrt(v_a / a**2 + v_b / b**2)
-            low, high = math.log(self.margin), -math.log(self.margin)
-        if not (v_a > 0 and v_b > 0):
-            # No variation is no precision: few rows can agree by chance.
-            names = [group_name(label(problem.keys[i])) for i in pair]
-            self.notes.append(
-                f"{problem.metric.name} does not vary, or has no standard error, in {names[0]} or "
-                f"{names[1]}: nothing is shown about their gap"
-            )
-            return math.nan, 1.0
-        above = standardized(estimate - low, error)
-        below = standardized(estimate - high, error)
-        statistic = min(above, -below, key=abs)
-        if self.maker.bootstrap is None:
-            return statistic, max(upper_tail(above), upper_tail(-below))
-        if self.scale == "difference":
-            (x, v_x), (y, v_y) = (self.maker.columns(i) for i in pair)
-            t = studentize(x - y, estimate, v_x + v_y)
-        else:
-            values, variances = self.maker.log_ratios(pair)
+        margins = self._margins(pair)
+        if math.isnan(margins.statistic):
+            self.notes.append(self._why_nothing(pair))
+        return margins.statistic, margins.pvalue
+
+    def _margins(self, pair: Pair) -> Margins:
+        maker, problem = self.maker, self.maker.problem
+        of_ratio = self.scale == "ratio"
+        takes_all = maker.bootstrap is None and maker.formula.takes_zero
+        if of_ratio and not takes_all and not self._above_zero(pair):
+            return Margins.of_normal(math.nan, math.nan)
+        if maker.bootstrap is None:
+            return maker.formula.margins(pair, self.margin, self.scale)
+        if of_ratio:
+            estimate, error = log_ratio(problem, pair)
+            margin = -math.log(self.margin)
+            values, variances = maker.log_ratios(pair)
             t = studentize(values, estimate, variances)
+        else:
+            gap = problem.gap(pair)
+            estimate, error, margin = gap.estimate, gap.standard_error, self.margin
+            (x, v_x), (y, v_y) = (maker.columns(i) for i in pair)
+            t = studentize(x - y, estimate, v_x + v_y)
+        if not all(problem.evaluations[i].variance > 0 for i in pair):
+            # No variation is no precision: few rows can agree by chance.
+            return Margins.of_normal(math.nan, math.nan)
+        above, below = (standardized(estimate - end, error) for end in (-margin, margin))
         undefined = np.isnan(t)
-        extreme = [(t >= above - 1e-10 * abs(above)), (t <= below + 1e-10 * abs(below))]
-        pvalue = max(monte_carlo_pvalue(int((part | undefined).sum()), len(t)) for part in extreme)
-        return statistic, pvalue
+        extreme = ((t >= above - 1e-10 * abs(above)), (t <= below + 1e-10 * abs(below)))
+        at_most, at_least = (
+            monte_carlo_pvalue(int((part | undefined).sum()), len(t)) for part in extreme
+        )
+        return Margins(at_most, at_least, min(above, -below, key=abs))
+
+    def _above_zero(self, pair: Pair) -> bool:
+        return all(self.maker.problem.evaluations[i].value > 0 for i in pair)
+
+    def _why_nothing(self, pair: Pair) -> str:
+        problem = self.maker.problem
+        first, second = (problem.names[i] for i in pair)
+        if self.scale == "ratio" and not self._above_zero(pair):
+            values = " and ".join(f"{problem.evaluations[i].value:.3g}" for i in pair)
+            return (
+                f"{problem.metric.name} is {values} in {first} and {second}: nothing is shown "
+                "about their ratio"
+            )
+        return (
+            f"{problem.metric.name} does not vary, or has no standard error, in {first} or "
+            f"{second}: nothing is shown about their {_WHAT[self.scale]}"
+        )

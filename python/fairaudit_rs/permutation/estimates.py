@@ -21,8 +21,7 @@ from ..inference.intervals import (
     range_of_pairs,
     simultaneous_factor,
 )
-from ..inference.proportions import wilson
-from .doubts import ratio_doubts
+from .formulas import Formula, around, exponential, log_ratio
 from .problem import BOOTSTRAP_METHODS, Problem
 from .question import Question
 
@@ -95,8 +94,9 @@ class Maker:
     )
 
     @property
-    def _z(self) -> float:
-        return _native.normal_quantile(0.5 + self.level / 2)
+    def formula(self) -> Formula:
+        """The method, when it needs no replicates."""
+        return self.problem.formula(self.method)
 
     def columns(self, i: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the values and variances of a group by replicate."""
@@ -107,10 +107,8 @@ class Maker:
         """Return the metric of a group."""
         entry = self.problem.evaluations[i]
         value, error = entry.value, math.sqrt(entry.variance)
-        if self.method == "score":
-            interval = wilson(value, entry.denominator, self._z)
-        elif self.bootstrap is None:
-            interval = _normal(value, error, self._z)
+        if self.bootstrap is None:
+            interval = self.formula.value(i, self.level)
         else:
             interval = bootstrap_interval(self.method, value, error, *self.columns(i), self.level)
         low, high = self.problem.metric.range
@@ -144,36 +142,51 @@ class Maker:
         return self._made[pair, level]
 
     def ratio(self, pair: Pair, names: list[Any]) -> Estimate:
-        """Return the ratio of two groups; no interval when a value is not above 0."""
+        """Return the ratio of two groups; no interval when a value is below 0, or unknown at 0."""
         a, b = (self.problem.evaluations[i].value for i in pair)
-        v_a, v_b = (self.problem.evaluations[i].variance for i in pair)
         first, second = (names[i] for i in pair)
-        ratio = a / b if b else math.nan
-        if not (a > 0 and b > 0):
-            return Estimate(
-                kind="ratio",
-                first=first,
-                second=second,
-                estimate=ratio,
-                standard_error=math.nan,
-                confidence_interval=NOTHING,
-            )
-        error = math.sqrt(v_a / a**2 + v_b / b**2)
-        if self.bootstrap is None:
-            interval = _normal(math.log(ratio), error, self._z)
+        interval, error = NOTHING, math.nan
+        if a > 0 and b > 0:
+            ratio = a / b
+            log, of_log = log_ratio(self.problem, pair)
+            error = ratio * of_log
+            if self.bootstrap is None:
+                interval = self.formula.ratio(pair, self.level)
+            else:
+                low, high = bootstrap_interval(
+                    self.method, log, of_log, *self.log_ratios(pair), self.level
+                )
+                interval = exponential(low), exponential(high)
+        elif self.bootstrap is None and self.formula.takes_zero:
+            ratio = a / b if b else math.inf if a else math.nan
+            interval = self.formula.ratio(pair, self.level)
         else:
-            interval = bootstrap_interval(
-                self.method, math.log(ratio), error, *self.log_ratios(pair), self.level
-            )
-        low, high = (math.nan if math.isnan(end) else _exp(end) for end in interval)
+            ratio = a / b if b else math.nan
         return Estimate(
             kind="ratio",
             first=first,
             second=second,
             estimate=ratio,
-            standard_error=ratio * error,
-            confidence_interval=(low, high),
+            standard_error=error,
+            confidence_interval=interval,
         )
+
+    def ratio_notes(self) -> Iterator[str]:
+        """Say which ratios have no interval, or no standard error."""
+        named = zip(self.problem.names, self.problem.evaluations, strict=True)
+        below = [(name, entry.value) for name, entry in named if not entry.value > 0]
+        if not below:
+            return
+        metric = self.problem.metric.name
+        who = ", ".join(f"{value:.3g} in {name}" for name, value in below[:5])
+        if self.bootstrap is None and self.formula.takes_zero:
+            both = "; that of two groups at 0 is unknown" if len(below) > 1 else ""
+            yield f"{metric} is {who}: a ratio with it has no standard error{both}"
+        else:
+            yield (
+                f"{metric} is {who}: a ratio with it has no interval, for which both values must "
+                "be above 0"
+            )
 
     def log_ratios(self, pair: Pair) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the replicates of the log ratio and of its variance."""
@@ -192,7 +205,7 @@ class Maker:
             gaps = [self.problem.gap(pair) for pair in pairs]
             bound = self.problem.bound
             return [
-                _clip(_normal(gap.estimate, gap.standard_error, factor), -bound, bound)
+                _clip(around(gap.estimate, gap.standard_error, factor), -bound, bound)
                 for gap in gaps
             ]
         each = 1 - (1 - self.level) / len(pairs)
@@ -204,18 +217,10 @@ class Maker:
         return largest, range_of_pairs(together)
 
 
-def _normal(estimate: float, error: float, z: float) -> Interval:
-    return (estimate - z * error, estimate + z * error) if error > 0 else NOTHING
-
-
 def _clip(interval: Interval, low: float, high: float) -> Interval:
     if math.isnan(interval[0]):
         return interval
     return max(interval[0], low), min(interval[1], high)
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
 
 
 def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -> Iterator[str]:
@@ -228,8 +233,6 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
         )
     yield from problem.notes
     yield from problem.doubts
-    if bootstrap is not None:
-        yield from ratio_doubts(problem.metric, problem.names, problem.evaluations)
     if question.unused_strata:
         yield (
             f"the strata of the cells ({', '.join(question.unused_strata)}) play no part: gaps "
@@ -242,13 +245,24 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
                 f"{len(bootstrap.values):,} replicates are too few for intervals of this level, "
                 f"whose ends are unknown; raise n_resamples to {enough:,} or more"
             )
+    if maker.method == "studentized" and bootstrap is not None:
+        share = float((bootstrap.variances == 0).any(axis=1).mean())
+        if share > _MANY_UNDEFINED:
+            others = [word for word in problem.interval_methods() if word != "studentized"]
+            yield (
+                f"{100 * share:.3g} % of the replicates do not vary at all within some group: they "
+                "lie far out, so that intervals can be too wide and a p-value stays above that "
+                f"share, whatever n_resamples is; method {others[0]!r} needs no replicates"
+            )
     if bootstrap is not None and bootstrap.undefined_share() > _MANY_UNDEFINED:
         yield (
             f"{100 * bootstrap.undefined_share():.3g} % of the replicates give "
             f"{problem.metric.name} no value in some group and widen the intervals"
         )
+    if maker.method == "mover":
+        yield from problem.notes_of_limits()
     certain = problem.certain_groups()
-    if certain and maker.method != "score":
+    if certain and maker.method not in ("score", "mover"):
         yield (
             f"{problem.metric.name} does not vary at all within {', '.join(certain[:5])}: a gap "
             "whose standard error is 0 has no interval, others are too short"

@@ -34,6 +34,7 @@ class GapIntervals:
     """The intervals of a metric, or of the parts of a joint criterion, Bonferroni over them."""
 
     parts: tuple[_OfOne, ...]
+    notes: tuple[str, ...]
     how: Procedure
     alternative: str
     level: float
@@ -59,8 +60,15 @@ class GapIntervals:
                 replicates = part.bootstrap(how.draws(0), how.call(), variances=with_variances)
                 how.progress.finish(drawn=True)
             parts.append(_OfOne(part, method, replicates))
+        notes = [
+            note
+            for one in parts
+            if one.method == "mover"
+            for note in one.problem.notes_of_limits()
+        ]
         return cls(
             parts=tuple(parts),
+            notes=tuple(notes),
             how=how,
             alternative=alternative,
             level=level,

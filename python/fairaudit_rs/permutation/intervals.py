@@ -17,7 +17,7 @@ from ..results.words import number
 from .estimates import Estimate, Maker, method_of, resample, warnings_of
 from .question import named_columns, pose
 
-METHODS = ("auto", "score", "studentized", "delta", "basic", "percentile")
+METHODS = ("auto", "score", "mover", "studentized", "delta", "basic", "percentile")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -134,12 +134,16 @@ def intervals(
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
         See `permutation_test`. Correlations, joint criteria and calibration_error have no
         intervals here.
-    method : {"auto", "score", "studentized", "delta", "basic", "percentile"}
-        ``"score"``: Wilson's interval of a proportion, Newcombe's of a difference.
+    method : {"auto", "score", "mover", "studentized", "delta", "basic", "percentile"}
+        ``"score"``: Wilson's interval of a proportion, Newcombe's of a difference, the inverted
+        score test of a ratio, which has an interval where a rate is 0 too.
+        ``"mover"``: the limits of each group's value, put together: those of the logit of a metric
+        between two known ends, Wilson's of the proportions in a sum such as balanced accuracy.
         ``"studentized"``: bootstrap-t; every replicate is divided by its own standard error.
         ``"delta"``: the normal law with the linearised variance, no replicates.
         ``"basic"`` and ``"percentile"`` are there to be compared with. ``"auto"`` takes score for
-        proportions, delta with the bootstrap standard error for callables, studentized otherwise.
+        proportions, mover for F1, AUC, balanced accuracy and other metrics between two known ends,
+        delta with the bootstrap standard error for callables, studentized otherwise.
     clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. Clusters are resampled as wholes.
     n_resamples : int
@@ -156,7 +160,8 @@ def intervals(
     Notes
     -----
     Rows are resampled within each group. For counts a replicate is a multinomial draw over the
-    cells; for rows it is a count per row, drawn in blocks. Ratios are on the log scale.
+    cells; for rows it is a count per row, drawn in blocks. Ratios, but for those of proportions by
+    ``"score"``, are on the log scale.
 
     All pairs hold together with the quantile of :math:`\max |t^*|` over pairs (studentized) or
     Bonferroni (others). The interval of the largest gap comes from these: a percentile interval of
@@ -236,7 +241,7 @@ def intervals(
         group_sizes=dict(zip(names, problem.n_rows, strict=True)),
         seed=seed,
         engine=problem.drawing_engine if bootstrap else "formula",
-        warnings=tuple(warnings_of(question, bootstrap, maker)),
+        warnings=(*warnings_of(question, bootstrap, maker), *maker.ratio_notes()),
         metric=problem.metric.name,
         values=tuple(maker.value(i, names) for i in range(k)),
         gaps=gaps,

@@ -51,8 +51,8 @@ class JointProblem(CountedProblem):
         raise ArgumentError(f"{self.metric.name} has no one value; resample its components")
 
     @property
-    def n_labels(self) -> None:
-        """Leave labels to the components."""
+    def fewest(self) -> None:
+        """Leave few rows to the components."""
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -140,11 +140,11 @@ def permutation_test(
     difference, for other metrics that remainder (smaller than the gap within each stratum where
     groups are spread unevenly over strata).
 
-    Intervals: Newcombe's score interval for differences of proportions, bootstrap-t for the AUC
-    when a group has fewer than 50 rows of a label, otherwise the delta method (correlations:
-    Fisher's z; callables: the bootstrap standard error); with more than two groups that of the
-    largest gap comes from Bonferroni intervals of all pairs, and so does that of the components
-    of a joint criterion.
+    Intervals: Newcombe's score interval for differences of proportions, MOVER for F1, MCC, AUC,
+    balanced accuracy and other metrics between two known ends, otherwise the delta method
+    (correlations: Fisher's z; callables: the bootstrap standard error); with more than two groups
+    that of the largest gap comes from Bonferroni intervals of all pairs, and so does that of the
+    components of a joint criterion.
 
     With ``adaptive`` the p-value after n replicates, x of them extreme, is the smallest 0.9
     quantile of Beta(x + 1, n + 1 - x) so far, over 0.9: betting on the binomial mixture [2]_.

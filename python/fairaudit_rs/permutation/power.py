@@ -37,11 +37,12 @@ def minimum_detectable_gap(
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
     power: float = 0.8,
+    goal: str = "difference",
     alternative: str = "two-sided",
     n_comparisons: int | None = None,
     confidence_level: float = 0.95,
 ) -> PowerPlan:
-    r"""Say how large a gap must be for the permutation test to find it.
+    r"""Say how large a gap must be for a test to find it, or to show that there is none so large.
 
     Parameters
     ----------
@@ -52,19 +53,22 @@ def minimum_detectable_gap(
         See `permutation_test`.
     value : float, optional
         Without data: the value of a proportion in the first group; the others lie the gap away,
-        on the side where proportions vary more.
+        on the side of the alternative, or where proportions vary more.
     share : float or sequence of float
         Without data: the share of the rows of a group that are in the denominator, such as the
         base rate for the true positive rate; one for all groups or one for each.
     group_sizes : mapping or sequence of int, optional
         Rows of each group to plan with; by default those of the data.
     power : float
-        Probability with which the gap is to be found.
+        Probability with which the gap is to be found, or its absence.
+    goal : {"difference", "equivalence"}
+        What is to be shown: a gap, by `permutation_test`, or that there is none as large, by
+        `equivalence_test` with that margin where groups are equal.
     alternative : {"two-sided", "greater", "less"}
         Against which differences.
     n_comparisons : int, optional
-        Number of pairs that share the level (Bonferroni, what Holm starts with); by default all
-        pairs that `permutation_test` would compare.
+        Number of pairs that share the level (Bonferroni, what Holm starts with), or that must all
+        be shown to be equal; by default all pairs that the tests would compare.
     confidence_level : float
         1 minus the level of the test.
 
@@ -77,7 +81,16 @@ def minimum_detectable_gap(
     By the normal approximation to the studentized test, whose permutation and normal critical
     values agree in large groups: the gap is :math:`(z_{1-\alpha/2} + z_{power}) \sqrt{v_a + v_b}`
     with the linearised variances, the smallest one with that power. More than two groups: of the
-    two that are hardest to tell apart.
+    two that are hardest to tell apart. Rates of rows that count the same have an exact test: its
+    critical value is that of the pooled rate, and whole numbers cost it
+    :math:`(1/n_a + 1/n_b)/2` of the gap [1]_. Equivalence: two one-sided tests, of rates with the
+    variances of Farrington and Manning at the margin.
+
+    References
+    ----------
+    .. [1] Casagrande, J. T., Pike, M. C. and Smith, P. G. (1978). An improved approximate formula
+       for calculating sample sizes for comparing two binomial distributions. Biometrics 34.
+       doi:10.2307/2530613
 
     Examples
     --------
@@ -85,7 +98,7 @@ def minimum_detectable_gap(
     >>> plan = fa.minimum_detectable_gap(
     ...     metric="true_positive_rate", value=0.8, share=0.3, group_sizes=[10_000, 2_000])
     >>> round(plan.gap, 3)
-    0.054
+    0.053
     """
     power = arguments.check(power=power).power
     given = {
@@ -108,27 +121,31 @@ def minimum_detectable_gap(
         share,
         group_sizes,
         True,
+        goal,
         alternative,
         n_comparisons,
         confidence_level,
         power,
     )
-    gap = smallest_gap(plan.standard_error, plan._level, power, plan.alternative)
+    gap = smallest_gap(plan.power_at, power, plan.standard_error)
+    low, high = chosen.range
+    widest = high - low
     if value is not None:
+        widest = _widest(value, plan.alternative)
+    if value is not None and plan.goal == "difference":
         # The gap changes the variance of the other groups, and that the gap.
         for _ in range(100):
-            plan = _shifted(plan, value, share, gap)
-            before, gap = (
-                gap,
-                smallest_gap(plan.standard_error, plan._level, power, plan.alternative),
-            )
+            if gap >= widest:
+                break
+            plan = _shifted(plan, value, gap)
+            before, gap = gap, smallest_gap(plan.power_at, power, plan.standard_error)
             if abs(gap - before) <= 1e-12:
                 break
-    low, high = metrics.get(metric).range
-    if gap > high - low:
+    if gap > widest:
+        what = "is found" if plan.goal == "difference" else "is shown not to be there"
         raise ArgumentError(
             f"with {sum(plan.group_sizes.values()):,} rows in all no gap of {plan.metric}, which "
-            f"is at most {high - low:g}, is found with probability {power:g}; accepted: more rows "
+            f"is at most {widest:g}, {what} with probability {power:g}; accepted: more rows "
             "in group_sizes or the data, or less power"
         )
     return replace(plan, gap=gap)
@@ -153,20 +170,21 @@ def sample_size(
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
     power: float = 0.8,
+    goal: str = "difference",
     alternative: str = "two-sided",
     n_comparisons: int | None = None,
     confidence_level: float = 0.95,
 ) -> PowerPlan:
-    """Say how many rows the permutation test needs to find a gap.
+    """Say how many rows a test needs to find a gap, or to show that there is none so large.
 
     Parameters
     ----------
     gap : float
-        The gap to be found.
+        The gap to be found; with ``goal="equivalence"`` the margin that no gap shall reach.
     group_sizes : mapping or sequence of number, optional
         Proportions of the groups; by default those of the data, without data equal groups.
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, clusters, \
-sample_weight, score_bins, pos_label, value, share, power, alternative, n_comparisons, \
+sample_weight, score_bins, pos_label, value, share, power, goal, alternative, n_comparisons, \
 confidence_level : optional
         See `minimum_detectable_gap`.
 
@@ -180,7 +198,10 @@ confidence_level : optional
     >>> import fairaudit_rs as fa
     >>> plan = fa.sample_size(0.05, metric="selection_rate", value=0.5)
     >>> sum(plan.group_sizes.values())
-    3140
+    3210
+    >>> plan = fa.sample_size(0.03, metric="selection_rate", value=0.5, goal="equivalence")
+    >>> sum(plan.group_sizes.values())
+    9512
     """
     if not arguments.is_number(gap):
         raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0")
@@ -210,13 +231,20 @@ confidence_level : optional
         share,
         [1, 1] if group_sizes is None and question is None else group_sizes,
         False,
+        goal,
         alternative,
         n_comparisons,
         confidence_level,
         power,
     )
-    if value is not None:
-        plan = _shifted(plan, value, share, float(gap))
+    if value is not None and plan.goal == "difference":
+        widest = _widest(value, plan.alternative)
+        if gap > widest:
+            raise ArgumentError(
+                f"gap is {gap:g}, and no group can be so far from value={value:g}, which is a "
+                f"proportion; accepted: up to {widest:g}"
+            )
+        plan = _shifted(plan, value, float(gap))
     total = sum(plan.group_sizes.values())
     shares = {group: size / total for group, size in plan.group_sizes.items()}
 
@@ -291,24 +319,35 @@ def _plan(
     share: float | Sequence[float],
     group_sizes: Any,
     whole: bool,
+    goal: str,
     alternative: str,
     n_comparisons: int | None,
     confidence_level: float,
     power: float,
 ) -> PowerPlan:
     """Return a plan without a gap."""
+    goal = arguments.choice("goal", goal, ("difference", "equivalence"))
     checked = arguments.check(
         alternative=alternative,
         n_comparisons=n_comparisons,
         confidence_level=confidence_level,
     )
+    if goal == "equivalence" and checked.alternative != "two-sided":
+        raise ArgumentError(
+            f"alternative is {alternative!r} with goal 'equivalence', which has two one-sided "
+            "tests; accepted: 'two-sided'"
+        )
     if question is not None:
-        sizes, deviations, pairs = _from_data(question)
+        sizes, deviations, values, shares, pairs = _from_data(question)
         if group_sizes is not None:
             sizes = _sizes(group_sizes, list(sizes), whole)
     else:
-        sizes, deviations = _from_value(metric, value, share, group_sizes, whole)
+        sizes, deviations, values, shares = _from_value(metric, value, share, group_sizes, whole)
         pairs = len(sizes) * (len(sizes) - 1) // 2
+    if goal == "equivalence" and len(sizes) == 1:
+        raise ArgumentError(
+            f"goal is 'equivalence' for {metric.name}, which has no groups; accepted: 'difference'"
+        )
     # The reference is the last group.
     fixed = None if reference is None else list(sizes)[-1]
     return PowerPlan(
@@ -321,10 +360,20 @@ def _plan(
         checked.alternative,
         max(pairs, 1) if checked.n_comparisons is None else checked.n_comparisons,
         fixed,
+        goal,
+        values,
+        shares,
     )
 
 
-def _from_data(question: Question) -> tuple[dict[Any, int], dict[Any, float], int]:
+#: By group: a number for each.
+_Numbers = dict[Any, float]
+
+
+def _from_data(
+    question: Question,
+) -> tuple[dict[Any, int], _Numbers, _Numbers | None, _Numbers | None, int]:
+    """Return sizes, deviations, of rates also values and shares, and the number of pairs."""
     problem = question.problem
     deviations = problem.deviations()
     sizes = dict(zip(deviations, problem.n_rows, strict=True))
@@ -335,7 +384,12 @@ def _from_data(question: Question) -> tuple[dict[Any, int], dict[Any, float], in
             "the data do not tell how large a gap must be; accepted: data in which it varies, or "
             "value="
         )
-    return sizes, deviations, max(len(question.pairs), 1)
+    values = shares = None
+    if problem.is_proportion:
+        entries = dict(zip(deviations, problem.evaluations, strict=True))
+        values = {group: entry.value for group, entry in entries.items()}
+        shares = {group: entry.denominator / sizes[group] for group, entry in entries.items()}
+    return sizes, deviations, values, shares, max(len(question.pairs), 1)
 
 
 def _from_value(
@@ -344,7 +398,8 @@ def _from_value(
     share: float | Sequence[float],
     group_sizes: Any,
     whole: bool,
-) -> tuple[dict[Any, int], dict[Any, float]]:
+) -> tuple[dict[Any, int], _Numbers, _Numbers, _Numbers]:
+    """Return sizes, deviations, values and shares of equal proportions."""
     if value is None:
         raise ArgumentTypeError(
             "there are neither data (sensitive_features, ...) nor a value to plan with; accepted: "
@@ -370,27 +425,29 @@ def _from_value(
             raise ArgumentTypeError(f"share is {one!r}; accepted: {accepted}")
         if isinstance(one, bool) or not 0 < one <= 1:
             raise ArgumentError(f"share is {one!r}; accepted: {accepted}")
-    return sizes, {
-        group: math.sqrt(value * (1 - value) / one)
-        for group, one in zip(sizes, shares, strict=True)
-    }
+    by_group = dict(zip(sizes, map(float, shares), strict=True))
+    deviations = {group: math.sqrt(value * (1 - value) / one) for group, one in by_group.items()}
+    return sizes, deviations, dict.fromkeys(sizes, value), by_group
 
 
-def _shifted(
-    plan: PowerPlan, value: float, share: float | Sequence[float], gap: float
-) -> PowerPlan:
-    """Return the plan with all groups but the first a gap away, to the side that varies more."""
-    other = value + gap if value < 0.5 else value - gap
-    # A gap across the middle: no value varies more than one half does.
-    other = 0.5 if (other - 0.5) * (value - 0.5) <= 0 else other
-    shares: list[Any] = (
-        list(share) if hasattr(share, "__iter__") else [share] * len(plan.group_sizes)
-    )
+def _widest(value: float, alternative: str) -> float:
+    """Return how far from a proportion another can be, on the side of the alternative."""
+    return {"greater": value, "less": 1 - value}.get(alternative, max(value, 1 - value))
+
+
+def _shifted(plan: PowerPlan, value: float, gap: float) -> PowerPlan:
+    """Return the plan with all groups but the first a gap away.
+
+    On the side of the alternative; without one on the side that varies more.
+    """
+    up = plan.alternative == "less" or (plan.alternative == "two-sided" and value < 0.5)
+    other = min(max(value + gap if up else value - gap, 0.0), 1.0)
+    assert plan.shares is not None
+    values = {group: value if i == 0 else other for i, group in enumerate(plan.group_sizes)}
     deviations = {
-        group: math.sqrt((value * (1 - value) if i == 0 else other * (1 - other)) / one)
-        for i, (group, one) in enumerate(zip(plan.group_sizes, shares, strict=True))
+        group: math.sqrt(rate * (1 - rate) / plan.shares[group]) for group, rate in values.items()
     }
-    return replace(plan, standard_deviations=deviations)
+    return replace(plan, standard_deviations=deviations, values=values)
 
 
 def _sizes(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any, int]:

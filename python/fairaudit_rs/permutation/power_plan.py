@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from .. import _native, arguments
 from ..data.groups import group_name
 from ..errors import ArgumentTypeError
+from ..inference.proportions import farrington_manning
 from ..inference.pvalues import normal_cdf
 from ..results.result import Result
 from ..results.words import number
@@ -21,11 +22,48 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_ROWS = 10**15
+#: Of proportions: larger margins have no score test.
+_LARGEST_MARGIN = 1 - 1e-9
+
+
+class Proportions(NamedTuple):
+    """Two proportions and the rows in their denominators."""
+
+    first: float
+    n_first: float
+    second: float
+    n_second: float
+
+    @property
+    def lost(self) -> float:
+        """What an exact test loses of a gap, because counts are whole."""
+        return 0.5 * (1 / self.n_first + 1 / self.n_second)
+
+    @property
+    def pooled(self) -> float:
+        """The rate of both together."""
+        hits = self.n_first * self.first + self.n_second * self.second
+        return hits / (self.n_first + self.n_second)
+
+    @property
+    def pooled_error(self) -> float:
+        """The standard error of the gap if both have the pooled rate."""
+        return math.sqrt(self.pooled * (1 - self.pooled) * (1 / self.n_first + 1 / self.n_second))
+
+    def errors_at(self, margin: float) -> tuple[float, float]:
+        """Return the standard errors of the score tests of -margin and margin, at equal rates."""
+        margin = min(margin, _LARGEST_MARGIN)
+        rate, n, m = self.pooled, self.n_first, self.n_second
+        low, high = (
+            abs(end / farrington_manning(rate * n, n, rate * m, m, end))
+            for end in (-margin, margin)
+        )
+        return low, high
 
 
 @dataclass(frozen=True, eq=False)
 class PowerPlan(Result):
-    """A gap, the sizes of the groups, and the power of the test to see the gap.
+    """A gap, the sizes of the groups, and the power of the test to see the gap, or its absence.
 
     ``float(plan)`` is the gap, ``str(plan)`` a sentence.
 
@@ -38,17 +76,26 @@ class PowerPlan(Result):
     standard_deviations : dict
         Of the metric of each group per row: its standard error is this over the root of the rows.
     gap : float
-        The gap of two groups; of more, a gap that is seen in any pair.
+        The gap of two groups; of more, a gap that is seen in any pair. With the goal
+        ``"equivalence"`` the margin of `equivalence_test`.
     power : float
-        Probability that the test rejects when the gap is there.
+        Probability that the test rejects when the gap is there; with the goal ``"equivalence"``,
+        when there is none.
     confidence_level : float
         1 minus the level of the test.
     alternative : str
         ``"two-sided"`` or one of the one-sided ones.
     n_comparisons : int
-        Number of pairs among which the level is shared.
+        Number of pairs among which the level is shared; with the goal ``"equivalence"``, which
+        must all be shown to be equal.
     reference : optional
         The group that all others are compared with; None when all are with all.
+    goal : str
+        ``"difference"`` for `permutation_test`, ``"equivalence"`` for `equivalence_test`.
+    values : dict or None
+        Proportions that were planned with: their test is exact. None for other metrics.
+    shares : dict or None
+        Share of the rows of each group in the denominator of a proportion.
     """
 
     metric: str
@@ -60,6 +107,9 @@ class PowerPlan(Result):
     alternative: str
     n_comparisons: int
     reference: Any = None
+    goal: str = "difference"
+    values: dict[Any, float] | None = None
+    shares: dict[Any, float] | None = None
 
     def __float__(self) -> float:
         return self.gap
@@ -71,32 +121,64 @@ class PowerPlan(Result):
         if len(self.group_sizes) == 1:
             (n,) = self.group_sizes.values()
             sizes, what = f"{n:,} rows", "correlation"
+        level = f"at the {100 * (1 - self.confidence_level):.3g} % level"
+        if self.goal == "equivalence":
+            pairs = "" if self.n_comparisons == 1 else f" in {self.n_comparisons} pairs"
+            return (
+                f"{self.metric}: with {sizes} it is shown with probability {self.power:.3g} "
+                f"{level} that no gap{pairs} is as large as {number(self.gap)}, if there is none."
+            )
         shared = "" if self.n_comparisons == 1 else f" shared by {self.n_comparisons} pairs"
         return (
             f"{self.metric}: with {sizes} a {what} of {number(self.gap)} is found with probability "
-            f"{self.power:.3g} at the {100 * (1 - self.confidence_level):.3g} % level{shared} "
-            f"({self.alternative})."
+            f"{self.power:.3g} {level}{shared} ({self.alternative})."
         )
 
     @property
     def standard_error(self) -> float:
         """Standard error of the gap of the two compared groups that are hardest to tell apart."""
-        parts = {
-            group: self.standard_deviations[group] ** 2 / size
-            for group, size in self.group_sizes.items()
-        }
+        return math.sqrt(sum(self._variance(group) for group in self._hardest))
+
+    def _variance(self, group: Any) -> float:
+        return self.standard_deviations[group] ** 2 / self.group_sizes[group]
+
+    @property
+    def _hardest(self) -> list[Any]:
+        """The two compared groups that are hardest to tell apart; of a correlation the only one."""
+        groups = sorted(self.group_sizes, key=self._variance)
         if self.reference is None:
-            return math.sqrt(sum(sorted(parts.values())[-2:]))
-        fixed = parts.pop(self.reference)
-        return math.sqrt(fixed + max(parts.values()))
+            return groups[-2:]
+        groups.remove(self.reference)
+        return [groups[-1], self.reference]
 
     def power_at(self, gap: float) -> float:
-        """Return the power to see another gap with these groups."""
-        return power_of(gap, self.standard_error, self._level, self.alternative)
+        """Return the power to see another gap with these groups, or to show another margin."""
+        return self._power(gap, 1.0)
+
+    def _power(self, gap: float, times: float) -> float:
+        """Return the power with so many times the rows."""
+        error = self.standard_error / math.sqrt(times)
+        proportions = self._proportions(times)
+        if self.goal == "equivalence":
+            pair = power_of_equivalence(gap, error, self._level, proportions)
+            return max(1 - self.n_comparisons * (1 - pair), 0.0)
+        if proportions is None:
+            return power_of(gap, error, self._level, self.alternative)
+        return power_of(gap, error, self._level, self.alternative, exact=proportions)
+
+    def _proportions(self, times: float) -> Proportions | None:
+        """Return the proportions of the two hardest groups, and their rows in the denominator."""
+        if self.values is None or self.shares is None:
+            return None
+        first, second = self._hardest
+        rows = {g: times * self.shares[g] * self.group_sizes[g] for g in (first, second)}
+        return Proportions(self.values[first], rows[first], self.values[second], rows[second])
 
     @property
     def _level(self) -> float:
-        return (1 - self.confidence_level) / self.n_comparisons
+        level = 1 - self.confidence_level
+        # All margins must be met: nothing is shared.
+        return level if self.goal == "equivalence" else level / self.n_comparisons
 
     def curve(
         self, gaps: ArrayLike | None = None, n_rows: Sequence[int] | None = None
@@ -124,13 +206,8 @@ class PowerPlan(Result):
         rows = []
         for n in [total] if n_rows is None else n_rows:
             n = arguments.count("n_rows", n, 2, MOST_ROWS)
-            error = self.standard_error * math.sqrt(total / n)
             rows += [
-                {
-                    "n_rows": n,
-                    "gap": float(gap),
-                    "power": power_of(float(gap), error, self._level, self.alternative),
-                }
+                {"n_rows": n, "gap": float(gap), "power": self._power(float(gap), n / total)}
                 for gap in chosen
             ]
         return pl.DataFrame(rows)
@@ -150,25 +227,46 @@ class PowerPlan(Result):
         ]
 
 
-def power_of(gap: float, error: float, level: float, alternative: str) -> float:
-    """Return the power of a normal test; a gap counts in the direction of the alternative."""
-    if alternative == "two-sided":
-        z = _native.normal_quantile(1 - level / 2)
-        return normal_cdf(gap / error - z) + normal_cdf(-gap / error - z)
-    return normal_cdf(gap / error - _native.normal_quantile(1 - level))
+def power_of(
+    gap: float, error: float, level: float, alternative: str, exact: Proportions | None = None
+) -> float:
+    """Return the power of a test; a gap counts in the direction of the alternative.
+
+    Of a normal test, or of the exact one of two proportions: its critical value is that of the
+    pooled rate, and what is lost by whole numbers is (1 / n_1 + 1 / n_2) / 2 of the gap, the
+    correction of Casagrande, Pike and Smith (1978).
+    """
+    lost, null = (0.0, error) if exact is None else (exact.lost, exact.pooled_error)
+    two_sided = alternative == "two-sided"
+    cut = _native.normal_quantile(1 - level / (2 if two_sided else 1)) * null
+    power = normal_cdf((gap - lost - cut) / error)
+    return power + normal_cdf((-gap - lost - cut) / error) if two_sided else power
 
 
-def smallest_gap(error: float, level: float, power: float, alternative: str) -> float:
-    """Return the smallest gap that a test finds with the power."""
-    if power <= level:
+def power_of_equivalence(
+    margin: float, error: float, level: float, proportions: Proportions | None
+) -> float:
+    """Return the power of two one-sided tests to show that a gap, which is 0, is below a margin."""
+    if margin <= 0:
         return 0.0
-    low, high = 0.0, error
-    while power_of(high, error, level, alternative) < power:
+    low = high = error
+    if proportions is not None:
+        low, high = proportions.errors_at(margin)
+    z = _native.normal_quantile(1 - level)
+    both = normal_cdf((margin - z * low) / error) + normal_cdf((margin - z * high) / error)
+    return max(both - 1, 0.0)
+
+
+def smallest_gap(power_at: Callable[[float], float], power: float, start: float) -> float:
+    """Return the smallest gap, or margin, that is found with the power; from a first guess."""
+    if power <= power_at(0.0):
+        return 0.0
+    low, high = 0.0, start
+    while power_at(high) < power:
         high *= 2
+        if math.isinf(high):
+            return high
     for _ in range(200):
         middle = 0.5 * (low + high)
-        if power_of(middle, error, level, alternative) < power:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if power_at(middle) < power else (low, middle)
     return high

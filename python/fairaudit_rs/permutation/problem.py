@@ -24,17 +24,20 @@ from ..data.equality import Value
 from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..errors import ArgumentError, NotMeasurableError
+from ..inference import mover
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval
 from ..inference.proportions import Share, newcombe
 from ..metrics.metric import Metric
+from .formulas import FORMULAS, Formula
 from .relabelling import Relabelling
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
-#: With fewer rows of a label than this in a group, un-pooled tests and intervals can miss their
-#: level; docs/validity.md has the figures.
+#: With fewer rows of a label than this in a group, un-pooled tests of ranks can miss their level;
+#: docs/validity.md has the figures.
 FEW_LABELS = 20
-#: With fewer, the interval of a gap of ranks is a bootstrap-t one: the delta method is too short.
-FEW_FOR_DELTA = 50
+#: With fewer in a cell of the confusion table, those of counts can, and intervals be too short:
+#: where a cell with one expected row carries the metric, 30 to 40 % of its samples are empty.
+FEW_IN_CELL = 5
 
 
 @dataclass(frozen=True)
@@ -235,9 +238,9 @@ class Problem(Value, ABC):
     @property
     def gap_method(self) -> str:
         """How the gap of a test gets its interval when nobody chooses."""
-        if not self.is_proportion:
-            return "delta"
-        return "mantel-haenszel" if self.stratified else "newcombe"
+        if self.is_proportion:
+            return "mantel-haenszel" if self.stratified else "newcombe"
+        return "mover" if self.prefers_mover and not self.stratified else "delta"
 
     def chosen_gap_method(self, wanted: str) -> str:
         """Return the method behind a word, or raise when there is no such interval."""
@@ -265,14 +268,51 @@ class Problem(Value, ABC):
     def interval_methods(self, scale: str = "difference") -> tuple[str, ...]:
         """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
         of_all = ("studentized", "delta", "basic", "percentile")
-        if not self.is_proportion:
-            return of_all
-        return ("score", *of_all) if scale == "difference" else of_all
+        del scale
+        if self.is_proportion:
+            return ("score", *of_all)
+        if self.prefers_mover:
+            return ("mover", *of_all)
+        return (*of_all, "mover") if self.is_bounded else of_all
 
     def why_not(self, method: str) -> str:
         """Say why there is no interval by a method."""
-        del method
+        if method == "mover":
+            return (
+                "a proportion, whose method of this kind is 'score'"
+                if self.is_proportion
+                else "whose values in the groups have no limits between two known ends"
+            )
         return "which is not a proportion of rows that count the same"
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether values lie between two known ends and have limits there."""
+        return math.isfinite(self.bound) and self.metric.kind.reads in ("classes", "scores")
+
+    @property
+    def prefers_mover(self) -> bool:
+        """Whether limits of the values are what gaps and ratios are best made of."""
+        return self.is_bounded
+
+    def notes_of_limits(self) -> list[str]:
+        """Note the groups in which the metric has no limits."""
+        bare = [n for i, n in enumerate(self.names) if not self.limited(i).is_known]
+        if not bare:
+            return []
+        return [
+            f"{self.metric.name} does not vary in {', '.join(bare[:5])}, or is at an end of its "
+            "range: there is no interval of it or of a gap from it"
+        ]
+
+    def limited(self, position: int) -> mover.Limited:
+        """Return the metric of a group with its limits."""
+        entry = self.evaluations[position]
+        return mover.by_logit(entry.value, math.sqrt(entry.variance), self.metric.range)
+
+    def formula(self, method: str) -> Formula:
+        """Return a method of intervals and margins that needs no replicates."""
+        return FORMULAS[method](self)
 
     def shown_method(self, method: str) -> str:
         """Return the name of a method of `interval_methods` in results."""
@@ -295,6 +335,9 @@ class Problem(Value, ABC):
             entries = (self.evaluations[i] for i in pair)
             first, second = (Share(entry.value, entry.denominator) for entry in entries)
             return newcombe(first, second, z)
+        if method == "mover":
+            one, other = (self.limited(i) for i in pair)
+            return mover.difference(one, other, z)
         gap = self.gap(pair)
         if replicates is not None:
             i, j = pair
@@ -361,31 +404,17 @@ class LabelledProblem(Problem):
 
     @property
     @abstractmethod
-    def n_labels(self) -> tuple[list[int], list[int]] | None:
-        """The rows with a positive and a negative label, by group, where few are too few."""
+    def fewest(self) -> Sequence[tuple[int, str]] | None:
+        """The smallest count that the metric rests on in each group, and of what; None: of rows."""
 
-    def chosen_gap_method(self, wanted: str) -> str:
-        """Return the method behind a word, or raise when there is no such interval."""
-        of_ranks = wanted == "auto" and self.metric.kind.reads == "scores" and not self.stratified
-        if of_ranks and self.n_labels is not None and _fewest(self.n_labels) < FEW_FOR_DELTA:
-            return "studentized"
-        return super().chosen_gap_method(wanted)
-
-    def notes_of_labels(self) -> list[str]:
-        """Note the groups with few rows of a label."""
-        if self.n_labels is None or self.scaling != "unpooled":
+    def notes_of_few(self) -> list[str]:
+        """Note the groups in which a label, or a cell of the confusion table, has few rows."""
+        if self.fewest is None or self.scaling != "unpooled":
             return []
-        notes = []
-        for name, up, down in zip(self.names, *self.n_labels, strict=True):
-            few, kind = min((up, "positive"), (down, "negative"))
-            if few < FEW_LABELS:
-                notes.append(
-                    f"{name} has only {few} rows with a {kind} label: with few "
-                    f"of them (below {FEW_LABELS}) the test of {self.metric.name} can reject too "
-                    "often and its interval be too short"
-                )
-        return notes
-
-
-def _fewest(labels: tuple[list[int], list[int]]) -> int:
-    return min(*labels[0], *labels[1])
+        enough = FEW_LABELS if self.metric.kind.reads == "scores" else FEW_IN_CELL
+        return [
+            f"{name} has only {few} {kind}: with few of them (below {enough}) the test of "
+            f"{self.metric.name} can reject too often and its interval be too short"
+            for name, (few, kind) in zip(self.names, self.fewest, strict=True)
+            if few < enough
+        ]

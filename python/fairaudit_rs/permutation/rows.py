@@ -18,8 +18,9 @@ from ..data.rows import Rows
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.clusters import ClusteredRatio, gap_interval
 from ..inference.intervals import Bootstrap, Interval, Pair
+from ..metrics.families import confusion_classes
 from ..metrics.metric import Metric
-from ..metrics.row_values import RowValues
+from ..metrics.row_values import RowValues, fewer_of_labels
 from .melded import LONGEST_REACH, Melding
 from .problem import BOOTSTRAP_METHODS, LabelledProblem
 from .relabelling import Relabelling, TiltedRows
@@ -110,19 +111,25 @@ class RowProblem(LabelledProblem):
         return tuple(len(np.unique(rows.cluster[place == i])) for i in self.everything)
 
     @cached_property
-    def n_labels(self) -> tuple[list[int], list[int]] | None:
-        """The rows with a positive and a negative label, by group, where few are too few."""
-        if not self.metric.kind.compares_labels or "y_true" not in self.rows.columns:
+    def fewest(self) -> Sequence[tuple[int, str]] | None:
+        """The smallest count that the metric rests on in each group, and of what; None: of rows."""
+        kind = self.metric.kind
+        if not kind.compares_labels:
             return None
-        group, labels = self.rows.group, self.rows.columns["y_true"]
-        counts = np.zeros(2 * (1 + len(self.keys)), dtype=np.int64)
+        group, n_groups = self.rows.group, len(self.keys)
+        counts = np.zeros(4 * (1 + n_groups), dtype=np.int64)
         for start in range(0, len(group), _PART):
             part = slice(start, start + _PART)
+            columns = {name: column[part] for name, column in self.rows.columns.items()}
             # Rows of no group come first.
-            place = 2 * (self.position[group[part]] + 1) + labels[part]
-            counts += np.bincount(place, minlength=len(counts))
-        negative, positive = counts.reshape(-1, 2)[1:].T.tolist()
-        return positive, negative
+            place = self.position[group[part]] + 1
+            classes = confusion_classes(columns, len(place))
+            counts += np.bincount(4 * place + classes, minlength=len(counts))
+        cells = counts.reshape(-1, 4)[1:]
+        if kind.reads == "classes":
+            return [kind.smallest_cell(of_group) for of_group in cells.tolist()]
+        up, down = cells[:, [0, 2]].sum(axis=1), cells[:, [1, 3]].sum(axis=1)
+        return [fewer_of_labels(*both) for both in zip(up.tolist(), down.tolist(), strict=True)]
 
     # -- what it is --------------------------------------------------------------------------
 
@@ -140,6 +147,22 @@ class RowProblem(LabelledProblem):
     def is_proportion(self) -> bool:
         """Whether values are shares of rows that all count the same: not here."""
         return False
+
+    @property
+    def prefers_mover(self) -> bool:
+        """Whether limits of the values are what gaps and ratios are best made of.
+
+        Not of clusters, which can be few, and not of weighted rates.
+        """
+        return self.is_bounded and self.rows.cluster is None and not self.metric.is_proportion
+
+    def interval_methods(self, scale: str = "difference") -> tuple[str, ...]:
+        """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
+        methods = super().interval_methods(scale)
+        if scale == "ratio" and self.is_bounded and self.rows.cluster is None:
+            # A bootstrap-t of weighted rates near 1 counts replicates that do not vary as extreme.
+            return ("mover", *(word for word in methods if word != "mover"))
+        return methods
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -161,7 +184,7 @@ class RowProblem(LabelledProblem):
             if ratio.effective < FEW_CLUSTERS / 2:
                 notes.append(f"the clusters of {name} are worth {ratio.effective:.3g} of one size")
         notes += self.notes_of_strata()
-        return (*notes, *self.notes_of_labels())
+        return (*notes, *self.notes_of_few())
 
     def n_used(self, position: int) -> int:
         """Return the rows in the denominator of a proportion; all rows for other metrics."""

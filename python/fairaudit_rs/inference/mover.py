@@ -1,0 +1,149 @@
+"""MOVER: intervals and tests of differences and ratios, made of the limits of each value.
+
+The method of variance estimates recovery (Zou and Donner, 2008): with limits l, u of each value
+the difference d = a - b lies from d - sqrt((a - l_a)^2 + (u_b - b)^2) to
+d + sqrt((u_a - a)^2 + (b - l_b)^2). With Wilson's limits of proportions it is Newcombe's interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .intervals import NOTHING, Interval
+from .proportions import Share, wilson
+from .pvalues import normal_cdf
+
+#: Standard errors beyond which no limit is looked for.
+_FARTHEST = 40.0
+#: Steps that find a number of standard errors to the last bits.
+_HALVINGS = 80
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A value and its limits, so many standard errors away; NaN where it has none."""
+
+    value: float
+    limits: Callable[[float], Interval]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there are limits."""
+        return not math.isnan(self.limits(1.0)[0])
+
+    def logarithm(self) -> Limited:
+        """Return the logarithm of a value that is not below 0."""
+
+        def limits(z: float) -> Interval:
+            low, high = self.limits(z)
+            return _log(low), _log(high)
+
+        return Limited(_log(self.value), limits)
+
+
+class Part(NamedTuple):
+    """A proportion in a sum, and what it is multiplied with."""
+
+    factor: float
+    share: Share
+
+
+def by_logit(value: float, error: float, range_: Interval) -> Limited:
+    """Return a value in a finite range with the limits of its logit.
+
+    They are expit(logit p -+ z se / (p (1 - p))) of p, the place in the range: none where the value
+    is at an end, or has no standard error.
+    """
+    low, high = range_
+    width = high - low
+    share = (value - low) / width
+    if not (0 < share < 1 and error > 0):
+        return Limited(value, lambda z: NOTHING)
+    middle = math.log(share / (1 - share))
+    spread = error / width / (share * (1 - share))
+
+    def limits(z: float) -> Interval:
+        return (
+            low + width * _expit(middle - z * spread),
+            low + width * _expit(middle + z * spread),
+        )
+
+    return Limited(value, limits)
+
+
+def by_wilson(value: float, parts: Iterable[Part]) -> Limited:
+    """Return a value, a sum of proportions of different rows, with limits from theirs by MOVER."""
+    parts = tuple(parts)
+
+    def limits(z: float) -> Interval:
+        below = above = 0.0
+        for factor, share in parts:
+            low, high = wilson(*share, z)
+            down, up = factor * (share.value - low), factor * (high - share.value)
+            if factor < 0:
+                down, up = -up, -down
+            below, above = math.hypot(below, down), math.hypot(above, up)
+        return value - below, value + above
+
+    return Limited(value, limits)
+
+
+def difference(first: Limited, second: Limited, z: float) -> Interval:
+    """Return the interval of a difference; NaN where a value has no limits."""
+    low_1, high_1 = first.limits(z)
+    low_2, high_2 = second.limits(z)
+    gap = first.value - second.value
+    return (
+        gap - math.hypot(first.value - low_1, high_2 - second.value),
+        gap + math.hypot(high_1 - first.value, second.value - low_2),
+    )
+
+
+def statistic(first: Limited, second: Limited, margin: float) -> float:
+    """Return how many standard errors a difference lies above a margin.
+
+    It is the z at which the margin is an end of the interval, so the p-value of "at most the
+    margin" is the upper tail of it and that of "at least" the lower one; NaN where a value has no
+    limits, infinite for a margin that no interval reaches.
+    """
+    gap = first.value - second.value
+    if not (first.is_known and second.is_known):
+        return math.nan
+    sign = 1.0 if margin <= gap else -1.0
+
+    def reaches(z: float) -> bool:
+        low, high = difference(first, second, z)
+        return low <= margin if sign > 0 else high >= margin
+
+    below, above = 0.0, _FARTHEST
+    if not reaches(above):
+        return sign * math.inf
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (below + above)
+        below, above = (below, middle) if reaches(middle) else (middle, above)
+    return sign * above
+
+
+def at_most(first: Limited, second: Limited, margin: float) -> float:
+    """Return the p-value P(m) of a difference of at most m; 1 where nothing is known."""
+    z = statistic(first, second, margin)
+    return 1.0 if math.isnan(z) else normal_cdf(-z)
+
+
+def at_least(first: Limited, second: Limited, margin: float) -> float:
+    """Return the p-value P'(m) of a difference of at least m; 1 where nothing is known."""
+    z = statistic(first, second, margin)
+    return 1.0 if math.isnan(z) else normal_cdf(z)
+
+
+def _expit(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+
+
+def _log(value: float) -> float:
+    if math.isnan(value):
+        return math.nan
+    return math.log(value) if value > 0 else -math.inf

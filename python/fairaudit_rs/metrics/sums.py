@@ -1,0 +1,59 @@
+"""Metrics of counts that are sums of proportions of different rows, such as balanced accuracy."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .. import _native
+
+#: Positions of tp, fp, fn, tn: of the rows of each label, or of each decision, which of them are
+#: hits and which are not.
+_OF_LABELS = ((0, 2), (3, 1))
+_OF_DECISIONS = ((0, 1), (3, 2))
+#: Counts by which a formula is told from a sum.
+_TRIED = ((7.0, 3.0, 5.0, 11.0), (2.0, 9.0, 4.0, 1.0), (13.0, 1.0, 6.0, 8.0), (5.0, 5.0, 1.0, 17.0))
+_ROUNDING = 1e-12
+
+
+class Proportion(NamedTuple):
+    """What a share is multiplied with, and the positions of its hits and of its misses."""
+
+    factor: float
+    hits: int
+    misses: int
+
+
+def sum_of_proportions(metric: _native.CountMetric) -> tuple[Proportion, ...]:
+    """Return the proportions of different rows of which a metric is a sum, if it is one."""
+    for pairs in (_OF_LABELS, _OF_DECISIONS):
+        found = _sum_over(metric, pairs)
+        if found:
+            return found
+    return ()
+
+
+def _sum_over(
+    metric: _native.CountMetric, pairs: tuple[tuple[int, int], tuple[int, int]]
+) -> tuple[Proportion, ...]:
+    """Return the proportions of two sets of rows of which a metric is a sum.
+
+    Such a sum is known from its values where both proportions are 0 or 1; that the metric is one is
+    seen at tables of other counts.
+    """
+
+    def value(*positions: int) -> float:
+        return metric.evaluate([float(k in positions) for k in range(4)]).value
+
+    (hits, misses), (hits_2, misses_2) = pairs
+    constant = value(misses, misses_2)
+    factors = (value(hits, misses_2) - constant, value(misses, hits_2) - constant)
+    for counts in _TRIED:
+        shares = [counts[i] / (counts[i] + counts[j]) for i, j in pairs]
+        expected = constant + factors[0] * shares[0] + factors[1] * shares[1]
+        if not abs(metric.evaluate(counts).value - expected) <= _ROUNDING:
+            return ()
+    return tuple(
+        Proportion(factor, *positions)
+        for factor, positions in zip(factors, pairs, strict=True)
+        if abs(factor) > _ROUNDING
+    )

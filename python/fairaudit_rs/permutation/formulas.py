@@ -1,0 +1,196 @@
+"""Methods of intervals and margins that need no replicates: score, MOVER, the normal law.
+
+A `Formula` gives the interval of a value and of a ratio, and tests a gap or ratio against two
+margins; the interval of a gap is asked of the problem, of which tests have it too. A problem says
+which formula belongs to a method (`Problem.formula`), and can bring one of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from .. import _native
+from ..errors import ArgumentError
+from ..inference import mover
+from ..inference.intervals import NOTHING, Interval, Pair
+from ..inference.proportions import Share, farrington_manning, ratio_interval, ratio_score, wilson
+from ..inference.pvalues import normal_cdf, standardized, upper_tail
+
+
+class Difference(Protocol):
+    """A gap of two groups."""
+
+    @property
+    def estimate(self) -> float:
+        """The value of the first group less that of the second."""
+
+    @property
+    def standard_error(self) -> float:
+        """Its standard error."""
+
+
+class Measured(Protocol):
+    """A metric in some groups."""
+
+    @property
+    def evaluations(self) -> Sequence[_native.Evaluation]:
+        """The metric in each group."""
+
+    def gap(self, pair: Pair) -> Difference:
+        """Return the difference of two groups."""
+
+    def limited(self, position: int) -> mover.Limited:
+        """Return the metric of a group with its limits."""
+
+
+class Margins(NamedTuple):
+    """p-values of "at most the lower margin" and of "at least the upper one"."""
+
+    at_most_low: float
+    at_least_high: float
+    #: Of the one that is further from rejecting; NaN where nothing is known.
+    statistic: float
+
+    @property
+    def pvalue(self) -> float:
+        """The p-value of lying outside of the margins."""
+        return max(self.at_most_low, self.at_least_high)
+
+    @classmethod
+    def of_normal(cls, above: float, below: float) -> Margins:
+        """Return the tests of two normal statistics, those of the lower and the upper margin."""
+        if math.isnan(above) or math.isnan(below):
+            return cls(1.0, 1.0, math.nan)
+        return cls(upper_tail(above), normal_cdf(below), min(above, -below, key=abs))
+
+
+@dataclass(frozen=True)
+class Formula(ABC):
+    """A method without replicates, for one problem."""
+
+    problem: Measured
+
+    @abstractmethod
+    def value(self, position: int, level: float) -> Interval:
+        """Return the interval of the metric of a group; NaN where it has none."""
+
+    @abstractmethod
+    def ratio(self, pair: Pair, level: float) -> Interval:
+        """Return the interval of the ratio of two groups; NaN where it has none."""
+
+    @abstractmethod
+    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+        """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin.
+
+        Where nothing is known p is 1.
+        """
+
+    @property
+    def takes_zero(self) -> bool:
+        """Whether ratios of a value of 0 have an interval."""
+        return False
+
+
+class _Score(Formula):
+    """Proportions: Wilson's interval, the score tests of Farrington and Manning and of ratios."""
+
+    @property
+    def takes_zero(self) -> bool:
+        return True
+
+    def value(self, position: int, level: float) -> Interval:
+        return wilson(*self._share(position), normal_of(level))
+
+    def ratio(self, pair: Pair, level: float) -> Interval:
+        first, second = (self._share(i) for i in pair)
+        return ratio_interval(first, second, normal_of(level))
+
+    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+        first, second = (self.problem.evaluations[i] for i in pair)
+        counts = (first.numerator, first.denominator, second.numerator, second.denominator)
+        if scale == "ratio":
+            return Margins.of_normal(ratio_score(*counts, margin), ratio_score(*counts, 1 / margin))
+        if margin >= 1:
+            raise ArgumentError(f"margin is {margin:g}; accepted: below 1 for proportions")
+        return Margins.of_normal(
+            farrington_manning(*counts, -margin), farrington_manning(*counts, margin)
+        )
+
+    def _share(self, position: int) -> Share:
+        entry = self.problem.evaluations[position]
+        return Share(entry.value, entry.denominator)
+
+
+class _Mover(Formula):
+    """Limits of each value, put together; of ratios on the log scale."""
+
+    def value(self, position: int, level: float) -> Interval:
+        return self.problem.limited(position).limits(normal_of(level))
+
+    def ratio(self, pair: Pair, level: float) -> Interval:
+        first, second = (self.problem.limited(i).logarithm() for i in pair)
+        low, high = mover.difference(first, second, normal_of(level))
+        return exponential(low), exponential(high)
+
+    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+        first, second = (self.problem.limited(i) for i in pair)
+        if scale == "ratio":
+            first, second, margin = first.logarithm(), second.logarithm(), -math.log(margin)
+        return Margins.of_normal(
+            mover.statistic(first, second, -margin), mover.statistic(first, second, margin)
+        )
+
+
+class _Normal(Formula):
+    """The normal law with the linearised variance; of ratios on the log scale."""
+
+    def value(self, position: int, level: float) -> Interval:
+        entry = self.problem.evaluations[position]
+        return around(entry.value, math.sqrt(entry.variance), normal_of(level))
+
+    def ratio(self, pair: Pair, level: float) -> Interval:
+        low, high = around(*log_ratio(self.problem, pair), normal_of(level))
+        return exponential(low), exponential(high)
+
+    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+        if scale == "ratio":
+            estimate, error = log_ratio(self.problem, pair)
+            margin = -math.log(margin)
+        else:
+            gap = self.problem.gap(pair)
+            estimate, error = gap.estimate, gap.standard_error
+        if not all(self.problem.evaluations[i].variance > 0 for i in pair):
+            # No variation is no precision: few rows can agree by chance.
+            return Margins.of_normal(math.nan, math.nan)
+        return Margins.of_normal(
+            standardized(estimate + margin, error), standardized(estimate - margin, error)
+        )
+
+
+FORMULAS: dict[str, type[Formula]] = {"score": _Score, "mover": _Mover, "delta": _Normal}
+
+
+def log_ratio(problem: Measured, pair: Pair) -> tuple[float, float]:
+    """Return the logarithm of the ratio of two values above 0, and its standard error."""
+    first, second = (problem.evaluations[i] for i in pair)
+    error = math.sqrt(first.variance / first.value**2 + second.variance / second.value**2)
+    return math.log(first.value / second.value), error
+
+
+def normal_of(level: float) -> float:
+    """Return how many standard errors a two-sided normal interval of a level reaches."""
+    return _native.normal_quantile(0.5 + level / 2)
+
+
+def around(estimate: float, error: float, z: float) -> Interval:
+    """Return the estimate -+ z standard errors; NaN where there is no standard error."""
+    return (estimate - z * error, estimate + z * error) if error > 0 else NOTHING
+
+
+def exponential(value: float) -> float:
+    """Return e^value, infinite beyond what floats hold."""
+    return math.exp(value) if not value >= 700 else math.inf
