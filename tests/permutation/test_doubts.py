@@ -53,12 +53,6 @@ def means_in_strata(rng, distance=5.0, n=1_000):
     }
 
 
-def u_shape(rng, n=2_000):
-    attribute = rng.uniform(-1, 1, n)
-    score = np.minimum(4 * attribute**2, 1) + 0.1 * rng.normal(size=n)
-    return {"y_score": score, "sensitive_features": attribute, "metric": "spearman"}
-
-
 def weighted_rate(rng, few=200, many=1_800):
     weight = np.concatenate([rng.lognormal(0, 1.5, few), np.ones(many)])
     return {
@@ -84,7 +78,6 @@ DESIGNS = {
     clusters_in_strata: ("not adjusted for strata where clusters differ", 1.0),
     means_in_strata: ("not studentized for the gap in them", 0.23),
     lambda rng: means_in_strata(rng, 20.0): ("not studentized for the gap in them", 0.36),
-    u_shape: ("without a rank correlation", 0.11),
     weighted_rate: ("few rows for a weighted selection_rate", 0.21),
     rare_residuals: ("few rows .*for the mean of values so skewed", 0.25),
 }
@@ -149,9 +142,6 @@ class TestProperties:
             sensitive_features=(np.arange(2_000) // 2 % 2),
             metric="selection_rate",
         )
-
-    def test_pearson(self):
-        assert self.quiet(**{**u_shape(np.random.default_rng(1)), "metric": "pearson"})
 
     def test_means_of_normal_values_and_of_many_rows(self):
         rng = np.random.default_rng(2)

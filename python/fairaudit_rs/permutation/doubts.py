@@ -98,16 +98,6 @@ def strata_doubts(metric: Metric, weight: Any, cluster: Any) -> Iterator[str]:
         )
 
 
-def correlation_doubts(metric: Metric) -> Iterator[str]:
-    """Say what is known to go wrong in correlations."""
-    if metric.by_rank:
-        yield (
-            f"where attribute and value depend on each other without a rank correlation (a U "
-            f"shape), the test of {metric.name} rejects 10 to 12 % at the 5 % level, "
-            "whatever the number of rows"
-        )
-
-
 def weight_doubts(name: str, names: Sequence[str], evaluations: Sequence[Any]) -> Iterator[str]:
     """Say what is known to go wrong in rates of weighted rows."""
     few = _of_few_events(names, evaluations)

@@ -43,6 +43,8 @@ pub enum Domain {
     Simulation = 3,
     /// Normal numbers that stand for multipliers of rows.
     Multiplier = 4,
+    /// Data of an audit of a test: units that are drawn anew or go to other groups.
+    Audit = 5,
 }
 
 /// Values that `sample` draws one after the other from the simulation stream of a seed and series, less those before
