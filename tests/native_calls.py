@@ -152,7 +152,7 @@ def _audits(draws, call):
     weak = made.rows(x, None, units, cell, call, **none)
     return {
         "WeakNull.rows": lambda call: made.rows(x, x + 1, units, cell, call, **none),
-        "WeakNull.counts": lambda call: made.counts(table, values, call, **none),
+        "WeakNull.counts": lambda call: made.counts(table, values, values + 4, call, **none),
         "WeakNull.pvalues": lambda call: weak.pvalues(9, draws, call),
         "tilted_counts": lambda call: _native.tilted_counts(
             table, np.full((1, 4), 0.5), draws, 0, call

@@ -185,7 +185,8 @@ class WeakNull:
     @staticmethod
     def counts(
         counts: _Counts,
-        values: _Floats,
+        numerator: _Floats,
+        denominator: _Weights,
         call: Call,
         *,
         studentize: str,

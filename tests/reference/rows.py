@@ -242,7 +242,7 @@ def spearman_within(x, y, stratum=None):
 
     k(a, b) = 1{a < b} + 1{a = b} / 2; u_i = mean_j k(x_j, x_i) - 1/2 over the rows of the stratum,
     w likewise; psi_i = u_i w_i + mean_j k(x_i, x_j) w_j + mean_j u_j k(y_i, y_j) less its mean in
-    the stratum. v = sum psi^2 / (sum u^2 sum w^2); a small stratum is one unit where there are many.
+    the stratum. v = sum psi^2 / (sum u^2 sum w^2); small strata are units if there are many.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     stratum = np.zeros(len(x)) if stratum is None else np.asarray(stratum)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,6 @@ from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
 from ..metrics.metric import Metric
 from ..metrics.row_values import row_value
 from .problem import Gap, Problem
-from .relabelling import Relabelling, ShuffledAttribute
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,13 +123,3 @@ class CorrelationProblem(Problem):
         """Return the standard error of the correlation times the root of the rows."""
         error = self._value.standard_error
         return {self.rows.name: error * math.sqrt(self.n_rows[0])}
-
-    def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
-        """Return what gives the same rows other attributes."""
-        del seed
-        rows = self.rows
-
-        def make(attribute: NDArray[np.float64]) -> CorrelationProblem:
-            return replace(self, rows=replace(rows, attribute=attribute))
-
-        return ShuffledAttribute(rows.attribute, rows.stratum, generator, make)

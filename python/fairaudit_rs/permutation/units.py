@@ -16,7 +16,6 @@ from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..errors import DataError
 from ..metrics.row_values import Exchange
-from .relabelling import RowUnits
 
 
 @dataclass(frozen=True)
@@ -145,10 +144,10 @@ class Regrouping:
             code_of_group=np.array([place[key] for key in keys], dtype=np.uint16),
         )
 
-    def row_units(self, seed: int) -> RowUnits:
-        """Return the units with what shuffles their groups."""
-        units, n_groups = self.units, len(self.code_of_group)
-        return RowUnits(units.native(n_groups), seed)
+    @property
+    def n_groups(self) -> int:
+        """The number of compared groups."""
+        return len(self.code_of_group)
 
     def regrouped(self, codes: NDArray[Any]) -> tuple[Rows, tuple[int, ...]]:
         """Return the rows with other groups, and the number of rows of each."""

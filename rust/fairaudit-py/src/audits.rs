@@ -51,24 +51,26 @@ impl PyWeakNull {
         })
     }
 
-    /// Of counts by stratum, group and class, with a value for each class. `parts` of the classes exchange their groups
-    /// among themselves.
+    /// Of counts by stratum, group and class, with a and d of a row of each class, centred as those of `rows`. `parts`
+    /// of the classes exchange their groups among themselves.
     #[staticmethod]
-    #[pyo3(signature = (counts, values, call, *, studentize, conditioning=None))]
+    #[pyo3(signature = (counts, numerator, denominator, call, *, studentize, conditioning=None))]
     fn counts(
         py: Python<'_>,
         counts: Dense<'_, u64, Ix3>,
-        values: Dense<'_, f64>,
+        numerator: Dense<'_, f64>,
+        denominator: Option<Dense<'_, f64>>,
         call: &Call,
         studentize: &str,
         conditioning: Option<Parts>,
     ) -> PyResult<Self> {
         let (studentize, conditioning) = (self::studentize(py, studentize)?, Parts::core(py, conditioning)?);
         let (n_groups, n_classes) = (counts.shape()[1], counts.shape()[2]);
-        let (counts, values) = (counts.to_vec(), &values[..]);
+        let (counts, numerator, denominator) = (counts.to_vec(), &numerator[..], denominator.as_deref());
         call.run(py, 10 * CLASS_WORK * counts.len() as u64, |_| {
             let table = Table::new(counts, n_groups, n_classes)?;
-            Ok(Self { source: Box::new(WeakCounts::new(table, values, conditioning, studentize)?) })
+            let source = WeakCounts::new(table, numerator, denominator, conditioning, studentize)?;
+            Ok(Self { source: Box::new(source) })
         })
     }
 

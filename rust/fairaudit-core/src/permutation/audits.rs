@@ -8,6 +8,7 @@
 //!
 //! An audit depends on its index alone: ranges of audits are joined.
 
+use super::units::one_for_each;
 use super::{Alternative, Conditioning, CountTest, PermutationTest, RowTest, Studentize, TIE_TOLERANCE, Units};
 use super::{center_of, count_extreme};
 use crate::draws::Draws;
@@ -28,7 +29,7 @@ pub fn shuffled(test: &dyn PermutationTest, draws: &Draws, n_resamples: u64, con
     let audit = |i: usize| -> Vec<f64> { columns.iter().map(|column| column[i]).collect() };
     let law = if columns.len() == 1 { test.exact(Alternative::TwoSided, control)? } else { None };
     if let Some(law) = law {
-        let law = Law::new(law.statistics, law.probabilities, test.needs_centring());
+        let law = Law::new(&law.statistics, &law.probabilities, test.needs_centring());
         control.advance(draws.n());
         return Ok(columns[0].iter().map(|&statistic| law.pvalue(statistic)).collect());
     }
@@ -51,7 +52,11 @@ pub fn weak(source: &dyn WeakNull, draws: &Draws, n_resamples: u64, control: &Co
     each(draws, control, |audit, _| {
         let part = control.part();
         let test = source.sample(draws, audit, &part)?;
-        if let Some(law) = test.exact(Alternative::TwoSided, &part)? {
+        // Every sample has a law of its own: it is summed where that is no more work than the replicates.
+        let replicates = test.replicate_work().saturating_mul(n_resamples);
+        if test.exact_work().is_some_and(|work| work <= replicates)
+            && let Some(law) = test.exact(Alternative::TwoSided, &part)?
+        {
             return Ok(if test.observed().is_nan() { f64::NAN } else { law.pvalue });
         }
         let observed = test.observed_statistics();
@@ -111,14 +116,14 @@ struct Law {
 }
 
 impl Law {
-    fn new(statistics: Vec<f64>, probabilities: Vec<f64>, centred: bool) -> Self {
+    fn new(statistics: &[f64], probabilities: &[f64], centred: bool) -> Self {
         let total: f64 = probabilities.iter().sum();
-        let law = || statistics.iter().zip(&probabilities).filter(|(statistic, _)| statistic.is_finite());
+        let law = || statistics.iter().zip(probabilities).filter(|(statistic, _)| statistic.is_finite());
         let finite: f64 = law().map(|(_, p)| p).sum();
         let center = if centred { law().map(|(statistic, p)| statistic * p).sum::<f64>() / finite } else { 0.0 };
         let distance = |statistic: f64| if statistic.is_nan() { f64::INFINITY } else { (statistic - center).abs() };
         let mut tail: Vec<(f64, f64)> =
-            statistics.iter().zip(&probabilities).map(|(&statistic, &p)| (distance(statistic), p / total)).collect();
+            statistics.iter().zip(probabilities).map(|(&statistic, &p)| (distance(statistic), p / total)).collect();
         tail.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut sum = 0.0;
         for (_, p) in &mut tail {
@@ -226,7 +231,7 @@ impl WeakNull for WeakRows {
     }
 }
 
-/// Counts of values, by stratum and group; the values of a group, centred in it, are drawn anew.
+/// Counts of rows with the same a and d, by stratum and group; those of a group, centred in it, are drawn anew.
 #[derive(Debug, Clone)]
 pub struct WeakCounts {
     table: Table,
@@ -236,13 +241,22 @@ pub struct WeakCounts {
 }
 
 impl WeakCounts {
-    /// Of counts by stratum, group and class, with a value for each; `conditioning` tells the parts of the classes that
-    /// exchange their groups.
+    /// Of counts by stratum, group and class, with a and d of a row of each class, which are centred as those of
+    /// [`WeakRows::new`]; `conditioning` tells the parts of the classes that exchange their groups.
     ///
     /// # Errors
-    /// [`Error::Argument`] when there is not a value for every class.
-    pub fn new(table: Table, values: &[f64], conditioning: Conditioning, studentize: Studentize) -> Result<Self> {
-        let metric = Metric::Fraction { numerator: values.to_vec(), denominator: vec![1.0; values.len()] };
+    /// [`Error::Argument`] when there is not an a and a d for every class.
+    pub fn new(
+        table: Table,
+        numerator: &[f64],
+        denominator: Option<&[f64]>,
+        conditioning: Conditioning,
+        studentize: Studentize,
+    ) -> Result<Self> {
+        let (numerator, n) = (numerator.to_vec(), numerator.len());
+        let denominator = denominator.map_or_else(|| vec![1.0; n], <[f64]>::to_vec);
+        one_for_each("denominator", denominator.len(), n, "classes")?;
+        let metric = Metric::Fraction { numerator, denominator };
         // Refuses what does not fit.
         CountTest::new(&table, &metric, &conditioning, studentize)?;
         Ok(Self { table, metric, conditioning, studentize })

@@ -23,6 +23,12 @@ use crate::random::{Domain, RowGenerator};
 /// rows shows too little of it (5 rows: 71 to 80 %; 20: 96 % and more).
 const FEW: usize = 20;
 
+/// Strata of more rows are permuted by buckets, of some 8,192 rows: they stay in the nearest caches.
+const MOST_ROWS_AT_ONCE: usize = 1 << 16;
+const LOG_BUCKET_ROWS: u32 = 13;
+/// Most buckets: each is a stream that is written to.
+const MOST_BUCKETS: usize = 1 << 11;
+
 /// Rank correlation of two columns, the second permuted within strata.
 #[derive(Debug, Clone)]
 pub struct RankCorrelationTest {
@@ -47,16 +53,75 @@ struct Stratum {
     /// Of its own sqrt(sum u^2 sum w^2).
     scale: f64,
     is_unit: bool,
+    /// Whether some of its rows have one y.
+    is_tied: bool,
 }
 
 /// Buffers of one thread.
 #[derive(Default)]
 struct Scratch {
+    /// Places in the order of y.
     place: Vec<u32>,
     /// In the order of y: the rank of x, and what is known of the influence.
     paired: Vec<[f64; 2]>,
+    /// Seats of rows that are tied, and the ranks of y there.
+    tied: Vec<(usize, f64)>,
     /// Products of the strata that are units, with their scale.
     units: Vec<[f64; 2]>,
+    buckets: Buckets,
+}
+
+/// A permutation of many rows: each goes to a bucket, and the places of a bucket are shuffled.
+#[derive(Default)]
+struct Buckets {
+    of_row: Vec<u16>,
+    /// Ends of the buckets, and how far each is filled from its end.
+    ends: Vec<usize>,
+    open: Vec<usize>,
+    paired: Vec<[f64; 2]>,
+}
+
+impl Buckets {
+    fn draw(&mut self, place: &mut [u32], generator: &mut RowGenerator) {
+        let n = (place.len() >> LOG_BUCKET_ROWS).next_power_of_two().min(MOST_BUCKETS);
+        self.ends.clear();
+        self.ends.resize(n, 0);
+        self.of_row.clear();
+        for _ in 0..place.len() {
+            let bucket = generator.below(n as u32);
+            self.of_row.push(bucket as u16);
+            self.ends[bucket as usize] += 1;
+        }
+        let mut start = 0;
+        for end in &mut self.ends {
+            *end += start;
+            place[start..*end].iter_mut().zip(start as u32..).for_each(|(place, at)| *place = at);
+            generator.shuffle(&mut place[start..*end]);
+            start = *end;
+        }
+        self.open.clone_from(&self.ends);
+    }
+
+    /// The seat of a row in its bucket; rows are asked from the last to the first.
+    #[inline(always)]
+    fn seat(&mut self, row: usize) -> usize {
+        let open = &mut self.open[usize::from(self.of_row[row])];
+        *open -= 1;
+        *open
+    }
+
+    /// Brings what sits in each bucket to its places.
+    fn put_in_place(&mut self, place: &[u32], paired: &mut [[f64; 2]]) {
+        let mut start = 0;
+        for &end in &self.ends {
+            self.paired.clear();
+            self.paired.extend_from_slice(&paired[start..end]);
+            for (&at, &pair) in place[start..end].iter().zip(&self.paired) {
+                paired[at as usize] = pair;
+            }
+            start = end;
+        }
+    }
 }
 
 impl RankCorrelationTest {
@@ -116,7 +181,8 @@ impl RankCorrelationTest {
             .into_iter()
             .map(|rows| {
                 let scale = (squares(&x, &rows) * squares(&y, &rows)).sqrt();
-                Stratum { is_unit: rows.len() < FEW && scale > 0.0, rows, scale }
+                let is_tied = y[rows.clone()].windows(2).any(|pair| pair[0] == pair[1]);
+                Stratum { is_unit: rows.len() < FEW && scale > 0.0, rows, scale, is_tied }
             })
             .collect();
         let total = |values: &[f64]| strata.iter().map(|stratum| squares(values, &stratum.rows)).sum::<f64>();
@@ -131,18 +197,41 @@ impl RankCorrelationTest {
         self.x.len()
     }
 
-    /// The correlation and its variance. `pair` puts the place in the order of y of a row of x, counted in its
-    /// stratum, where it is: it is asked from the last row to the first.
-    #[inline(always)]
-    fn pairing(&self, scratch: &mut Scratch, mut pair: impl FnMut(&mut [u32], usize)) -> (f64, f64) {
-        let Scratch { place, paired, units } = scratch;
+    /// The correlation and its variance, of a permutation or as observed.
+    fn pairing(&self, scratch: &mut Scratch, mut generator: Option<&mut RowGenerator>) -> (f64, f64) {
+        let Scratch { place, paired, tied, units, buckets } = scratch;
         units.clear();
         let (mut sum, mut variance) = (0.0, 0.0);
         for stratum in &self.strata {
             let rows = stratum.rows.clone();
             let (x, y) = (&self.x[rows.clone()], &self.y[rows.clone()]);
             let (place, paired) = (&mut place[rows.clone()], &mut paired[rows.clone()]);
-            let products = pair_all(x, y, place, paired, &mut pair);
+            // Without ties the place tells the rank: nothing need be read from afar.
+            let lowest = 1.0 - y.len() as f64;
+            let rank = |at: u32| if stratum.is_tied { y[at as usize] } else { lowest + 2.0 * f64::from(at) };
+            let products = match &mut generator {
+                None => {
+                    let observed = &self.place[rows.clone()];
+                    pair_all(x, paired, tied, |row| (observed[row] as usize, rank(observed[row])))
+                }
+                Some(generator) if rows.len() <= MOST_ROWS_AT_ONCE => {
+                    place.iter_mut().zip(0..).for_each(|(place, at)| *place = at);
+                    // Fisher and Yates from the back: what is swapped in stays.
+                    pair_all(x, paired, tied, |row| {
+                        place.swap(row, generator.below(row as u32 + 1) as usize);
+                        (place[row] as usize, rank(place[row]))
+                    })
+                }
+                Some(generator) => {
+                    buckets.draw(place, generator);
+                    let products = pair_all(x, paired, tied, |row| {
+                        let seat = buckets.seat(row);
+                        (seat, rank(place[seat]))
+                    });
+                    buckets.put_in_place(place, paired);
+                    products
+                }
+            };
             let unit = 0.25 / (rows.len() as f64).powi(2);
             sum += products * unit;
             if stratum.is_unit && self.inflation > 0.0 {
@@ -160,13 +249,12 @@ impl RankCorrelationTest {
     }
 
     fn observe(&self) -> (f64, f64) {
-        let mut scratch = self.scratch();
-        scratch.place.clone_from(&self.place);
-        self.pairing(&mut scratch, |_, _| ())
+        self.pairing(&mut self.scratch(), None)
     }
 
     fn scratch(&self) -> Scratch {
-        Scratch { place: vec![0; self.n_rows()], paired: vec![[0.0; 2]; self.n_rows()], units: Vec::new() }
+        let n = self.n_rows();
+        Scratch { place: vec![0; n], paired: vec![[0.0; 2]; n], ..Scratch::default() }
     }
 
     fn statistic(&self, (r, variance): (f64, f64)) -> f64 {
@@ -196,14 +284,9 @@ impl PermutationTest for RankCorrelationTest {
             control,
             || self.scratch(),
             |offset, scratch| {
-                for stratum in &self.strata {
-                    scratch.place[stratum.rows.clone()].iter_mut().zip(0..).for_each(|(place, i)| *place = i);
-                }
                 let replicate = draws.replicates.start + offset;
                 let mut generator = RowGenerator::new(draws.seed, Domain::Permutation, draws.series, replicate, 0);
-                // Fisher and Yates from the back: what is swapped in stays.
-                let pair = |place: &mut [u32], last: usize| place.swap(last, generator.below(last as u32 + 1) as usize);
-                self.statistic(self.pairing(scratch, pair))
+                self.statistic(self.pairing(scratch, Some(&mut generator)))
             },
         )?;
         Ok(null)
@@ -221,38 +304,40 @@ fn ranks(order: &[u64], values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Pairs the rows of a stratum, puts into `paired` what the order of x says of each, and returns the sum of products.
-/// All sums are of whole numbers.
+/// Pairs the rows of a stratum, from the last in the order of x to the first, puts what that order says of each into the
+/// seat that it gets with its rank of y, and returns the sum of products. All sums are of whole numbers.
 #[inline(always)]
 fn pair_all(
     x: &[f64],
-    y: &[f64],
-    place: &mut [u32],
     paired: &mut [[f64; 2]],
-    pair: &mut impl FnMut(&mut [u32], usize),
+    tied: &mut Vec<(usize, f64)>,
+    mut seat_of: impl FnMut(usize) -> (usize, f64),
 ) -> f64 {
     let (mut products, mut above) = (0.0, 0.0);
     let mut last = x.len();
-    // Without ties the place tells the rank: nothing need be read from afar.
-    let (is_tied, lowest) = (y.windows(2).any(|pair| pair[0] == pair[1]), 1.0 - x.len() as f64);
     while last > 0 {
-        let (end, rank, mut tied) = (last, x[last - 1], 0.0);
-        while last > 0 && x[last - 1] == rank {
-            last -= 1;
-            pair(place, last);
-            let at = place[last] as usize;
-            let other = if is_tied { y[at] } else { lowest + 2.0 * at as f64 };
-            tied += other;
-            products += rank * other;
-            paired[at] = [rank, rank * other + 2.0 * above + other];
-        }
-        if end - last > 1 {
+        last -= 1;
+        let rank = x[last];
+        let (seat, mut other) = seat_of(last);
+        products += rank * other;
+        paired[seat] = [rank, rank * other + 2.0 * above + other];
+        if last > 0 && x[last - 1] == rank {
+            tied.clear();
+            tied.push((seat, other));
+            while last > 0 && x[last - 1] == rank {
+                last -= 1;
+                let (seat, one) = seat_of(last);
+                products += rank * one;
+                paired[seat] = [rank, rank * one + 2.0 * above + one];
+                tied.push((seat, one));
+                other += one;
+            }
             // Rows that are tied are above each other by half.
-            for &at in &place[last..end] {
-                paired[at as usize][1] += tied - y[at as usize];
+            for &(seat, one) in &*tied {
+                paired[seat][1] += other - one;
             }
         }
-        above += tied;
+        above += other;
     }
     products
 }
@@ -344,6 +429,33 @@ mod tests {
         let test = test_of(&x, &x.iter().map(|x| x.exp()).collect::<Vec<_>>(), None);
         assert_eq!((test.evaluations()[0].value, test.evaluations()[0].variance), (1.0, 0.0));
         assert_eq!(test.observed(), f64::INFINITY);
+    }
+
+    /// Many rows are permuted by buckets: each place is taken once, and the products are those of the pairs.
+    #[test]
+    fn permutations_of_many_rows() {
+        let n = 3 * MOST_ROWS_AT_ONCE / 2;
+        for ties in [1, 7] {
+            let x: Vec<f64> = (0..n).map(|i| (i / ties) as f64).collect();
+            let test = test_of(&x, &x, None);
+            let mut scratch = test.scratch();
+            let mut squares = 0.0;
+            for replicate in 0..60 {
+                let mut generator = RowGenerator::new(1, Domain::Permutation, 0, replicate, 0);
+                let (r, variance) = test.pairing(&mut scratch, Some(&mut generator));
+                squares += test.statistic((r, variance)).powi(2);
+                assert!((variance * n as f64 - 1.0).abs() < 0.05, "{variance}");
+                let mut seen = scratch.place.clone();
+                seen.sort_unstable();
+                assert!(seen.iter().zip(0..).all(|(&at, i)| at == i));
+                let ranks: f64 = scratch.paired.iter().map(|pair| pair[0]).sum();
+                let products: f64 = scratch.paired.iter().zip(&test.y).map(|(pair, y)| pair[0] * y).sum();
+                assert_eq!(ranks, 0.0);
+                assert!((products / (4.0 * (n as f64).powi(2)) / test.scale - r).abs() < 1e-12);
+            }
+            // Chi-square on 60 degrees, tail 1e-6 on each side.
+            assert!((20.0..130.0).contains(&squares), "{squares}");
+        }
     }
 
     /// A correlation that the strata make is none within them; many strata of two rows have a variance.
