@@ -677,8 +677,12 @@ class TestProperties:
         cells = fa.tabulate(y_true=y_true, y_pred=y_pred, sensitive_features=group)
         for _ in range(24):
             cells = cells + cells
-        report = fa.calibrate(data=cells, metric="f1", n_audits=10, n_resamples=19, rng=1)
-        assert sum(report.group_sizes.values()) == 300 * 2**24
+        for null in ("shuffle", "weak"):
+            report = fa.calibrate(
+                data=cells, metric="f1", n_audits=10, n_resamples=19, rng=1, null=null
+            )
+            assert sum(report.group_sizes.values()) == 300 * 2**24
+            assert report.holds
 
     def test_every_instruction_set(self):
         code = (
@@ -759,7 +763,7 @@ class TestCommand:
     def test_help(self):
         result = run("--help")
         assert result.exit_code == 0
-        for word in ("--gap", "--n-audits", "--strata", "--json", "Exit code 1"):
+        for word in ("--gap", "--null", "--n-audits", "--strata", "--json", "Exit code 1"):
             assert word in result.stdout
 
     def test_output_is_that_of_the_function(self, tmp_path, book):
@@ -786,6 +790,7 @@ class TestCommand:
             (("--strata", "branch"), {"strata": ["branch"]}),
             (("--weight", "amount"), {"sample_weight": "amount"}),
             (("--confidence-level", "0.9"), {"confidence_level": 0.9}),
+            (("--null", "weak"), {"null": "weak"}),
             (("-s", "age"), {"sensitive_features": ["sex", "age"]}),
             (("--threads", "2"), {}),
         ],
