@@ -37,6 +37,7 @@ def small_calls(csv_file):
         **_data(csv_file),
         **_metrics(),
         **_permutations(draws, call),
+        **_audits(draws, call),
         **_assignments(draws, call),
         **_projections(draws, call),
         **_laws(),
@@ -84,6 +85,9 @@ def permutation_tests():
             rng.random((60, 4)), f1, parts, call, **unpooled
         ),
         "correlation": made.correlation(score, other, call, **unpooled, stratum=stratum),
+        "rank correlation": made.correlation(
+            score, other, call, **unpooled, stratum=stratum, by_rank=True
+        ),
     }
 
 
@@ -175,12 +179,33 @@ def _permutations(draws, call):
             "two-sided", call
         ),
         "PermutationTest.null_distribution": lambda call: test.null_distribution(draws, call),
+        "PermutationTest.audits": lambda call: test.audits(9, draws, call),
         "PermutationTest.max_t": lambda call: test.max_t([(0, 1)], draws, call),
         "PermutationTest.shifts": lambda call: test.shifts(draws, call),
         "Shifts.extremes": lambda call: shifts.extremes(0.1, "greater", call),
         "Shifts.limit": lambda call: shifts.limit("less", 0.05, call),
         "PermutationTest.bootstrap": lambda call: test.bootstrap(draws, call),
         "count_extreme": lambda call: _native.count_extreme(x, 0.5, "greater", True, call),
+    }
+
+
+def _audits(draws, call):
+    table = np.array([[[9, 3, 4, 9], [8, 3, 4, 9]]], dtype=np.uint64)
+    values, none = np.array([1.0, -3.0, 0.5, -0.25]), {"studentize": "none"}
+    units = _native.Units(np.arange(12, dtype=np.uint16) % 2, 2)
+    x, cell = np.linspace(0, 1, 12), np.arange(12, dtype=np.uint32) % 2
+    made = _native.WeakNull
+    weak = made.rows(x, None, units, cell, call, **none)
+    return {
+        "WeakNull.rows": lambda call: made.rows(x, x + 1, units, cell, call, **none),
+        "WeakNull.counts": lambda call: made.counts(table, values, values + 4, call, **none),
+        "WeakNull.pvalues": lambda call: weak.pvalues(9, draws, call),
+        "tilted_counts": lambda call: _native.tilted_counts(
+            table, np.full((1, 4), 0.5), draws, 0, call
+        ),
+        "tilted_groups": lambda call: _native.tilted_groups(
+            units, np.full(12, 0.5), draws, 0, call
+        ),
     }
 
 

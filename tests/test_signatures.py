@@ -51,6 +51,7 @@ EXCEPTIONS = {
         "influence_audit": "an audit of decisions needs none",
         "extreme_test": "two columns of scores may stand in for it",
     },
+    "null": {"calibrate": "what is true of its audits, not what is tested"},
     "target": {"generator_quality": "there the column of labels, which F1 alone needs"},
     "weight": {"Metric.influence": "rows have weights or not"},
     "estimator": {"generator_quality": "there is one of our own"},

@@ -1,231 +1,38 @@
 """The validity atlas: size, coverage and power of every metric, measured by simulation.
 
 `make atlas` runs what is not measured yet, on all cores, and writes docs/validity.md with its
-pictures: here the section of the permutation lens, in atlas_<lens>.py those of others. Results are
-kept one per line in target/atlas.jsonl: a run that was stopped goes on where it was. Every
-scenario has a seed of its own, so the numbers do not depend on how many scenarios run, nor on
-which core.
+pictures: here the section of the permutation lens (its data: atlas_designs.py), in atlas_<lens>.py
+those of others. Results are kept one per line in target/atlas.jsonl: a run that was stopped goes on
+where it was. Every scenario has a seed of its own, so the numbers do not depend on how many
+scenarios run, nor on which core.
 """
 
 import argparse
 import math
 import os
-import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import stats
 
 import fairaudit_rs as fa
-from atlas_tools import ALPHA, COVERAGE, ROOT, band, load, percent, picture, run, write
+from atlas_designs import AUDITS, DESIGNS, GAP, STRATIFIED, Maker, scenarios
+from atlas_tools import (
+    ALPHA,
+    COVERAGE,
+    ROOT,
+    band,
+    load,
+    percent,
+    picture,
+    pooled_too_often,
+    run,
+    write,
+)
 
 RESULTS = ROOT / "target" / "atlas.jsonl"
-#: Raise it when a change of the package or of this file changes what is measured.
-VERSION = 1
 
 N_RESAMPLES = 199
-#: Audits of a scenario.
-AUDITS = 2_000
-SIZES = (200, 500, 2_000)
-BASE_RATES = ((0.5, 0.5), (0.5, 0.2), (0.5, 0.05))
-DESIGNS = ("plain", "weights", "clusters", "strata")
-GAP = 0.1
-
-CONFUSION = [
-    metric for metric in fa.metrics.names() if fa.metrics.get(metric).family in ("counts", "joint")
-]
-SCORED = ["auc", "calibration_error"]
-ERRORS = ["mean_absolute_error", "mean_squared_error", "log_loss"]
-VALUES = ["mean_prediction", "mean_residual"]
-CORRELATIONS = ["pearson", "spearman", "residual_pearson", "residual_spearman"]
-
-
-@dataclass(frozen=True)
-class Scenario:
-    metric: str
-    design: str
-    n: int
-    base_rates: tuple[float, float]
-
-    @property
-    def key(self):
-        first, second = self.base_rates
-        return f"{VERSION}:{self.metric}:{self.design}:{self.n}:{first:g}:{second:g}:{AUDITS}"
-
-    @property
-    def seed(self):
-        return zlib.crc32(self.key.encode())
-
-
-def scenarios():
-    """All metrics plainly; those of each family in other designs."""
-    for n in SIZES:
-        for base_rates in BASE_RATES:
-            for metric in (*CONFUSION, *SCORED, *ERRORS, *VALUES):
-                yield Scenario(metric, "plain", n, base_rates)
-        for metric in CORRELATIONS:
-            yield Scenario(metric, "plain", n, (0.5, 0.5))
-    for design in ("weights", "clusters"):
-        for metric in ("true_positive_rate", "accuracy", "f1", "mcc", "auc", "mean_squared_error"):
-            for n in SIZES:
-                yield Scenario(metric, design, n, (0.5, 0.2))
-    for metric in ("true_positive_rate", "accuracy", "f1", "equalized_odds", "auc"):
-        for n in SIZES:
-            yield Scenario(metric, "strata", n, (0.5, 0.2))
-
-
-# --- groups with one value of a metric, and little else, in common ------------------------------
-
-
-def value_of(metric, base_rate, found, wrong):
-    """The metric of a group with these rates of true and false positives."""
-    tp, fn = base_rate * found, base_rate * (1 - found)
-    fp, tn = (1 - base_rate) * wrong, (1 - base_rate) * (1 - wrong)
-    return fa.metrics.get(metric).evaluate(tp=tp, fp=fp, fn=fn, tn=tn)
-
-
-def confusion_rates(metric, base_rates, gap):
-    """(base rate, true positive rate, false positive rate) of two groups, `gap` apart."""
-    first = (base_rates[0], 0.7, 0.3)
-    if metric == "base_rate":
-        return first, (base_rates[0] - gap, 0.6, 0.2)
-    if metric == "equalized_odds":
-        return first, (base_rates[1], 0.7 - gap, 0.3)
-    if metric == "conditional_use_accuracy":
-        return first, None
-    for rates in ((0.7, 0.3), (0.5, 0.5), (0.3, 0.6)):
-        first = (base_rates[0], *rates)
-        # Both the fair and the unfair second group must exist.
-        seconds = [solve(metric, base_rates[1], value_of(metric, *first) - g) for g in (0.0, GAP)]
-        if all(seconds):
-            return first, seconds[0 if gap == 0 else 1]
-    raise ValueError(f"{metric} cannot be equal with base rates of {base_rates}")
-
-
-def solve(metric, base, wanted):
-    """Rates with this value of the metric: true positives, false positives or both are moved."""
-    roads = (lambda x: (base, x, 0.3), lambda x: (base, 0.7, x), lambda x: (base, x, x / 3))
-    for road in roads:
-        grid = np.linspace(0.02, 0.98, 97)
-        off = np.array([value_of(metric, *road(x)) - wanted for x in grid])
-        turn = np.flatnonzero(np.sign(off[:-1]) * np.sign(off[1:]) <= 0)
-        if len(turn):
-            low, high = grid[turn[0]], grid[turn[0] + 1]
-
-            def excess(x, road=road):
-                return value_of(metric, *road(x)) - wanted
-
-            return road(optimize.brentq(excess, low, high))
-    return None
-
-
-def error_shapes(metric, gap):
-    """Beta laws of the error of two groups: (2, 4) and (1, b), their means `gap` apart."""
-    of = {
-        "mean_absolute_error": lambda e: e,
-        "mean_squared_error": lambda e: e**2,
-        "log_loss": lambda e: -np.log1p(-e),
-    }[metric]
-    nodes = (np.arange(20_000) + 0.5) / 20_000
-
-    def mean(a, b):
-        return of(stats.beta.ppf(nodes, a, b)).mean()
-
-    wanted = mean(2, 4) + gap
-    return (2, 4), (1, optimize.brentq(lambda b: mean(1, b) - wanted, 0.3, 50))
-
-
-class Maker:
-    """Draws the rows of a scenario; `gap` is the true difference."""
-
-    def __init__(self, scenario, gap):
-        self.scenario, self.gap, self.metric = scenario, gap, scenario.metric
-        if self.metric in CONFUSION:
-            self.rates = confusion_rates(self.metric, scenario.base_rates, gap)
-        elif self.metric in ERRORS:
-            self.shapes = error_shapes(self.metric, gap)
-        elif self.metric == "auc":
-            # Positives N(m, s^2), negatives N(0, 1): AUC = Phi(m / sqrt(1 + s^2)).
-            z = stats.norm.ppf([0.75, 0.75 - gap])
-            self.normal = [(z[0] * math.sqrt(2), 1.0), (z[1] * math.sqrt(5), 2.0)]
-
-    def rows(self, rng):
-        n, design = self.scenario.n, self.scenario.design
-        if self.metric in CORRELATIONS:
-            return self.correlated(rng, 2 * n)
-        parts = [self.group(rng, g, n) for g in (0, 1)]
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        columns["group"] = np.repeat([0, 1], n)
-        if design == "weights":
-            first, second = rng.random(n) + 0.5, rng.exponential(1.0, n) + 0.1
-            columns["weight"] = np.concatenate([first, second])
-        return columns
-
-    def group(self, rng, g, n):
-        metric, design = self.metric, self.scenario.design
-        base = self.scenario.base_rates[g]
-        columns = {}
-        shift = np.zeros(n)
-        if design == "clusters":
-            # Clusters of 5 rows; the second group's rows belong to other clusters.
-            cluster = np.arange(n) // 5
-            columns["cluster"] = cluster + g * 10**6
-            shift = rng.normal(size=n // 5 + 1)[cluster]
-        if design == "strata":
-            # One law within a stratum, whatever the group; the groups mix the strata differently.
-            stratum = rng.random(n) < (0.3, 0.7)[g]
-            columns["stratum"] = stratum.astype(int)
-            shift = np.where(stratum, 0.8, -0.8)
-            base = np.where(stratum, *self.scenario.base_rates)
-        if metric == "conditional_use_accuracy":
-            decision = rng.random(n) < (0.5, 0.5 * base / 0.5 + 0.05)[g]
-            shown = (0.7 - self.gap * g, 0.25)
-            label = rng.random(n) < np.where(decision, *shown)
-            return columns | {"y_true": label.astype(int), "y_pred": decision.astype(int)}
-        if metric in CONFUSION:
-            group_base, found, wrong = self.rates[g]
-            if design == "strata":
-                found, wrong = 0.7 - self.gap * g, 0.3 + self.gap * g
-            else:
-                base = group_base
-            label = rng.random(n) < base
-            noise = rng.normal(size=n)
-            # What clusters share leaves the law of a row as it is; what strata share does not.
-            spread = math.sqrt(2) if design == "clusters" else 1.0
-            chance = stats.norm.cdf((noise + shift) / spread)
-            decision = chance < np.where(label, found, wrong)
-            return columns | {"y_true": label.astype(int), "y_pred": decision.astype(int)}
-        if metric == "auc":
-            label = rng.random(n) < base
-            mean, spread = self.normal[g if design != "strata" or self.gap else 0]
-            noise = rng.normal(size=n)
-            if design == "clusters":
-                noise = (noise + shift) / math.sqrt(2)
-            score = np.where(label, mean + spread * noise, noise) + shift * (design == "strata")
-            return columns | {"y_true": label.astype(int), "y_score": score}
-        if metric in ERRORS:
-            chance = rng.random(n)
-            if design == "clusters":
-                chance = stats.norm.cdf((rng.normal(size=n) + shift) / math.sqrt(2))
-            error = np.clip(stats.beta.ppf(chance, *self.shapes[g]), 1e-9, 1 - 1e-9)
-            label = rng.random(n) < base
-            score = np.where(label, 1 - error, error)
-            return columns | {"y_true": label.astype(int), "y_score": score}
-        # Calibrated scores of another shape; a gap is a shift of the score or of the labels.
-        shape = ((2, 2), (1, 1 / max(base, 0.05) - 1))[g]
-        if metric == "mean_prediction":
-            mean = 0.5 - self.gap * g
-            shape = ((2, 2), (mean * 1.2, (1 - mean) * 1.2))[g]
-        score = rng.beta(*shape, n)
-        label = rng.random(n) < np.clip(score - self.gap * g, 0, 1)
-        return columns | {"y_true": label.astype(int), "y_score": score}
-
-    def correlated(self, rng, n):
-        """No correlation, but a spread that grows with the attribute; or a slope."""
-        attribute = rng.random(n)
-        noise = rng.normal(size=n) * (0.2 + attribute**2)
-        score = noise + 3 * self.gap * (attribute - 0.5)
-        return {"y_true": np.zeros(n), "y_score": -score, "group": attribute}
 
 
 # --- measuring ----------------------------------------------------------------------------------
@@ -274,7 +81,7 @@ def measure(scenario):
             )
             counts["naive_tests"] += 1
             counts["naive"] += plain.pvalue <= ALPHA
-        if scenario.design != "strata" and family in ("counts", "ranks", "ratio"):
+        if scenario.design not in STRATIFIED and family in ("counts", "ranks", "ratio"):
             counts["bootstraps"] += 1
             for method in ("studentized", "percentile"):
                 low, high = fa.intervals(
@@ -350,6 +157,7 @@ def page(entries):
     plain = [entry for entry in entries if entry["design"] == "plain"]
     low, high = band(AUDITS)
     over = [entry for entry in entries if too_often(entry)]
+    metrics_over = pooled_too_often(entries)
     uncovered = [entry for entry in entries if misses_coverage(entry)]
     near = [entry for entry in entries if outside(entry) and entry not in uncovered]
     lines = [
@@ -373,6 +181,15 @@ def page(entries):
         "often than the band allows"
         + (": " + "; ".join(map(named, over)) if over else "")
         + ".",
+        f"- Of {len({e['metric'] for e in entries})} metrics over all their scenarios, "
+        f"{len(metrics_over)} reject fair groups more often than the band of all their audits"
+        + (
+            ": "
+            + "; ".join(f"{name} ({percent(size)} %)" for name, size in metrics_over.items())
+            if metrics_over
+            else ""
+        )
+        + ". A small error in every scenario of a metric shows here alone.",
         f"- With 500 or more rows a group, coverage lies outside of 93.5 to 96.5 % by more than "
         f"chance explains (one time in a thousand) in {len(uncovered)} scenarios"
         + (": " + "; ".join(map(named, uncovered)) if uncovered else "")
@@ -416,6 +233,14 @@ TITLES = {
     "weights": "Weighted rows: weights of another law in each group",
     "clusters": "Clusters of five correlated rows",
     "strata": "Strata of the user's, unequally mixed",
+    "few rows": "2 % of the rows in the first group (n: half of all rows)",
+    "skewed": "Skewed residuals and errors in 2 % of the rows (n: half of all rows)",
+    "spread weights": "Weights with a standard deviation of 1.5 times their mean",
+    "states": "States as clusters: 25 a group, of very unequal size",
+    "sparse strata": "Strata of some four rows",
+    "U shape": "A value that follows the attribute in a U, without a correlation",
+    "V shape": "A value that follows |attribute|, without a correlation",
+    "tied": "Tied scores, values and attributes",
 }
 
 

@@ -54,6 +54,24 @@ def band(n, p=ALPHA):
     return stats.binom.ppf(BAND / 2, n, p) / n, stats.binom.isf(BAND / 2, n, p) / n
 
 
+def pooled_too_often(entries):
+    """Metrics whose test rejects too often over all their scenarios together, with how often.
+
+    The counts of all audits of a metric against their band: a small error in every scenario stays
+    within the band of each.
+    """
+    counts = {}
+    for entry in entries:
+        rejected, audits = counts.get(entry["metric"], (0, 0))
+        found = round(entry["size"] * entry["audits"])
+        counts[entry["metric"]] = (rejected + found, audits + entry["audits"])
+    return {
+        metric: rejected / audits
+        for metric, (rejected, audits) in counts.items()
+        if rejected / audits > band(audits)[1]
+    }
+
+
 def percent(value):
     return "-" if value is None else f"{100 * value:.1f}"
 

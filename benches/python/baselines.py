@@ -293,3 +293,17 @@ def numpy_bootstrap_cells(counts, n_resamples):
     rate = found / (found + missed)
     low, high = np.quantile(rate[0] - rate[1], QUANTILES)
     return low, high
+
+
+def numpy_rank_correlation(u, w, by_u, by_w, moved):
+    """Rank correlation over its standard error: influence by cumulative sums, without ties."""
+    n = len(u)
+    # `by_u` and `by_w` are the orders of u and of w, known once; w comes to row i from moved[i].
+    paired = w[moved]
+    back = np.empty_like(moved)
+    back[moved] = np.arange(n)
+    psi = u * paired
+    for order, values in ((by_u, paired), (back[by_w], u)):
+        sums = np.cumsum(values[order][::-1])[::-1] - 0.5 * values[order]
+        psi[order] += sums / n
+    return (u @ paired) / np.sqrt(np.sum((psi - psi.mean()) ** 2))

@@ -187,6 +187,47 @@ def row_benchmarks():
     theirs = 1000 * seconds(correlate, 5)
     work = "correlation, 10^6 rows, 10^3 studentized permutations"
     yield work, "NumPy permutation and dot, unstudentized (1, scaled)", theirs, mine, None
+    pearson = mine
+    mine = 10 * timed(
+        lambda: fa.permutation_test(
+            y_score=score, sensitive_features=attribute, metric="spearman", n_resamples=100, rng=1
+        )
+    )
+    ranks = [np.argsort(np.argsort(one)) / len(one) - 0.5 for one in (score, attribute)]
+    orders = [np.argsort(one) for one in ranks]
+
+    def correlate_ranks():
+        moved = rng.permutation(len(score))
+        return baselines.numpy_rank_correlation(*ranks, *orders, moved)
+
+    theirs = 1000 * seconds(correlate_ranks, 3)
+    work = "rank correlation, 10^6 rows, 10^3 permutations, influence of every row (100, scaled)"
+    yield work, "NumPy, the same by cumulative sums (1, scaled)", theirs, mine, None
+    yield work, "our Pearson correlation", pearson, mine, None
+
+
+def calibration_benchmarks():
+    """False alarms of F1 on 10^5 rows."""
+    y_true, y_pred, group = make_rows(10**5)
+    options = {"metric": "f1", "n_resamples": 999, "rng": 1}
+    rng = np.random.default_rng(3)
+
+    def public_calls(n_audits):
+        for _ in range(n_audits):
+            shuffled = rng.permutation(group)
+            fa.permutation_test(y_true, y_pred, sensitive_features=shuffled, **options)
+
+    theirs = 20 * timed(lambda: public_calls(50))
+    work = "calibrate, F1, 10^5 rows, 1,000 audits of 999 replicates"
+    for null, goal in (("shuffle", 20), ("weak", None)):
+        mine = seconds(
+            lambda null=null: fa.calibrate(
+                y_true, y_pred, sensitive_features=group, n_audits=1_000, null=null, **options
+            ),
+            3,
+        )
+        shown = work if null == "shuffle" else "the same, the weak null"
+        yield shown, "shuffled groups and public calls (50 audits, scaled)", theirs, mine, goal
 
 
 def numpy_stratified_mean(value, ends, first, n_resamples):
@@ -410,6 +451,7 @@ def lines():
             count_benchmarks,
             row_benchmarks,
             design_benchmarks,
+            calibration_benchmarks,
             bootstrap_benchmarks,
             file_benchmarks,
         )

@@ -215,15 +215,53 @@ class PermutationTest:
     ) -> PermutationTest: ...
     @staticmethod
     def correlation(
-        x: _Floats, y: _Floats, call: Call, *, studentize: str, stratum: _Strata = None
+        x: _Floats,
+        y: _Floats,
+        call: Call,
+        *,
+        studentize: str,
+        stratum: _Strata = None,
+        by_rank: bool = False,
     ) -> PermutationTest: ...
     def exact(self, alternative: str, call: Call) -> ExactLaw | None: ...
     def null_distribution(self, draws: Draws, call: Call) -> _Floats: ...
     def contrast(self, first: int, second: int) -> Contrast | None: ...
     def shifts(self, draws: Draws, call: Call) -> Shifts: ...
+    def audits(self, n_resamples: int, draws: Draws, call: Call) -> _Floats: ...
     def max_t(self, pairs: _Pairs, draws: Draws, call: Call) -> _Counts: ...
     def max_t_pvalues(self, pairs: _Pairs, counts: _Counts, n: int) -> list[float]: ...
     def bootstrap(self, draws: Draws, call: Call, *, variances: bool = True) -> Replicates: ...
+
+@final
+class WeakNull:
+    @staticmethod
+    def rows(
+        numerator: _Floats,
+        denominator: _Weights,
+        units: Units,
+        cell: _Codes,
+        call: Call,
+        *,
+        studentize: str,
+    ) -> WeakNull: ...
+    @staticmethod
+    def counts(
+        counts: _Counts,
+        numerator: _Floats,
+        denominator: _Weights,
+        call: Call,
+        *,
+        studentize: str,
+        conditioning: str | Sequence[int] | None = None,
+    ) -> WeakNull: ...
+    def pvalues(self, n_resamples: int, draws: Draws, call: Call) -> _Floats: ...
+
+def tilted_counts(
+    counts: _Counts, probability: _Floats, draws: Draws, audit: int, call: Call
+) -> _Counts: ...
+def tilted_groups(
+    units: Units, probability: _Floats, draws: Draws, audit: int, call: Call
+) -> _Groups: ...
 
 @final
 class Samples:

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -11,9 +12,11 @@ from click.testing import CliRunner
 from scipy import stats
 
 import fairaudit_rs as fa
-from fairaudit_rs import errors
+from fairaudit_rs import _native, errors
 from fairaudit_rs.cli import main
+from fairaudit_rs.metrics import row_values
 from fairaudit_rs.metrics.row_values import rank_influence
+from fairaudit_rs.permutation import counts as counts_module
 
 from ..children import outputs_of_instruction_sets
 from ..reference import rows
@@ -48,9 +51,9 @@ MEDIAN = fa.metrics.callable_metric(
 )
 
 
-def source_of(metric, seed=0, **columns):
-    problem = posed(metric, seed, **columns)
-    return problem.relabelled(np.random.default_rng(seed), seed)
+def pvalues_of(problem, null="shuffle", n_audits=2_000, n_resamples=9):
+    draws = _native.Draws(n_audits, seed=1, series=2**63)
+    return problem.equal(null).pvalues(n_resamples, draws, _native.Call())
 
 
 def run(*arguments):
@@ -145,14 +148,14 @@ class TestArguments:
     @pytest.mark.parametrize("metric", ["equalized_odds", "calibration_error", MEDIAN])
     def test_metrics_without_gaps(self, metric):
         with pytest.raises(
-            errors.ArgumentError, match=r"gaps is \[0.1\] for .*; accepted: gaps of rates"
+            errors.ArgumentError, match=r"gaps holds 0.1 for .*; accepted: gaps of rates"
         ):
             report_of(make(), metric, gaps=[0.1])
 
     def test_correlations_have_no_gaps(self):
         data = (*make()[:3], np.random.default_rng(0).random(300))
         with pytest.raises(
-            errors.ArgumentError, match=r"gaps is \[0.1\] for pearson; accepted: gaps of rates"
+            errors.ArgumentError, match=r"gaps holds 0.1 for pearson; accepted: gaps of rates"
         ):
             report_of(data, "pearson", gaps=[0.1])
         with pytest.raises(errors.ArgumentTypeError, match="clusters does not go with pearson"):
@@ -216,7 +219,7 @@ class TestCommandArguments:
             (("-m", "tpr", "--gap", "0"), "error: --gap holds 0.0; accepted"),
             (("-m", "tpr", "--gap", "x"), "Invalid value for '--gap'"),
             (("-m", "tpr", "--gap", "1.5"), "error: --gap holds 1.5; these data reach"),
-            (("-m", "equalized_odds", "--gap", ".1"), "error: --gap is .* for equalized_odds"),
+            (("-m", "equalized_odds", "--gap", ".1"), "error: --gap holds .* for equalized_odds"),
             (("-m", "tpr", "--n-audits", "9"), "error: --n-audits is 9; accepted"),
             (("-m", "tpr", "--n-audits", "x"), "Invalid value for '--n-audits'"),
             (("-m", "tpr", "--n-resamples", "0"), "error: --n-resamples is 0; accepted"),
@@ -286,7 +289,7 @@ class TestKnownValues:
         frame = report.to_frame()
         assert frame["gap"].to_list() == [0.0, 0.2]
         assert frame.columns == [
-            "metric", "gap", "rejected", "low", "high", "n_audits", "n_not_measurable",
+            "metric", "null", "gap", "rejected", "low", "high", "n_audits", "n_not_measurable",
         ]  # fmt: skip
 
     def test_audits_without_a_value_are_counted(self):
@@ -367,19 +370,19 @@ class TestReference:
         if design == "clusters":
             columns["clusters"] = np.arange(600) // 4
             group = np.where(columns["clusters"] % 2 == 0, "a", "b")
-        source = source_of(metric, sensitive_features=group, **columns)
-        tilted = source.with_gap(gap)
+        source = posed(metric, 3, sensitive_features=group, **columns)
+        tilted = source.unequal(gap)
+        draws = _native.Draws(100, seed=3)
         assert tilted.expected_gap(tilted.probability) == pytest.approx(gap, abs=1e-6)
         gaps, sizes = [], []
-        for _ in range(100):
-            problem = tilted.draw(0)
+        for audit in range(100):
+            problem = tilted.draw(draws, audit)
             first, *others = (entry.value for entry in problem.evaluations)
             gaps.append(first - np.mean(others))
             sizes.append(problem.n_rows)
         error = np.std(gaps) / math.sqrt(100)
         assert np.mean(gaps) == pytest.approx(gap, abs=5 * error + 0.05 * abs(gap))
-        before = source.draw(0).n_rows
-        assert np.mean(sizes, axis=0) == pytest.approx(before, abs=12)
+        assert np.mean(sizes, axis=0) == pytest.approx(source.n_rows, abs=12)
         assert {sum(one) for one in sizes} == {600}
 
     def test_gaps_within_strata(self):
@@ -408,31 +411,212 @@ class TestReference:
             assert [rate.rejected > 0.8 for rate in report.power] == [True, True]
 
     def test_shuffled_groups_are_equal_in_law(self):
-        """Counts of a cell in shuffled groups are hypergeometric, of rows and of counts."""
-        y_true, y_pred, score, group = make(4, 60)
-        n_a = int((group == "a").sum())
-        for metric, columns in (
-            ("selection_rate", {"y_pred": y_pred}),
-            ("mean_score", {"y_score": y_pred.astype(float)}),
-        ):
-            source = source_of(
-                metric if metric != "selection_rate" else "accuracy",
-                sensitive_features=group,
-                **(columns if metric != "selection_rate" else {"y_true": y_true, "y_pred": y_pred}),
-            )
-            hits = y_pred if metric != "selection_rate" else (y_true == y_pred).astype(int)
-            seen = np.array(
-                [round(source.draw(i).evaluations[0].value * n_a) for i in range(2_000)]
-            )
-            law = stats.hypergeom(60, int(hits.sum()), n_a)
-            values = [k for k in range(61) if 2_000 * law.pmf(k) > 10]
-            found = np.array([np.sum(seen == k) for k in values])
-            expected = np.array([2_000 * law.pmf(k) for k in values])
-            rest, rest_expected = 2_000 - found.sum(), 2_000 - expected.sum()
-            statistic = np.sum((found - expected) ** 2 / expected)
-            statistic += (rest - rest_expected) ** 2 / max(rest_expected, 1.0)
-            assert statistic < stats.chi2.isf(1e-6, len(values))
-        assert score.shape == (60,)
+        """The p-values of audits are those of hypergeometric counts, as often as these occur."""
+        _, y_pred, _, group = make(4, 60)
+        law = stats.hypergeom(60, int(y_pred.sum()), int((group == "a").sum()))
+        counts = np.arange(61)
+        distance = np.abs(counts - law.mean())
+        exact = [law.pmf(counts[distance >= one - 1e-9]).sum() for one in distance]
+        found = pvalues_of(posed("selection_rate", y_pred=y_pred, sensitive_features=group))
+        likely = [p for p in np.unique(np.round(exact, 9)) if 2_000 * p > 10]
+        for p in likely:
+            seen, low = np.sum(found <= p * (1 + 1e-6)), stats.binom(2_000, min(p, 1.0))
+            assert low.ppf(1e-6) <= seen <= low.isf(1e-6)
+        assert set(np.round(found, 9)) <= set(np.round(exact, 9))
+
+    def test_a_function_that_conditions_on_the_label(self):
+        """Rows of one label exchange their groups: each group keeps its labels in every audit."""
+        seen = []
+
+        def positives(y_true, value, weight):
+            seen.append((len(y_true), int(y_true.sum())))
+            return float(value.mean())
+
+        metric = fa.metrics.callable_metric(
+            "mean_of_one_label",
+            positives,
+            columns=("y_true", "y_score"),
+            conditions_on="label",
+            n_samples=5,
+        )
+        y_true, _, score, _ = make(5, 80)
+        group = np.where(np.random.default_rng(0).random(80) < 0.3 + 0.4 * y_true, "a", "b")
+        report = fa.calibrate(
+            y_true, y_score=score, sensitive_features=group, metric=metric,
+            studentize=False, n_audits=10, n_resamples=19, rng=1,
+        )  # fmt: skip
+        assert report.exchanged == "rows of the same label"
+        kept = {(int((group == g).sum()), int(y_true[group == g].sum())) for g in "ab"}
+        # Of each group as it is, and what bootstrap samples of the observed rows have.
+        assert {one for one in seen if seen.count(one) > 100} == kept
+
+
+def linearised(metric, design):
+    """(a, d, cell, group) of units as the weak null must draw them, from the slow references."""
+    y_true, y_pred, score, group = make(12, 120)
+    options = {"sensitive_features": group}
+    weight, stratum, cluster = np.ones(120), np.zeros(120, int), np.arange(120)
+    if design == "weights":
+        weight = options["sample_weight"] = np.random.default_rng(0).exponential(size=120)
+    if design == "strata":
+        stratum = options["strata"] = np.arange(120) % 2
+    if design == "clusters":
+        cluster = options["clusters"] = np.arange(120) // 3
+        group = options["sensitive_features"] = np.where(cluster % 2 == 0, "a", "b")
+    cells = np.unique(np.stack([stratum, group == "b"]), axis=1, return_inverse=True)[1].ravel()
+    above, below = np.zeros(120), weight.copy()
+    for cell in np.unique(cells):
+        inside = cells == cell
+        w = weight[inside]
+        if metric in ("mse", "f1"):
+            a, d = w * (y_true - score)[inside] ** 2, w
+            if metric == "f1":
+                found = (y_true & y_pred)[inside]
+                a, d = 2 * w * found, w * (2 * found + (y_true != y_pred)[inside])
+            above[inside], below[inside] = a - a.sum() / d.sum() * d, d
+        elif metric == "auc":
+            above[inside] = w * rows.auc_influence(y_true[inside], score[inside], w)
+        else:
+            above[inside] = w * mcc_influence(y_true[inside], y_pred[inside], w)
+    units = np.unique(cluster, return_index=True)[1]
+    above, below = np.bincount(cluster, above), np.bincount(cluster, below)
+    if metric not in ("mse", "f1"):
+        above, below = np.bincount(cells[units])[cells[units]] * above, np.ones(len(units))
+    return (
+        posed(metric, y_true=y_true, y_pred=y_pred, y_score=score, **options),
+        above,
+        below,
+        cells[units],
+    )
+
+
+def mcc_influence(y_true, y_pred, weight, step=1e-6):
+    """d MCC / d w_i of every row."""
+
+    def mcc(w):
+        places = ((1, 1), (0, 1), (1, 0), (0, 0))
+        tp, fp, fn, tn = (w[(y_true == y) & (y_pred == p)].sum() for y, p in places)
+        return (tp * tn - fp * fn) / np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+
+    moves = step * np.eye(len(weight))
+    return np.array([(mcc(weight + move) - mcc(weight - move)) / (2 * step) for move in moves])
+
+
+def slow_weak_null(above, below, cells, n_audits, rng, n_resamples=199):
+    """p-values of the studentized permutation test on resampled centred units, two groups."""
+    group, cut = cells % 2, []
+    pvalues = []
+    for _ in range(n_audits):
+        cut = np.concatenate(
+            [rng.choice(np.flatnonzero(cells == c), np.sum(cells == c)) for c in np.unique(cells)]
+        )
+        a, d, g = above[cut], below[cut], group[cut]
+
+        def statistic(members, a=a, d=d):
+            value, variance = [], 0.0
+            for one in (members, ~members):
+                theta = a[one].sum() / d[one].sum()
+                value.append(theta)
+                n = one.sum()
+                variance += n / (n - 1) * np.sum(((a - theta * d)[one] / d[one].sum()) ** 2)
+            return abs(value[0] - value[1]) / math.sqrt(variance)
+
+        null = [statistic(rng.permutation(g) == 0) for _ in range(n_resamples)]
+        pvalues.append((1 + np.sum(np.array(null) >= statistic(g == 0))) / (1 + n_resamples))
+    return np.array(pvalues)
+
+
+class TestWeakNull:
+    @pytest.mark.parametrize("design", ["plain", "weights", "clusters", "strata"])
+    @pytest.mark.parametrize("metric", ["mse", "f1", "mcc", "auc"])
+    def test_what_is_drawn(self, metric, design, monkeypatch):
+        """Values of the references, centred in every group and stratum."""
+        problem, above, below, cells = linearised(metric, design)
+        made = {}
+
+        class Recorder:
+            @staticmethod
+            def rows(numerator, denominator, units, cell, call, **options):
+                below = np.ones(len(numerator)) if denominator is None else denominator
+                made["units"] = (numerator, below, cell)
+
+            @staticmethod
+            def counts(counts, numerator, denominator, call, **options):
+                below = np.ones(len(numerator)) if denominator is None else denominator
+                made["counts"] = counts, numerator, below
+
+        known = {name: getattr(_native, name) for name in dir(_native)}
+        native = SimpleNamespace(**known | {"WeakNull": Recorder})
+        monkeypatch.setattr(row_values, "_native", native)
+        monkeypatch.setattr(counts_module, "_native", native)
+        problem.equal("weak")
+        if "units" in made:
+            found = sorted(zip(made["units"][2], *made["units"][:2], strict=True))
+        else:
+            counts, values, below_of = made["counts"]
+            found = []
+            for at in np.argwhere(counts):
+                cell = 2 * at[0] + at[1]
+                found += [(cell, values[at[2]], below_of[at[2]])] * int(counts[tuple(at)])
+            found.sort()
+        expected = sorted(zip(cells, above, below, strict=True))
+        assert np.array(found) == pytest.approx(np.array(expected), abs=1e-6)
+        for cell in np.unique(cells):
+            total = sum(value for place, value, _ in found if place == cell)
+            assert total == pytest.approx(0, abs=1e-9)
+
+    def test_rates_of_plain_rows_are_shuffled(self):
+        data = make()
+        weak = report_of(data, "selection_rate", null="weak")
+        assert weak.null == "shuffle"
+        assert any("weak null of a proportion" in note for note in weak.notes)
+        assert weak.false_alarms == report_of(data, "selection_rate").false_alarms
+        weight = 1.0 + np.arange(300) % 3
+        assert report_of(data, "selection_rate", null="weak", sample_weight=weight).null == "weak"
+
+    @pytest.mark.parametrize("metric", ["equalized_odds", "calibration_error", MEDIAN, "pearson"])
+    def test_metrics_without_an_influence(self, metric):
+        data = make()
+        if metric == "pearson":
+            data = (*data[:3], np.random.default_rng(0).random(300))
+        with pytest.raises(errors.ArgumentError, match=r"null is 'weak' for .*accepted: 'shuffle'"):
+            report_of(data, metric, null="weak")
+        with pytest.raises(errors.ArgumentError, match="null is 'strong'; accepted: 'shuffle', 'w"):
+            report_of(data, metric, null="strong")
+
+    @pytest.mark.parametrize("metric", ["f1", "auc", "mse"])
+    def test_rows_in_any_order_on_any_threads(self, metric):
+        data = make(6)
+        order = np.random.default_rng(0).permutation(300)
+        first = report_of(data, metric, null="weak")
+        moved = report_of(tuple(c[order] for c in data), metric, null="weak", n_threads=3)
+        assert moved.to_dict() == first.to_dict()
+        assert first.null == "weak"
+        assert "null 'weak'" in str(first)
+        assert {row["null"] for row in first.rows()} == {"weak"}
+
+    def test_only_the_weak_null_sees_skewness(self):
+        """Residuals of a 3 % event: of samples of 40 rows with one event a third has none."""
+        n_few, n_many = 40, 1_960
+        y_true = np.r_[1, np.zeros(n_few - 1), np.tile([0, 1], n_many // 2)].astype(int)
+        options = {
+            "y_score": np.repeat([0.03, 0.5], [n_few, n_many]),
+            "sensitive_features": np.repeat(["a", "b"], [n_few, n_many]),
+            "metric": "mean_residual",
+            "n_audits": 1_000,
+            "n_resamples": 199,
+            "rng": 1,
+        }
+        assert fa.calibrate(y_true, **options).holds
+        # The studentized test of the same values, centred in each group.
+        counts = np.array([[[1, 39, 0, 0], [0, 0, 980, 980]]], dtype=np.uint64)
+        values = np.array([39 / 40, -1 / 40, 0.5, -0.5])
+        call, draws = _native.Call(), _native.Draws(1_000, seed=1)
+        source = _native.WeakNull.counts(counts, values, None, call, studentize="unpooled")
+        assert np.mean(source.pvalues(199, draws, call) <= 0.05) > 0.15
+        weak = fa.calibrate(y_true, null="weak", **options)
+        assert not weak.holds
+        assert "MISSES its level" in str(weak)
 
 
 class TestProperties:
@@ -493,8 +677,12 @@ class TestProperties:
         cells = fa.tabulate(y_true=y_true, y_pred=y_pred, sensitive_features=group)
         for _ in range(24):
             cells = cells + cells
-        report = fa.calibrate(data=cells, metric="f1", n_audits=10, n_resamples=19, rng=1)
-        assert sum(report.group_sizes.values()) == 300 * 2**24
+        for null in ("shuffle", "weak"):
+            report = fa.calibrate(
+                data=cells, metric="f1", n_audits=10, n_resamples=19, rng=1, null=null
+            )
+            assert sum(report.group_sizes.values()) == 300 * 2**24
+            assert report.holds
 
     def test_every_instruction_set(self):
         code = (
@@ -550,7 +738,11 @@ class TestProperties:
     def test_progress_counts_audits(self):
         seen = []
         report_of(make(), "f1", gaps=[0.1], progress=lambda done, total: seen.append((done, total)))
-        assert seen == [(i, 80) for i in range(1, 81)]
+        done = [i for i, total in seen if total == 80]
+        assert len(done) == len(seen)
+        assert done == sorted(done)
+        assert {40, 80} <= set(done)
+        assert max(done) == 80
 
     def test_progress_that_stops(self):
         def stop(done, total):
@@ -571,7 +763,7 @@ class TestCommand:
     def test_help(self):
         result = run("--help")
         assert result.exit_code == 0
-        for word in ("--gap", "--n-audits", "--strata", "--json", "Exit code 1"):
+        for word in ("--gap", "--null", "--n-audits", "--strata", "--json", "Exit code 1"):
             assert word in result.stdout
 
     def test_output_is_that_of_the_function(self, tmp_path, book):
@@ -598,6 +790,7 @@ class TestCommand:
             (("--strata", "branch"), {"strata": ["branch"]}),
             (("--weight", "amount"), {"sample_weight": "amount"}),
             (("--confidence-level", "0.9"), {"confidence_level": 0.9}),
+            (("--null", "weak"), {"null": "weak"}),
             (("-s", "age"), {"sensitive_features": ["sex", "age"]}),
             (("--threads", "2"), {}),
         ],
@@ -778,6 +971,31 @@ class TestCalibration:
             "sensitive_features": group,
         }
         self.check("mean_score", 0.2, columns, audit)
+
+    @pytest.mark.parametrize(
+        ("metric", "design"),
+        [
+            ("mse", "plain"),
+            ("mse", "weights"),
+            ("mse", "clusters"),
+            ("f1", "plain"),
+            ("auc", "weights"),
+        ],
+    )
+    def test_the_weak_null_is_that_of_the_reference(self, metric, design):
+        """At 5 and 20 %, in the band of both simulations; groups that are not centred fail it."""
+        problem, above, below, cells = linearised(metric, design)
+        n_slow, n = 300, 4_000
+        slow = slow_weak_null(above, below, cells, n_slow, np.random.default_rng(1))
+        found = pvalues_of(problem, "weak", n, 199)
+        moved = slow_weak_null(
+            above + 0.8 * above.std() * (cells % 2), below, cells, 100, np.random.default_rng(1)
+        )
+        for level in (0.05, 0.2):
+            rate = np.mean(found <= level)
+            law = stats.binom(n_slow, rate)
+            assert law.ppf(1e-6) <= np.sum(slow <= level) <= law.isf(1e-6)
+            assert np.mean(moved <= level) > law.isf(1e-6) / n_slow
 
     @pytest.mark.parametrize("metric", ["f1", "auc", "mse"])
     @pytest.mark.parametrize("design", ["plain", "weights", "clusters", "strata"])

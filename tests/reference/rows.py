@@ -243,14 +243,62 @@ def spearman(x, y):
     return pearson(midranks(x), midranks(y))
 
 
+#: Strata of fewer rows than this, if there are as many of them, are units of the variance.
+FEW_RANKS = 20
+
+
+def spearman_within(x, y, stratum=None):
+    """(r, v) of ranks within strata: r = sum T_s / sqrt(sum u^2 sum w^2), T_s = sum over s of u w.
+
+    k(a, b) = 1{a < b} + 1{a = b} / 2; u_i = mean_j k(x_j, x_i) - 1/2 over the rows of the stratum,
+    w likewise; psi_i = u_i w_i + mean_j k(x_i, x_j) w_j + mean_j u_j k(y_i, y_j) less its mean in
+    the stratum. v = sum psi^2 / (sum u^2 sum w^2); small strata are units if there are many.
+    """
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    stratum = np.zeros(len(x)) if stratum is None else np.asarray(stratum)
+    parts, squares_u, squares_w = [], [], []
+    for code in np.unique(stratum):
+        inside = stratum == code
+        below_x, below_y = _kernel(x[inside]), _kernel(y[inside])
+        u, w = below_x.mean(axis=0) - 0.5, below_y.mean(axis=0) - 0.5
+        psi = u * w + (below_x @ w + below_y @ u) / len(u)
+        squares_u.append(math.fsum(u**2))
+        squares_w.append(math.fsum(w**2))
+        parts.append((len(u), math.fsum(u * w), math.fsum((psi - psi.mean()) ** 2)))
+    scale = math.sqrt(math.fsum(squares_u) * math.fsum(squares_w))
+    r = divide(math.fsum(part[1] for part in parts), scale)
+    shares = [math.sqrt(a * b) for a, b in zip(squares_u, squares_w, strict=True)]
+    small = [n < FEW_RANKS and share > 0 for (n, _, _), share in zip(parts, shares, strict=True)]
+    units = sum(small)
+    if units < FEW_RANKS:
+        return r, divide(math.fsum(part[2] for part in parts), scale**2)
+    total = 0.0
+    for (_, product, square), share, is_unit in zip(parts, shares, small, strict=True):
+        total += units / (units - 1) * (product - r * share) ** 2 if is_unit else square
+    return r, total / scale**2
+
+
+def _kernel(values):
+    """k(a, b) of every pair, a by row."""
+    return (values[:, None] < values[None, :]) + (values[:, None] == values[None, :]) / 2
+
+
+def spearman_statistic(x, y, studentize=True, stratum=None):
+    """S = r / sqrt(v), or r; 0 where r = 0."""
+    r, v = spearman_within(x, y, stratum)
+    if abs(r) <= ROUNDING:
+        return 0.0
+    return statistic((r, 0.0), (v, 0.0), "unpooled" if studentize else "none")
+
+
 def correlation_variance(x, y):
-    """v = mu22 / (mu20 mu02) / n, moments with 1/n: sum psi^2 at r = 0. Spearman: of midranks."""
+    """v = mu22 / (mu20 mu02) / n, moments with 1/n: sum psi^2 at r = 0."""
     x, y = deviations(x), deviations(y)
     return divide(math.fsum(x**2 * y**2), math.fsum(x**2) * math.fsum(y**2))
 
 
 def correlation_statistic(x, y, studentize=True):
-    """S = r / sqrt(v), or r; 0 where r = 0. Spearman: of midranks."""
+    """S = r / sqrt(v), or r; 0 where r = 0."""
     return statistic(
         (pearson(x, y), 0.0),
         (correlation_variance(x, y), 0.0),

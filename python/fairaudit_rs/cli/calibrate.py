@@ -25,6 +25,13 @@ from .show import write_json
 @options.weight
 @options.pos_label
 @click.option("--gap", "gaps", multiple=True, type=float, help="A gap to measure the power at.")
+@click.option(
+    "--null",
+    type=click.Choice(["shuffle", "weak"]),
+    default="shuffle",
+    show_default=True,
+    help="What is true of equal groups: one law, or one value of the metric.",
+)
 @click.option("--n-audits", default=1_000, show_default=True, type=int, help="Audits of each kind.")
 @options.n_resamples(999, "Replicates of each test.")
 @options.computation
@@ -40,7 +47,8 @@ def calibrate(
     """Measure false alarms and power of the test on DATA.
 
     Groups are shuffled within strata, so that every rejection is a false alarm; then drawn anew
-    with the given gaps. Exit code 1: more false alarms than the level allows.
+    with the given gaps. With --null weak rows are drawn from their own group, centred: skewness
+    shows. Exit code 1: more false alarms than the level allows.
 
     \b
     fairaudit calibrate loans.csv -s sex -m tpr --y-true repaid --y-pred approved --gap 0.05

@@ -14,6 +14,7 @@ from ..data.columns import count_not_finite
 from ..errors import ArgumentError
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.uint32]
 Columns = Mapping[str, NDArray[Any]]
 #: Adds up row values over each unit: rows, or clusters of rows.
 Sums = Callable[[Floats], Floats]
@@ -27,6 +28,14 @@ class Exchange:
     scaling: str
     sums: Sums
     call: _native.Call
+
+    def of_rows(self, codes: Codes) -> Codes:
+        """Return codes of units by row."""
+        return codes if self.units.of_row is None else codes[self.units.of_row]
+
+    def single_units(self) -> _native.Units:
+        """Return the units without their rows, where sums of units are given."""
+        return _native.Units(self.units.group, self.units.n_groups, stratum=self.units.stratum)
 
 
 class RowValues(Protocol):
@@ -43,6 +52,9 @@ class RowValues(Protocol):
 
     def terms(self) -> tuple[Floats, Floats] | None:
         """Return numerator and denominator of a ratio of sums; None of other metrics."""
+
+    def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:
+        """Return samples of the weak null: the metric is 0 in every cell of units."""
 
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
         """Say what some rows have too little of; None when the values do not tell."""
@@ -72,6 +84,17 @@ class RankValues:
             weight=self.weight,
             within_labels=within_labels,
         )
+
+    def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:
+        """Return samples of the influence of rows: the AUC as if it were a mean."""
+        influence = np.zeros(len(self.score))
+        of_rows = exchange.of_rows(cell)
+        for one in range(int(cell.max(initial=0)) + 1):
+            inside = of_rows == one
+            weight = None if self.weight is None else self.weight[inside]
+            psi = rank_influence(self.score[inside], self.positive[inside], weight)
+            influence[inside] = psi if weight is None else weight * psi
+        return _weak_means(influence, exchange, cell)
 
     def gap(self, share: Floats) -> float:
         """Return the gap of two groups: every row belongs to the first one by a share."""
@@ -124,6 +147,24 @@ class RatioValues:
             studentize=exchange.scaling,
         )
 
+    def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:
+        """Return samples of a - theta d and d, theta being that of the cell."""
+        below = np.ones(len(self.numerator)) if self.denominator is None else self.denominator
+        of_rows = exchange.of_rows(cell)
+        n = int(cell.max(initial=0)) + 1
+        above, total = (np.bincount(of_rows, part, n) for part in (self.numerator, below))
+        theta = np.divide(above, total, out=np.zeros(n), where=total > 0)
+        centred = self.numerator - theta[of_rows] * below
+        plain = self.denominator is None and exchange.units.of_row is None
+        return _native.WeakNull.rows(
+            exchange.sums(centred),
+            None if plain else exchange.sums(below),
+            exchange.single_units(),
+            cell,
+            exchange.call,
+            studentize=exchange.scaling,
+        )
+
     def gap(self, share: Floats) -> float:
         """Return the gap of two groups: every row belongs to the first one by a share."""
         above, below = self.terms()
@@ -164,6 +205,15 @@ class CountValues:
             studentize=exchange.scaling,
         )
 
+    def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:
+        """Return samples of the influence of rows: the metric as if it were a mean."""
+        of_rows = exchange.of_rows(cell)
+        n = int(cell.max(initial=0)) + 1
+        totals = np.stack([np.bincount(of_rows, column, n) for column in self.counts.T], axis=1)
+        gradients = [self.native.gradient(total.tolist()) for total in totals]
+        of_cells = np.nan_to_num(np.array(gradients, dtype=np.float64))
+        return _weak_means((self.counts * of_cells[of_rows]).sum(axis=1), exchange, cell)
+
     def gap(self, share: Floats) -> float:
         """Return the gap of two groups: every row belongs to the first one by a share."""
         first, second = (
@@ -179,6 +229,19 @@ class CountValues:
         """Leave it to the weights and clusters to say what is short."""
         del rows
         return None
+
+
+def _weak_means(influence: Floats, exchange: Exchange, cell: Codes) -> _native.WeakNull:
+    """Return samples of influences, which add up to 0 in every cell of units, as a mean."""
+    sizes = np.bincount(cell)
+    return _native.WeakNull.rows(
+        sizes[cell] * exchange.sums(influence),
+        None,
+        exchange.single_units(),
+        cell,
+        exchange.call,
+        studentize=exchange.scaling,
+    )
 
 
 def few_labels(n_positive: int, n_negative: int) -> str:

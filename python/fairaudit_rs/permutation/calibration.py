@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _native, arguments, metrics
 from ..data.groups import label
@@ -18,11 +19,21 @@ from ..metrics.metric import Metric
 from ..progress import Progress
 from ..results.result import Result
 from ..results.verdict import rejects
-from .outcome import OMNIBUS_SERIES, Procedure, run
+from .outcome import Procedure, run
+from .problem import Problem
 from .question import Question, named_columns, pose, split_strata
+from .relabelling import Audits, Tilted
 
 #: Confidence of the intervals of measured rates.
 _CONFIDENCE = 0.99
+#: Series of replicates that no test uses, and those of the audits of one gap.
+_FIRST_SERIES = 2**63
+_SERIES_OF_GAP = 2**40
+#: What is true of equal groups, by null hypothesis.
+_GROUPS = {
+    "shuffle": "groups of one law",
+    "weak": "groups that have one value of the metric, and each its own law,",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +66,8 @@ class CalibrationReport(Result):
         Rows of each group.
     exchanged : str
         Which rows exchanged their groups.
+    null : str
+        What was true of equal groups: "shuffle" (equal laws) or "weak" (one value of the metric).
     n_resamples : int
         Replicates of each test.
     seed : int
@@ -69,6 +82,7 @@ class CalibrationReport(Result):
     power: tuple[Rate, ...]
     group_sizes: dict[Any, int]
     exchanged: str
+    null: str
     n_resamples: int
     seed: int
     notes: tuple[str, ...]
@@ -83,8 +97,9 @@ class CalibrationReport(Result):
         low, high = self.false_alarms.confidence_interval
         verdict = "shows no sign of missing its level" if self.holds else "MISSES its level"
         lines = [
-            f"{self.metric}: the test {verdict} of {100 * self.level:.3g} % on these data: equal "
-            f"groups are rejected in {100 * self.false_alarms.rejected:.3g} % of "
+            f"{self.metric}: the test {verdict} of {100 * self.level:.3g} % on these data: "
+            f"{_GROUPS[self.null]} (null {self.null!r}) are rejected in "
+            f"{100 * self.false_alarms.rejected:.3g} % of "
             f"{self.false_alarms.n_audits:,} audits ({100 * _CONFIDENCE:g} % interval "
             f"{100 * low:.3g} to {100 * high:.3g} %), exchanging {self.exchanged}."
         ]
@@ -101,6 +116,7 @@ class CalibrationReport(Result):
         return [
             {
                 "metric": self.metric,
+                "null": self.null,
                 "gap": rate.gap,
                 "rejected": rate.rejected,
                 "low": rate.confidence_interval[0],
@@ -121,6 +137,7 @@ def calibrate(
     data: Any = None,
     metric: str | Metric,
     gaps: Sequence[float] = (),
+    null: str = "shuffle",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     studentize: str | bool = "auto",
@@ -147,6 +164,9 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     gaps : sequence of float
         Gaps of the first group from the others at which the power is measured; for metrics of
         counts, ranks and ratios, without strata of your own.
+    null : {"shuffle", "weak"}
+        What is true of the groups of a false alarm. ``"shuffle"``: they are equal in law.
+        ``"weak"``: they have one value of the metric, and each its own spread and skewness.
     n_audits : int
         Audits for the false alarms, and for each gap.
     n_resamples : int
@@ -163,8 +183,17 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     Notes
     -----
     Shuffled groups are equal in law, so the false alarms show that the machinery keeps its level
-    with these sizes, ties and weights. Name strata, such as the label, within which groups may
-    differ to see how the test does when only the metric is equal.
+    with these sizes, ties and weights. A shuffle is a permutation of the same rows: an audit is
+    one replicate of the test, compared with `n_resamples` others. Name strata, such as the label,
+    within which groups may differ to see how the test does when only the metric is equal.
+
+    A shuffle cannot see what skewness does, which is where tests of means miss their level: a
+    small group that has not met its rare rows. The weak null can. The linearised values of every
+    group are centred in it (means, F1 and other ratios: a - theta d and d; the AUC and other
+    formulas: the influence of rows, as if the metric were its mean), and rows, or clusters as
+    wholes, are drawn anew from their own group, with replacement; each sample is tested. Rates of
+    rows that count the same have no other law than their rate: there the weak null is the shuffle.
+    Rare rows that a group has not met are in no sample of it.
 
     A gap is made by drawing the first group with odds that grow with the influence of a row on
     the metric (an exponential tilt), as strongly as the expected gap asks for.
@@ -193,6 +222,7 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
     n_resamples, level = checked.n_resamples, checked.confidence_level
     seed, n_threads, callback = checked.seed, checked.n_threads, checked.progress
     wanted = _gaps(gaps)
+    wanted_null = arguments.choice("null", null, tuple(_GROUPS))
     chosen = metrics.get(metric)
     conditional, own_strata = split_strata(strata)
     table = AuditTable.make(
@@ -224,46 +254,18 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
             f"gaps is {wanted!r} with strata of your own; accepted: no gaps, or no strata: a gap "
             "within strata cannot be made by drawing groups anew"
         )
-    relabelling = problem.relabelled(np.random.default_rng(seed), seed)
-    if wanted and not relabelling.tilts:
-        raise ArgumentError(
-            f"gaps is {wanted!r} for {problem.metric.name}; accepted: gaps of rates and other "
-            "metrics of counts, of the AUC, and of means and ratios of row values"
-        )
-    sources = [relabelling, *map(relabelling.with_gap, wanted)]
-    ticker = Progress(None, n_resamples)
-    plan = Procedure(
-        engine="auto",
-        alternative="two-sided",
-        n_resamples=n_resamples,
-        seed=seed,
-        n_threads=n_threads,
-        level=level,
-        progress=ticker,
-    )
-    total = n_audits * (1 + len(wanted))
+    equal = problem.equal(wanted_null)
+    sources: list[Audits] = [equal]
+    how = _How(n_resamples=n_resamples, seed=seed, n_threads=n_threads, level=level)
+    sources += [_Retested(problem.unequal(gap), how) for gap in wanted]
+    total = n_audits * len(sources)
     rates = []
     for i, (gap, source) in enumerate(zip([0.0, *wanted], sources, strict=True)):
-        rejected, unmeasured = 0, 0
-        for audit in range(n_audits):
-            try:
-                made = source.draw(audit)
-                series = OMNIBUS_SERIES + 1 + i * n_audits + audit
-                rejected += rejects(run(made, plan, series).pvalue, 1 - level)
-            except NotMeasurableError:
-                unmeasured += 1
-            if callback is not None:
-                callback(i * n_audits + audit + 1, total)
-        interval = _native.clopper_pearson(rejected, n_audits, _CONFIDENCE)
-        rates.append(
-            Rate(
-                gap=gap,
-                rejected=rejected / n_audits,
-                confidence_interval=interval,
-                n_audits=n_audits,
-                n_not_measurable=unmeasured,
-            )
-        )
+        series = _FIRST_SERIES + i * _SERIES_OF_GAP
+        call = _native.Call(n_threads, _told(callback, i * n_audits, total))
+        draws = _native.Draws(n_audits, seed=seed, series=series)
+        pvalues = source.pvalues(n_resamples, draws, call).tolist()
+        rates.append(_rate(gap, pvalues, 1 - level))
     return CalibrationReport(
         problem.metric.name,
         round(1 - level, 12),
@@ -271,10 +273,77 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
         tuple(rates[1:]),
         dict(zip(map(label, problem.keys), problem.n_rows, strict=False)),
         question.exchanged,
+        equal.null,
         n_resamples,
         seed,
-        tuple(_notes(question, rates)),
+        tuple(_notes(question, rates, equal.note)),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _How:
+    """How audits are tested."""
+
+    n_resamples: int
+    seed: int
+    n_threads: int | None
+    level: float
+
+
+@dataclass(frozen=True)
+class _Retested:
+    """Audits of problems that are made anew: groups with a gap."""
+
+    source: Tilted[Problem]
+    how: _How
+    null = "shuffle"
+    note = None
+
+    def pvalues(
+        self, n_resamples: int, draws: _native.Draws, call: _native.Call
+    ) -> NDArray[np.float64]:
+        """Return the two-sided p-value of every audit; NaN where a group has no value."""
+        plan = Procedure(
+            engine="auto",
+            alternative="two-sided",
+            n_resamples=n_resamples,
+            seed=self.how.seed,
+            n_threads=self.how.n_threads,
+            level=self.how.level,
+            progress=Progress(None, n_resamples),
+        )
+        pvalues = np.full(draws.n, math.nan)
+        for i in range(draws.n):
+            audit = draws.first + i
+            try:
+                made = self.source.draw(draws, audit)
+                outcome = run(made, plan, draws.series + 1 + audit)
+                # A verdict that is withheld rejects nothing.
+                pvalues[i] = 1.0 if outcome.inconclusive else outcome.pvalue
+            except NotMeasurableError:
+                pass
+            if call.progress is not None:
+                call.progress(i + 1)
+        return pvalues
+
+
+def _rate(gap: float, pvalues: list[float], alpha: float) -> Rate:
+    measured = [pvalue for pvalue in pvalues if not math.isnan(pvalue)]
+    rejected = sum(rejects(pvalue, alpha) for pvalue in measured)
+    return Rate(
+        gap=gap,
+        rejected=rejected / len(pvalues),
+        confidence_interval=_native.clopper_pearson(rejected, len(pvalues), _CONFIDENCE),
+        n_audits=len(pvalues),
+        n_not_measurable=len(pvalues) - len(measured),
+    )
+
+
+def _told(
+    callback: Callable[[int, int], object] | None, before: int, total: int
+) -> Callable[[int], object] | None:
+    """Return what tells how many audits of all are done."""
+    return None if callback is None else lambda done: callback(before + done, total)
 
 
 def _gaps(gaps: Sequence[float]) -> list[float]:
@@ -289,8 +358,8 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
     return [float(gap) for gap in listed]
 
 
-def _notes(question: Question, rates: Sequence[Rate]) -> list[str]:
-    notes = [*question.problem.notes, *question.problem.doubts]
+def _notes(question: Question, rates: Sequence[Rate], note: str | None) -> list[str]:
+    notes = [*([note] if note else []), *question.problem.notes]
     unmeasured = max(rate.n_not_measurable for rate in rates)
     if unmeasured:
         notes.append(

@@ -23,10 +23,10 @@ from ..data.rows import Rows
 from ..data.tables import MAX_DECISION_VALUES
 from ..errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
 from ..inference.intervals import Bootstrap, Pair
+from ..inference.pvalues import monte_carlo_pvalue
 from ..metrics.metric import Metric
 from .problem import Gap, Problem
-from .relabelling import Relabelling, ShuffledRows
-from .units import Regrouping, group_codes, make_units, positions_of
+from .units import group_codes, make_units, positions_of
 
 #: Replicates that a worker process gets at a time.
 _CHUNK = 16
@@ -155,6 +155,27 @@ class FunctionRun(Value):
             if call.progress is not None:
                 call.progress(i + 1)
         return null
+
+    def audits(
+        self, n_resamples: int, draws: _native.Draws, call: _native.Call
+    ) -> NDArray[np.float64]:
+        """Return the p-value of each of some audits with shuffled groups; NaN without a value.
+
+        As those of a native test: an audit is a replicate, compared with those of its own series.
+        """
+        quiet = _native.Call(call.n_threads)
+        pvalues = np.empty(draws.n)
+        for i, audit in enumerate(_replicates(draws)):
+            one = _native.Draws(1, seed=draws.seed, series=draws.series, first=audit)
+            [observed] = self.null_distribution(one, quiet)
+            own = _native.Draws(n_resamples, seed=draws.seed, series=draws.series + 1 + audit)
+            null = self.null_distribution(own, quiet)
+            extreme, _ = _native.count_extreme(null, observed, "two-sided", False, quiet)
+            undefined = math.isnan(observed)
+            pvalues[i] = math.nan if undefined else monte_carlo_pvalue(extreme, n_resamples)
+            if call.progress is not None:
+                call.progress(i + 1)
+        return pvalues
 
     def _in_processes(
         self,
@@ -379,14 +400,3 @@ class FunctionProblem(Problem):
         every = _native.Draws(1, seed=draws.seed, series=draws.series)
         samples = run.values(every, None, call.progress)[1][draws.first :]
         return Bootstrap(samples, np.full(samples.shape, math.nan))
-
-    def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
-        """Return what gives the same rows other groups."""
-        del generator
-        regrouping = Regrouping.of(self.rows, self.position, self.keys, None)
-
-        def make(codes: NDArray[Any]) -> FunctionProblem:
-            rows, n_rows = regrouping.regrouped(codes)
-            return replace(self, rows=rows, n_rows=n_rows)
-
-        return ShuffledRows(regrouping.row_units(seed), make)

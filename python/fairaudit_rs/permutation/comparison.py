@@ -179,7 +179,9 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         group_sizes=dict(zip(map(label, problem.keys), problem.n_rows, strict=False)),
         seed=settings.seed,
         engine=test.engine,
-        warnings=tuple(_warnings(question, intervals.notes, test, tests, adjust, confidence_interval, plan)),
+        warnings=tuple(
+            _warnings(question, intervals.notes, test, tests, adjust, confidence_interval, plan)
+        ),
         metric=problem.metric.name,
         values=group_values(problem),
         comparisons=comparisons,
@@ -235,7 +237,7 @@ def _warnings(
             f"{' or '.join(question.features)} and {part}"
         )
     notes_of_tests = dict.fromkeys(note for outcome in (*tests, test) for note in outcome.notes)
-    warnings += [*problem.notes, *notes_of_intervals, *notes_of_tests, *problem.doubts]
+    warnings += [*problem.notes, *notes_of_intervals, *notes_of_tests]
     withheld = dict.fromkeys(o.inconclusive for o in (*tests, test) if o.inconclusive)
     warnings += [f"no p-value: {reason}" for reason in withheld]
     if problem.scaling in ("none", "shared"):

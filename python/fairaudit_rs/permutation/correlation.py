@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,9 +16,7 @@ from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
 from ..metrics.metric import Metric
 from ..metrics.row_values import row_value
-from .doubts import correlation_doubts
 from .problem import Gap, Problem
-from .relabelling import Relabelling, ShuffledAttribute
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +37,7 @@ class CorrelationProblem(Problem):
 
     @cached_property
     def columns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The attribute and the value of every row, or their ranks."""
+        """The attribute and the value of every row."""
         n = len(self.rows.attribute)
         source = self.metric.numerator
         value = row_value(self.metric.name, "numerator", source, self.rows.columns, n)
@@ -51,8 +49,6 @@ class CorrelationProblem(Problem):
                     f"{what} {name!r} does not vary over {n} rows; a correlation needs two "
                     "columns that do"
                 )
-        if self.metric.by_rank:
-            return midranks(attribute), midranks(value)
         return np.ascontiguousarray(attribute), np.ascontiguousarray(value)
 
     def check(self) -> None:
@@ -70,11 +66,6 @@ class CorrelationProblem(Problem):
         return ()
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """What is known to go wrong with such data."""
-        return tuple(correlation_doubts(self.metric))
-
-    @property
     def drawing_engine(self) -> str:
         """Return the name of the engine that draws replicates."""
         return "shuffle"
@@ -83,7 +74,11 @@ class CorrelationProblem(Problem):
         """Make the native test."""
         del chosen
         return _native.PermutationTest.correlation(
-            *self.columns, self.call, studentize=self.scaling, stratum=self.rows.stratum
+            *self.columns,
+            self.call,
+            studentize=self.scaling,
+            stratum=self.rows.stratum,
+            by_rank=self.metric.by_rank,
         )
 
     @property
@@ -105,9 +100,7 @@ class CorrelationProblem(Problem):
     @cached_property
     def _value(self) -> Gap:
         [found] = self.test().evaluations
-        by_rank = self.metric.by_rank and self.rows.stratum is None
-        variance = spearman_variance(*self.columns) if by_rank else found.variance
-        return Gap(found.value, math.sqrt(variance))
+        return Gap(found.value, math.sqrt(found.variance))
 
     def interval(
         self, pair: Pair, level: float, method: str, replicates: Bootstrap | None
@@ -130,46 +123,3 @@ class CorrelationProblem(Problem):
         """Return the standard error of the correlation times the root of the rows."""
         error = self._value.standard_error
         return {self.rows.name: error * math.sqrt(self.n_rows[0])}
-
-    def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
-        """Return what gives the same rows other attributes."""
-        del seed
-        rows = self.rows
-
-        def make(attribute: NDArray[np.float64]) -> CorrelationProblem:
-            return replace(self, rows=replace(rows, attribute=attribute))
-
-        return ShuffledAttribute(rows.attribute, rows.stratum, generator, make)
-
-
-def midranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ranks from 1, ties sharing their mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks: NDArray[np.float64] = (ends - (counts - 1) / 2)[place.ravel()]
-    return ranks
-
-
-def spearman_variance(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Return the variance of the rank correlation, by the influence of a row on it.
-
-    A row changes the correlation by its own product and by moving up the ranks of all rows
-    above it: psi = u w + E[1{x_i < X} W] + E[U 1{y_i < Y}], ranks u and w centred, ties 1/2.
-    """
-    n = len(x)
-    # In an order of their own, so that sums do not depend on that of the rows.
-    order = np.lexsort((y, x))
-    x, y = x[order], y[order]
-    u, w = (x - x.mean()) / n, (y - y.mean()) / n
-    psi = u * w + _mean_above(x, w) + _mean_above(y, u)
-    psi -= psi.mean()
-    return float((psi**2).sum() / (n**2 * (u**2).mean() * (w**2).mean()))
-
-
-def _mean_above(ranks: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each row the mean over all rows of 1{its rank < rank} value, ties 1/2."""
-    _, place = np.unique(ranks, return_inverse=True)
-    sums = np.bincount(place.ravel(), weights=values)
-    above = sums.sum() - np.cumsum(sums)
-    mean: NDArray[np.float64] = ((above + 0.5 * sums) / len(values))[place.ravel()]
-    return mean

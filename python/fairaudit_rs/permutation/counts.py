@@ -20,7 +20,7 @@ from ..metrics.families import Classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import fewer_of_labels
 from .problem import Gap, LabelledProblem
-from .relabelling import CountUnits, Relabelling, ShuffledCounts, TiltedCounts
+from .relabelling import Audits, CountUnits, Resampled, Shuffled, Tilted, TiltedCounts
 
 Self = TypeVar("Self", bound="CountedProblem")
 
@@ -110,9 +110,54 @@ class CountedProblem(LabelledProblem):
         n_rows = tuple(counts.sum(axis=(0, 2)).astype(int).tolist())
         return replace(self, n_rows=n_rows, counts=counts)
 
-    def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
-        """Return what gives the same rows other groups."""
-        del seed
+    def equal(self, null: str) -> Audits:
+        """Return audits of groups with one value: shuffled ones, or those of the weak null."""
+        if null == "shuffle" or not self.metric.kind.has_influence:
+            return super().equal(null)
+        if self.is_proportion:
+            return Shuffled(
+                self.test(),
+                f"groups with one {self.metric.name} are equal in law: the weak null of a "
+                "proportion of rows that count the same is the shuffle",
+            )
+        return Resampled(self._centred())
+
+    def _centred(self) -> _native.WeakNull:
+        """Return counts of rows whose metric is 0 in every stratum and group.
+
+        Fractions: a - theta d and d; other formulas: the influence of a row, as if they were its
+        mean. A class is one of rows of a stratum, group and class of the metric, which have values
+        of their own.
+        """
+        fraction = self.native_metric.fraction
+        values = np.zeros(self.counts.shape)
+        for at in np.ndindex(self.counts.shape[:2]):
+            totals = self.counts[at].astype(float)
+            if fraction is not None:
+                above, below = np.array(fraction)
+                if below @ totals > 0:
+                    values[at] = above - (above @ totals) / (below @ totals) * below
+            elif totals.any():
+                own = self.metric.kind.class_influence(self.classes, totals)
+                values[at] = totals.sum() * own
+        present = np.flatnonzero(self.counts)
+        counts = np.zeros((*self.counts.shape[:2], len(present)), dtype=np.uint64)
+        stratum, group, of_class = np.unravel_index(present, self.counts.shape)
+        counts[stratum, group, np.arange(len(present))] = self.counts.ravel()[present]
+        parts = self.conditioning
+        return _native.WeakNull.counts(
+            counts,
+            values.ravel()[present],
+            None if fraction is None else np.array(fraction[1])[of_class],
+            self.call,
+            studentize=self.scaling,
+            conditioning=None if parts is None else [int(parts[k]) for k in of_class],
+        )
+
+    def unequal(self, gap: float) -> Tilted[Any]:
+        """Return what makes problems of the same rows, in which the first group has a gap."""
+        if not self.metric.kind.has_influence:
+            return super().unequal(gap)
         conditioning: Any = self.conditioning
         if conditioning == "denominator":
             fraction = self.native_metric.fraction
@@ -121,16 +166,15 @@ class CountedProblem(LabelledProblem):
         elif conditioning is None:
             conditioning = np.zeros(self.classes.n)
         units = CountUnits(self.counts, np.array(conditioning).astype(np.int64))
-        if not self.metric.kind.has_influence:
-            return ShuffledCounts(units, generator, self.with_counts)
 
-        def gap(first: NDArray[np.float64], rest: NDArray[np.float64]) -> float:
+        def gap_of(first: NDArray[np.float64], rest: NDArray[np.float64]) -> float:
             values = (self.native_metric.evaluate(part.tolist()).value for part in (first, rest))
             return float(next(values) - next(values))
 
         totals = self.totals.sum(axis=0).astype(float)
         influence = self.metric.kind.class_influence(self.classes, totals)
-        return TiltedCounts(units, generator, self.with_counts, influence=influence, gap=gap)
+        tilted = TiltedCounts(units, self.with_counts, influence=influence, gap=gap_of)
+        return tilted.with_gap(gap)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

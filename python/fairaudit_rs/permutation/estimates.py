@@ -232,7 +232,6 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
             f"{' or '.join(question.features)} and belong to no group"
         )
     yield from problem.notes
-    yield from problem.doubts
     if question.unused_strata:
         yield (
             f"the strata of the cells ({', '.join(question.unused_strata)}) play no part: gaps "

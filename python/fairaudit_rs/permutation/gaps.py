@@ -61,10 +61,7 @@ class GapIntervals:
                 how.progress.finish(drawn=True)
             parts.append(_OfOne(part, method, replicates))
         notes = [
-            note
-            for one in parts
-            if one.method == "mover"
-            for note in one.problem.notes_of_limits()
+            note for one in parts if one.method == "mover" for note in one.problem.notes_of_limits()
         ]
         return cls(
             parts=tuple(parts),

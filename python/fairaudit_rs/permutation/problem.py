@@ -29,7 +29,7 @@ from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_
 from ..inference.proportions import Share, newcombe
 from ..metrics.metric import Metric
 from .formulas import FORMULAS, Formula
-from .relabelling import Relabelling
+from .relabelling import Audits, Shuffled, Tilted
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
 #: With fewer rows of a label than this in a group, un-pooled tests of ranks can miss their level;
@@ -81,11 +81,6 @@ class Problem(Value, ABC):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know besides the numbers."""
-        return ()
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """What is known to go wrong with such data."""
         return ()
 
     @property
@@ -375,9 +370,21 @@ class Problem(Value, ABC):
             for key, entry, n in zip(self.keys, self.evaluations, self.n_rows, strict=True)
         }
 
-    @abstractmethod
-    def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
-        """Return what gives the same rows other groups."""
+    def equal(self, null: str) -> Audits:
+        """Return audits of groups with one value: shuffled ones, or those of the weak null."""
+        if null == "shuffle":
+            return Shuffled(self.test())
+        raise ArgumentError(
+            f"null is {null!r} for {self.metric.name}, which has no influence of the rows of a "
+            "group; accepted: 'shuffle'"
+        )
+
+    def unequal(self, gap: float) -> Tilted[Any]:
+        """Return what makes problems of the same rows, in which the first group has a gap."""
+        raise ArgumentError(
+            f"gaps holds {gap:g} for {self.metric.name}; accepted: gaps of rates and other metrics "
+            "of counts, of the AUC, and of means and ratios of row values"
+        )
 
     # -- what checks share -------------------------------------------------------------------
 

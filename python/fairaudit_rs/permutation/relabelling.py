@@ -1,4 +1,8 @@
-"""The same rows with groups drawn anew: equal ones, or with a gap."""
+"""Audits of a test on one's own data: groups that are equal, or have a gap.
+
+The native module draws equal groups (`audits` of a test, `WeakNull`); with a gap the same rows come
+with groups that are drawn anew. An audit depends on its index alone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,46 +21,62 @@ from ..errors import ArgumentError
 
 Made = TypeVar("Made")
 Floats = NDArray[np.float64]
-#: Series of the shuffles: none that a test uses.
-_SHUFFLE_SERIES = 2**63
 
 
-class Relabelling(ABC, Generic[Made]):
-    """Makes problems with other groups of the same rows, equal in law to begin with."""
+class Audits(Protocol):
+    """Tests groups for which the null hypothesis is true, in many audits."""
 
-    #: Whether it can make problems with a gap.
-    tilts = False
+    @property
+    def null(self) -> str:
+        """What is true of the groups: "shuffle" or "weak"."""
 
-    @abstractmethod
-    def draw(self, audit: int) -> Made:
-        """Return the problem of an audit."""
+    @property
+    def note(self) -> str | None:
+        """What a reader must know besides the numbers."""
 
-    def with_gap(self, gap: float) -> Relabelling[Made]:
-        """Return what makes problems with an expected gap instead, where it `tilts`."""
-        raise NotImplementedError
+    def pvalues(self, n_resamples: int, draws: _native.Draws, call: _native.Call) -> Floats:
+        """Return the two-sided p-value of every audit; NaN where a group has no value."""
 
 
-class Tilted(Relabelling[Made]):
+@dataclass(frozen=True)
+class Shuffled:
+    """Groups that are shuffled as the test exchanges them: an audit is one of its replicates."""
+
+    test: Any
+    note: str | None = None
+    null = "shuffle"
+
+    def pvalues(self, n_resamples: int, draws: _native.Draws, call: _native.Call) -> Floats:
+        """Return the two-sided p-value of every audit; NaN where a group has no value."""
+        pvalues: Floats = self.test.audits(n_resamples, draws, call)
+        return pvalues
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Values that are centred in each group, drawn anew from it with replacement."""
+
+    source: _native.WeakNull
+    note: str | None = None
+    null = "weak"
+
+    def pvalues(self, n_resamples: int, draws: _native.Draws, call: _native.Call) -> Floats:
+        """Return the two-sided p-value of every audit; NaN where a group has no value."""
+        return self.source.pvalues(n_resamples, draws, call)
+
+
+class Tilted(ABC, Generic[Made]):
     """Draws the first group more readily from units that move the metric, once a gap is given.
 
     A tilt multiplies the odds of a unit by the exponential of its influence.
     """
 
-    tilts = True
-    #: How readily a unit goes to the first group; None: groups are equal.
-    probability: Floats | None = None
+    #: How readily a unit goes to the first group.
+    probability: Floats
 
-    def draw(self, audit: int) -> Made:
+    @abstractmethod
+    def draw(self, draws: _native.Draws, audit: int) -> Made:
         """Return the problem of an audit."""
-        return self.shuffled(audit) if self.probability is None else self.tilted(self.probability)
-
-    @abstractmethod
-    def shuffled(self, audit: int) -> Made:
-        """Return the problem with groups shuffled within strata."""
-
-    @abstractmethod
-    def tilted(self, probability: Floats) -> Made:
-        """Return a problem in which units go to the first group with these probabilities."""
 
     @abstractmethod
     def influence(self) -> Floats:
@@ -117,107 +138,13 @@ def _tilt(push: Floats, rows: Floats, stratum: NDArray[np.int64], shares: Floats
     return probability
 
 
-class ShuffledAttribute(Relabelling[Made]):
-    """A continuous attribute, shuffled within strata."""
-
-    def __init__(
-        self,
-        attribute: Floats,
-        stratum: NDArray[np.uint32] | None,
-        generator: np.random.Generator,
-        make: Callable[[Floats], Made],
-    ) -> None:
-        self.make, self.generator = make, generator
-        self.attribute, self.stratum = attribute, stratum
-
-    def draw(self, audit: int) -> Made:
-        """Return the problem of an audit."""
-        del audit
-        attribute = self.attribute.copy()
-        if self.stratum is None:
-            self.generator.shuffle(attribute)
-        else:
-            for code in np.unique(self.stratum):
-                inside = self.stratum == code
-                attribute[inside] = self.generator.permutation(attribute[inside])
-        return self.make(attribute)
-
-
 class CountUnits:
     """Counts by stratum, group and class, and the part of each class that exchanges groups."""
 
     def __init__(self, counts: NDArray[np.uint64], part: NDArray[np.int64]) -> None:
-        self.counts = counts
+        self.counts = np.ascontiguousarray(counts)
         self.part = np.unique(part, return_inverse=True)[1].ravel()
         self.n_parts = int(self.part.max()) + 1
-
-    def shuffled(self, generator: np.random.Generator) -> NDArray[np.uint64]:
-        """Return counts of groups drawn anew within each stratum and part."""
-        counts = self.counts.astype(np.int64)
-        made = np.zeros_like(counts)
-        for stratum, observed in enumerate(counts):
-            for part in range(self.n_parts):
-                classes = np.flatnonzero(self.part == part)
-                sizes, left = observed[:, classes].sum(axis=1), observed[:, classes].sum(axis=0)
-                for group, size in enumerate(sizes[:-1]):
-                    drawn = _draw(generator, left, int(size))
-                    made[stratum, group, classes] = drawn
-                    left = left - drawn
-                made[stratum, -1, classes] = left
-        return made.astype(np.uint64)
-
-    def tilted(self, generator: np.random.Generator, probability: Floats) -> NDArray[np.uint64]:
-        """Return counts in which rows went to the first group with these probabilities."""
-        counts = self.counts.astype(np.int64)
-        made = np.zeros_like(counts)
-        rows = counts.sum(axis=1)
-        first = generator.binomial(rows, probability.reshape(rows.shape))
-        made[:, 0] = first
-        sizes = counts[:, 1:].sum(axis=2)
-        for stratum, left in enumerate(rows - first):
-            # The other groups share what is left as they shared it.
-            shares = np.cumsum(sizes[stratum]) / max(sizes[stratum].sum(), 1)
-            ends = np.round(shares * left.sum()).astype(np.int64)
-            for group, size in enumerate(np.diff(ends, prepend=0)[:-1]):
-                drawn = _draw(generator, left, int(size))
-                made[stratum, group + 1] = drawn
-                left = left - drawn
-            made[stratum, -1] = left
-        return made.astype(np.uint64)
-
-
-def _draw(generator: np.random.Generator, left: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Draw rows without replacement."""
-    if left.sum() < 10**9:
-        drawn: NDArray[np.int64] = generator.multivariate_hypergeometric(
-            left, size, method="marginals"
-        )
-        return drawn
-    # NumPy stops here; our own sampler does not.
-    drawn = np.zeros_like(left)
-    population, needed, call = int(left.sum()), size, _native.Call()
-    for k, marked in enumerate(left.tolist()):
-        draws = _native.Draws(1, seed=int(generator.integers(2**63)))
-        drawn[k] = _native.hypergeometric(population, marked, needed, draws, call)[0]
-        population, needed = population - marked, needed - int(drawn[k])
-    return drawn
-
-
-class ShuffledCounts(Relabelling[Made]):
-    """Rows of one class, drawn without replacement."""
-
-    def __init__(
-        self,
-        units: CountUnits,
-        generator: np.random.Generator,
-        make: Callable[[NDArray[np.uint64]], Made],
-    ) -> None:
-        self.units, self.generator, self.make = units, generator, make
-
-    def draw(self, audit: int) -> Made:
-        """Return the problem of an audit."""
-        del audit
-        return self.make(self.units.shuffled(self.generator))
 
 
 class TiltedCounts(Tilted[Made]):
@@ -226,23 +153,20 @@ class TiltedCounts(Tilted[Made]):
     def __init__(
         self,
         units: CountUnits,
-        generator: np.random.Generator,
         make: Callable[[NDArray[np.uint64]], Made],
         *,
         influence: Floats,
         gap: Callable[[Floats, Floats], float],
     ) -> None:
-        self.units, self.generator, self.make = units, generator, make
+        self.units, self.make = units, make
         self.of_class, self.gap = influence, gap
 
-    def shuffled(self, audit: int) -> Made:
-        """Return the problem with groups shuffled within strata."""
-        del audit
-        return self.make(self.units.shuffled(self.generator))
-
-    def tilted(self, probability: Floats) -> Made:
-        """Return a problem in which units go to the first group with these probabilities."""
-        return self.make(self.units.tilted(self.generator, probability))
+    def draw(self, draws: _native.Draws, audit: int) -> Made:
+        """Return the problem of an audit."""
+        counts = self.units.counts
+        probability = self.probability.reshape(len(counts), -1)
+        drawn = _native.tilted_counts(counts, probability, draws, audit, _native.Call())
+        return self.make(drawn.reshape(counts.shape))
 
     def influence(self) -> Floats:
         """Return how much a unit moves the metric, in standard deviations."""
@@ -267,69 +191,25 @@ class TiltedCounts(Tilted[Made]):
         return self.gap(first, rows.sum(axis=0) - first)
 
 
-class RowUnits:
-    """Rows or clusters of rows that exchange their groups within strata."""
-
-    def __init__(self, units: _native.Units, seed: int) -> None:
-        self.group, self.n_groups = units.group, units.n_groups
-        self.stratum, self.of_row = units.stratum, units.of_row
-        self.assignments = _native.Assignments(units, _native.Call())
-        self.draws = _native.Draws(1, seed=seed, series=_SHUFFLE_SERIES)
-
-    def shuffled(self, audit: int) -> NDArray[Any]:
-        """Return the group of every row, shuffled."""
-        return self.assignments.groups(self.draws, audit, _native.Call())
-
-    def tilted(self, generator: np.random.Generator, probability: Floats) -> NDArray[Any]:
-        """Return the group of every row; units went to the first with these probabilities."""
-        first = generator.random(len(probability)) < probability
-        sizes = np.bincount(self.group, minlength=self.n_groups)[1:]
-        rest = generator.permutation(
-            np.repeat(
-                np.arange(1, len(sizes) + 1),
-                np.diff(
-                    np.round(np.cumsum(sizes) / sizes.sum() * (~first).sum()), prepend=0
-                ).astype(np.int64),
-            )
-        )
-        codes = np.zeros(len(first), dtype=np.int64)
-        codes[~first] = rest
-        return codes if self.of_row is None else codes[self.of_row]
-
-
-class ShuffledRows(Relabelling[Made]):
-    """Rows, or clusters of rows, that exchange their groups."""
-
-    def __init__(self, units: RowUnits, make: Callable[[NDArray[Any]], Made]) -> None:
-        self.units, self.make = units, make
-
-    def draw(self, audit: int) -> Made:
-        """Return the problem of an audit."""
-        return self.make(self.units.shuffled(audit))
-
-
 class TiltedRows(Tilted[Made]):
     """Rows or clusters of rows with an influence on the metric."""
 
     def __init__(
         self,
-        units: RowUnits,
+        units: _native.Units,
         make: Callable[[NDArray[Any]], Made],
         *,
-        generator: np.random.Generator,
         influence: Callable[[], Floats],
         gap: Callable[[Floats], float],
     ) -> None:
-        self.units, self.make, self.generator = units, make, generator
+        self.units, self.make = units, make
         self.of_units, self.gap = influence, gap
 
-    def shuffled(self, audit: int) -> Made:
-        """Return the problem with groups shuffled within strata."""
-        return self.make(self.units.shuffled(audit))
-
-    def tilted(self, probability: Floats) -> Made:
-        """Return a problem in which units go to the first group with these probabilities."""
-        return self.make(self.units.tilted(self.generator, probability))
+    def draw(self, draws: _native.Draws, audit: int) -> Made:
+        """Return the problem of an audit."""
+        call, of_row = _native.Call(), self.units.of_row
+        codes = _native.tilted_groups(self.units, self.probability, draws, audit, call)
+        return self.make(codes if of_row is None else codes[of_row])
 
     def influence(self) -> Floats:
         """Return how much a unit moves the metric, in standard deviations."""

@@ -23,7 +23,7 @@ from ..metrics.metric import Metric
 from ..metrics.row_values import RowValues, fewer_of_labels
 from .melded import LONGEST_REACH, Melding
 from .problem import BOOTSTRAP_METHODS, LabelledProblem
-from .relabelling import Relabelling, TiltedRows
+from .relabelling import Audits, Resampled, Tilted, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
 from .units import Regrouping, group_codes, make_units, positions_of
 
@@ -330,8 +330,27 @@ class RowProblem(LabelledProblem):
         column = "y_true" if self.conditioning == "label" else "y_pred"
         return self.rows.columns[column].astype(np.uint32)
 
-    def relabelled(self, generator: np.random.Generator, seed: int) -> Relabelling[Any]:
-        """Return what gives the same rows other groups."""
+    def equal(self, null: str) -> Audits:
+        """Return audits of groups with one value: shuffled ones, or those of the weak null."""
+        if null == "shuffle":
+            return super().equal(null)
+        ordered = self._in_order()
+        rows = ordered.rows
+        codes, keep = group_codes(rows, ordered.position, self.everything)
+        # Rows are drawn anew within groups and strata of the user's, whatever exchanges groups.
+        units, cells = (
+            make_units(rows, self.keys, codes, keep, self.everything, own)
+            for own in (ordered.own_strata_codes(), None)
+        )
+        of_units = cells.group.astype(np.int64)
+        if cells.stratum is not None:
+            of_units += len(self.keys) * cells.stratum.astype(np.int64)
+        cell = np.unique(of_units, return_inverse=True)[1].ravel().astype(np.uint32)
+        exchange = units.exchange(len(self.keys), self.scaling, self.call)
+        return Resampled(ordered.values.taken(keep).weak(exchange, cell))
+
+    def unequal(self, gap: float) -> Tilted[Any]:
+        """Return what makes problems of the same rows, in which the first group has a gap."""
         ordered = self._in_order()
         own = ordered.own_strata_codes()
         regrouping = Regrouping.of(ordered.rows, ordered.position, self.keys, own)
@@ -347,16 +366,11 @@ class RowProblem(LabelledProblem):
             psi = self.metric.influence(columns, weight)
             return regrouping.units.sums(psi if weight is None else weight * psi)
 
-        def gap(share: NDArray[np.float64]) -> float:
+        def gap_of(share: NDArray[np.float64]) -> float:
             return ordered.values.taken(regrouping.keep).gap(share)
 
-        return TiltedRows(
-            regrouping.row_units(seed),
-            make,
-            generator=generator,
-            influence=influence,
-            gap=gap,
-        )
+        units = regrouping.units.native(regrouping.n_groups)
+        return TiltedRows(units, make, influence=influence, gap=gap_of).with_gap(gap)
 
     def _in_order(self) -> RowProblem:
         """Return the problem with its rows in an order that does not depend on how they came."""

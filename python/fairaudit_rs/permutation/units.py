@@ -16,7 +16,6 @@ from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..errors import DataError
 from ..metrics.row_values import Exchange
-from .relabelling import RowUnits
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,7 @@ class Units:
 
     def exchange(self, n_groups: int, scaling: str, call: _native.Call) -> Exchange:
         """Return what a native test is told of the units."""
-        native = "unpooled" if scaling == "corrected" else scaling
-        return Exchange(self.native(n_groups), native, self.sums, call)
+        return Exchange(self.native(n_groups), scaling, self.sums, call)
 
 
 def positions_of(cells: Cells, keys: Sequence[GroupKey]) -> NDArray[np.int64]:
@@ -146,10 +144,10 @@ class Regrouping:
             code_of_group=np.array([place[key] for key in keys], dtype=np.uint16),
         )
 
-    def row_units(self, seed: int) -> RowUnits:
-        """Return the units with what shuffles their groups."""
-        units, n_groups = self.units, len(self.code_of_group)
-        return RowUnits(units.native(n_groups), seed)
+    @property
+    def n_groups(self) -> int:
+        """The number of compared groups."""
+        return len(self.code_of_group)
 
     def regrouped(self, codes: NDArray[Any]) -> tuple[Rows, tuple[int, ...]]:
         """Return the rows with other groups, and the number of rows of each."""

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -20,7 +20,7 @@ const BLOCK: usize = 64;
 /// it may use outside of a pool: one unless said otherwise.
 #[derive(Debug, Default)]
 pub struct Control {
-    cancelled: AtomicBool,
+    cancelled: Arc<AtomicBool>,
     done: AtomicU64,
     /// Threads besides the calling one.
     helpers: usize,
@@ -30,6 +30,12 @@ impl Control {
     /// A control of a computation on `threads` threads, the calling one among them.
     pub fn with_threads(threads: usize) -> Self {
         Self { helpers: threads.saturating_sub(1), ..Self::default() }
+    }
+
+    /// A control of a part of the computation, which stops with it, counts for itself and has no helpers.
+    #[must_use]
+    pub fn part(&self) -> Self {
+        Self { cancelled: Arc::clone(&self.cancelled), ..Self::default() }
     }
 
     /// Asks the computation to stop at its next block.

@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod arrays;
+mod audits;
 mod bootstrap;
 mod call;
 mod callable;
@@ -33,6 +34,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fairaudit_core::random::prepare();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    audits::register(module)?;
     bootstrap::register(module)?;
     callable::register(module)?;
     extremes::register(module)?;

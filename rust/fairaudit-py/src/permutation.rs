@@ -3,8 +3,8 @@
 use fairaudit_core::Error;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
-    self, Alternative, Conditioning, CorrelationTest, CountTest, GroupTest, PermutationTest, RowTest, Studentize,
-    center_of, step_down_pvalues,
+    self, Alternative, Conditioning, CorrelationTest, CountTest, GroupTest, PermutationTest, RankCorrelationTest,
+    RowTest, Studentize, center_of, step_down_pvalues,
 };
 use fairaudit_core::tabulate::Table;
 use numpy::PyArray1;
@@ -22,12 +22,13 @@ use crate::units::Units;
 /// Nanoseconds of making a test, by row.
 const MAKING_WORK: u64 = 100;
 
-fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
+pub(crate) fn studentize(py: Python<'_>, name: &str) -> PyResult<Studentize> {
     match name {
         "none" => Ok(Studentize::None),
         "unpooled" => Ok(Studentize::Unpooled),
         "pooled" => Ok(Studentize::Pooled),
-        other => Err(to_python(py, &Error::argument("studentize", other, "none, unpooled, pooled"))),
+        "corrected" => Ok(Studentize::Corrected),
+        other => Err(to_python(py, &Error::argument("studentize", other, "none, unpooled, pooled, corrected"))),
     }
 }
 
@@ -188,9 +189,10 @@ impl PyPermutationTest {
         })
     }
 
-    /// Of the correlation of two columns, which has no groups.
+    /// Of the correlation of two columns or of their ranks, which has no groups.
     #[staticmethod]
-    #[pyo3(signature = (x, y, call, *, studentize, stratum=None))]
+    #[pyo3(signature = (x, y, call, *, studentize, stratum=None, by_rank=false))]
+    #[allow(clippy::too_many_arguments)] // the arguments of a Python function
     fn correlation(
         py: Python<'_>,
         x: Dense<'_, f64>,
@@ -198,10 +200,14 @@ impl PyPermutationTest {
         call: &Call,
         studentize: &str,
         stratum: Option<Dense<'_, u32>>,
+        by_rank: bool,
     ) -> PyResult<Self> {
         let studentize = self::studentize(py, studentize)?;
         let (x, y, stratum) = (&x[..], &y[..], stratum.as_deref());
         call.run(py, MAKING_WORK * x.len() as u64, |control| {
+            if by_rank {
+                return Ok(Self::of(RankCorrelationTest::new(x, y, stratum, studentize, control)?));
+            }
             Ok(Self::of(CorrelationTest::new(x, y, stratum, studentize, control)?))
         })
     }
@@ -268,6 +274,19 @@ impl PyPermutationTest {
         call.run(py, self.work(draws, 20), |control| test.shifts(&draws.core(), control)).map(Shifts::of)
     }
 
+    /// The two-sided p-value of each of some audits, in which groups are shuffled; NaN where the statistic is undefined.
+    fn audits<'py>(
+        &self,
+        py: Python<'py>,
+        n_resamples: u64,
+        draws: &Draws,
+        call: &Call,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let work = self.work(draws, 0).saturating_mul(n_resamples.saturating_add(1));
+        let run = |control: &_| permutation::audits::shuffled(&*self.test, &draws.core(), n_resamples, control);
+        Ok(PyArray1::from_vec(py, call.run(py, work, run)?))
+    }
+
     /// How many replicates reach the step-down statistic of each pair of groups: numbers that add up over ranges.
     fn max_t<'py>(
         &self,
@@ -321,13 +340,13 @@ impl PyPermutationTest {
 }
 
 #[derive(FromPyObject)]
-enum Parts {
+pub(crate) enum Parts {
     Name(String),
     Classes(Vec<u32>),
 }
 
 impl Parts {
-    fn core(py: Python<'_>, parts: Option<Self>) -> PyResult<Conditioning> {
+    pub(crate) fn core(py: Python<'_>, parts: Option<Self>) -> PyResult<Conditioning> {
         match parts {
             None => Ok(Conditioning::None),
             Some(Self::Classes(parts)) => Ok(Conditioning::Parts(parts)),

@@ -60,7 +60,7 @@ impl CorrelationTest {
         }
         one_for_each("y", y.len(), rows, "rows")?;
         one_for_each("stratum", stratum.map_or(rows, <[u32]>::len), rows, "rows")?;
-        if studentize == Studentize::Pooled {
+        if matches!(studentize, Studentize::Pooled | Studentize::Corrected) {
             return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
         }
         if let Some(bad) = x.iter().chain(y).find(|value| !value.is_finite()) {

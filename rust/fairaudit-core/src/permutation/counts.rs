@@ -183,7 +183,7 @@ impl CountTest {
     pub(super) fn evaluate_into(&self, margin: &[f64], evaluations: &mut [Evaluation]) {
         for (evaluation, counts) in evaluations.iter_mut().zip(margin.chunks(self.table.n_classes())) {
             *evaluation = match self.comparison.studentize {
-                Studentize::Unpooled => self.metric.evaluate(counts),
+                Studentize::Unpooled | Studentize::Corrected => self.metric.evaluate(counts),
                 Studentize::Pooled | Studentize::None => self.metric.evaluate_value(counts),
             };
         }
@@ -194,7 +194,7 @@ impl CountTest {
         let (metric, size) = (&components_of(&self.metric)[component], components_of(&self.metric).len());
         let counts = &margin[group * self.table.n_classes()..][..self.table.n_classes()];
         let evaluation = match self.comparison.studentize {
-            Studentize::Unpooled => metric.evaluate(counts),
+            Studentize::Unpooled | Studentize::Corrected => metric.evaluate(counts),
             Studentize::Pooled | Studentize::None => metric.evaluate_value(counts),
         };
         let (weight, units) = metric.size(counts);
@@ -225,6 +225,10 @@ fn check(table: &Table, metric: &Metric, conditioning: &Conditioning, studentize
     if metric.n_classes() != table.n_classes() {
         let classes = format!("over {} classes", metric.n_classes());
         return Err(Error::argument("metric", classes, "one over the classes of the table"));
+    }
+    if studentize == Studentize::Corrected {
+        let accepted = "\"corrected\" for means and ratios of rows; \"unpooled\" for counts";
+        return Err(Error::argument("studentize", "\"corrected\"", accepted));
     }
     let refused = || Err(Error::argument("conditioning", "on the denominator", "proportions only"));
     if let Metric::Joint(components) = metric {

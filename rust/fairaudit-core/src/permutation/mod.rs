@@ -3,14 +3,16 @@
 //! Every test is a [`PermutationTest`]; those that compare groups are a [`GroupTest`] too. Within a stratum the groups
 //! are exchangeable. Of counts ([`CountTest`]) a replicate is a table with the same margins: `tables` draws it, `exact`
 //! sums over all of them. Of rows ([`RowTest`]) it is a walk over the rows that gives each its group: `stream`.
-//! [`CorrelationTest`] has no groups, and [`Assignments`] leaves to others what is computed of them.
+//! [`audits`] measures tests on data whose null hypothesis is true. [`CorrelationTest`] and [`RankCorrelationTest`] have no groups, and [`Assignments`] leaves to others what is computed of them.
 
+pub mod audits;
 mod callable;
 mod correlation;
 mod counts;
 mod exact;
 mod joint;
 mod max_t;
+mod rank_correlation;
 mod rows;
 mod shifts;
 mod statistic;
@@ -24,6 +26,7 @@ pub use correlation::CorrelationTest;
 pub use counts::{Conditioning, CountTest};
 pub use exact::ExactLaw;
 pub use max_t::step_down_pvalues;
+pub use rank_correlation::RankCorrelationTest;
 pub use rows::RowTest;
 pub use shifts::{Extremes, NUMBERS, Shape, Shift, Shifts, Side};
 pub use strata::Contrast;
@@ -54,6 +57,20 @@ pub trait PermutationTest: Send + Sync {
     /// # Errors
     /// [`crate::Error::Cancelled`].
     fn null_distribution(&self, draws: &Draws, control: &Control) -> Result<Vec<f64>>;
+
+    /// All statistics that a p-value is made of, in some permutations: a column for each. With several the p-value of a
+    /// side is the largest of theirs.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    fn null_statistics(&self, draws: &Draws, control: &Control) -> Result<Vec<Vec<f64>>> {
+        Ok(vec![self.null_distribution(draws, control)?])
+    }
+
+    /// The same of the observed groups.
+    fn observed_statistics(&self) -> Vec<f64> {
+        vec![self.observed()]
+    }
 
     /// Estimated nanoseconds of [`PermutationTest::exact`] at most; none if it would return nothing at once.
     fn exact_work(&self) -> Option<u64> {
@@ -135,6 +152,8 @@ pub enum Studentize {
     Unpooled,
     /// By the score variance p(1 - `p)(1/d_1` + `1/d_2`) of a proportion.
     Pooled,
+    /// As un-pooled, and of two groups of a mean or ratio corrected for skewness too: two statistics.
+    Corrected,
 }
 
 /// Which statistics count as at least as extreme as the observed one.

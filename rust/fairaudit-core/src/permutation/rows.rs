@@ -29,6 +29,8 @@ pub struct RowTest {
     /// The metric of each group, of all its units.
     observed: Vec<Evaluation>,
     pub(super) studentize: Studentize,
+    /// Whether a p-value is made of a second statistic too.
+    corrected: bool,
     pub(super) instructions: InstructionSet,
 }
 
@@ -204,7 +206,14 @@ impl RowTest {
                 |member: &Member| Evaluation { value: member.evaluation.value + block.center, ..member.evaluation };
             block.observed.iter().map(shifted).collect()
         });
-        Ok(Self { blocks, n_groups, observed, studentize, instructions: InstructionSet::current()? })
+        let corrected = studentize == Studentize::Corrected;
+        let ratio = |block: &Block| matches!(&block.metric, UnitMetric::Rows(RowMetric::Mean(_) | RowMetric::Ratio(_)));
+        if corrected && !blocks.iter().all(ratio) {
+            let accepted = "\"corrected\" for means and ratios; \"unpooled\" for this metric";
+            return Err(Error::argument("studentize", "\"corrected\"", accepted));
+        }
+        let studentize = if corrected { Studentize::Unpooled } else { studentize };
+        Ok(Self { blocks, n_groups, observed, studentize, corrected, instructions: InstructionSet::current()? })
     }
 
     /// The same with loops compiled for a chosen instruction set, which this processor must have.
@@ -421,8 +430,27 @@ impl PermutationTest for RowTest {
         Ok(null)
     }
 
+    fn null_statistics(&self, draws: &Draws, control: &Control) -> Result<Vec<Vec<f64>>> {
+        if !(self.corrected && self.n_groups == 2) {
+            return Ok(vec![self.null_distribution(draws, control)?]);
+        }
+        let (studentized, corrected) = self.shifts_of(draws, control)?.null_statistics();
+        Ok(vec![studentized, corrected])
+    }
+
+    fn observed_statistics(&self) -> Vec<f64> {
+        if !(self.corrected && self.n_groups == 2) {
+            return vec![self.observed()];
+        }
+        let none = Draws { replicates: 0..0, seed: 0, series: 0 };
+        match self.shifts_of(&none, &Control::default()) {
+            Ok(shifts) => vec![shifts.statistics().0, shifts.statistics().1],
+            Err(_) => vec![f64::NAN; 2],
+        }
+    }
+
     fn needs_centring(&self) -> bool {
-        self.n_groups == 2 && self.blocks.iter().any(|block| block.sizes.len() > 1)
+        self.n_groups == 2 && !self.corrected && self.blocks.iter().any(|block| block.sizes.len() > 1)
     }
 
     fn groups(&self) -> Option<&dyn GroupTest> {

@@ -147,6 +147,11 @@ impl Shifts {
         self.replicates().map(|shift| statistics(shift, 0.0).0).collect()
     }
 
+    /// T and h of every replicate.
+    pub(super) fn null_statistics(&self) -> (Vec<f64>, Vec<f64>) {
+        self.replicates().map(|shift| statistics(shift, 0.0)).unzip()
+    }
+
     /// How many replicates are at least as extreme as the data when the gap is delta, on one side.
     pub fn extremes(&self, delta: f64, side: Side) -> Extremes {
         let (t, h) = statistics(self.observed, delta);

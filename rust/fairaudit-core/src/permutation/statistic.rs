@@ -48,7 +48,7 @@ pub(super) fn difference(first: &Evaluation, second: &Evaluation, expected: f64,
     }
     let variance = match studentize {
         Studentize::None => return gap,
-        Studentize::Unpooled => first.variance + second.variance,
+        Studentize::Unpooled | Studentize::Corrected => first.variance + second.variance,
         Studentize::Pooled => {
             let p = (first.numerator + second.numerator) / (first.denominator + second.denominator);
             p * (1.0 - p) * (1.0 / first.denominator + 1.0 / second.denominator)
@@ -83,7 +83,7 @@ pub(super) fn omnibus(groups: &[Evaluation], expected: &[f64], studentize: Stude
             let mean = all.clone().map(|g| groups[g].denominator * excess(g)).sum::<f64>() / rows;
             all.map(|g| groups[g].denominator * (excess(g) - mean).powi(2)).sum::<f64>() / (p * (1.0 - p))
         }
-        Studentize::Unpooled => {
+        Studentize::Unpooled | Studentize::Corrected => {
             // A group without variance pins the mean: the limit of a variance that goes to 0.
             let mut certain = all.clone().filter(|&g| groups[g].variance == 0.0);
             if let Some(mean) = certain.next().map(excess) {

@@ -91,13 +91,13 @@ impl Contrast {
                 let rest = (all - 1.0).max(1.0);
                 self.squares += k * p * (1.0 - p) * all / rest;
             }
-            Studentize::Unpooled if first.is_single || second.is_single => {
+            Studentize::Unpooled | Studentize::Corrected if first.is_single || second.is_single => {
                 self.n_single += 1;
                 for (sum, term) in self.singles.iter_mut().zip([q * q, q * k, k * k]) {
                     *sum += term;
                 }
             }
-            Studentize::Unpooled => self.squares += k * k * (first.variance + second.variance),
+            Studentize::Unpooled | Studentize::Corrected => self.squares += k * k * (first.variance + second.variance),
         }
     }
 

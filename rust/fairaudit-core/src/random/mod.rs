@@ -47,6 +47,8 @@ pub enum Domain {
     Multiplier = 4,
     /// Limits of the value of a group at random levels.
     Melded = 5,
+    /// Data of an audit of a test: units that are drawn anew or go to other groups.
+    Audit = 6,
 }
 
 /// Values that `sample` draws one after the other from the simulation stream of a seed and series, less those before
