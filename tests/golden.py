@@ -532,7 +532,7 @@ VALUED = [
 def grid_of_intervals(kind: str) -> dict[str, Any]:
     """Every method of intervals, and of equivalence, for one kind of metric."""
     base = {**NAMES, "data": frame(), "metric": KINDS[kind], "n_resamples": 99}
-    methods = ("auto", "score", "studentized", "delta", "basic", "percentile")
+    methods = ("auto", "score", "mover", "studentized", "delta", "basic", "percentile")
     found = {way: attempt(fa.intervals, **base, method=way) for way in methods}
     for name, options in {
         "3 groups": BY_AGE,
@@ -542,7 +542,7 @@ def grid_of_intervals(kind: str) -> dict[str, Any]:
     }.items():
         found[name] = attempt(fa.intervals, **(base | options))
     for scale, margin in (("difference", 0.1), ("ratio", 0.8)):
-        for way in methods[:4]:
+        for way in methods[:5]:
             given = base | {"scale": scale, "margin": margin, "method": way}
             found[f"equivalence, {scale}, {way}"] = attempt(fa.equivalence_test, **given)
     return found

@@ -35,7 +35,7 @@ CALLS = {
     "permutation_test": "fa.permutation_test(y, score > .5, sensitive_features=group,"
     " metric='tpr')",
     "intervals": "fa.intervals(y, score > .5, sensitive_features=group, metric='f1',"
-    " n_resamples=99)",
+    " method='studentized', n_resamples=99)",
     "projection_test": "fa.projection_test(y, y_score=score, sensitive_features=group)",
     "individual_test": "fa.individual_test(fa.LinearModel([1.0, 0.1]), X, y,"
     " fair_metric=fa.FairMetric.directions([[0.0, 1.0]]), n_steps=10)",
