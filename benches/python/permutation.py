@@ -438,7 +438,7 @@ MEMORY = {
     ),
     "AUC, 32 bootstrap replicates": (
         "fa.intervals(y_true, y_score=y_score, sensitive_features=group, metric='auc', "
-        "n_resamples=32, rng=1)",
+        "method='studentized', n_resamples=32, rng=1)",
         "del y_pred",
     ),
 }
