@@ -1,0 +1,46 @@
+"""Variances of weighted means whose units differ in weight: few clusters, or rows with weights."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def effective_number(weight: Floats) -> float:
+    """Return the number of equal units that spread as much: (sum w^2)^2 / sum w^4."""
+    squares = np.sort(weight / weight.max()) ** 2
+    return float(squares.sum() ** 2 / (squares**2).sum())
+
+
+def leverage_factors(weight: Floats) -> Floats:
+    """Return what squares of the residuals are multiplied by, 1 / (1 - share of the weight): CR2.
+
+    The residuals of a mean are too small, those of heavy units most of all (Bell and McCaffrey,
+    2002, for one mean).
+    """
+    total = float(np.sort(weight).sum())
+    return np.asarray(total / (total - weight))
+
+
+def degrees_of_freedom(weight: Floats) -> float:
+    """Return Bell and McCaffrey's df of that variance, for units that vary alike.
+
+    With w the shares of the weight and q = w^2 / (1 - w) they are (tr K)^2 / tr K K,
+    K = diag(q) - q w' - w q' + (sum q) w w'; n - 1 for n equal units.
+    """
+    w = np.sort(weight)
+    w = w / w.sum()
+    q = w**2 / (1 - w)
+    sum_q, sum_w2, sum_q2, sum_qw = q.sum(), (w**2).sum(), (q**2).sum(), (q * w).sum()
+    trace = sum_q - 2 * sum_qw + sum_q * sum_w2
+    square = (
+        sum_q2
+        + 2 * (sum_q * (q * w**2).sum() - 2 * (q**2 * w).sum())
+        + 2 * sum_qw**2
+        + 2 * sum_w2 * sum_q2
+        - 4 * sum_q * sum_w2 * sum_qw
+        + sum_q**2 * sum_w2**2
+    )
+    return float(trace**2 / square)
