@@ -28,6 +28,8 @@ from .value import INTERVALS, AuditValue
 _WORST_EXCESS = 0.25
 #: ... and so is one row with more than this share of the variance.
 _LARGEST_SHARE = 0.3
+#: Degrees of freedom below which skewed sums over clusters are worth a warning.
+_FEW_DF = 30.0
 #: Ratios closer than this share are equal but for rounding.
 _EQUAL = 1e-10
 
@@ -413,7 +415,7 @@ def _warnings(
     if n < len(losses.start):
         warnings.append(f"{len(losses.start) - n:,} of {len(losses.start):,} rows have weight 0")
     if math.isfinite(value.estimate) and value.variance > 0 and not equal:
-        warnings += _skew_warnings(losses, value.interval, level)
+        warnings += _skew_warnings(losses, value.interval, level, value.df)
     return warnings
 
 
@@ -444,7 +446,7 @@ def _undefined(n_undefined: int, n_resamples: int) -> list[str]:
     ]
 
 
-def _skew_warnings(losses: Losses, interval: str, level: float) -> list[str]:
+def _skew_warnings(losses: Losses, interval: str, level: float, df: float) -> list[str]:
     """Say where bounds are off because what the rows add to the audit value is skewed."""
     warnings, skew, tail = [], losses.skew(), 1 - level
     clustered = losses.sample is not None and losses.sample.person is not None
@@ -457,6 +459,12 @@ def _skew_warnings(losses: Losses, interval: str, level: float) -> list[str]:
         )
     if interval == "bootstrap-t":
         return warnings
+    if df < _FEW_DF:
+        warnings.append(
+            f"few clusters or unequal weights leave {df:.2g} degrees of freedom: where ratios are "
+            "skewed, a 5 % test was measured to reject up to 11 % of fair models, and 7 % with "
+            "interval='bootstrap-t'"
+        )
     excess = skew.excess(level, interval == "log")
     if abs(excess) <= _WORST_EXCESS * tail:
         return warnings
