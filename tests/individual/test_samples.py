@@ -8,7 +8,7 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 from fairaudit_rs.individual.problem import PART
-from fairaudit_rs.inference.clusters import degrees_of_freedom, effective_number
+from fairaudit_rs.inference.clusters import degrees_of_freedom, effective_number, sums_of
 
 from ..reference import individual as reference
 
@@ -198,7 +198,7 @@ class TestProperties:
         torch = pytest.importorskip("torch")
         module = torch.nn.Linear(3, 1).double()
         with torch.no_grad():
-            module.weight[0] = torch.tensor([1.0, -0.5, 0.7])
+            module.weight[0] = torch.tensor([1.0, -0.5, 0.7], dtype=torch.float64)
             module.bias[0] = 0
         X, y, rng = rows()
         given = {"clusters": rng.integers(0, 50, 300), "sample_weight": rng.exponential(size=300)}
@@ -255,6 +255,27 @@ class TestProperties:
         bars = audit(X, y, sample_weight=weight).plot("ratios").spec["layer"][0]
         assert sum(one["rows"] for one in bars["data"]["values"]) == pytest.approx(weight.sum())
         assert bars["encoding"]["y"]["title"] == "weight of the rows"
+
+
+class TestSums:
+    def test_their_bits_do_not_depend_on_the_order(self):
+        rng = np.random.default_rng(0)
+        values = rng.normal(size=5_000) * 10.0 ** rng.integers(-12, 3, 5_000)
+        cluster = rng.integers(0, 7, 5_000)
+        wanted = sums_of(cluster, values)
+        exact = [math.fsum(values[cluster == one]) for one in range(7)]
+        assert wanted == pytest.approx(exact, rel=1e-14)
+        for _ in range(20):
+            order = rng.permutation(5_000)
+            assert (sums_of(cluster[order], values[order]) == wanted).all()
+        # Added up as they come they differ.
+        plain = {np.bincount(cluster[o], weights=values[o])[0] for o in (
+            rng.permutation(5_000) for _ in range(20)
+        )}  # fmt: skip
+        assert len(plain) > 1
+        values[3] = math.nan
+        assert np.isnan(sums_of(cluster, values)).sum() == 1
+        assert sums_of(cluster, np.zeros(5_000), 9).tolist() == [0.0] * 9
 
 
 class TestRepeatedRows:

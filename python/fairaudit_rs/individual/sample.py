@@ -12,12 +12,19 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.equality import Value
 from ..data.features import Features
-from ..inference.clusters import degrees_of_freedom, effective_number, leverage_factors
+from ..inference.clusters import (
+    degrees_of_freedom,
+    effective_number,
+    leverage_factors,
+    sums_of,
+)
 from .targets import Targets
 from .value import AuditValue, Skew, bootstrapped
 
 Floats = NDArray[np.float64]
 
+#: Rows that are looked at together.
+_BLOCK = 1 << 12
 #: With fewer effective persons there is no standard error to be had.
 _FEW_PERSONS = 3.0
 
@@ -65,10 +72,7 @@ class Sample(Value):
 
     def totals(self, values: Floats) -> Floats:
         """Return sums over the rows of each person; their bits do not depend on the order."""
-        if self.person is None:
-            return values
-        order = np.lexsort((values, self.person))
-        return np.asarray(np.bincount(self.person[order], weights=values[order]), dtype=np.float64)
+        return values if self.person is None else sums_of(self.person, values)
 
     def units(self, numerator: Floats, denominator: Floats | None = None) -> Units:
         """Return the sums of two columns over each person, or of rows that are by themselves.
@@ -185,10 +189,7 @@ class PathSums:
             else:
                 half = len(self._size)
                 for first, values in ((0, change), (half, below)):
-                    order = np.lexsort((values, sample.person))
-                    sums[first : first + half] += np.bincount(
-                        sample.person[order], weights=values[order], minlength=half
-                    )
+                    sums[first : first + half] += sums_of(sample.person, values, half)
 
     def _ratios(self, start: Floats, now: Floats, targets: Targets, call: _native.Call) -> Floats:
         """Return the ratios of losses at two sets of scores."""
@@ -232,15 +233,34 @@ class PathSums:
 def _products(change: Floats, below: Floats, factor: Floats) -> Floats:
     """Return the sums of a and b, and with the factors of a a, a b and b b."""
     terms = [change, below, factor * change**2, factor * change * below, factor * below**2]
-    return np.array([np.sort(term).sum() for term in terms])
+    return np.array([_mean(term) * len(term) for term in terms])
 
 
 def repeated_rows(features: Features, targets: Targets, n_threads: int | None) -> int:
     """Return how many rows are equal to an earlier one in features and label."""
-    call = _native.Call(n_threads)
-    _, counts, kind = _native.distinct_rows(np.ascontiguousarray(features.values), call)
-    alike = counts[kind] > 1
-    if not alike.any():
+    rows, targets_of = features.values, targets.values
+    alike = _perhaps_repeated(rows)
+    if not len(alike):
         return 0
-    pairs = np.column_stack([kind[alike].astype(np.float64), targets.values[alike]])
-    return int(alike.sum()) - len(_native.distinct_rows(pairs, call)[1])
+    call = _native.Call(n_threads)
+    kind = _native.distinct_rows(np.ascontiguousarray(rows[alike]), call)[2]
+    pairs = np.column_stack([kind.astype(np.float64), targets_of[alike]])
+    return len(alike) - len(_native.distinct_rows(pairs, call)[1])
+
+
+def _perhaps_repeated(rows: Floats) -> NDArray[np.intp]:
+    """Return the rows that share a sum of their features with others, as equal rows do."""
+    mixed = np.zeros(len(rows))
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Columns of some rows at a time stay in the cache.
+        for first in range(0, len(rows), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            for j in range(rows.shape[1]):
+                mixed[part] += rows[part, j] * math.cos(j + 1)
+    mixed[np.isnan(mixed)] = 0.0
+    ordered = np.sort(mixed)
+    shared = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(shared):
+        return np.zeros(0, dtype=np.intp)
+    place = np.minimum(np.searchsorted(shared, mixed), len(shared) - 1)
+    return np.flatnonzero(shared[place] == mixed)
