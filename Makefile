@@ -43,6 +43,7 @@ bench: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 # Goes on where it was stopped; the results are in target/atlas*.jsonl. Each part runs alone, too.
 atlas: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python benches/python/atlas.py
+	$(BIN)/python benches/python/atlas_projection.py
 	$(BIN)/python benches/python/atlas_individual.py
 	$(BIN)/python benches/python/atlas_influence.py
 	$(BIN)/python benches/python/atlas_extremes.py

@@ -323,6 +323,7 @@ def _flows(draws):
     scores = X.reshape(2, 1, 6)
     return {
         "Flow.run": lambda call: flow.run(schedule, call, floor=0.0, boundary=0.0),
+        "Flow.scores": lambda call: flow.scores(schedule, call),
         "Flowed.of_scores": lambda call: _native.Flowed.of_scores(
             scores, rows, labels, "log_loss", call, floor=None, boundary=0.0
         ),

@@ -523,6 +523,12 @@ class Flowed:
     ) -> Flowed: ...
 
 @final
+class FlowScores:
+    scores: _Floats
+    moved: _Floats
+    def __new__(cls, scores: _Floats, moved: _Floats) -> FlowScores: ...
+
+@final
 class KernelExpansion:
     def __new__(
         cls,
@@ -556,11 +562,17 @@ class Flow:
     ) -> Flow: ...
     @staticmethod
     def kernel(
-        features: _Floats, targets: _Floats, loss: str, model: KernelExpansion, metric: MetricPull
+        features: _Floats,
+        targets: _Floats,
+        loss: str,
+        model: KernelExpansion,
+        metric: MetricPull,
+        held: Sequence[Sequence[int]],
     ) -> Flow: ...
     def run(
         self, schedule: Schedule, call: Call, *, floor: float | None, boundary: float | None
     ) -> Flowed: ...
+    def scores(self, schedule: Schedule, call: Call) -> FlowScores: ...
 
 def moments(values: _Floats, call: Call) -> tuple[float, float]: ...
 def bootstrap_ratio(

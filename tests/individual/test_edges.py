@@ -183,17 +183,33 @@ def test_draws_of_rows_that_are_shared():
     rng = np.random.default_rng(4)
     rows_ = rng.normal(size=(40, 2))
     audited, fitted = rows_[[3, 1, 1, 20, 21]], rows_[[1, 3, 30, 1]]
-    draws = _Draws(audited, fitted)
+    draws = _Draws(audited, fitted, None)
     # Equal rows are matched in their order.
     assert draws.place.tolist() == [1, 0, 3, -1, -1]
     assert draws.only_fitted.tolist() == [2]
     for seed in range(20):
-        one, two = draws.draw(np.random.default_rng(seed))
+        one, persons, two = draws.draw(np.random.default_rng(seed))
+        assert persons is None
         shared = draws.place[one]
         assert two[: (shared >= 0).sum()].tolist() == shared[shared >= 0].tolist()
         assert set(two[(shared >= 0).sum() :]) <= {2}
-    apart = _Draws(audited, rows_[30:]).draw(np.random.default_rng(0))
-    assert [len(part) for part in apart] == [5, 10]
+    one, _, two = _Draws(audited, rows_[30:], None).draw(np.random.default_rng(0))
+    assert [len(one), len(two)] == [5, 10]
+
+
+def test_draws_of_whole_persons():
+    rng = np.random.default_rng(4)
+    audited, person = rng.normal(size=(6, 2)), np.array([2, 0, 2, 1, 1, 2])
+    draws = _Draws(audited, audited[[0, 3]], person)
+    assert draws.n_units == 3
+    for seed in range(20):
+        rows_, persons, of_metric = draws.draw(np.random.default_rng(seed))
+        assert persons.max() == 2
+        for drawn in range(3):
+            mine = np.sort(rows_[persons == drawn])
+            assert mine.tolist() in ([1], [3, 4], [0, 2, 5])
+        # Rows of the metric are drawn with the person they are of.
+        assert len(of_metric) == np.isin(rows_, [0, 3]).sum()
 
 
 def test_refits_of_a_rare_value_make_no_foreign_error():

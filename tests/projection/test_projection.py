@@ -448,10 +448,26 @@ class TestKnownValues:
             assert math.isnan(result.pvalue)
             assert any(part in result.inconclusive for part in reason.split("|"))
             assert any("calibration='permutation'" in note for note in result.warnings)
+            assert "calibration='permutation' gives a valid p-value" in result.summary()
+        weighted = fa.projection_test(
+            label, score >= 0, distance=np.full(1_000, 1.0), sensitive_features=group,
+            sample_weight=np.ones(1_000),
+        )  # fmt: skip
+        # Weights cannot be permuted.
+        assert "calibration=" not in weighted.inconclusive
         few = fa.projection_test(
             label, np.arange(1_000) < 8, distance=np.abs(score), sensitive_features=group
         )
         assert "the limit law needs 4" in few.inconclusive
+
+    def test_a_law_that_rejects_too_rarely_answers_with_a_note(self):
+        rng, group = np.random.default_rng(1), np.repeat([0, 1], [1_900, 100])
+        score = rng.normal(size=2_000) * np.repeat([10, 1], [1_900, 100])
+        options = {"distance": np.abs(score), "sensitive_features": group}
+        result = fa.projection_test(y_pred=score >= 0, notion="statistical_parity", **options)
+        assert result.inconclusive is None
+        assert result.pvalue > 0.05
+        assert "p is larger than it need be; calibration='permutation' has" in result.warnings[0]
 
     @pytest.mark.parametrize("kind", ["tree", "forest", "categorical"])
     def test_trees_forests_and_categories_are_inconclusive(self, kind):
@@ -1338,6 +1354,53 @@ class TestCalibration:
         assert low - 0.005 <= np.mean(kept) <= high + 0.005
         assert np.mean(refused) > 0.1
         assert len(kept) > 5_000
+
+    def far_group(self, seed, n_repeats, sizes, factors, rate):
+        """By audit of fair decisions: p by the limit law, p as answered, effective rows.
+
+        Groups have these sizes, rates of selection, and margins so many times as wide.
+        """
+        rng, group = np.random.default_rng(seed), np.repeat([0, 1], sizes)
+        found = np.full((n_repeats, 3), np.nan)
+        for audit in range(n_repeats):
+            score = rng.normal(stats.norm.ppf(rate), size=sum(sizes)) * np.repeat(factors, sizes)
+            result = fa.projection_test(
+                y_pred=score >= 0, distance=np.abs(score), sensitive_features=group,
+                notion="statistical_parity", n_threads=1,
+            )  # fmt: skip
+            by_law = result.sensitivity[1][1] if result.sensitivity else result.pvalue
+            found[audit] = by_law, result.pvalue, result.effective_rows
+        return found.T
+
+    @pytest.mark.parametrize(
+        ("sizes", "factors", "rate", "share"),
+        [
+            ((1_960, 40), (1, 3), 0.5, 0.8),
+            ((1_960, 40), (1, 10), 0.5, 0.6),
+            ((1_900, 100), (1, 3), 0.2, 0.9),
+            ((1_900, 100), (10, 1), 0.5, 0.8),
+        ],
+    )
+    def test_size_where_one_group_is_far_away(self, sizes, factors, rate, share):
+        """Few rows near the boundary of a small group do no harm where it has decisions enough.
+
+        With ten effective rows demanded of all, 1 % of the first design was answered, and 12 % of
+        the last when a law that rejects too rarely answered rejections alone.
+        """
+        _, pvalue, effective = self.far_group(3, 4_000, sizes, factors, rate)
+        answered = pvalue[~np.isnan(pvalue)]
+        assert len(answered) / 4_000 > share
+        for level in (0.05, 0.01, 0.001):
+            assert np.mean(answered <= level) <= limits(len(answered), level)[1]
+        if sizes == (1_960, 40):
+            assert np.mean(effective < 10) > 0.9
+
+    def test_the_law_without_its_conditions_fails_the_same_check(self):
+        by_law, pvalue, _ = self.far_group(4, 1_500, (190, 10), (1, 3), 0.2)
+        known = by_law[~np.isnan(by_law)]
+        for level in (0.05, 0.01, 0.001):
+            assert np.mean(known <= level) > limits(len(known), level)[1]
+            assert np.mean(pvalue <= level) <= limits(1_500, level)[1]
 
     def permuted(self, rng, n_repeats, make, n_resamples=59):
         pvalues = []

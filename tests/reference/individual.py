@@ -338,6 +338,32 @@ def stability(metric, penalty, step_size):
     return 2 * penalty * step_size * np.linalg.eigvalsh(metric)[-1]
 
 
+def on_simplex(row):
+    """The nearest point with entries of at least 0 and the sum 1: the best over all supports."""
+    k, best = len(row), None
+    for chosen in range(1, 2**k):
+        inside = [j for j in range(k) if chosen >> j & 1]
+        point = np.zeros(k)
+        point[inside] = row[inside] - (np.sum(row[inside]) - 1) / len(inside)
+        distance = np.sum((point - row) ** 2)
+        if point.min() >= 0 and (best is None or distance < best[0]):
+            best = distance, point
+    return best[1]
+
+
+def held_flow(model, X, y, metric, groups, loss="log_loss", penalty=50.0, n_steps=20,
+              step_size=0.01):  # fmt: skip
+    """x_T of Euler's flow that goes back to the simplex of each group after each step."""
+    start = np.array(X, dtype=float)
+    x = start.copy()
+    for _ in range(n_steps):
+        pull = 2 * penalty * (x - start) @ metric
+        x = x + step_size * (loss_gradient(model, loss, x, np.asarray(y)) - pull)
+        for group in groups:
+            x[:, group] = [on_simplex(row) for row in x[:, group]]
+    return x
+
+
 def flow(
     model, X, y, metric, loss="log_loss", penalty=50.0, n_steps=500, step_size=0.01,
     step_decay=0.0, solver="euler", record=(),
@@ -452,6 +478,35 @@ def error_rate_ratio_as_printed(wrong_start, wrong_end):
     V = rows.T @ rows / n
     inside = A**2 * V[1, 1] + B**2 * V[0, 0] - 2 * A * B * V[0, 1]
     return float(A / B), float(inside / B**4 / n)
+
+
+def clustered_ratio(numerator, denominator=None, weights=None, clusters=None):
+    """(theta, CR2 variance, Bell and McCaffrey's df), theta = sum w a / sum w d; a mean has d = 1.
+
+    Units are clusters, or rows. With W_c their weights and w_c = W_c / sum W the linearised
+    u_c = sum_c w (a - theta d) / sum w d; v = sum u_c^2 / (1 - w_c). For a mean of equal units
+    v = residuals' A residuals with residuals = (I - 1 w') y, so that E v and Var v under equal
+    variances are the traces of K = (I - 1 w') diag(w^2 / (1 - w)) (I - 1 w')'.
+    """
+    numerator = np.asarray(numerator, dtype=float)
+    n = len(numerator)
+    denominator = np.ones(n) if denominator is None else np.asarray(denominator, dtype=float)
+    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    clusters = np.arange(n) if clusters is None else np.asarray(clusters)
+    kept = weights > 0
+    numerator, denominator, weights, clusters = (
+        one[kept] for one in (numerator, denominator, weights, clusters)
+    )
+    total = np.sum(weights * denominator)
+    theta = np.sum(weights * numerator) / total
+    u = weights * (numerator - theta * denominator) / total
+    labels = np.unique(clusters)
+    u = np.array([u[clusters == one].sum() for one in labels])
+    w = np.array([weights[clusters == one].sum() for one in labels]) / weights.sum()
+    centre = np.eye(len(w)) - np.outer(np.ones(len(w)), w)
+    K = centre.T @ np.diag(w**2 / (1 - w)) @ centre
+    df = np.trace(K) ** 2 / np.trace(K @ K)
+    return float(theta), float(np.sum(u**2 / (1 - w))), float(df)
 
 
 def normal_interval(estimate, variance, level=0.95):

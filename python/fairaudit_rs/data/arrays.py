@@ -188,6 +188,18 @@ class ArraySource:
         """Return a column as floats that may be infinite or missing."""
         return _floats(name, self.columns[key])
 
+    def weights(self, key: str) -> NDArray[np.float64]:
+        """Return a column of weights: at least 0, and not all 0."""
+        weight = self.numbers(key, key)
+        if (weight < 0).any():
+            row = int((weight < 0).argmax())
+            raise DataError(
+                f"{key} is {weight[row]:g} in row {row}; accepted: numbers of at least 0"
+            )
+        if not weight.any():
+            raise DataError(f"{key} is 0 in every row; accepted: some above 0")
+        return weight
+
     def numbers(self, key: str, name: str) -> NDArray[np.float64]:
         """Return a column as finite floats."""
         values = _floats(name, self.columns[key])

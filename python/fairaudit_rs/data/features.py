@@ -20,6 +20,11 @@ class Features(NamedTuple):
     values: NDArray[np.float64]
     names: tuple[str, ...] | None
 
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The names of the columns; x0, x1, ... where they have none."""
+        return self.names or tuple(f"x{place}" for place in range(self.values.shape[1]))
+
 
 def read_features(
     X: Any, n_features: int | None = None, feature_names: tuple[str, ...] | None = None

@@ -321,19 +321,7 @@ class AuditTable:
     def weights(self) -> NDArray[np.float64] | None:
         """Return the weights of the rows of a table in memory."""
         source = self.source.in_memory()
-        return self._weights(source) if "sample_weight" in self.roles else None
-
-    @staticmethod
-    def _weights(source: ArraySource) -> NDArray[np.float64]:
-        weight = source.numbers("sample_weight", "sample_weight")
-        if (weight < 0).any():
-            row = int((weight < 0).argmax())
-            raise DataError(
-                f"sample_weight is {weight[row]:g} in row {row}; accepted: numbers of at least 0"
-            )
-        if not weight.any():
-            raise DataError("sample_weight is 0 in every row; accepted: some above 0")
-        return weight
+        return source.weights("sample_weight") if "sample_weight" in self.roles else None
 
     def loaded(self, needed_by: str = "this") -> AuditTable:
         """Return the table with its columns in memory."""

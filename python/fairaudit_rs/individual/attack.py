@@ -34,14 +34,14 @@ class Attack:
     def __hash__(self) -> int:
         return hash(self.moved.shape)
 
-    def end(self, chosen: Any = slice(None)) -> Floats:
-        """Return x_T of some rows."""
-        attacked = np.array(self.rows[chosen], dtype=np.float64)
+    def end(self, chosen: Any = slice(None), columns: Any = slice(None)) -> Floats:
+        """Return x_T of some rows, in some features."""
+        attacked = np.array(self.rows[chosen][:, columns], dtype=np.float64)
         moved = self.moved[:, chosen]
         # A block of rows at a time: what is added to all of them would be as large as they are.
         for first in range(0, len(attacked), _BLOCK):
             rows = slice(first, first + _BLOCK)
-            for along, part in zip(moved[:, rows], self.parts, strict=True):
+            for along, part in zip(moved[:, rows], self.parts[:, columns], strict=True):
                 attacked[rows] += along[:, None] * part
         return attacked
 
@@ -63,9 +63,9 @@ class StoredAttack:
     def __hash__(self) -> int:
         return hash(self.moved.shape)
 
-    def end(self, chosen: Any = slice(None)) -> Floats:
-        """Return x_T of some rows."""
-        return np.array(self.moved[chosen], dtype=np.float64)
+    def end(self, chosen: Any = slice(None), columns: Any = slice(None)) -> Floats:
+        """Return x_T of some rows, in some features."""
+        return np.array(self.moved[chosen][:, columns], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,18 +44,27 @@ def path_chart(path: FlowPath, ratio: str, delta: float) -> Chart:
     return _chart(f"{ratio} ratio along the flow", lines, _rule("y", delta))
 
 
-def ratio_chart(ratios: NDArray[np.float64], ratio: str, delta: float) -> Chart:
-    """Return how the ratios of the rows are distributed, beside the tolerated value."""
-    ratios = ratios[np.isfinite(ratios)]
+def ratio_chart(
+    ratios: NDArray[np.float64],
+    ratio: str,
+    delta: float,
+    weight: NDArray[np.float64] | None = None,
+) -> Chart:
+    """Return how the ratios of the rows are distributed, beside the tolerated value.
+
+    Given weights, bars are as high as those of their rows together.
+    """
+    finite = np.isfinite(ratios)
+    ratios, weight = ratios[finite], None if weight is None else weight[finite]
     bins = []
     if len(ratios):
         largest = max(float(np.quantile(ratios, _LARGEST)), delta)
         edges = np.linspace(min(float(ratios.min()), 1.0), largest, _BINS + 1)
         if edges[0] == edges[-1]:
             edges = edges + np.linspace(-0.005, 0.005, _BINS + 1)
-        counts = np.histogram(np.minimum(ratios, edges[-1]), edges)[0]
+        counts = np.histogram(np.minimum(ratios, edges[-1]), edges, weights=weight)[0]
         bins = [
-            {"from": float(edges[i]), "to": float(edges[i + 1]), "rows": int(counts[i])}
+            {"from": float(edges[i]), "to": float(edges[i + 1]), "rows": counts[i].item()}
             for i in range(_BINS)
         ]
     bars = {
@@ -69,7 +78,11 @@ def ratio_chart(ratios: NDArray[np.float64], ratio: str, delta: float) -> Chart:
                 "title": "loss after / loss before (the last bar holds all beyond)",
             },
             "x2": {"field": "to"},
-            "y": {"field": "rows", "type": "quantitative"},
+            "y": {
+                "field": "rows",
+                "type": "quantitative",
+                **({} if weight is None else {"title": "weight of the rows"}),
+            },
         },
     }
     # The tolerated value of error rates is none of the losses of single rows.

@@ -14,7 +14,7 @@ from ..data.columns import some
 from ..data.equality import Value
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError
 from .question import attributes_of, chosen_features, chosen_rows, read_rows, scaled_features
-from .sensitive import _CONSTANT, Attribute
+from .sensitive import _CONSTANT, Attribute, varying_space
 
 #: Singular values below this share of the largest are rank that is not there.
 _RANK = 1e-10
@@ -45,6 +45,8 @@ class FairMetric(Value):
     feature_names : tuple of str or None
         Names of the features, where the metric was learned from a frame: they are then found by
         name in other rows. Without names, features are in the order of the model.
+    notes : tuple of str
+        What a reader must know of the fit; results repeat it.
     """
 
     kind: str
@@ -59,6 +61,8 @@ class FairMetric(Value):
     feature_names: tuple[str, ...] | None = None
     #: Where the metric was fitted, and how it is fitted on some of these rows.
     _fit: _Fit | None = None
+    #: What a reader must know of the fit.
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def directions(cls, V: ArrayLike) -> FairMetric:
@@ -141,7 +145,10 @@ class FairMetric(Value):
         Notes
         -----
         The regressions are fitted to convergence, so the metric belongs to the data and not to a
-        solver. Their penalty depends on the units of the features.
+        solver. Their penalty depends on the units of the features. Where features repeat each other
+        (one-hot columns of all values of a feature) many coefficients fit equally well: those of
+        least norm are taken, whatever the order of the columns, and `notes` says so. Rows of X
+        count alike, whatever weights the audit gives them.
         """
         strength = arguments.positive("C", C)
         rows, names = read_rows(X)
@@ -389,7 +396,8 @@ class _Fit(Value):
         size = np.abs(self.rows[:, self.scaled]).max(axis=0)
         units[self.scaled] = np.where(deviation > _CONSTANT * size, deviation, 1.0)
         rows = self.rows / units if len(self.scaled) else self.rows
-        found = [attribute.directions(rows, self.C) for attribute in self.attributes]
+        space = varying_space(rows) if self.attributes else None
+        found = [attribute.directions(rows, self.C, space) for attribute in self.attributes]
         if self.free is not None:
             found.append(np.eye(p)[self.free])
         if self.given is not None:
@@ -398,8 +406,22 @@ class _Fit(Value):
         count = f"{basis.shape[1]} direction{'s' * (basis.shape[1] != 1)} at no cost"
         called = [attribute.name for attribute in self.attributes if attribute.name]
         kind = f"sensitive subspace{' of ' + ', '.join(called) if called else ''}: {count}"
-        metric = replace(FairMetric._free(kind, basis, units), feature_names=self.feature_names)
+        metric = replace(
+            FairMetric._free(kind, basis, units),
+            feature_names=self.feature_names,
+            notes=() if space is None else (_redundant(rows, space),),
+        )
         return replace(metric, _fit=self) if self.attributes else metric
+
+
+def _redundant(rows: Floats, space: Floats) -> str:
+    """Say that coefficients are not unique, and which were taken."""
+    n_varying = int((np.ptp(rows, axis=0) > 0).sum())
+    return (
+        f"the features of the fair metric repeat each other: the {n_varying:,} that vary have rank "
+        f"{space.shape[1]:,}, as one-hot columns of all values have, so that several sensitive "
+        "directions fit the protected attributes equally well; the one of least norm is taken"
+    )
 
 
 def _span(rows: Floats) -> Floats:

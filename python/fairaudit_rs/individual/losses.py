@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from .problem import Problem
+from .sample import PathSums, Sample, Units
 from .value import AuditValue, Skew, bootstrapped, error_ratio_of_counts, mean_ratio
 
 Floats = NDArray[np.float64]
@@ -22,6 +23,7 @@ class Losses:
         self.ratio, self.paper = ratio, problem.floor is None
         self.floor = -math.inf if problem.floor is None else problem.floor
         self.ddof = 0 if self.paper else 1
+        self.sample: Sample | None = problem.sample
         self.start, self.end, self.path = flowed.loss_start, flowed.loss_end, flowed.path
         self._targets, self._scores = problem.targets, (flowed.start, flowed.end)
 
@@ -43,26 +45,63 @@ class Losses:
 
     @cached_property
     def n_nonfinite(self) -> int:
-        """Rows whose ratio is not a finite number."""
-        return len(self.ratios) - int(np.isfinite(self.ratios).sum())
+        """Rows that count whose ratio is not a finite number."""
+        return self.n_of(~np.isfinite(self.ratios))
+
+    def n_of(self, rows: NDArray[np.bool_]) -> int:
+        """Return how many of some rows count: a weight of 0 does not."""
+        kept = rows if self.sample is None else rows & self.sample.counts(len(rows))
+        return int(kept.sum())
+
+    @cached_property
+    def ends_unknown(self) -> bool:
+        """Whether a row that counts has no loss after the flow."""
+        return self.n_of(np.isnan(self.end)) > 0
 
     @property
     def error_rates(self) -> tuple[float, float]:
         """The shares of wrong decisions before and after; NaN after where a loss has no value."""
         n = len(self.start)
+        if self.sample is not None:
+            before, after = (
+                self.sample.units(wrong.astype(np.float64)).estimate
+                for wrong in (self.wrong_start, self.wrong_end)
+            )
+            return before, math.nan if self.ends_unknown else after
         after = math.nan if np.isnan(self.end).any() else self.path.wrong_end[-1] / n
         return self.path.wrong_start / n, after
 
     def value(self, interval: str) -> AuditValue:
         """Return the audit value."""
+        if self.sample is not None:
+            if self.ratio == "error_rate" and self.ends_unknown:
+                return AuditValue(math.nan, math.nan, interval=interval)
+            return self._units.value(interval, self.ratio == "error_rate")
         if self.ratio == "loss":
             return AuditValue(*mean_ratio(self._kept, self.ddof), interval=interval)
         if np.isnan(self.end).any():
             return AuditValue(math.nan, math.nan, interval=interval)
         return AuditValue(*self._error_ratio(-1), interval=interval, of_rates=True)
 
-    def along(self, interval: str, last: AuditValue) -> list[AuditValue]:
+    @cached_property
+    def _units(self) -> Units:
+        """Sums over what was sampled."""
+        assert self.sample is not None
+        if self.ratio == "loss":
+            return self.sample.units(self.ratios)
+        after, before = (wrong.astype(np.float64) for wrong in (self.wrong_end, self.wrong_start))
+        return self.sample.units(after, before)
+
+    def few(self) -> str | None:
+        """Say why so few clusters or weighted rows have no standard error, if they have none."""
+        return None if self.sample is None else self._units.few()
+
+    def along(
+        self, interval: str, last: AuditValue, sums: PathSums | None = None
+    ) -> list[AuditValue]:
         """Return the audit value after each recorded step: by parts of the rows but the last."""
+        if sums is not None:
+            return [*sums.values(interval)[:-1], last]
         places = range(len(self.path.wrong_end) - 1)
         of_place = self._mean_ratios() if self.ratio == "loss" else map(self._error_ratio, places)
         found = [AuditValue(*one, interval=interval) for one in of_place]
@@ -84,6 +123,8 @@ class Losses:
 
     def skew(self) -> Skew:
         """Return what each row adds to the audit value, which must be a number."""
+        if self.sample is not None:
+            return self._units.skew()
         if self.ratio == "loss":
             return Skew.of_mean(self._kept)
         return Skew.of_rates(self.wrong_start, self.wrong_end)
@@ -97,6 +138,8 @@ class Losses:
         self, n_resamples: int, seed: int, n_threads: int | None
     ) -> tuple[Floats, Floats]:
         """Return replicates of the last audit value, with variances."""
+        if self.sample is not None:
+            return self._units.bootstrap(n_resamples, seed, n_threads)
         if self.ratio == "loss":
             return bootstrapped(self._kept, None, n_resamples, seed, n_threads, self.ddof)
         columns = self.wrong_end.astype(np.float64), self.wrong_start.astype(np.float64)

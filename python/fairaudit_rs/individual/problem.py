@@ -15,12 +15,13 @@ from .. import _native
 from ..data.equality import Value
 from ..data.features import Features
 from ..errors import ArgumentError, ArgumentTypeError
-from ..models.kernel import KernelScores
+from ..models.kernel import Kernel, KernelScores
 from ..models.linear import LinearScores
 from ..models.scores import Scores
 from ..models.torch_scores import TorchScores
 from .attack import Attack, StoredAttack
 from .fair_metric import FairMetric
+from .sample import PathSums, Sample
 from .schedule import Schedule
 from .targets import Targets
 from .torch_flow import torch_flow
@@ -45,6 +46,10 @@ class Problem(Value, ABC):
     floor: float | None
     #: Rows of a torch module that are in its memory at a time.
     batch_size: int
+    #: Weights of the rows, and whom they are of; None where each counts once and by itself.
+    sample: Sample | None = None
+    #: Groups of features that stay at least 0 with a sum of 1.
+    held: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         n_rows, n_features = self.features.values.shape
@@ -61,6 +66,11 @@ class Problem(Value, ABC):
     def __len__(self) -> int:
         return len(self.targets)
 
+    @classmethod
+    def in_features(cls, scores: Any) -> tuple[type[Problem], Any]:
+        """Return the class, and scores as it takes them, whose rows move in all features."""
+        return cls, scores
+
     @property
     @abstractmethod
     def engine(self) -> str:
@@ -71,15 +81,49 @@ class Problem(Value, ABC):
         schedule: Schedule,
         n_threads: int | None = None,
         progress: Callable[[int, int], object] | None = None,
+        sums: PathSums | None = None,
     ) -> _native.Flowed:
-        """Move all rows, and audit the model on their way; progress gets (rows done, rows)."""
+        """Move all rows, and audit the model on their way; progress gets (rows done, rows).
+
+        Given sums of rows with weights or of some persons, these take in the scores on the way.
+        """
         n = len(self)
         tick = None if progress is None else lambda done: progress(done, n)
-        return self._run(schedule, _native.Call(n_threads, tick))
+        call = _native.Call(n_threads, tick)
+        return self._run(schedule, call) if sums is None else self._by_parts(schedule, call, sums)
 
-    @abstractmethod
     def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
         """Move all rows, and audit the model on their way."""
+        return self._by_parts(schedule, call, None)
+
+    @abstractmethod
+    def _walk(self, schedule: Schedule, call: _native.Call) -> tuple[Floats, Floats]:
+        """Return scores by recorded step, score and row, and how far each row moved."""
+
+    def _by_parts(
+        self, schedule: Schedule, call: _native.Call, sums: PathSums | None
+    ) -> _native.Flowed:
+        """Move all rows, some at a time, whose scores on the way are all there."""
+        found, told, silent = [], call.progress, _native.Call(call.n_threads)
+        for first in range(0, len(self), PART):
+            part = slice(first, first + PART)
+            tick = None if told is None else lambda done, first=first: told(first + done)
+            values = self.targets.values[part]
+            scores, moved = self.of_rows(part)._walk(schedule, _native.Call(call.n_threads, tick))
+            found.append(
+                _native.Flowed.of_scores(
+                    scores,
+                    moved,
+                    values,
+                    self.targets.loss,
+                    silent,
+                    floor=self.floor,
+                    boundary=self.targets.boundary,
+                )
+            )
+            if sums is not None:
+                sums.add(part, scores, silent)
+        return self.joined(found)
 
     @abstractmethod
     def attack(self, flowed: _native.Flowed) -> Attack | StoredAttack:
@@ -88,7 +132,8 @@ class Problem(Value, ABC):
     def of_rows(self, chosen: slice | NDArray[np.intp]) -> Problem:
         """Return the problem of some rows."""
         rows = Features(self.features.values[chosen], self.features.names)
-        return replace(self, features=rows, targets=self.targets.of_rows(chosen))
+        sample = None if self.sample is None else self.sample.of_rows(chosen)
+        return replace(self, features=rows, targets=self.targets.of_rows(chosen), sample=sample)
 
     def under(self, metric: FairMetric) -> Problem:
         """Return the problem with another fair metric."""
@@ -119,6 +164,12 @@ class LinearProblem(Problem):
     scores: LinearScores
     _rows_of_moved = 1
 
+    @classmethod
+    def in_features(cls, scores: LinearScores) -> tuple[type[Problem], KernelScores]:
+        """Return the scores as a sum of linear kernels."""
+        kernel = Kernel(support_vectors=scores.coef, name="linear", gamma=1.0, degree=1, coef0=0.0)
+        return KernelProblem, KernelScores(kernel, np.eye(len(scores.coef)), scores.intercepts)
+
     @property
     def engine(self) -> str:
         """How rows are moved, for people."""
@@ -128,6 +179,10 @@ class LinearProblem(Problem):
         return self._flow.run(
             schedule.native, call, floor=self.floor, boundary=self.targets.boundary
         )
+
+    def _walk(self, schedule: Schedule, call: _native.Call) -> tuple[Floats, Floats]:
+        found = self._flow.scores(schedule.native, call)
+        return found.scores, found.moved
 
     def attack(self, flowed: _native.Flowed) -> Attack:
         """Return where the flow moved the rows."""
@@ -165,12 +220,17 @@ class KernelProblem(Problem):
     @property
     def engine(self) -> str:
         """How rows are moved, for people."""
-        return f"{self.scores.kernel.name} kernel"
+        held = ", one-hot features held" if self.held else ""
+        return f"{self.scores.kernel.name} kernel{held}"
 
     def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
         return self._flow.run(
             schedule.native, call, floor=self.floor, boundary=self.targets.boundary
         )
+
+    def _walk(self, schedule: Schedule, call: _native.Call) -> tuple[Floats, Floats]:
+        found = self._flow.scores(schedule.native, call)
+        return found.scores, found.moved
 
     def attack(self, flowed: _native.Flowed) -> StoredAttack:
         """Return where the flow moved the rows."""
@@ -195,7 +255,7 @@ class KernelProblem(Problem):
             self.metric.units, pulls.tolist(), np.ascontiguousarray(vectors.T), rest
         )
         rows, targets = self.features.values, self.targets
-        return _native.Flow.kernel(rows, targets.values, targets.loss, model, metric)
+        return _native.Flow.kernel(rows, targets.values, targets.loss, model, metric, self.held)
 
 
 class TorchProblem(Problem):
@@ -206,40 +266,26 @@ class TorchProblem(Problem):
     @property
     def engine(self) -> str:
         """How rows are moved, for people."""
-        return f"torch autograd, {self.scores.precision}"
+        held = "one-hot features held, " if self.held else ""
+        return f"torch autograd, {held}{self.scores.precision}"
 
-    def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
-        firsts = range(0, len(self), PART)
-        return self.joined([self._run_part(first, schedule, call) for first in firsts])
-
-    def attack(self, flowed: _native.Flowed) -> StoredAttack:
-        """Return where the flow moved the rows."""
-        return StoredAttack(self.features.values, flowed.moved, self.features.names)
-
-    def _run_part(self, first: int, schedule: Schedule, call: _native.Call) -> _native.Flowed:
-        part = slice(first, first + PART)
-        values = self.targets.values[part]
-        told = call.progress
-        scores, attacked = torch_flow(
+    def _walk(self, schedule: Schedule, call: _native.Call) -> tuple[Floats, Floats]:
+        return torch_flow(
             self.scores,
-            self.features.values[part],
-            values,
+            self.features.values,
+            self.targets.values,
             self.targets.loss,
             self.metric,
             self.penalty,
             schedule,
             self.batch_size,
-            None if told is None else lambda done: told(first + done),
+            call.progress,
+            held=self.held,
         )
-        return _native.Flowed.of_scores(
-            scores,
-            attacked,
-            values,
-            self.targets.loss,
-            _native.Call(call.n_threads),
-            floor=self.floor,
-            boundary=self.targets.boundary,
-        )
+
+    def attack(self, flowed: _native.Flowed) -> StoredAttack:
+        """Return where the flow moved the rows."""
+        return StoredAttack(self.features.values, flowed.moved, self.features.names)
 
 
 #: By what gives the scores, how a flow follows them.

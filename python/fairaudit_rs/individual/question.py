@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..data.columns import Coded, column_array, some
+from ..data.arrays import ArraySource
+from ..data.columns import Coded, Column, column_array, some
 from ..data.features import Features, positions_of, read_features
+from ..data.given import add_columns
 from ..data.labels import Label, binary, check_pos_label, distinct_values, matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..models.adapt import adapt
@@ -18,7 +20,9 @@ from ..models.binary import BinaryModel
 from ..models.multiclass import MulticlassModel
 from ..models.scores import Scores
 from ..models.sklearn import is_tree, multiclass_from_sklearn
+from .sample import Sample
 from .sensitive import Attribute
+from .simplex import Groups, check_groups, found_groups
 from .targets import Targets
 
 Floats = NDArray[np.float64]
@@ -173,6 +177,46 @@ def read_rows(
 ) -> Features:
     """Return rows of features, of so many or of these names."""
     return read_features(X, n_features, feature_names)
+
+
+def sample_of(sample_weight: Any, clusters: Any, n_rows: int) -> Sample | None:
+    """Return whom the rows stand for; None where each counts once and by itself."""
+    columns: dict[str, Column] = {}
+    names: dict[str, str] = {}
+    keys: tuple[str, ...] = ()
+    if clusters is not None:
+        keys = add_columns(columns, names, "clusters", clusters)
+    if sample_weight is not None:
+        columns["sample_weight"] = column_array("sample_weight", sample_weight)
+    for key, column in columns.items():
+        if len(column) != n_rows:
+            raise DataError(f"{key.partition(':')[0]} has {len(column):,} rows, X has {n_rows:,}")
+    source = ArraySource(columns)
+    weight = None if sample_weight is None else source.weights("sample_weight")
+    person = source.units(keys, [names[key] for key in keys]) if keys else None
+    return Sample.of(weight, person)
+
+
+def one_hot_groups_of(given: Any, features: Features) -> Groups:
+    """Return groups of one-hot features: those that are given, or that are found in the rows."""
+    rows, names = features
+    if given is None:
+        return found_groups(rows)
+    accepted = "a sequence of groups, each of them names or positions of features"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"one_hot_groups is {given!r}; accepted: {accepted}")
+    groups = tuple(
+        tuple(chosen_features("one_hot_groups", group, names, rows.shape[1]).tolist())
+        for group in given
+    )
+    taken = [column for group in groups for column in group]
+    if len(set(taken)) < len(taken) or not all(groups):
+        raise ArgumentError(
+            "one_hot_groups has a group without features, or a feature in two groups; accepted: "
+            f"{accepted}, in one group each"
+        )
+    check_groups(groups, rows, features.called)
+    return groups
 
 
 # -- what fair metrics are learned from --------------------------------------------------------

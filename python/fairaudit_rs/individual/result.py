@@ -18,6 +18,7 @@ from ..results.words import number, p_text
 from .attack import Attack, FlowPath, StoredAttack
 from .chart import path_chart, ratio_chart
 from .examples import UnfairExamples
+from .sample import Sample
 
 Floats = NDArray[np.float64]
 
@@ -77,6 +78,19 @@ class IndividualResult(Finding):
         Their scores, one column for each class with several classes.
     units : ndarray
         What counts as one in each feature, by the fair metric.
+    one_hot : str
+        What became of one-hot features.
+    one_hot_groups : tuple of tuples of str
+        Which features these are.
+    n_clusters : int or None
+        How many clusters the rows are of; None where each row is by itself.
+    n_repeated : int
+        Rows that are equal to an earlier one in features and label.
+    df : float
+        Degrees of freedom of the standard error; infinite without weights and clusters, and with
+        ``interval="bootstrap-t"``.
+    sample : Sample or None
+        Weights and clusters of the rows.
     """
 
     lower_bound: float
@@ -111,6 +125,12 @@ class IndividualResult(Finding):
     score_end: Floats
     units: Floats
     flow: Attack | StoredAttack
+    one_hot: str
+    one_hot_groups: tuple[tuple[str, ...], ...]
+    n_clusters: int | None
+    n_repeated: int
+    df: float
+    sample: Sample | None
 
     _bulky = Finding._bulky | {
         "ratios",
@@ -120,6 +140,7 @@ class IndividualResult(Finding):
         "score_end",
         "units",
         "flow",
+        "sample",
     }
 
     @cached_property
@@ -133,7 +154,7 @@ class IndividualResult(Finding):
         Parameters
         ----------
         k : int
-            How many; rows of equal ratios are taken in their order.
+            How many; rows of equal ratios are taken in their order, and of each cluster one.
 
         Returns
         -------
@@ -142,7 +163,10 @@ class IndividualResult(Finding):
         """
         k = arguments.check(k=k).k
         known = np.flatnonzero(~np.isnan(self.ratios))
-        row = known[np.argsort(-self.ratios[known], kind="stable")[:k]]
+        order = known[np.argsort(-self.ratios[known], kind="stable")]
+        if self.sample is not None and self.sample.person is not None:
+            order = order[np.sort(np.unique(self.sample.person[order], return_index=True)[1])]
+        row = order[:k]
         return UnfairExamples(
             row=row.astype(np.int64),
             ratio=self.ratios[row],
@@ -181,8 +205,13 @@ class IndividualResult(Finding):
         return (
             f"{_upper(what)} {flow} is {number(self.estimate)}, and at least "
             f"{number(self.lower_bound)} with {level} confidence. {verdict} "
-            f"({p_text(self.pvalue)}, one-sided, {self.interval})."
+            f"({p_text(self.pvalue)}, one-sided, {self.interval}{self._of_clusters})."
         )
+
+    @property
+    def _of_clusters(self) -> str:
+        of = "" if self.n_clusters is None else f", {self.n_clusters:,} clusters"
+        return of if math.isinf(self.df) else f"{of}, t with {self.df:.3g} degrees of freedom"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row: the audit value."""
@@ -220,7 +249,8 @@ class IndividualResult(Finding):
         what = arguments.choice("what", what, ("path", "ratios"))
         if what == "path":
             return path_chart(self.path, self.ratio, self.delta)
-        return ratio_chart(self.ratios, self.ratio, self.delta)
+        weight = None if self.sample is None else self.sample.weight
+        return ratio_chart(self.ratios, self.ratio, self.delta, weight)
 
 
 def _upper(text: str) -> str:

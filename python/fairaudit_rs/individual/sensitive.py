@@ -13,6 +13,10 @@ from ..data.equality import Value
 from ..errors import DataError
 
 _MAX_ITERATIONS = 200
+#: Singular values below this share of the largest are rank that is not there ...
+_RANK = 1e-10
+#: ... and above this share of them, looked at squared, all of it is.
+_FULL_RANK = 1e-6
 #: A column that varies by less than this share of its size is constant.
 _CONSTANT = 1e-12
 
@@ -39,8 +43,16 @@ class Attribute(Value):
         """Return the attribute of some rows, with the levels that it has in all."""
         return replace(self, values=self.values[chosen])
 
-    def directions(self, rows: Floats, C: float) -> Floats:
-        """Return the coefficients (rows) of the regression of the attribute on the features."""
+    def directions(self, rows: Floats, C: float, space: Floats | None) -> Floats:
+        """Return the coefficients (rows) of the regression of the attribute on the features.
+
+        Where rows vary in a subspace only, of which the columns of ``space`` are an orthonormal
+        basis, coefficients are of it: the shortest of all that fit as well. So they belong to
+        the data, however what is redundant was coded.
+        """
+        if space is not None:
+            inside = (rows - rows.mean(axis=0)) @ space
+            return np.asarray(self.directions(inside, C, None) @ space.T)
         if self.n_levels == 0:
             centred = rows - rows.mean(axis=0)
             target = self.values - self.values.mean()
@@ -48,6 +60,31 @@ class Attribute(Value):
         if len(np.unique(self.values)) < self.n_levels:
             raise DataError(f"{self.called} lacks a value in these rows; accepted: all of them")
         return _softmax(rows, self.values, self.n_levels, C)
+
+
+def varying_space(rows: Floats) -> Floats | None:
+    """Return an orthonormal basis (columns) of the space in which rows vary around their mean.
+
+    None where no feature that varies is a sum of others and a constant: all is unique there.
+    """
+    centred = rows - rows.mean(axis=0)
+    scale = rows.std(axis=0)
+    varies = np.flatnonzero(scale > _CONSTANT * np.abs(rows).max(axis=0))
+    scaled = centred[:, varies] / scale[varies]
+    gram = scaled.T @ scaled / len(rows)
+    if not len(varies) or np.linalg.eigvalsh(gram)[0] > _FULL_RANK * len(varies):
+        return None
+    # The singular values themselves: their squares would hide what is below 1e-8.
+    _, size, right = np.linalg.svd(np.linalg.qr(scaled, mode="r"), full_matrices=True)
+    rank = int((size > _RANK * size[0]).sum())
+    if rank == len(varies):
+        return None
+    # What changes no score, in the units of the features; all that is orthogonal to it is inside.
+    nothing = right[rank:] / scale[varies]
+    inside = np.linalg.svd(nothing, full_matrices=True)[2][len(nothing) :]
+    space = np.zeros((rows.shape[1], rank))
+    space[varies] = inside.T
+    return space
 
 
 def _softmax(rows: Floats, place: NDArray[np.intp], k: int, C: float) -> Floats:

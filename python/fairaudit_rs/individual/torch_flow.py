@@ -30,6 +30,8 @@ def torch_flow(
     schedule: Schedule,
     batch_size: int,
     progress: Callable[[int], object] | None,
+    *,
+    held: tuple[tuple[int, ...], ...] = (),
 ) -> tuple[Floats, Floats]:
     """Return the scores by recorded step, score and row, and the moved rows.
 
@@ -42,7 +44,7 @@ def torch_flow(
         scorer.scores(rows, batch_size)
         for first in range(0, len(rows), batch_size):
             part = slice(first, first + batch_size)
-            batch = _Batch(scorer, rows[part], targets[part], loss, metric, penalty)
+            batch = _Batch(scorer, rows[part], targets[part], loss, metric, penalty, held)
             attacked[part] = batch.run(schedule, scores[:, :, part])
             if progress is not None:
                 progress(min(first + batch_size, len(rows)))
@@ -60,7 +62,9 @@ class _Batch:
         loss: str,
         metric: FairMetric,
         penalty: float,
+        held: tuple[tuple[int, ...], ...],
     ) -> None:
+        self.held = [list(group) for group in held]
         self.scorer, self.rows, self.units = scorer, rows, metric.units
         self.start, self.targets = scorer.tensor(rows), scorer.tensor(targets)
         self.weigh = _slopes(loss, self.targets, scorer.n_scores)
@@ -84,6 +88,9 @@ class _Batch:
                         speed = self._velocity(moved + length * places[i] * speed)
                     total += share * speed
                 moved = moved + length * total
+                for group in self.held:
+                    back = _on_simplex(self._at(moved)[:, group]) - self.start[:, group]
+                    moved[:, group] = back / self.scale[group]
             if t == schedule.record[place]:
                 with torch.no_grad():
                     now = self.scorer.score(self._at(moved)).double().cpu().numpy()
@@ -98,6 +105,19 @@ class _Batch:
         _, push = self.scorer.slope(self._at(moved), self.weigh)
         pull = self.rest * moved + ((moved @ self.vectors) * self.pulls) @ self.vectors.T
         return self.scale * push - pull
+
+
+def _on_simplex(rows: torch.Tensor) -> torch.Tensor:
+    """Return the nearest rows that are at least 0 with a sum of 1."""
+    import torch
+
+    ordered = rows.sort(dim=1, descending=True).values
+    less = (ordered.cumsum(dim=1) - 1) / torch.arange(
+        1, rows.shape[1] + 1, device=rows.device, dtype=rows.dtype
+    )
+    # The last one that stays above 0 says how much all of them lose.
+    last = (ordered > less).sum(dim=1, keepdim=True) - 1
+    return (rows - less.gather(1, last.clamp(min=0))).clamp(min=0.0)
 
 
 def _slopes(

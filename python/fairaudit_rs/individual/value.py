@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.intervals import studentize
-from ..inference.pvalues import LEAST, monte_carlo_pvalue, upper_tail
+from ..inference.pvalues import LEAST, monte_carlo_pvalue, t_quantile, t_upper_tail, upper_tail
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -61,6 +61,8 @@ class AuditValue:
     of_rates: bool = False
     #: (values, variances) of the bootstrap, for ``interval="bootstrap-t"``.
     replicates: tuple[Floats, Floats] | None = None
+    #: Degrees of freedom of the variance, of Student's t in place of the normal law.
+    df: float = math.inf
 
     @cached_property
     def standard_error(self) -> float:
@@ -76,11 +78,19 @@ class AuditValue:
             return math.nan, math.nan
         if self.replicates is not None:
             return self._resampled(0.5 + level / 2)
-        half = _native.normal_quantile(0.5 + level / 2) * error
+        half = self._quantile(level) * error
         if self.interval == "log":
             factor = _exp(half / self.estimate)
             return self.estimate / factor, self.estimate * factor
         return self.estimate - half, self.estimate + half
+
+    def _quantile(self, level: float) -> float:
+        """Return between how many standard errors an estimate lies at a level."""
+        if math.isinf(self.df):
+            return _native.normal_quantile(0.5 + level / 2)
+        # A one-sided bound below 1/2 lies on the other side.
+        tail = 0.5 - level / 2
+        return t_quantile(tail, self.df) if tail <= 0.5 else -t_quantile(1 - tail, self.df)
 
     def _resampled(self, level: float) -> Interval:
         """Return both bounds of a one-sided level, at replicates, so that they agree with p.
@@ -146,7 +156,7 @@ class AuditValue:
         if math.isnan(t):
             return math.nan, 0
         if self.replicates is None:
-            tail = upper_tail(t)
+            tail = upper_tail(t) if math.isinf(self.df) else t_upper_tail(t, self.df)
             return max(tail, LEAST) if math.isfinite(t) else tail, 0
         estimate, (values, variances) = self.estimate, self.replicates
         if self.of_rates:

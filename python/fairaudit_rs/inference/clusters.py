@@ -1,13 +1,10 @@
-"""Few clusters of unequal size: their effective number, and a variance with its degrees of freedom.
-
-A ratio of sums theta = sum A / sum D over clusters has the weights w = D / sum D and the residuals
-w e = (A - theta D) / sum D.
-"""
+"""Sums over clusters, and variances of means and ratios whose units differ in weight."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,54 +12,109 @@ from numpy.typing import NDArray
 from .intervals import NOTHING, Interval
 from .pvalues import t_quantile
 
+Floats = NDArray[np.float64]
 #: With fewer clusters, counted as if of one size, there is no interval by formula.
 FEWEST_FOR_FORMULA = 3.0
 
 
+def sums_of(cluster: NDArray[Any], values: Floats, n_clusters: int = 0) -> Floats:
+    """Return the sums of values over each cluster, with bits that do not depend on the order.
+
+    Values are split on two grids that are so coarse that their sums have no rounding. What is
+    below the second counts less than the rounding of a sum; NaN where a value is not finite.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 1e-250 < largest < 1e250:
+        # Zeros, or numbers that have no sum in any order.
+        return np.asarray(np.bincount(cluster, weights=values, minlength=n_clusters), dtype=float)
+    step = 2.0 ** (math.frexp(largest)[1] + math.frexp(len(values))[1] - 52)
+    finer = step * 2.0 ** (math.frexp(len(values))[1] - 52)
+    coarse = np.rint(values / step) * step
+    fine = np.rint((values - coarse) / finer) * finer
+    sums = np.bincount(cluster, weights=coarse, minlength=n_clusters)
+    return np.asarray(sums + np.bincount(cluster, weights=fine, minlength=n_clusters))
+
+
+def effective_number(weight: Floats) -> float:
+    """Return the number of equal units that spread as much: (sum w^2)^2 / sum w^4."""
+    squares = np.sort(weight / weight.max()) ** 2
+    return float(squares.sum() ** 2 / (squares**2).sum())
+
+
+def leverage_factors(weight: Floats) -> Floats:
+    """Return what squares of the residuals are multiplied by, 1 / (1 - share of the weight): CR2.
+
+    The residuals of a mean are too small, those of heavy units most of all (Bell and McCaffrey,
+    2002, for one mean).
+    """
+    total = float(np.sort(weight).sum())
+    return np.asarray(total / (total - weight))
+
+
+def degrees_of_freedom(weight: Floats) -> float:
+    """Return Bell and McCaffrey's df of that variance, for units that vary alike.
+
+    With w the shares of the weight and q = w^2 / (1 - w) they are (tr K)^2 / tr K K,
+    K = diag(q) - q w' - w q' + (sum q) w w'; n - 1 for n equal units.
+    """
+    w = np.sort(weight)
+    w = w / w.sum()
+    q = w**2 / (1 - w)
+    sum_q, sum_w2, sum_q2, sum_qw = q.sum(), (w**2).sum(), (q**2).sum(), (q * w).sum()
+    trace = sum_q - 2 * sum_qw + sum_q * sum_w2
+    square = (
+        sum_q2
+        + 2 * (sum_q * (q * w**2).sum() - 2 * (q**2 * w).sum())
+        + 2 * sum_qw**2
+        + 2 * sum_w2 * sum_q2
+        - 4 * sum_q * sum_w2 * sum_qw
+        + sum_q**2 * sum_w2**2
+    )
+    return float(trace**2 / square)
+
+
 @dataclass(frozen=True)
 class ClusteredRatio:
-    """A ratio of sums over the clusters of a group."""
+    """A ratio of sums over the clusters of a group: theta = sum A / sum D."""
 
     value: float
-    #: CR2: sum (w e)^2 / (1 - w).
+    #: CR2, with the residuals (A - theta D) / sum D and the shares of D as weights.
     variance: float
     #: Of Bell and McCaffrey, were clusters the only source of variation.
     df: float
-    #: (sum w^2)^2 / sum w^4: how many clusters of one size are worth as much.
+    #: How many clusters of one size are worth as much.
     effective: float
 
     @classmethod
-    def of(cls, above: NDArray[np.float64], below: NDArray[np.float64]) -> ClusteredRatio:
-        """Take the sums A and D of each cluster."""
+    def of(cls, above: Floats, below: Floats) -> ClusteredRatio:
+        """Take the sums A and D of each cluster; those without any have no part."""
+        counts = (above != 0) | (below != 0)
+        above, below = above[counts], below[counts]
         total = float(below.sum())
         value = float(above.sum()) / total
-        w, residual = below / total, (above - value * below) / total
+        residual = (above - value * below) / total
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = float((residual**2 / (1 - w)).sum())
-            q = w**2 / (1 - w)
-            all_q, squares, weights = q.sum(), (q**2).sum(), (w**2).sum()
-            qw = (q * w).sum()
-            trace = all_q - 2 * qw + all_q * weights
-            of_square = (
-                squares
-                + 2 * (all_q * (q * w**2).sum() - 2 * (q**2 * w).sum())
-                + 2 * qw**2
-                + 2 * weights * squares
-                - 4 * all_q * weights * qw
-                + all_q**2 * weights**2
-            )
-            df = float(trace**2 / of_square)
-        return cls(value, variance, df, float(weights**2 / (w**4).sum()))
+            variance = float((residual**2 * leverage_factors(below)).sum())
+            df = degrees_of_freedom(below)
+        return cls(value, variance, df, effective_number(below))
+
+    def interval(self, level: float) -> Interval:
+        """Return the interval of the value, NaN where too few clusters count."""
+        return _around(self.value, self.variance, self.df, self.effective, level)
 
 
 def gap_interval(first: ClusteredRatio, second: ClusteredRatio, level: float) -> Interval:
     """Return the interval of a difference of two groups, NaN where too few clusters count."""
-    if min(first.effective, second.effective) < FEWEST_FOR_FORMULA:
-        return NOTHING
     variance = first.variance + second.variance
     if not (math.isfinite(variance) and variance > 0):
         return NOTHING
     df = variance**2 / (first.variance**2 / first.df + second.variance**2 / second.df)
+    effective = min(first.effective, second.effective)
+    return _around(first.value - second.value, variance, df, effective, level)
+
+
+def _around(value: float, variance: float, df: float, effective: float, level: float) -> Interval:
+    if effective < FEWEST_FOR_FORMULA or not (math.isfinite(variance) and variance > 0):
+        return NOTHING
     half = t_quantile((1 - level) / 2, df) * math.sqrt(variance)
-    gap = first.value - second.value
-    return gap - half, gap + half
+    return value - half, value + half

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from .. import _native
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval, studentize
 from ..inference.pvalues import monte_carlo_pvalue, standardized
+from ..progress import Progress
 from .formulas import Formula, Margins, exponential, log_ratio
 from .skewed import Guard, limits
 
@@ -29,13 +31,26 @@ class Drawn(Formula):
 
     problem: Any
     draws: _native.Draws
-    call: _native.Call
+    n_threads: int | None
+    progress: Progress
+
+    @property
+    def _call(self) -> _native.Call:
+        return _native.Call(self.n_threads)
 
     @property
     def takes_zero(self) -> bool:
         """Whether ratios of a value of 0 have an interval: where the range of values is known."""
         everything = range(len(self.problem.keys))
         return self._melded(everything) is not None
+
+    @property
+    def shown(self) -> str:
+        """The method as results name it: of pairs with few rare rows it is another one."""
+        melding = self.problem.melding_method
+        pairs = combinations(range(len(self.problem.keys)), 2)
+        used = ["inversion" if self._melded(pair) is None else str(melding) for pair in pairs]
+        return " and ".join(dict.fromkeys(used))
 
     def gap(self, pair: Pair, level: float) -> Interval:
         """Return the interval of a difference: all that the test of its level does not reject."""
@@ -45,28 +60,33 @@ class Drawn(Formula):
         shifts = self._shifts(pair)
         if self.problem.why_withheld(pair, shifts, rejected=False) is not None:
             return NOTHING
-        return self._interval(limits(shifts, level, self.call))
+        return self._interval(limits(shifts, level, self._call))
 
     def value(self, position: int, level: float) -> Interval:
         """Return the interval of the metric of a group; NaN where it has none."""
         melded = self._melded((position,))
         if melded is not None:
-            return tuple(melded.value_interval(position, level))
-        of_clusters = self.problem.clustered_value(position, level)
+            found: Interval = melded.value_interval(position, level)
+            return found
+        of_clusters: Interval | None = self.problem.clustered_value(position, level)
         if of_clusters is not None:
             return of_clusters
-        entry = self.problem.evaluations[position]
-        values, variances = (
-            part[:, position] for part in (self._bootstrap.values, self._bootstrap.variances)
+        entry, drawn = self.problem.evaluations[position], self._bootstrap
+        return bootstrap_interval(
+            "studentized",
+            entry.value,
+            math.sqrt(entry.variance),
+            drawn.values[:, position],
+            drawn.variances[:, position],
+            level,
         )
-        error = math.sqrt(entry.variance)
-        return bootstrap_interval("studentized", entry.value, error, values, variances, level)
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         """Return the interval of the ratio of two groups; NaN where it has none."""
         melded = self._melded(pair)
         if melded is not None:
-            return tuple(melded.ratio_interval(pair, level))
+            found: Interval = melded.ratio_interval(pair, level)
+            return found
         log, error = log_ratio(self.problem, pair)
         low, high = bootstrap_interval("studentized", log, error, *self._log_ratios(pair), level)
         return exponential(low), exponential(high)
@@ -92,8 +112,8 @@ class Drawn(Formula):
         at_most, at_least = (
             monte_carlo_pvalue(max(found.studentized, found.corrected), shifts.n)
             for found in (
-                shifts.extremes(-margin, "greater", self.call),
-                shifts.extremes(margin, "less", self.call),
+                shifts.extremes(-margin, "greater", self._call),
+                shifts.extremes(margin, "less", self._call),
             )
         )
         return Margins(at_most, at_least, statistic)
@@ -115,7 +135,7 @@ class Drawn(Formula):
     # -- what is drawn once ------------------------------------------------------------------
 
     def _melded(self, groups: Any) -> Any:
-        return self.problem.melded(groups, self.draws, self.call)
+        return self.problem.melded(groups, self.draws, self._call)
 
     @cached_property
     def _made(self) -> dict[Pair, _native.Shifts]:
@@ -127,12 +147,14 @@ class Drawn(Formula):
             self._made.clear()
             series = _FIRST_SERIES + pair[0] * len(self.problem.keys) + pair[1]
             draws = _native.Draws(self.draws.n, seed=self.draws.seed, series=series)
-            self._made[pair] = self.problem.test(pair).shifts(draws, self.call)
+            call = _native.Call(self.n_threads, self.progress.tick())
+            self._made[pair] = self.problem.test(pair).shifts(draws, call)
+            self.progress.finish(drawn=True)
         return self._made[pair]
 
     @cached_property
     def _bootstrap(self) -> Bootstrap:
-        drawn: Bootstrap = self.problem.bootstrap(self.draws, self.call)
+        drawn: Bootstrap = self.problem.bootstrap(self.draws, self._call)
         return drawn
 
     def _log_ratios(self, pair: Pair) -> Any:

@@ -21,11 +21,11 @@ from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
-from .estimates import Maker, method_of, resample, warnings_of
+from .estimates import Maker, drawn_pairs, method_of, resample, warnings_of
 from .formulas import Margins, log_ratio
 from .question import named_columns, pose
 
-METHODS = ("auto", "score", "mover", "studentized", "delta")
+METHODS = ("auto", "score", "mover", "inversion", "studentized", "delta")
 _WHAT = {"difference": "gap", "ratio": "ratio"}
 
 
@@ -278,7 +278,10 @@ def equivalence_test(
     method = method_of(method, problem, METHODS, scale)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
     # Intervals of confidence 1 - 2 alpha lie within the margin when the test rejects.
-    maker = Maker(problem, method, bootstrap, 2 * level - 1)
+    drawn = drawn_pairs(
+        problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(question.pairs)
+    )
+    maker = Maker(problem, method, bootstrap, 2 * level - 1, drawn)
     names = [label(key) for key in problem.keys]
     tester = _Tester(maker, margin, scale)
     comparisons = []
@@ -307,14 +310,14 @@ def equivalence_test(
         n_rows=sum(problem.n_rows),
         group_sizes=dict(zip(names, problem.n_rows, strict=True)),
         seed=seed,
-        engine=problem.drawing_engine if bootstrap else "formula",
+        engine=problem.drawing_engine if bootstrap or drawn else "formula",
         warnings=(*warnings_of(question, bootstrap, maker), *tester.notes),
         metric=problem.metric.name,
         margin=margin,
         scale=scale,
         comparisons=tuple(comparisons),
-        method=method,
-        n_resamples=n_resamples if bootstrap else 0,
+        method=method if drawn is None else drawn.shown,
+        n_resamples=n_resamples if bootstrap or drawn else 0,
         confidence_level=level,
     )
 
@@ -385,6 +388,9 @@ class _Tester:
     def _why_nothing(self, pair: Pair) -> str:
         problem = self.maker.problem
         first, second = (problem.names[i] for i in pair)
+        unknown = None if self.maker.drawn is None else self.maker.drawn.why_unknown(pair)
+        if unknown is not None and self.scale == "difference":
+            return f"nothing is shown about the gap of {first} and {second}: {unknown}"
         if self.scale == "ratio" and not self._above_zero(pair):
             values = " and ".join(f"{problem.evaluations[i].value:.3g}" for i in pair)
             return (

@@ -21,6 +21,8 @@ from ..inference.intervals import (
     range_of_pairs,
     simultaneous_factor,
 )
+from ..progress import Progress
+from .drawn import Drawn
 from .formulas import Formula, around, exponential, log_ratio
 from .problem import BOOTSTRAP_METHODS, Problem
 from .question import Question
@@ -80,6 +82,24 @@ def resample(
     return problem.bootstrap(draws, call, variances=method == "studentized")
 
 
+def drawn_pairs(
+    problem: Problem,
+    method: str,
+    n_resamples: int,
+    seed: int,
+    n_threads: int | None,
+    callback: Callable[[int, int], object] | None,
+    n_pairs: int,
+) -> Drawn | None:
+    """Return what tests of pairs give by replicates; None when the method needs none of them."""
+    if method != "inversion":
+        return None
+    progress = Progress(callback, n_resamples)
+    progress.total = n_resamples * n_pairs
+    draws = _native.Draws(n_resamples, seed=seed)
+    return Drawn(problem, draws=draws, n_threads=n_threads, progress=progress)
+
+
 @dataclass(frozen=True)
 class Maker:
     """Makes all intervals of a problem by one method."""
@@ -88,6 +108,8 @@ class Maker:
     method: str
     bootstrap: Bootstrap | None
     level: float
+    #: Replicates of pairs, for the method "inversion".
+    drawn: Drawn | None = None
     #: Intervals of gaps by pair and level: with two groups one is asked for as two things.
     _made: dict[tuple[Pair, float], Interval] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -95,8 +117,8 @@ class Maker:
 
     @property
     def formula(self) -> Formula:
-        """The method, when it needs no replicates."""
-        return self.problem.formula(self.method)
+        """The method, when it needs no bootstrap replicates."""
+        return self.problem.formula(self.method) if self.drawn is None else self.drawn
 
     def columns(self, i: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the values and variances of a group by replicate."""
@@ -137,7 +159,10 @@ class Maker:
 
     def _gap_interval(self, pair: Pair, level: float) -> Interval:
         if (pair, level) not in self._made:
-            made = self.problem.interval(pair, level, self.method, self.bootstrap)
+            if self.drawn is not None:
+                made = self.drawn.gap(pair, level)
+            else:
+                made = self.problem.interval(pair, level, self.method, self.bootstrap)
             self._made[pair, level] = made
         return self._made[pair, level]
 

@@ -14,10 +14,19 @@ from ..data.tables import AuditTable
 from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.words import number
-from .estimates import Estimate, Maker, method_of, resample, warnings_of
+from .estimates import Estimate, Maker, drawn_pairs, method_of, resample, warnings_of
 from .question import named_columns, pose
 
-METHODS = ("auto", "score", "mover", "studentized", "delta", "basic", "percentile")
+METHODS = (
+    "auto",
+    "score",
+    "mover",
+    "inversion",
+    "studentized",
+    "delta",
+    "basic",
+    "percentile",
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -214,10 +223,13 @@ def intervals(
     problem = question.problem
     method = method_of(method, problem, METHODS)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
-    maker = Maker(problem, method, bootstrap, level)
+    everything = pairs_of(problem.keys, None)
+    drawn = drawn_pairs(
+        problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(everything)
+    )
+    maker = Maker(problem, method, bootstrap, level, drawn)
     k = len(problem.keys)
     names = [label(key) for key in problem.keys]
-    everything = pairs_of(problem.keys, None)
     together = maker.simultaneous(everything)
     largest, of_largest = maker.largest(everything, together)
     gaps = tuple(maker.gap(pair, names) for pair in question.pairs)
@@ -240,7 +252,7 @@ def intervals(
         n_rows=sum(problem.n_rows),
         group_sizes=dict(zip(names, problem.n_rows, strict=True)),
         seed=seed,
-        engine=problem.drawing_engine if bootstrap else "formula",
+        engine=problem.drawing_engine if bootstrap or drawn else "formula",
         warnings=(*warnings_of(question, bootstrap, maker), *maker.ratio_notes()),
         metric=problem.metric.name,
         values=tuple(maker.value(i, names) for i in range(k)),
@@ -258,8 +270,8 @@ def intervals(
             for (i, j), interval in zip(everything, together, strict=True)
         ),
         largest_gap=largest_gap,
-        method=problem.shown_method(method),
-        n_resamples=n_resamples if bootstrap else 0,
+        method=problem.shown_method(method) if drawn is None else drawn.shown,
+        n_resamples=n_resamples if bootstrap or drawn else 0,
         undefined_share=bootstrap.undefined_share() if bootstrap else 0.0,
         n_missing=question.n_missing,
         confidence_level=level,

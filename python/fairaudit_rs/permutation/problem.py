@@ -241,7 +241,7 @@ class Problem(Value, ABC):
         """Return the method behind a word, or raise when there is no such interval."""
         if wanted == "auto":
             return self.gap_method
-        if wanted == "inversion" and self.gap_method != "inversion":
+        if wanted == "inversion" and self.scaling != "corrected":
             raise ArgumentError(
                 f"interval is 'inversion' for {self.metric.name} with studentize "
                 f"{self.scaling!r}; accepted: 'auto' and, for means and ratios of sums with "
@@ -272,6 +272,8 @@ class Problem(Value, ABC):
 
     def why_not(self, method: str) -> str:
         """Say why there is no interval by a method."""
+        if method == "inversion":
+            return "which is no mean or ratio of sums, nor a rate of weighted rows or of clusters"
         if method == "mover":
             return (
                 "a proportion, whose method of this kind is 'score'"

@@ -156,13 +156,15 @@ class RowProblem(LabelledProblem):
         """
         return self.is_bounded and self.rows.cluster is None and not self.metric.is_proportion
 
+    @property
+    def _prefers_inversion(self) -> bool:
+        """Whether gaps are best told by the test itself: of means, ratios, and rates of units."""
+        return self.scaling == "corrected" and not self.prefers_mover
+
     def interval_methods(self, scale: str = "difference") -> tuple[str, ...]:
         """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
         methods = super().interval_methods(scale)
-        if scale == "ratio" and self.is_bounded and self.rows.cluster is None:
-            # A bootstrap-t of weighted rates near 1 counts replicates that do not vary as extreme.
-            return ("mover", *(word for word in methods if word != "mover"))
-        return methods
+        return ("inversion", *methods) if self._prefers_inversion else methods
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -296,7 +298,11 @@ class RowProblem(LabelledProblem):
     @property
     def gap_method(self) -> str:
         """How the gap of a test gets its interval when nobody chooses."""
-        return "inversion" if self.scaling == "corrected" else "delta"
+        return "inversion" if self._prefers_inversion else super().gap_method
+
+    def clustered_value(self, position: int, level: float) -> Interval | None:
+        """Return the interval of a group's ratio over its clusters; None without any."""
+        return self._clustered[position].interval(level) if self._clustered else None
 
     def interval(
         self, pair: Pair, level: float, method: str, replicates: Bootstrap | None

@@ -15,6 +15,7 @@ from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..errors import DataError
+from ..inference.clusters import sums_of
 from ..metrics.row_values import Exchange
 
 
@@ -39,10 +40,7 @@ class Units:
         """Add up row values over each unit."""
         if self.of_row is None:
             return values
-        # In ascending order, so that sums do not depend on that of the rows.
-        order = np.argsort(values, kind="stable")
-        weights = np.asarray(values, dtype=np.float64)[order]
-        return np.bincount(self.of_row[order], weights, len(self.group)).astype(np.float64)
+        return sums_of(self.of_row, np.asarray(values, dtype=np.float64), len(self.group))
 
     def exchange(self, n_groups: int, scaling: str, call: _native.Call) -> Exchange:
         """Return what a native test is told of the units."""

@@ -57,6 +57,12 @@ class Tolerance(Value):
         return Tolerance(self.low - _ROUNDING, self.high + _ROUNDING)
 
     @property
+    def is_sharp(self) -> bool:
+        """Whether no gap but 0 is tolerated on any side that is looked at."""
+        bounds = np.concatenate([self.low, self.high])
+        return not bounds[np.isfinite(bounds)].any()
+
+    @property
     def simple(self) -> bool:
         """Whether every criterion must be 0."""
         return not (self.low.any() or self.high.any())

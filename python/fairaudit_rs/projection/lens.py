@@ -200,7 +200,7 @@ def projection_test(
     )
     criteria = question.criteria
     tolerance = _tolerance(question, epsilon, alternative)
-    if calibration == "permutation" and not _is_sharp(tolerance):
+    if calibration == "permutation" and not tolerance.is_sharp:
         raise ArgumentError(
             f"epsilon is {epsilon!r} with calibration='permutation'; accepted: None or 0, because "
             "groups that may differ cannot be exchanged"
@@ -225,8 +225,6 @@ def projection_test(
         )
     values = values_of(criteria, tolerance, level)
     estimate, error, interval = largest(values, criteria, level)
-    unweighted = criteria.rows.weight is None
-    exchangeable = plan.why_none is None and _is_sharp(tolerance) and unweighted
     moves = question.moves(plan)
     limit, histogram = histogram_of(question, moves, width)
     drawn = calibration == "permutation" and math.isfinite(statistic)
@@ -241,7 +239,7 @@ def projection_test(
         group_sizes=question.group_sizes(),
         seed=seed,
         engine=calibration,
-        warnings=tuple(_warnings(question, plan, test, values, calibration, level, exchangeable)),
+        warnings=tuple(_warnings(question, plan, test, values, calibration, level)),
         distance=statistic / criteria.n_rows,
         critical_value=test.critical_value,
         primal_value=statistic,
@@ -294,12 +292,6 @@ def _tolerance(question: Question, epsilon: Any, alternative: str) -> Tolerance:
     return Tolerance(low, high)
 
 
-def _is_sharp(tolerance: Tolerance) -> bool:
-    """Whether no gap but 0 is tolerated on any side that is looked at."""
-    bounds = np.concatenate([tolerance.low, tolerance.high])
-    return not bounds[np.isfinite(bounds)].any()
-
-
 def _warnings(
     question: Question,
     plan: Plan,
@@ -307,7 +299,6 @@ def _warnings(
     values: tuple[CriterionValue, ...],
     calibration: str,
     level: float,
-    exchangeable: bool,
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
     alpha = 1 - level
@@ -318,8 +309,7 @@ def _warnings(
             f"{' or '.join(question.features)} and belong to no group"
         )
     if test.inconclusive is not None:
-        way_out = "; calibration='permutation' gives a valid one" if exchangeable else ""
-        warnings.append(f"no p-value: {test.inconclusive}{way_out}")
+        warnings.append(f"no p-value: {test.inconclusive}")
     distances = question.distances
     if distances is not None and distances.upper_bound:
         missed = f"; none was found for {distances.n_not_found:,} rows, which stay where they are"

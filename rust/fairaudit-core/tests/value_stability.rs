@@ -146,7 +146,7 @@ fn flows() {
         function: Function::new("rbf", 0.6, 3, 0.0).unwrap(),
     };
     let penalty = Penalty { units: &[1.0, 2.0], pulls: &[0.0], eigenvectors: &[0.6, 0.8], rest: 8.0 };
-    let found = kernel::Problem { rows, loss: Loss::Log, model, penalty }.flow(&schedule, &control).unwrap();
+    let found = kernel::Problem { rows, loss: Loss::Log, model, penalty, held: &[] }.flow(&schedule, &control).unwrap();
     assert_eq!(found.scores, FROZEN_KERNEL);
 }
 

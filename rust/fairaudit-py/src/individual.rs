@@ -5,9 +5,10 @@ use std::str::FromStr;
 use fairaudit_core::Error;
 use fairaudit_core::individual::kernel::{self, Function, Penalty};
 use fairaudit_core::individual::{self as core, Audit, Loss, Moments, Rows, audit_scores, bootstrap, linear};
+use fairaudit_core::parallel::Control;
 use numpy::ndarray::Dimension;
 use numpy::{
-    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
+    PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -250,6 +251,38 @@ impl Flowed {
     }
 }
 
+/// Rows on their way through the flow.
+#[pyclass(frozen, get_all, module = "fairaudit_rs._native")]
+pub(crate) struct FlowScores {
+    /// By recorded step, score and row.
+    scores: Py<PyArray3<f64>>,
+    /// How far each row has moved after the last step.
+    moved: Py<PyArray2<f64>>,
+}
+
+#[pymethods]
+impl FlowScores {
+    #[new]
+    fn new(scores: Py<PyArray3<f64>>, moved: Py<PyArray2<f64>>) -> Self {
+        Self { scores, moved }
+    }
+
+    fn __getnewargs__(&self, py: Python<'_>) -> (Py<PyAny>, Py<PyAny>) {
+        (self.scores.clone_ref(py).into_any(), self.moved.clone_ref(py).into_any())
+    }
+}
+
+impl FlowScores {
+    /// Of the core's, at so many recorded steps; a row of `moved` has so many numbers.
+    fn made(py: Python<'_>, found: core::Flow, n_points: usize, n_rows: usize, n_moved: usize) -> PyResult<Self> {
+        let n_scores = found.scores.len() / (n_points * n_rows).max(1);
+        Ok(Self {
+            scores: PyArray1::from_vec(py, found.scores).reshape([n_points, n_scores, n_rows])?.unbind(),
+            moved: matrix(py, found.moved, n_moved)?,
+        })
+    }
+}
+
 /// A sum of kernels at support vectors, for each score.
 #[pyclass(frozen, module = "fairaudit_rs._native")]
 pub(crate) struct KernelExpansion {
@@ -308,7 +341,7 @@ impl MetricPull {
 /// What gives the scores, and what holds rows back.
 enum Law {
     Linear { coef: Vec<f64>, intercepts: Vec<f64>, pulls: Vec<f64>, gains: Vec<f64> },
-    Kernel { model: Py<KernelExpansion>, metric: Py<MetricPull> },
+    Kernel { model: Py<KernelExpansion>, metric: Py<MetricPull>, held: Vec<Vec<usize>> },
 }
 
 /// Rows, targets, a model and a fair metric. Arrays of rows are held by reference, and looked at by `run`.
@@ -341,7 +374,8 @@ impl Flow {
         Ok(Self { features, targets, loss: parsed(py, loss)?, law: Law::Linear { coef, intercepts, pulls, gains } })
     }
 
-    /// Of a kernel model; rows move in units of the features.
+    /// Of a kernel model; rows move in units of the features. Groups of features that are `held` stay at least 0 with
+    /// a sum of 1.
     #[staticmethod]
     fn kernel(
         py: Python<'_>,
@@ -350,8 +384,9 @@ impl Flow {
         loss: &str,
         model: Py<KernelExpansion>,
         metric: Py<MetricPull>,
+        held: Vec<Vec<usize>>,
     ) -> PyResult<Self> {
-        Ok(Self { features, targets, loss: parsed(py, loss)?, law: Law::Kernel { model, metric } })
+        Ok(Self { features, targets, loss: parsed(py, loss)?, law: Law::Kernel { model, metric, held } })
     }
 
     /// Moves all rows. Losses below `floor` count as it; without one, ratios that are not finite are left out. From
@@ -365,7 +400,44 @@ impl Flow {
         floor: Option<f64>,
         boundary: Option<f64>,
     ) -> PyResult<Flowed> {
-        let (steps, audit, loss) = (&schedule.steps, Audit { floor, boundary }, self.loss);
+        let (steps, audit) = (&schedule.steps, Audit { floor, boundary });
+        self.moved(
+            py,
+            schedule,
+            call,
+            |problem, control| problem.audit(steps, audit, control),
+            |problem, control| problem.audit(steps, audit, control),
+            |found, n_rows, n_moved| Flowed::made(py, found, n_rows, n_moved),
+        )
+    }
+
+    /// Moves all rows, and returns their scores at every recorded step.
+    fn scores(&self, py: Python<'_>, schedule: &Schedule, call: &Call) -> PyResult<FlowScores> {
+        let steps = &schedule.steps;
+        self.moved(
+            py,
+            schedule,
+            call,
+            |problem, control| problem.flow(steps, control),
+            |problem, control| problem.flow(steps, control),
+            |found, n_rows, n_moved| FlowScores::made(py, found, schedule.record.len(), n_rows, n_moved),
+        )
+    }
+}
+
+impl Flow {
+    /// What a function makes of a linear or a kernel problem; it is handed on with the number of rows, and of numbers
+    /// in a row of what says how far they moved.
+    fn moved<T: Send, U>(
+        &self,
+        py: Python<'_>,
+        schedule: &Schedule,
+        call: &Call,
+        of_linear: impl FnOnce(linear::Problem<'_>, &Control) -> Result<T, Error> + Send,
+        of_kernel: impl FnOnce(kernel::Problem<'_>, &Control) -> Result<T, Error> + Send,
+        made: impl FnOnce(T, usize, usize) -> PyResult<U>,
+    ) -> PyResult<U> {
+        let (steps, loss) = (&schedule.steps, self.loss);
         let (features, targets) = (self.features.bind(py).try_readonly()?, self.targets.bind(py).try_readonly()?);
         let rows = Rows { features: in_order(&features)?, targets: slice(&targets)? };
         let n_rows = rows.targets.len();
@@ -375,19 +447,17 @@ impl Flow {
                 let model = linear::Model { coef, intercepts };
                 let problem = linear::Problem { rows, loss, model, pulls, gains };
                 let work = problem.work(steps).saturating_add(audit_work(intercepts.len()));
-                let found = call.run(py, work, |control| problem.audit(steps, audit, control))?;
-                Flowed::made(py, found, n_rows, n_rows)
+                made(call.run(py, work, |control| of_linear(problem, control))?, n_rows, n_rows)
             }
-            Law::Kernel { model, metric } => {
+            Law::Kernel { model, metric, held } => {
                 let (model, metric) = (model.get(), metric.get());
                 let KernelExpansion { support_vectors, dual_coef, intercepts, function } = model;
                 let model = kernel::Model { support_vectors, dual_coef, intercepts, function: *function };
                 let MetricPull { units, pulls, eigenvectors, rest } = metric;
                 let penalty = Penalty { units, pulls, eigenvectors, rest: *rest };
-                let problem = kernel::Problem { rows, loss, model, penalty };
+                let problem = kernel::Problem { rows, loss, model, penalty, held };
                 let work = problem.work(steps).saturating_add(audit_work(intercepts.len()));
-                let found = call.run(py, work, |control| problem.audit(steps, audit, control))?;
-                Flowed::made(py, found, n_rows, units.len())
+                made(call.run(py, work, |control| of_kernel(problem, control))?, n_rows, units.len())
             }
         }
     }
@@ -420,6 +490,7 @@ fn bootstrap_ratio(
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("FLOW_PART", core::PART)?;
     module.add_class::<Flow>()?;
+    module.add_class::<FlowScores>()?;
     module.add_class::<Flowed>()?;
     module.add_class::<KernelExpansion>()?;
     module.add_class::<MetricPull>()?;

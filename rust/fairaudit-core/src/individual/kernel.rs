@@ -9,6 +9,8 @@
 //! grad_u = units grad_x,    pull(m) = rest m + Q ((pulls - rest) Q'm).
 //! ```
 //!
+//! Groups of features that are held on their simplex go back to it after each step, by the shortest way.
+//!
 //! Nearly all the time goes into two products, of the rows with the support vectors and of the
 //! kernel's slopes with the support vectors, and into the exponentials between them: see
 //! `panels` and [`exp2_of_negative`](crate::numerics::exponential::exp2_of_negative). Both fuse multiplications with additions: processors without
@@ -23,6 +25,7 @@
 //! Support vectors and rows are centred at the median of the support vectors first, where these
 //! differences cancel least and one far away does no harm.
 
+mod simplex;
 mod tile;
 
 use std::f64::consts::LOG2_E;
@@ -117,6 +120,8 @@ pub struct Problem<'a> {
     pub model: Model<'a>,
     /// What holds rows back.
     pub penalty: Penalty<'a>,
+    /// Groups of features that stay at least 0 with a sum of 1: after each step rows go to the nearest such place.
+    pub held: &'a [Vec<usize>],
 }
 
 impl Problem<'_> {
@@ -156,11 +161,12 @@ impl Problem<'_> {
         control: &Control,
         take: impl FnOnce(&Walk<'_>) -> Result<T>,
     ) -> Result<T> {
-        let Self { rows, loss, model, penalty } = self;
+        let Self { rows, loss, model, penalty, held } = self;
         check(rows, loss, model, penalty)?;
         let width = penalty.units.len();
+        simplex::check(held, width)?;
         let (expansion, pull) = (&Expansion::new(model, width), &Pull::new(penalty, width));
-        let job = Job { rows, loss, expansion, pull, units: penalty.units, schedule, control, instructions };
+        let job = Job { rows, loss, expansion, pull, units: penalty.units, held, schedule, control, instructions };
         let go = |range: Range<usize>| instructions.run(Tile::new(job, range));
         let (targets, n_scores, n_points) = (rows.targets, model.intercepts.len(), schedule.record.len());
         take(&Walk { targets, loss, n_scores, n_points, tile: ROWS, block: ROWS, width, by_row: true, go: &go })
@@ -192,6 +198,8 @@ struct Job<'a> {
     pull: &'a Pull,
     /// Of the features.
     units: &'a [f64],
+    /// Groups of features on their simplex.
+    held: &'a [Vec<usize>],
     schedule: &'a Schedule,
     control: &'a Control,
     instructions: InstructionSet,

@@ -9,6 +9,7 @@ const FUNCTIONS: [Function; 3] =
     [Function::Radial { gamma: 0.15 }, Function::Polynomial { gamma: 0.2, degree: 3, coef0: 0.7 }, Function::Linear];
 
 /// Everything that a flow needs.
+#[derive(Clone)]
 struct Example {
     features: Vec<f64>,
     targets: Vec<f64>,
@@ -20,6 +21,7 @@ struct Example {
     eigenvectors: Vec<f64>,
     function: Function,
     loss: Loss,
+    held: Vec<Vec<usize>>,
 }
 
 /// Numbers between -1 and 1.
@@ -52,6 +54,7 @@ impl Example {
             eigenvectors: [column(0), column(1)].concat(),
             function,
             loss,
+            held: Vec::new(),
         }
     }
 
@@ -64,7 +67,7 @@ impl Example {
             function: self.function,
         };
         let penalty = Penalty { units: &self.units, pulls: &self.pulls, eigenvectors: &self.eigenvectors, rest: 8.0 };
-        let problem = Problem { rows, loss: self.loss, model, penalty };
+        let problem = Problem { rows, loss: self.loss, model, penalty, held: &self.held };
         problem.walk(instructions, schedule, control, |walk| walk.flow(control))
     }
 
@@ -313,4 +316,33 @@ fn what_does_not_fit_is_refused() {
     assert!(Function::new("rbf", 0.0, 3, 0.0).is_err());
     assert!(Function::new("polynomial", 1.0, 0, 0.0).is_err());
     assert_eq!(Function::new("linear", -1.0, 0, 0.0), Ok(Function::Linear));
+}
+
+#[test]
+fn features_that_are_held_stay_on_their_simplex() {
+    for function in FUNCTIONS {
+        let mut example = Example::new(40, 5, 6, 1, function, Loss::Log);
+        for row in example.features.chunks_exact_mut(5) {
+            let choice = usize::from(row[0] > 0.0) + usize::from(row[0] > 0.5);
+            (0..3).for_each(|i| row[i + 1] = f64::from(u8::from(i == choice)));
+        }
+        let schedule = steps(30, Solver::Heun);
+        let place = |found: &Flow, row: usize, i: usize| {
+            example.units[i].mul_add(found.moved[row * 5 + i], example.features[row * 5 + i])
+        };
+        let free = example.flow(&schedule);
+        let sum = |found: &Flow, row: usize| (1..4).map(|i| place(found, row, i)).sum::<f64>();
+        assert!((0..40).any(|row| (sum(&free, row) - 1.0).abs() > 0.01));
+        let held = Example { held: vec![vec![1, 2, 3]], ..example.clone() };
+        let control = Control::default();
+        let found = held.run(InstructionSet::current().unwrap(), &schedule, &control).unwrap();
+        assert_ne!(found.moved, free.moved);
+        for row in 0..40 {
+            assert!((sum(&found, row) - 1.0).abs() < 1e-14);
+            assert!((1..4).all(|i| place(&found, row, i) >= -1e-15));
+        }
+        for instructions in InstructionSet::available() {
+            assert_eq!(held.run(instructions, &schedule, &Control::with_threads(2)).unwrap(), found);
+        }
+    }
 }

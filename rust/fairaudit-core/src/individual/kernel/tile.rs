@@ -3,7 +3,7 @@
 use std::f64::consts::{LN_2, LOG2_E};
 use std::ops::Range;
 
-use super::{Function, Job};
+use super::{Function, Job, simplex};
 use crate::error::Result;
 use crate::individual::losses::{Growth as _, softmax_slopes, with_growth};
 use crate::individual::panels::{DEPTH, ROWS, TileColumn};
@@ -104,10 +104,30 @@ impl<'a> Tile<'a> {
                     }
                 }
             }
+            if !last {
+                self.hold(&mut stage);
+            }
             moved.copy_from_slice(&stage);
         }
         let lanes = 0..self.range.len();
         Ok(Flow { scores, moved: lanes.flat_map(|lane| moved.iter().map(move |m| m.0[lane])).collect() })
+    }
+
+    /// Takes groups of features back to their simplex.
+    fn hold(&self, moved: &mut [TileColumn]) {
+        let (job, width) = (self.job, self.start.len());
+        let mut values = Vec::new();
+        for group in job.held {
+            for (lane, row) in self.range.clone().enumerate() {
+                let start = |i: usize| job.rows.features[row * width + i];
+                values.clear();
+                values.extend(group.iter().map(|&i| job.units[i].mul_add(moved[i].0[lane], start(i))));
+                simplex::project(&mut values);
+                for (&i, value) in group.iter().zip(&values) {
+                    moved[i].0[lane] = (value - start(i)) / job.units[i];
+                }
+            }
+        }
     }
 
     /// Adds the scores of the rows at their place.

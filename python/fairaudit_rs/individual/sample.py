@@ -1,0 +1,266 @@
+"""Whom the audited rows stand for: rows with weights, several rows of one person."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..data.equality import Value
+from ..data.features import Features
+from ..inference.clusters import (
+    degrees_of_freedom,
+    effective_number,
+    leverage_factors,
+    sums_of,
+)
+from .targets import Targets
+from .value import AuditValue, Skew, bootstrapped
+
+Floats = NDArray[np.float64]
+
+#: Rows that are looked at together.
+_BLOCK = 1 << 12
+#: With fewer effective persons there is no standard error to be had.
+_FEW_PERSONS = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(Value):
+    """Weights of rows, and which of them are of one person; one of the two is there."""
+
+    weight: Floats | None
+    #: The place of every row's person among all of them.
+    person: NDArray[np.intp] | None
+
+    @classmethod
+    def of(cls, weight: Floats | None, person: NDArray[Any] | None) -> Sample | None:
+        """Return the sample of weights and persons; None for rows of a weight, each by itself."""
+        if weight is not None and (weight == weight[0]).all():
+            weight = None
+        if person is not None:
+            codes = np.unique(person, return_inverse=True)[1].ravel()
+            person = codes.astype(np.intp) if codes.max() + 1 < len(codes) else None
+        return None if weight is None and person is None else cls(weight, person)
+
+    def of_rows(self, chosen: Any) -> Sample:
+        """Return the sample of some rows, of persons in their own right."""
+        return Sample(
+            None if self.weight is None else self.weight[chosen],
+            None if self.person is None else self.person[chosen],
+        )
+
+    @property
+    def n_persons(self) -> int | None:
+        """How many persons there are; None where rows are not told to be of some."""
+        return None if self.person is None else int(self.person.max()) + 1
+
+    def counts(self, n_rows: int) -> NDArray[np.bool_]:
+        """Return which rows count: those whose weight is not 0."""
+        return np.ones(n_rows, dtype=bool) if self.weight is None else self.weight > 0
+
+    def weighed(self, values: Floats) -> Floats:
+        """Return values times the weights; those of weight 0 are 0, whatever they are."""
+        if self.weight is None:
+            return values
+        with np.errstate(invalid="ignore"):
+            return np.where(self.weight > 0, self.weight * values, 0.0)
+
+    def totals(self, values: Floats) -> Floats:
+        """Return sums over the rows of each person; their bits do not depend on the order."""
+        return values if self.person is None else sums_of(self.person, values)
+
+    def units(self, numerator: Floats, denominator: Floats | None = None) -> Units:
+        """Return the sums of two columns over each person, or of rows that are by themselves.
+
+        Without a denominator they come to a mean.
+        """
+        size = self.totals(self.weighed(np.ones(len(numerator))))
+        kept = size > 0
+        sums = self.totals(self.weighed(numerator))[kept]
+        if denominator is None:
+            return Units(sums, size[kept], size[kept])
+        return Units(sums, self.totals(self.weighed(denominator))[kept], size[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Units(Value):
+    """Sums over persons, or rows, that were sampled independently of each other."""
+
+    numerator: Floats
+    denominator: Floats
+    #: Weight of each, above 0.
+    size: Floats
+
+    @property
+    def estimate(self) -> float:
+        """The sum of the numerators over that of the denominators."""
+        below = _mean(self.denominator)
+        return _mean(self.numerator) / below if below > 0 else math.nan
+
+    def value(self, interval: str, of_rates: bool) -> AuditValue:
+        """Return the audit value, by the linearised sums.
+
+        Bootstrap replicates have the variance of equal units, and so has what they are compared
+        with; otherwise it is corrected for the weight of each unit, with its degrees of freedom.
+        """
+        n, estimate = len(self.size), self.estimate
+        if math.isnan(estimate) or n < 2 or effective_number(self.size) < _FEW_PERSONS:
+            return AuditValue(estimate, math.nan, interval=interval, of_rates=of_rates)
+        residual = (self.numerator - estimate * self.denominator) / _mean(self.denominator)
+        by_formula = interval != "bootstrap-t"
+        factor = leverage_factors(self.size) if by_formula else n / (n - 1)
+        return AuditValue(
+            estimate,
+            _mean(residual**2 * factor) / n,
+            interval=interval,
+            of_rates=of_rates,
+            df=degrees_of_freedom(self.size) if by_formula else math.inf,
+        )
+
+    def skew(self) -> Skew:
+        """Return what each unit adds to the audit value."""
+        below, estimate = _mean(self.denominator), self.estimate
+        influence = (self.numerator - estimate * self.denominator) / below
+        return Skew(influence, _mean(influence * self.denominator) / below, estimate)
+
+    def bootstrap(
+        self, n_resamples: int, seed: int, n_threads: int | None
+    ) -> tuple[Floats, Floats]:
+        """Return replicates of the audit value, with variances: whole units are drawn."""
+        return bootstrapped(self.numerator, self.denominator, n_resamples, seed, n_threads)
+
+    def few(self) -> str | None:
+        """Say why so few units have no standard error, if they have none."""
+        effective = effective_number(self.size)
+        if len(self.size) > 1 and effective >= _FEW_PERSONS:
+            return None
+        return (
+            f"{len(self.size):,} clusters or weighted rows count as {effective:.2g} of equal "
+            f"weight; a standard error needs {_FEW_PERSONS:g}"
+        )
+
+
+def _mean(values: Floats) -> float:
+    """Return the mean of numbers; NaN unless all are finite."""
+    return _native.moments(np.ascontiguousarray(values), _native.Call())[0]
+
+
+class PathSums:
+    """Audit values along a flow, of rows that come part by part with their scores.
+
+    At each recorded step sums of N - D and D, and of their products, are all that is needed:
+    N = w r and D = w of ratios r, N = w a and D = w b of wrong decisions a and b, by row or by
+    person. N - D is 0 at the start and stays small, so that no digits cancel.
+    """
+
+    def __init__(self, sample: Sample, targets: Targets, ratio: str, floor: float) -> None:
+        self._sample, self._targets, self._ratio, self._floor = sample, targets, ratio, floor
+        self._size = sample.totals(sample.weighed(np.ones(len(targets))))
+        self._factor = np.ones(len(self._size))
+        kept = self._size > 0
+        if kept.sum() > 1:
+            self._factor[kept] = leverage_factors(self._size[kept])
+        #: By recorded step: of rows by themselves five sums, of persons two for each.
+        self._sums: list[Floats] = []
+
+    def add(self, rows: slice, scores: Floats, call: _native.Call) -> None:
+        """Take in the scores, by recorded step and score, of some rows."""
+        sample, targets = self._sample.of_rows(rows), self._targets.of_rows(rows)
+        if not self._sums:
+            n = 5 if sample.person is None else 2 * len(self._size)
+            self._sums = [np.zeros(n) for _ in scores]
+        start = targets.wrong(scores[0])
+        for sums, now in zip(self._sums, scores, strict=True):
+            if self._ratio == "loss":
+                below = sample.weighed(np.ones(len(targets)))
+                change = sample.weighed(self._ratios(scores[0], now, targets, call) - 1)
+            else:
+                below = sample.weighed(start.astype(np.float64))
+                finite = np.isfinite(now).all(axis=0)
+                change = targets.wrong(now).astype(np.float64) - start
+                change = sample.weighed(np.where(finite, change, math.nan))
+            if sample.person is None:
+                sums += _products(change, below, self._factor[rows])
+            else:
+                half = len(self._size)
+                for first, values in ((0, change), (half, below)):
+                    sums[first : first + half] += sums_of(sample.person, values, half)
+
+    def _ratios(self, start: Floats, now: Floats, targets: Targets, call: _native.Call) -> Floats:
+        """Return the ratios of losses at two sets of scores."""
+        found = _native.Flowed.of_scores(
+            np.stack([start, now]),
+            np.zeros((0, 0)),
+            targets.values,
+            targets.loss,
+            call,
+            floor=self._floor,
+            boundary=targets.boundary,
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.maximum(found.loss_end, self._floor) / np.maximum(
+                found.loss_start, self._floor
+            )
+
+    def values(self, interval: str) -> list[AuditValue]:
+        """Return the audit value after each recorded step."""
+        size = self._size[self._size > 0]
+        known = len(size) > 1 and effective_number(size) >= _FEW_PERSONS
+        df = degrees_of_freedom(size) if known else math.inf
+        found = []
+        for sums in self._sums:
+            five = sums
+            if self._sample.person is not None:
+                change, below = np.split(sums, 2)
+                five = _products(change, below, self._factor)
+            change_sum, total, aa, ab, bb = five.tolist()
+            if not total > 0:
+                found.append(AuditValue(math.nan, math.nan, interval=interval))
+                continue
+            gap = change_sum / total
+            squares = max(aa - 2 * gap * ab + gap * gap * bb, 0.0) if known else math.nan
+            if math.isnan(gap):
+                squares = math.nan
+            found.append(AuditValue(1 + gap, squares / total**2, interval=interval, df=df))
+        return found
+
+
+def _products(change: Floats, below: Floats, factor: Floats) -> Floats:
+    """Return the sums of a and b, and with the factors of a a, a b and b b."""
+    terms = [change, below, factor * change**2, factor * change * below, factor * below**2]
+    return np.array([_mean(term) * len(term) for term in terms])
+
+
+def repeated_rows(features: Features, targets: Targets, n_threads: int | None) -> int:
+    """Return how many rows are equal to an earlier one in features and label."""
+    rows, targets_of = features.values, targets.values
+    alike = _perhaps_repeated(rows)
+    if not len(alike):
+        return 0
+    call = _native.Call(n_threads)
+    kind = _native.distinct_rows(np.ascontiguousarray(rows[alike]), call)[2]
+    pairs = np.column_stack([kind.astype(np.float64), targets_of[alike]])
+    return len(alike) - len(_native.distinct_rows(pairs, call)[1])
+
+
+def _perhaps_repeated(rows: Floats) -> NDArray[np.intp]:
+    """Return the rows that share a sum of their features with others, as equal rows do."""
+    mixed = np.zeros(len(rows))
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Columns of some rows at a time stay in the cache.
+        for first in range(0, len(rows), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            for j in range(rows.shape[1]):
+                mixed[part] += rows[part, j] * math.cos(j + 1)
+    mixed[np.isnan(mixed)] = 0.0
+    ordered = np.sort(mixed)
+    shared = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(shared):
+        return np.zeros(0, dtype=np.intp)
+    place = np.minimum(np.searchsorted(shared, mixed), len(shared) - 1)
+    return np.flatnonzero(shared[place] == mixed)
