@@ -88,7 +88,8 @@ class Drawn(Formula):
             found: Interval = melded.ratio_interval(pair, level)
             return found
         log, error = log_ratio(self.problem, pair)
-        low, high = bootstrap_interval("studentized", log, error, *self._log_ratios(pair), level)
+        values, variances = self._log_ratios(pair)
+        low, high = bootstrap_interval("studentized", log, error, values, variances, level)
         return exponential(low), exponential(high)
 
     def margins(self, pair: Pair, margin: float, scale: str) -> Margins:

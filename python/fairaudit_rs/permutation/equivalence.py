@@ -193,13 +193,16 @@ def equivalence_test(
         ``scale="ratio"`` the smallest ratio, below 1: 0.8 for the four-fifths rule.
     scale : {"difference", "ratio"}
         What the margin is about.
-    method : {"auto", "score", "mover", "studentized", "delta"}
+    method : {"auto", "score", "mover", "inversion", "studentized", "delta"}
         ``"score"``: the score tests of proportions, of Farrington and Manning for differences and
         of Miettinen and Nurminen (without their factor N / (N - 1)) for ratios, which have an
         answer where a rate is 0 or 1 too. ``"mover"``: the limits of each group's value, put
-        together. ``"studentized"``: bootstrap-t. ``"delta"``: the normal law. ``"auto"`` takes
-        score for proportions, mover for F1, AUC, balanced accuracy and other metrics between two
-        known ends, delta for callables, studentized otherwise.
+        together. ``"inversion"``: the permutation test of means and ratios at either margin, or
+        melded limits where few rows are left and the range of values is known; nothing is shown
+        where a tail can be missing. ``"studentized"``: bootstrap-t. ``"delta"``: the normal law.
+        ``"auto"`` takes score for proportions, mover for F1, AUC, balanced accuracy and other
+        metrics between two known ends, inversion for means, ratios of sums, and rates of weighted
+        rows or of clusters, delta for callables, studentized otherwise.
     clusters, sample_weight, score_bins, pos_label, n_resamples : optional
         See `intervals`.
     confidence_level : float

@@ -143,16 +143,20 @@ def intervals(
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
         See `permutation_test`. Correlations, joint criteria and calibration_error have no
         intervals here.
-    method : {"auto", "score", "mover", "studentized", "delta", "basic", "percentile"}
+    method : {"auto", "score", "mover", "inversion", "studentized", "delta", "basic", \
+"percentile"}
         ``"score"``: Wilson's interval of a proportion, Newcombe's of a difference, the inverted
         score test of a ratio, which has an interval where a rate is 0 too.
         ``"mover"``: the limits of each group's value, put together: those of the logit of a metric
         between two known ends, Wilson's of the proportions in a sum such as balanced accuracy.
-        ``"studentized"``: bootstrap-t; every replicate is divided by its own standard error.
-        ``"delta"``: the normal law with the linearised variance, no replicates.
+        ``"inversion"``: all gaps that the permutation test of means and ratios does not reject, or
+        melded limits where few rows are left and the range of values is known (values of groups
+        and ratios: these limits, or bootstrap-t). ``"studentized"``: bootstrap-t; every replicate
+        is divided by its own standard error. ``"delta"``: the normal law with the linearised
+        variance, no replicates.
         ``"basic"`` and ``"percentile"`` are there to be compared with. ``"auto"`` takes score for
         proportions, mover for F1, AUC, balanced accuracy and other metrics between two known ends,
-        delta with the bootstrap standard error for callables, studentized otherwise.
+        inversion for means, ratios of sums, and rates of weighted rows or of clusters, delta with the bootstrap standard error for callables, studentized otherwise.
     clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. Clusters are resampled as wholes.
     n_resamples : int
