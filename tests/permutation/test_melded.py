@@ -481,6 +481,22 @@ class TestKnownRange:
             with pytest.raises(AssertionError):
                 assert_sizes(pvalues, [0.01])
 
+    def test_a_gap_of_the_margin_is_rarely_called_smaller(self):
+        """An event of 8 % with scores of 3 % against scores that are right; normal limits fail."""
+        rng, margin = np.random.default_rng(15), 0.05
+        melded, normal = [], []
+        for audit in range(600):
+            first, second = residual(0.08)(rng, 40) + margin, symmetric(rng, 1_960) * 0.1
+            made = melding((first, second), bounded(-1.0, 1.0))
+            drawn = made.drawn(draws(999, audit), CALL)
+            melded.append(drawn.pvalue_at(PAIR, margin, "less"))
+            error = math.sqrt(first.var(ddof=1) / 40 + second.var(ddof=1) / 1_960)
+            gap = first.mean() - second.mean()
+            normal.append(stats.norm.cdf((gap - margin) / error))
+        assert_sizes(melded, LEVELS[:2])
+        with pytest.raises(AssertionError):
+            assert_sizes(normal, LEVELS[:1])
+
 
 def weighted_design(case):
     """Events of 5 % by weight, 100 rows and 1,960: log-sd 1.5 of weights in one group or both."""
