@@ -10,9 +10,10 @@ import fairaudit_rs as fa
 from fairaudit_rs import _native
 from fairaudit_rs.inference import melded as inference
 from fairaudit_rs.metrics.row_values import RatioValues
-from fairaudit_rs.permutation.melded import LONGEST_REACH, Melded, Melding
+from fairaudit_rs.permutation.melded import LONGEST_REACH, Melded, Melding, melding_of
 
 from ..reference import melded as reference
+from .posing import posed
 
 CALL = _native.Call(1)
 RESIDUAL = fa.metrics.get("mean_residual")
@@ -296,6 +297,34 @@ class TestRule:
         assert made.bounds == (-0.2, 0.9)
         assert len(made.samples) == 2
 
+    def test_rows_of_problems_are_taken_where_they_are_drawn_alone(self):
+        rng = np.random.default_rng(0)
+        weight, half = rng.lognormal(0, 1, 120), np.arange(120) // 2
+        data = {"y_pred": rng.random(120) < 0.1, "sensitive_features": np.repeat([*"ab"], 60)}
+        made = melding_of(posed("selection_rate", **data, sample_weight=weight))
+        assert made.applies(PAIR)
+        assert "as rows have weights; that they keep their level was simulated" in made.note("rate")
+        drawn = made.drawn(draws(99), CALL)
+        group = data["sensitive_features"]
+        for i, name in enumerate("ab"):
+            mine = group == name
+            values, heavy = data["y_pred"][mine], weight[mine]
+            assert drawn.limits[i] == gaffke(values, 99, weight=heavy, group=i)
+        clusters = posed("selection_rate", **data, sample_weight=weight, clusters=half)
+        assert melding_of(clusters) is None
+        strata = posed("selection_rate", **data, sample_weight=weight, strata=half % 2)
+        assert melding_of(strata) is None
+
+    def test_mean_residuals_of_problems_are_taken_with_their_scores(self):
+        label, score = np.arange(90) % 30 == 0, np.full(90, 0.05)
+        group = np.repeat([*"ab"], 45)
+        problem = posed("mean_residual", y_true=label, y_score=score, sensitive_features=group)
+        made = melding_of(problem)
+        assert made.method == "poisson-binomial"
+        assert made.applies(PAIR)
+        assert "few events" in made.note("mean_residual")
+        assert [sample.events[1] for sample in made.samples] == [2, 1]
+
     def test_ratios_need_values_that_are_not_negative(self):
         limits = tuple(gaffke([0.1, -0.1], 99, bounds=(-1.0, 1.0), group=i) for i in PAIR)
         drawn = Melded(limits, (-1.0, 1.0))
@@ -451,6 +480,22 @@ class TestKnownRange:
         for pvalues in (old, broken):
             with pytest.raises(AssertionError):
                 assert_sizes(pvalues, [0.01])
+
+    def test_a_gap_of_the_margin_is_rarely_called_smaller(self):
+        """An event of 8 % with scores of 3 % against scores that are right; normal limits fail."""
+        rng, margin = np.random.default_rng(15), 0.05
+        melded, normal = [], []
+        for audit in range(600):
+            first, second = residual(0.08)(rng, 40) + margin, symmetric(rng, 1_960) * 0.1
+            made = melding((first, second), bounded(-1.0, 1.0))
+            drawn = made.drawn(draws(999, audit), CALL)
+            melded.append(drawn.pvalue_at(PAIR, margin, "less"))
+            error = math.sqrt(first.var(ddof=1) / 40 + second.var(ddof=1) / 1_960)
+            gap = first.mean() - second.mean()
+            normal.append(stats.norm.cdf((gap - margin) / error))
+        assert_sizes(melded, LEVELS[:2])
+        with pytest.raises(AssertionError):
+            assert_sizes(normal, LEVELS[:1])
 
 
 def weighted_design(case):

@@ -11,12 +11,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..data.labels import GroupKey
+from ..data.rows import Rows
 from ..inference import melded
 from ..inference.intervals import NOTHING, Interval, Pair
 from ..metrics.metric import Metric
@@ -25,6 +27,54 @@ from ..metrics.row_values import Columns, RatioValues
 #: Distance of a mean to the farther end of its range in standard errors, from which on it has too
 #: few rows near that end: some 8 events.
 LONGEST_REACH = 0.35
+
+
+class Compared(Protocol):
+    """A problem of rows."""
+
+    @property
+    def metric(self) -> Metric:
+        """What is compared."""
+
+    @property
+    def keys(self) -> Sequence[GroupKey]:
+        """The groups."""
+
+    @property
+    def rows(self) -> Rows:
+        """The rows."""
+
+    @property
+    def position(self) -> NDArray[np.int64]:
+        """The position of each group of the rows among the compared ones."""
+
+    @property
+    def values(self) -> Any:
+        """Numerator and denominator by row."""
+
+    @property
+    def stratified(self) -> bool:
+        """Whether gaps are taken within strata of the user's."""
+
+    @property
+    def call(self) -> _native.Call:
+        """How native computations are run."""
+
+
+def melding_of(problem: Compared) -> Melding | None:
+    """Return the groups of a problem, if their rows are drawn alone and their range is known."""
+    rows = problem.rows
+    if problem.stratified or rows.cluster is not None:
+        return None
+    return Melding.of(
+        problem.metric,
+        problem.values,
+        problem.position[rows.group],
+        rows.columns,
+        rows.weight,
+        n_groups=len(problem.keys),
+        call=problem.call,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,6 +150,22 @@ class Melding:
     def applies(self, groups: Sequence[int]) -> bool:
         """Return whether some of the groups has too few rows for tests that know no range."""
         return self.always or any(self.reaches[i] > LONGEST_REACH for i in groups)
+
+    def note(self, name: str) -> str:
+        """Say what a reader of a test or interval by these limits must know."""
+        if self.method == "poisson-binomial":
+            return (
+                f"{name} has few events in a group: test and interval take the scores as "
+                "probabilities but for one shift of their logits in each group (melded "
+                "Poisson-binomial limits)"
+            )
+        low, high = self.bounds
+        why = "rows have weights" if self.always else "few rows of a group are near one end of it"
+        return (
+            f"test and interval of {name} know that values lie from {low:.4g} to {high:.4g} "
+            f"(melded Gaffke limits), as {why}; that they keep their level was simulated, not "
+            "proved"
+        )
 
     def drawn(self, draws: _native.Draws, call: _native.Call) -> Melded:
         """Draw limits of all groups, independent of each other."""
