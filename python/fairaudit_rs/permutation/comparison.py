@@ -185,7 +185,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         metric=problem.metric.name,
         values=group_values(problem),
         comparisons=comparisons,
-        pvalue_interval=test.pvalue_interval,
+        pvalue_interval=(math.nan, math.nan) if test.inconclusive else test.pvalue_interval,
         n_resamples=test.n_resamples,
         n_undefined=test.n_undefined,
         n_missing=question.n_missing,

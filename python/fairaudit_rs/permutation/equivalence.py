@@ -127,7 +127,8 @@ class EquivalenceResult(Finding):
         """
         worst = max(self.comparisons, key=lambda pair: pair.pvalue)
         level = 1 - self.confidence_level
-        if rejects(self.pvalue, level) or not 0 < worst.standard_error < math.inf:
+        unknown = math.isnan(worst.statistic) or not 0 < worst.standard_error < math.inf
+        if rejects(self.pvalue, level) or unknown:
             return None
         gap, error, tolerance = worst.estimate, worst.standard_error, self.margin
         if self.scale == "ratio":

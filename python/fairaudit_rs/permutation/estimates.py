@@ -285,6 +285,8 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
         )
     if maker.method == "mover":
         yield from problem.notes_of_limits()
+    if maker.drawn is not None and problem.melding_note is not None:
+        yield problem.melding_note
     certain = problem.certain_groups()
     if certain and maker.method not in ("score", "mover"):
         yield (

@@ -130,6 +130,7 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome 
         probabilities=None,
         melded=limits,
         n_sides=n_sides,
+        notes=(str(problem.melding_note),),
     )
 
 

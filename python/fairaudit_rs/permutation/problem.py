@@ -200,6 +200,11 @@ class Problem(Value, ABC):
         """The name of these limits, where they can be wanted."""
         return None
 
+    @property
+    def melding_note(self) -> str | None:
+        """What a reader of tests and intervals by these limits must know."""
+        return None
+
     def why_withheld(
         self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
     ) -> str | None:

@@ -21,7 +21,7 @@ from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.families import confusion_classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import RowValues, fewer_of_labels
-from .melded import LONGEST_REACH, Melding
+from .melded import LONGEST_REACH, Melding, melding_of
 from .problem import BOOTSTRAP_METHODS, LabelledProblem
 from .relabelling import Audits, Resampled, Tilted, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
@@ -218,15 +218,7 @@ class RowProblem(LabelledProblem):
         always = self.metric.is_proportion and rows.weight is not None
         if not always and max(self._reaches(place, bounds)) <= LONGEST_REACH:
             return None
-        return Melding.of(
-            self.metric,
-            self.values,
-            place,
-            rows.columns,
-            rows.weight,
-            n_groups=len(self.keys),
-            call=self.call,
-        )
+        return melding_of(self)
 
     def _reaches(self, place: NDArray[np.int64], bounds: tuple[float, float]) -> list[float]:
         """Return how far the farther end of a range lies, in standard errors and units."""
@@ -263,6 +255,11 @@ class RowProblem(LabelledProblem):
     def melding_method(self) -> str | None:
         """The name of the limits, where they can be wanted."""
         return None if self._melding is None else self._melding.method
+
+    @property
+    def melding_note(self) -> str | None:
+        """What a reader of tests and intervals by these limits must know."""
+        return None if self._melding is None else self._melding.note(self.metric.name)
 
     @cached_property
     def _clustered(self) -> tuple[ClusteredRatio, ...]:
@@ -338,6 +335,16 @@ class RowProblem(LabelledProblem):
 
     def equal(self, null: str) -> Audits:
         """Return audits of groups with one value: shuffled ones, or those of the weak null."""
+        audits = self._audits(null)
+        if self._melding is None:
+            return audits
+        note = (
+            "audits are tested by permutations; permutation_test compares groups of these data by "
+            "melded limits, which reject less often"
+        )
+        return replace(audits, note=note)
+
+    def _audits(self, null: str) -> Any:
         if null == "shuffle":
             return super().equal(null)
         ordered = self._in_order()

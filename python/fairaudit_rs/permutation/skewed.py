@@ -90,7 +90,8 @@ class Guard:
             larger = np.where(np.abs(own) >= abs(pooled), own, pooled)
             larger = np.where(np.isnan(own), pooled, larger)
             by_group = np.abs(larger) / np.sqrt(n)
-            variance = np.maximum(spread, pooled_square) / n
+            common = (n * spread).sum() / (n.sum() - 2)
+            variance = np.maximum(n * spread / (n - 1), common) / n
             parts = larger * variance**1.5 / np.sqrt(n)
             side = (parts[0] - parts[1]) / variance.sum() ** 1.5
         group = int(np.nanargmax(by_group)) if not np.isnan(by_group).all() else 0
