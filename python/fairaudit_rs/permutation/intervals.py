@@ -156,7 +156,8 @@ def intervals(
         variance, no replicates.
         ``"basic"`` and ``"percentile"`` are there to be compared with. ``"auto"`` takes score for
         proportions, mover for F1, AUC, balanced accuracy and other metrics between two known ends,
-        inversion for means, ratios of sums, and rates of weighted rows or of clusters, delta with the bootstrap standard error for callables, studentized otherwise.
+        inversion for means, ratios of sums, and rates of weighted rows or of clusters, delta with
+        the bootstrap standard error for callables, studentized otherwise.
     clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. Clusters are resampled as wholes.
     n_resamples : int

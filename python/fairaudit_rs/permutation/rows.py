@@ -23,7 +23,7 @@ from ..metrics.metric import Metric
 from ..metrics.row_values import RowValues, fewer_of_labels
 from .melded import LONGEST_REACH, Melding, melding_of
 from .problem import BOOTSTRAP_METHODS, LabelledProblem
-from .relabelling import Audits, Resampled, Tilted, TiltedRows
+from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
 from .units import Regrouping, group_codes, make_units, positions_of
 
@@ -335,7 +335,7 @@ class RowProblem(LabelledProblem):
 
     def equal(self, null: str) -> Audits:
         """Return audits of groups with one value: shuffled ones, or those of the weak null."""
-        audits = self._audits(null)
+        audits: Shuffled | Resampled = self._audits(null)
         if self._melding is None:
             return audits
         note = (
