@@ -220,7 +220,7 @@ class TestClustersAndWeights:
                 "degrees of freedom: where ratios are skewed" in w for w in normal.warnings
             )
             found["normal"].append(normal.pvalue)
-            found["not clustered"].append(tested(X, y, **options).pvalue)
+            found["not clustered"].append(tested(X, y).pvalue)
         for level in LEVELS:
             assert not above(found["bootstrap-t"], level)
             assert above(found["not clustered"], level)
