@@ -64,11 +64,11 @@ impl Values<'_> {
         if !(low < high && low.is_finite() && high.is_finite()) {
             return Err(Error::argument("high", high, &format!("a finite number above low, which is {low}")));
         }
-        if let Some(denominator) = self.denominator {
-            if denominator.len() != self.numerator.len() {
-                let accepted = format!("one value for each of {} units", self.numerator.len());
-                return Err(Error::argument("length of denominator", denominator.len(), &accepted));
-            }
+        if let Some(denominator) = self.denominator
+            && denominator.len() != self.numerator.len()
+        {
+            let accepted = format!("one value for each of {} units", self.numerator.len());
+            return Err(Error::argument("length of denominator", denominator.len(), &accepted));
         }
         let slack = ROUNDING * low.abs().max(high.abs());
         let (mut n, mut greatest) = (0, 0.0f64);
