@@ -239,6 +239,15 @@ class TestProperties:
         assert threads == whole
         assert gaffke(values, 500, weight=weight, group=1) != whole
 
+    def test_units_that_matter_alike_are_told_apart_by_themselves(self):
+        """Of some thousand different rows, many of them copies, not all are drawn one by one."""
+        rng = np.random.default_rng(5)
+        weight = np.round(rng.lognormal(0, 1, 6_000), 3) + 0.001
+        values, order = rng.random(6_000) < 0.05, rng.permutation(6_000)
+        assert len(np.unique(weight)) > 1_024
+        here = gaffke(values, 99, weight=weight)
+        assert gaffke(values[order], 99, weight=weight[order]) == here
+
     def test_the_scale_of_weights_is_nothing(self):
         rng = np.random.default_rng(4)
         values, weight = rng.random(50), rng.lognormal(0, 1, 50)

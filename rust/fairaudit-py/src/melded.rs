@@ -69,7 +69,7 @@ fn gaffke_reach(
     call: &Call,
 ) -> PyResult<f64> {
     let values = gaffke::Values { numerator: &numerator, denominator: denominator.as_deref(), range: bounds };
-    call.run(py, 10 * numerator.len() as u64, |_| gaffke::reach(&values))
+    call.run(py, 10 * numerator.len() as u64, |control| gaffke::reach(&values, control))
 }
 
 /// Limits of the mean residual of events with scores.

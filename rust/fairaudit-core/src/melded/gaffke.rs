@@ -4,6 +4,7 @@
 //! every unit with the sums (A, D), A / D in [a, b], and c = `e_0 D_0` for one unit more at the end of the range, of the
 //! size `D_0` = sum D^2 / sum D. For rows of 0 and 1 these are beta laws, and the limits those of Clopper and Pearson.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::Limits;
@@ -21,6 +22,8 @@ use crate::simd::{InstructionSet, LANES, Task};
 const ONE_BY_ONE: usize = 1_024;
 /// Replicates of one task.
 const BLOCK: usize = 4 * LANES;
+/// Rows that are looked at before the control is.
+const ROWS: usize = 1 << 16;
 /// What rounding may put a value beyond the range, relative.
 const ROUNDING: f64 = 1e-12;
 
@@ -40,31 +43,43 @@ impl Values<'_> {
         self.denominator.map_or(1.0, |denominator| denominator[unit])
     }
 
-    /// Units that count, as (A, D).
-    fn units(&self) -> impl Iterator<Item = [f64; 2]> + '_ {
-        let units = (0..self.numerator.len()).map(|unit| [self.numerator[unit], self.denominator(unit)]);
-        units.filter(|[_, d]| *d > 0.0)
+    /// Visits the units that count, as (A, D).
+    fn each(&self, control: &Control, mut visit: impl FnMut([f64; 2])) -> Result<()> {
+        let n = self.numerator.len();
+        for start in (0..n).step_by(ROWS) {
+            control.check()?;
+            for unit in start..(start + ROWS).min(n) {
+                let d = self.denominator(unit);
+                if d > 0.0 {
+                    visit([self.numerator[unit], d]);
+                }
+            }
+        }
+        Ok(())
     }
 
-    /// Checks all of it; returns the number of units that count and the greatest D.
-    fn check(&self) -> Result<(usize, f64)> {
+    /// Checks all of it.
+    fn checked(&self, control: &Control) -> Result<Checked<'_>> {
         let (low, high) = self.range;
         if !(low < high && low.is_finite() && high.is_finite()) {
             return Err(Error::argument("high", high, &format!("a finite number above low, which is {low}")));
         }
-        if let Some(denominator) = self.denominator {
-            if denominator.len() != self.numerator.len() {
-                let accepted = format!("one value for each of {} units", self.numerator.len());
-                return Err(Error::argument("length of denominator", denominator.len(), &accepted));
-            }
-            if let Some(wrong) = denominator.iter().find(|d| !(**d >= 0.0 && **d < 1e150)) {
-                return Err(Error::argument("denominator", wrong, "finite numbers of at least 0"));
-            }
+        if let Some(denominator) = self.denominator
+            && denominator.len() != self.numerator.len()
+        {
+            let accepted = format!("one value for each of {} units", self.numerator.len());
+            return Err(Error::argument("length of denominator", denominator.len(), &accepted));
         }
         let slack = ROUNDING * low.abs().max(high.abs());
         let (mut n, mut greatest) = (0, 0.0f64);
         for unit in 0..self.numerator.len() {
+            if unit.is_multiple_of(ROWS) {
+                control.check()?;
+            }
             let (a, d) = (self.numerator[unit], self.denominator(unit));
+            if !(0.0..1e150).contains(&d) {
+                return Err(Error::argument("denominator", d, "finite numbers of at least 0"));
+            }
             if !(a >= (low - slack) * d && a <= (high + slack) * d) {
                 let accepted = format!("values from {low} to {high} times their denominator, which is {d}");
                 return Err(Error::argument("numerator", a, &accepted));
@@ -75,7 +90,44 @@ impl Values<'_> {
         if n == 0 {
             return Err(Error::argument("number of units with a denominator above 0", 0, "at least 1"));
         }
-        Ok((n, greatest))
+        Ok(Checked { values: self, n, greatest })
+    }
+}
+
+/// Units in the range, in units of the greatest D, so that no square is lost.
+struct Checked<'a> {
+    values: &'a Values<'a>,
+    /// Units that count.
+    n: usize,
+    greatest: f64,
+}
+
+impl Checked<'_> {
+    fn each(&self, control: &Control, mut visit: impl FnMut([f64; 2])) -> Result<()> {
+        // Without negative zeros.
+        self.values.each(control, |[a, d]| visit([a / self.greatest + 0.0, d / self.greatest]))
+    }
+
+    /// The sum of what is at most `bound` in absolute value.
+    fn sum(&self, bound: f64, control: &Control, of: impl Fn([f64; 2]) -> f64) -> Result<f64> {
+        let mut sum = FixedSum::new(bound, self.n);
+        self.each(control, |unit| sum.add(of(unit)))?;
+        Ok(sum.value())
+    }
+
+    /// Sums of D and D^2, the mean, the sum of (A - theta D)^2.
+    fn moments(&self, control: &Control) -> Result<[f64; 4]> {
+        let (low, high) = self.values.range;
+        let total = self.sum(1.0, control, |[_, d]| d)?;
+        let squares = self.sum(1.0, control, |[_, d]| d * d)?;
+        let theta = self.sum(2.0 * low.abs().max(high.abs()), control, |[a, _]| a)? / total;
+        let spread = self.sum(self.width() * self.width(), control, |[a, d]| (a - theta * d) * (a - theta * d))?;
+        Ok([total, squares, theta, spread])
+    }
+
+    /// More than |A - theta D| can be.
+    fn width(&self) -> f64 {
+        2.0 * (self.values.range.1 - self.values.range.0)
     }
 }
 
@@ -85,21 +137,14 @@ impl Values<'_> {
 /// Above .35 (some eight events) a mean has too few rows at that end for a test that does not know the range.
 ///
 /// # Errors
-/// [`Error::Argument`] when values are out of their range.
-pub fn reach(values: &Values<'_>) -> Result<f64> {
-    let (n, greatest) = values.check()?;
-    let (low, high) = values.range;
-    // In units of the greatest D, so that no square is lost.
-    let scaled = || values.units().map(|[a, d]| [a / greatest, d / greatest]);
+/// [`Error::Argument`] when values are out of their range, [`Error::Cancelled`].
+pub fn reach(values: &Values<'_>, control: &Control) -> Result<f64> {
+    let checked = values.checked(control)?;
+    let [total, squares, theta, spread] = checked.moments(control)?;
+    let ((low, high), size) = (values.range, checked.n as f64);
     let farthest = low.abs().max(high.abs());
-    let total = FixedSum::new(1.0, n).with(scaled().map(|[_, d]| d)).value();
-    let squares = FixedSum::new(1.0, n).with(scaled().map(|[_, d]| d * d)).value();
-    let theta = FixedSum::new(2.0 * farthest, n).with(scaled().map(|[a, _]| a)).value() / total;
-    let width = 2.0 * (high - low);
-    let spread = FixedSum::new(width * width, n).with(scaled().map(|[a, d]| (a - theta * d) * (a - theta * d))).value();
-    let size = n as f64;
     // What rounding leaves of equal values is no variance.
-    if n < 2 || spread <= 1e-26 * farthest * farthest * size {
+    if checked.n < 2 || spread <= 1e-26 * farthest * farthest * size {
         return Ok(f64::INFINITY);
     }
     // sqrt(v) D, v being the variance of theta.
@@ -147,7 +192,7 @@ struct Normal {
 
 impl Normal {
     /// Of a sum of e x: an exponential number has the cumulants 1, 1, 2.
-    fn of(mean: f64, squares: f64, cubes: f64) -> Self {
+    fn of([mean, squares, cubes]: [f64; 3]) -> Self {
         let skewness = if squares > 0.0 { 2.0 * cubes / (squares * squares.sqrt()) } else { 0.0 };
         Self { mean, deviation: squares.sqrt(), skewness }
     }
@@ -172,33 +217,30 @@ struct Law {
 
 impl Law {
     fn new(values: &Values<'_>, one_by_one: usize, control: &Control) -> Result<Self> {
-        let (n, greatest) = values.check()?;
-        control.check()?;
-        // In units of the greatest D, without negative zeros.
-        let scaled = || values.units().map(|[a, d]| [a / greatest + 0.0, d / greatest]);
-        let (low, high) = values.range;
-        let (farthest, width) = (2.0 * low.abs().max(high.abs()), 2.0 * (high - low));
-        let sum = |bound: f64, of: &dyn Fn([f64; 2]) -> f64| FixedSum::new(bound, n).with(scaled().map(of)).value();
-        let (total, squares) = (sum(1.0, &|[_, d]| d), sum(1.0, &|[_, d]| d * d));
-        let theta = sum(farthest, &|[a, _]| a) / total;
-        let mut units = tabulated(scaled(), one_by_one);
+        let checked = values.checked(control)?;
+        let [total, squares, theta, spread] = checked.moments(control)?;
+        let mut units = tabulated(&checked, one_by_one, control)?;
         let mut rest = None;
         if units.is_empty() {
-            let spread = sum(width * width, &|[a, d]| (a - theta * d) * (a - theta * d));
-            control.check()?;
             let importance = |[a, d]: [f64; 2]| {
                 let moved = a - theta * d;
                 let influence = if spread > 0.0 { moved * moved / spread } else { 0.0 };
                 influence.max(d * d / squares)
             };
-            let least = least_important(scaled().map(importance).collect(), one_by_one);
-            let (mut chosen, others): (Vec<_>, Vec<_>) = scaled().partition(|&unit| importance(unit) > least);
-            let (mut tied, mut others): (Vec<_>, Vec<_>) =
-                others.into_iter().partition(|&unit| importance(unit) == least);
+            let mut greatest = Greatest::new(one_by_one);
+            checked.each(control, |unit| greatest.add(importance(unit)))?;
+            let least = greatest.least();
+            let (mut chosen, mut tied) = (Vec::new(), Vec::new());
+            let mut others = RestSums::new(theta, checked.width(), checked.n);
+            checked.each(control, |unit| match importance(unit).total_cmp(&least) {
+                Ordering::Greater => chosen.push(unit),
+                Ordering::Equal => tied.push(unit),
+                Ordering::Less => others.add(unit),
+            })?;
             tied.sort_unstable_by_key(by_bits);
-            others.extend(tied.drain(one_by_one - chosen.len()..));
+            tied.drain(one_by_one - chosen.len()..).for_each(|unit| others.add(unit));
             chosen.append(&mut tied);
-            rest = Some(Rest::of(&others, theta, width, values.range));
+            rest = Some(others.rest(values.range));
             units = chosen.into_iter().map(|unit| (unit, 1)).collect();
         }
         // Those of one number of copies go the same way.
@@ -236,42 +278,84 @@ fn by_bits([a, d]: &[f64; 2]) -> (u64, u64) {
 }
 
 /// Different units and how many there are of each, in any order; none if there are more than `most`.
-fn tabulated(units: impl Iterator<Item = [f64; 2]>, most: usize) -> Vec<([f64; 2], u64)> {
+fn tabulated(units: &Checked<'_>, most: usize, control: &Control) -> Result<Vec<([f64; 2], u64)>> {
     let mut counts: HashMap<[u64; 2], u64> = HashMap::new();
-    for unit in units {
-        *counts.entry(unit.map(f64::to_bits)).or_insert(0) += 1;
-        if counts.len() > most {
-            return Vec::new();
+    units.each(control, |unit| {
+        if counts.len() <= most {
+            *counts.entry(unit.map(f64::to_bits)).or_insert(0) += 1;
         }
+    })?;
+    if counts.len() > most {
+        return Ok(Vec::new());
     }
-    counts.into_iter().map(|(unit, copies)| (unit.map(f64::from_bits), copies)).collect()
+    Ok(counts.into_iter().map(|(unit, copies)| (unit.map(f64::from_bits), copies)).collect())
 }
 
-/// The greatest number that fewer than `most` of these exceed.
-fn least_important(mut importance: Vec<f64>, most: usize) -> f64 {
-    *importance.select_nth_unstable_by(most - 1, |first, second| second.total_cmp(first)).1
+/// The greatest of many numbers.
+struct Greatest {
+    most: usize,
+    /// What is smaller is none of them.
+    least: f64,
+    kept: Vec<f64>,
+}
+
+impl Greatest {
+    /// Of at least `most` numbers those many.
+    fn new(most: usize) -> Self {
+        Self { most, least: 0.0, kept: Vec::new() }
+    }
+
+    fn add(&mut self, number: f64) {
+        if number >= self.least {
+            self.kept.push(number);
+            if self.kept.len() == ROWS + self.most {
+                self.least = self.least();
+            }
+        }
+    }
+
+    /// The least one of them.
+    fn least(&mut self) -> f64 {
+        let least = *self.kept.select_nth_unstable_by(self.most - 1, |first, second| second.total_cmp(first)).1;
+        self.kept.truncate(self.most);
+        least
+    }
+}
+
+/// Sums over units in any order: of x = A - theta D and D, their squares and cubes, and of their products.
+struct RestSums {
+    theta: f64,
+    moved: [FixedSum; 3],
+    size: [FixedSum; 3],
+    products: FixedSum,
+}
+
+impl RestSums {
+    /// Of at most `n` units; |x| is at most `width`, D at most 1.
+    fn new(theta: f64, width: f64, n: usize) -> Self {
+        let sums = |bound: f64| [bound, bound * bound, bound * bound * bound].map(|bound| FixedSum::new(bound, n));
+        Self { theta, moved: sums(width), size: sums(1.0), products: FixedSum::new(width, n) }
+    }
+
+    fn add(&mut self, [a, d]: [f64; 2]) {
+        let x = a - self.theta * d;
+        for (sums, x) in [(&mut self.moved, x), (&mut self.size, d)] {
+            sums[0].add(x);
+            sums[1].add(x * x);
+            sums[2].add(x * x * x);
+        }
+        self.products.add(x * d);
+    }
+
+    fn rest(&self, range: (f64, f64)) -> Rest {
+        let [moved, size] = [&self.moved, &self.size].map(|sums| Normal::of(sums.map(|sum| sum.value())));
+        let scale = moved.deviation * size.deviation;
+        let correlation = if scale > 0.0 { (self.products.value() / scale).clamp(-1.0, 1.0) } else { 0.0 };
+        Rest { theta: self.theta, range, moved, size, correlation }
+    }
 }
 
 impl Rest {
-    /// Of units in any order; |A - theta D| is at most `width`, D at most 1.
-    fn of(units: &[[f64; 2]], theta: f64, width: f64, range: (f64, f64)) -> Self {
-        let sum = |bound: f64, of: &dyn Fn(f64, f64) -> f64| {
-            let terms = units.iter().map(|&[a, d]| of(a - theta * d, d));
-            FixedSum::new(bound, units.len()).with(terms).value()
-        };
-        let square = width * width;
-        let (moved, size) = (sum(square, &|x, _| x * x), sum(1.0, &|_, d| d * d));
-        let scale = (moved * size).sqrt();
-        let products = sum(width, &|x, d| x * d);
-        Self {
-            theta,
-            range,
-            moved: Normal::of(sum(width, &|x, _| x), moved, sum(square * width, &|x, _| x * x * x)),
-            size: Normal::of(sum(1.0, &|_, d| d), size, sum(1.0, &|_, d| d * d * d)),
-            correlation: if scale > 0.0 { (products / scale).clamp(-1.0, 1.0) } else { 0.0 },
-        }
-    }
-
     /// Sums of e A and e D from two standard normal numbers: a sum of D that is not negative, a ratio within the range.
     #[inline(always)]
     fn at(&self, first: f64, second: f64) -> [f64; 2] {
@@ -457,7 +541,10 @@ mod tests {
             [numerator.iter().rev().copied().collect(), denominator.iter().rev().copied().collect()];
         let turned = Values { numerator: &turned[0], denominator: Some(&turned[1]), range: (0.0, 1.0) };
         assert_eq!(whole, run(&turned, 0..300, 1, best));
-        assert_eq!(reach(&turned).unwrap().to_bits(), reach(&values).unwrap().to_bits());
+        assert_eq!(
+            reach(&turned, &Control::default()).unwrap().to_bits(),
+            reach(&values, &Control::default()).unwrap().to_bits()
+        );
         let other = limits(&values, 3, &Draws { replicates: 0..300, seed: 9, series: 4 }, best, &Control::default());
         assert_ne!(whole, other.unwrap());
     }
@@ -467,20 +554,23 @@ mod tests {
     fn the_reach_is_that_of_the_formula() {
         let rows = [1.0, 0.0, 0.0, 0.0];
         let values = Values { numerator: &rows, denominator: None, range: (0.0, 1.0) };
-        assert!((reach(&values).unwrap() - 0.75 / (0.25f64.sqrt() * 2.0)).abs() < 1e-14);
+        assert!((reach(&values, &Control::default()).unwrap() - 0.75 / (0.25f64.sqrt() * 2.0)).abs() < 1e-14);
         let weights = [2.0, 1.0, 1.0, 0.0];
         let weighted = [2.0, 0.0, 0.0, 0.0];
         let values = Values { numerator: &weighted, denominator: Some(&weights), range: (0.0, 1.0) };
         // theta .5, D_0 = 6/4, D^2 v = 3/2 (1 + .25 + .25).
-        assert!((reach(&values).unwrap() - 0.5 * 1.5 / 2.25f64.sqrt()).abs() < 1e-14);
+        assert!((reach(&values, &Control::default()).unwrap() - 0.5 * 1.5 / 2.25f64.sqrt()).abs() < 1e-14);
         let equal = [0.3; 7];
-        assert_eq!(reach(&Values { numerator: &equal, denominator: None, range: (0.0, 1.0) }), Ok(f64::INFINITY));
+        assert_eq!(
+            reach(&Values { numerator: &equal, denominator: None, range: (0.0, 1.0) }, &Control::default()),
+            Ok(f64::INFINITY)
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
         let wrong = |numerator: &[f64], denominator: Option<&[f64]>, range| {
-            reach(&Values { numerator, denominator, range }).unwrap_err().to_string()
+            reach(&Values { numerator, denominator, range }, &Control::default()).unwrap_err().to_string()
         };
         assert!(wrong(&[0.5, 1.5], None, (0.0, 1.0)).starts_with("numerator is 1.5; accepted: values from 0 to 1"));
         assert!(wrong(&[f64::NAN], None, (0.0, 1.0)).starts_with("numerator is NaN"));
