@@ -73,7 +73,7 @@ const INSTRUCTION_SETS: [InstructionSet; 3] = [InstructionSet::Baseline, Instruc
 const ROWS: usize = 1_000_000;
 
 fn units_of(n_groups: usize, group: &[u16]) -> Units<'_> {
-    Units { group, n_groups, stratum: None, of_row: None }
+    Units { group, n_groups, stratum: None, part: None, of_row: None }
 }
 
 fn codes(n_groups: u32) -> Vec<u16> {

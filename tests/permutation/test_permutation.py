@@ -327,12 +327,7 @@ class TestReference:
         [
             "true_positive_rate",
             "mcc",
-            pytest.param(
-                "f1",
-                marks=pytest.mark.xfail(
-                    strict=True, reason="F1 of counts weighs strata by 2tp + fp + fn"
-                ),
-            ),
+            "f1",
         ],
     )
     def test_strata_of_the_user(self, metric):

@@ -115,19 +115,15 @@ impl Metric {
         }
     }
 
-    /// What a group with these counts counts for in a stratum, its denominator or its rows, and the rows that its
-    /// variance is of.
+    /// What a group with these counts counts for in a stratum, the denominator of a share or its rows, and the rows that
+    /// its variance is of.
     pub(crate) fn size(&self, counts: &[f64]) -> (f64, f64) {
-        let Self::Fraction { numerator, denominator } = self else {
-            let rows = counts.iter().sum();
-            return (rows, rows);
+        let inside = |k: usize| match self {
+            Self::Fraction { denominator, .. } if self.is_proportion() => denominator[k],
+            _ => 1.0,
         };
-        let (mut size, mut rows) = (0.0, 0.0);
-        for ((&a, &d), &count) in numerator.iter().zip(denominator).zip(counts) {
-            size += d * count;
-            rows += if a == 0.0 && d == 0.0 { 0.0 } else { count };
-        }
-        (size, rows)
+        let rows = counts.iter().enumerate().map(|(k, count)| inside(k) * count).sum();
+        (rows, rows)
     }
 
     /// Whether the variance has a factor n / (n - 1).

@@ -197,11 +197,11 @@ impl Block {
 
 impl RowTest {
     /// A test of units in order, by stratum; `all` is what they are without strata, where there are some.
-    fn new(blocks: Vec<Block>, all: Option<Block>, n_groups: usize, studentize: Studentize) -> Result<Self> {
+    fn new(blocks: Vec<Block>, all: Option<&Block>, n_groups: usize, studentize: Studentize) -> Result<Self> {
         if studentize == Studentize::Pooled {
             return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
         }
-        let observed = all.as_ref().or(blocks.first()).map_or_else(Vec::new, |block| {
+        let observed = all.or(blocks.first()).map_or_else(Vec::new, |block| {
             let shifted =
                 |member: &Member| Evaluation { value: member.evaluation.value + block.center, ..member.evaluation };
             block.observed.iter().map(shifted).collect()
@@ -261,7 +261,7 @@ impl RowTest {
         let strata = units.by_stratum();
         let blocks: Result<Vec<Block>> =
             strata.iter().map(|rows| columns.block(rows, units, within_labels, control)).collect();
-        Self::new(blocks?, Some(all), units.n_groups, studentize)
+        Self::new(blocks?, Some(&all), units.n_groups, studentize)
     }
 
     /// A test of sum a / sum d, of units in any order, whatever their rows; d is 1 when it is left out.
@@ -330,7 +330,7 @@ impl RowTest {
             Block::new(UnitMetric::Rows(metric(values)?), group, n_groups, exchange, control)
         };
         let blocks: Result<Vec<Block>> = sorted.into_iter().map(block).collect();
-        Self::new(blocks?, all, n_groups, studentize)
+        Self::new(blocks?, all.as_ref(), n_groups, studentize)
     }
 
     /// Number of units: rows or clusters.
@@ -616,7 +616,7 @@ impl Scores<'_> {
         let strata = units.by_stratum();
         let blocks: Result<Vec<Block>> =
             strata.iter().zip(&rows).map(|(members, rows)| block(members, Some(rows))).collect();
-        RowTest::new(blocks?, Some(all), units.n_groups, studentize)
+        RowTest::new(blocks?, Some(&all), units.n_groups, studentize)
     }
 }
 

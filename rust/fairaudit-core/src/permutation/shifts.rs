@@ -542,7 +542,8 @@ impl RowTest {
                     block.add(sums, &drawn[lane], &before[lane], stratified);
                 }
             }
-            for (lane, sums) in sums.iter().enumerate() {
+            let n = draws.n() as usize - i * LANES;
+            for (lane, sums) in sums.iter().enumerate().take(n) {
                 sums.shift().iter().zip(&mut chunk[0]).for_each(|(&number, lanes)| lanes[lane] = number);
             }
             control.advance((draws.n() - (i * LANES) as u64).min(LANES as u64));

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! for ratios of sums this is the generalised Mantel-Haenszel difference. More groups: the quadratic form of
-//! `U_g = sum_s D_sg (theta_sg - theta_s)`, theta_s being the mean of the groups in the stratum weighted by D.
+//! `U_g = sum_s D_sg (theta_sg - theta_s)`, `theta_s` being the mean of the groups in the stratum weighted by D.
 //!
 //! A stratum in which a group is one unit has no variance within: it enters as one unit,
 //! `r_s = k_s (theta_s1 - theta_s2 - Delta)`, with `sum r_s^2 S / (S - 1)` over the S strata of this kind.
@@ -111,7 +111,7 @@ impl Contrast {
         (self.squares + between(self.singles, self.gap / self.weight, self.n_single)) / (self.weight * self.weight)
     }
 
-    /// The statistic when the strata have the same margins, and k (theta_1 - theta_2) adds up to another number.
+    /// The statistic when the strata have the same margins, and `k (theta_1 - theta_2)` adds up to another number.
     pub(super) fn pooled(&self, gap: f64, studentize: Studentize) -> f64 {
         let spread = self.spread.max(self.weight);
         Self { gap: if gap.abs() <= 1e-12 * spread { 0.0 } else { gap }, ..*self }.statistic(studentize)
