@@ -441,7 +441,11 @@ WRONG = [
     ("pos_label", "maybe", "pos_label is 'maybe', which does not occur in y"),
     ("reference", "z", "reference names 'z', which is no group of the data; groups: "),
     ("strata", 3, "strata 'stratum' has 0 dimensions; accepted: a column, one value per row"),
-    ("studentize", "x", "studentize is 'x'; accepted: 'auto', 'pooled', 'unpooled', 'none'"),
+    (
+        "studentize",
+        "x",
+        "studentize is 'x'; accepted: 'auto', 'pooled', 'unpooled', 'corrected', 'none'",
+    ),
     ("upper", -1, "upper is -1; accepted: a finite number above 0"),
     ("upper", True, "upper is True; accepted: a finite number above 0"),
     ("y_score", "x", "y_score is the text 'x'; names of columns go with data="),

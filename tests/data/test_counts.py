@@ -166,6 +166,15 @@ class TestKnownValues:
         assert by_counts.estimate == by_rows.estimate
         assert by_counts.pvalue == by_rows.pvalue
         assert by_counts.confidence_interval == by_rows.confidence_interval
+        by_weight = fa.permutation_test(
+            data=data,
+            strata="department",
+            sample_weight="persons",
+            n_resamples=99,
+            **names,
+            **options,
+        )
+        assert by_weight.estimate == pytest.approx(by_rows.estimate, rel=1e-12)
         plain = fa.tabulate(data, counts="persons", **names)
         assert fa.intervals(
             data=plain, metric="selection_rate", groups=["woman", "man"]

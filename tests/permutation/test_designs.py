@@ -277,6 +277,7 @@ class TestKnownValues:
             metric="tpr",
             n_resamples=99,
             rng=1,
+            engine="stream",
         )
         first, second = result.values
         assert first.value == pytest.approx(0.5)
@@ -331,7 +332,8 @@ class TestReference:
     def test_values_and_variances(self, metric, design):
         rows = make(1, levels=20 if metric == "auc" else None)
         result = test_of(rows, metric, design, interval="delta")
-        assert result.engine == "stream"
+        # Weighted rates, and means of so few rows, have melded limits.
+        assert result.engine in (("melded", "stream") if design == "weights" else ("stream",))
         assert result.studentize == ("corrected" if is_ratio(metric) else "unpooled")
         estimates = [expected_of(metric, rows, rows["group"] == g, design) for g in "ab"]
         for value, (theta, v) in zip(result.values, estimates, strict=True):
@@ -347,7 +349,8 @@ class TestReference:
             slow = means_intervals.cr2(a, d, group).interval
         assert result.confidence_interval == pytest.approx(slow, rel=1e-9)
         standard = test_of(rows, metric, design)
-        assert standard.interval == ("inversion" if is_ratio(metric) else "delta")
+        others = ("gaffke", "poisson-binomial", "mover") if design == "weights" else ()
+        assert standard.interval in ("inversion" if is_ratio(metric) else "delta", *others)
         assert standard.confidence_interval != result.confidence_interval or not is_ratio(metric)
 
     @pytest.mark.parametrize("design", DESIGNS)
@@ -437,7 +440,13 @@ class TestReference:
         options = {"clusters": design != "weights"}
         slow = shifting.all_pvalues(a, d, group, **options)
         result = test_of(
-            rows, metric, design, strata=None, n_resamples=20_000, alternative=alternative
+            rows,
+            metric,
+            design,
+            strata=None,
+            n_resamples=20_000,
+            alternative=alternative,
+            engine="stream",
         )
         found = means.linearised(a, d, group, **options)
         assert result.statistic == pytest.approx(found.studentized, rel=1e-9)
@@ -567,7 +576,8 @@ class TestProperties:
     def test_a_group_that_does_not_vary_tells_nothing(self):
         """What would be a verdict is withheld, with the reason; its interval is open."""
         rows = TestReference.few_rows("accuracy", "weights")
-        result = test_of(rows, "accuracy", strata=None, n_resamples=9_999, alternative="greater")
+        options = {"strata": None, "n_resamples": 9_999, "alternative": "greater"}
+        result = test_of(rows, "accuracy", **options, engine="stream")
         a, d, group, _ = terms_of("accuracy", rows, "weights")
         assert shifting.all_pvalues(a, d, group).greater <= 0.05
         assert math.isnan(result.pvalue)

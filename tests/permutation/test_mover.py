@@ -145,10 +145,10 @@ class TestKnownValues:
         weighted = fa.intervals(**data, metric="f1", sample_weight=np.arange(41) + 1.0)
         assert weighted.method == "mover"
         rates = {**data, "metric": "tpr", "sample_weight": np.arange(41) + 1.0, "n_resamples": 99}
-        assert fa.intervals(**rates).method == "studentized"
-        assert fa.equivalence_test(**rates, margin=0.8, scale="ratio").method == "mover"
+        assert fa.intervals(**rates).method == "gaffke"
+        assert fa.equivalence_test(**rates, margin=0.8, scale="ratio").method == "gaffke"
         clustered = fa.intervals(**data, metric="f1", clusters=np.arange(41), n_resamples=99)
-        assert clustered.method == "studentized"
+        assert clustered.method == "inversion"
 
 
 class TestReference:

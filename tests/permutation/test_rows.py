@@ -162,7 +162,13 @@ class TestReference:
         n = 1_500
         slow = means.pvalues(a, None, group, n_resamples=n, rng=np.random.default_rng(1))
         fast = test_of(
-            y_true, score, group, "brier_score", n_resamples=20_000, alternative=alternative
+            y_true,
+            score,
+            group,
+            "brier_score",
+            n_resamples=20_000,
+            alternative=alternative,
+            engine="stream",
         )
         assert fast.inconclusive is None
         assert fast.statistic == pytest.approx(

@@ -158,10 +158,6 @@ def mantel_haenszel(metric, rows, group=None):
 
 
 EACH = [(metric, design) for metric in (*RATIOS, *OTHERS) for design in DESIGNS]
-    )
-    for metric in (*RATIOS, *OTHERS)
-    for design in DESIGNS
-]
 
 
 @pytest.mark.parametrize(("metric", "design"), EACH)

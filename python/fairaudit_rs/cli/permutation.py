@@ -39,7 +39,7 @@ from .show import print_pairs, print_tests, write_json
     "--interval",
     default="auto",
     show_default=True,
-    type=click.Choice(["auto", "delta", "studentized", "basic", "percentile"]),
+    type=click.Choice(["auto", "inversion", "delta", "studentized", "basic", "percentile"]),
     help="How intervals are made.",
 )
 @options.n_resamples(9_999, "Replicates of a test that is not exact.")

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import ArgumentError
-from .families import FAMILIES, Kind
+from .families import FAMILIES
+from .kind import Kind
 
 Conditioning = Literal["denominator", "label", "decision", "score"]
 Family = Literal["counts", "calibration", "ranks", "ratio", "joint", "correlation", "callable"]

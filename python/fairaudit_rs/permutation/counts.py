@@ -16,7 +16,7 @@ from ..data.labels import GroupKey
 from ..inference import mover
 from ..inference.intervals import Pair
 from ..inference.proportions import Share, mantel_haenszel
-from ..metrics.families import Classes
+from ..metrics.kind import Classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import fewer_of_labels
 from .problem import Gap, LabelledProblem

@@ -40,9 +40,9 @@ class Drawn(Formula):
 
     @property
     def takes_zero(self) -> bool:
-        """Whether ratios of a value of 0 have an interval: where the range of values is known."""
-        everything = range(len(self.problem.keys))
-        return self._melded(everything) is not None
+        """Whether ratios of a value of 0 have an interval: where no value can be less."""
+        melded = self._melded(range(len(self.problem.keys)))
+        return melded is not None and melded.bounds[0] >= 0
 
     @property
     def shown(self) -> str:

@@ -285,7 +285,9 @@ def equivalence_test(
     drawn = drawn_pairs(
         problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(question.pairs)
     )
-    maker = Maker(problem, method, bootstrap, 2 * level - 1, drawn)
+    maker = Maker(
+        problem=problem, method=method, bootstrap=bootstrap, level=2 * level - 1, drawn=drawn
+    )
     names = [label(key) for key in problem.keys]
     tester = _Tester(maker, margin, scale)
     comparisons = []

@@ -100,7 +100,7 @@ def drawn_pairs(
     return Drawn(problem, draws=draws, n_threads=n_threads, progress=progress)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Maker:
     """Makes all intervals of a problem by one method."""
 

@@ -143,8 +143,7 @@ def intervals(
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
         See `permutation_test`. Correlations, joint criteria and calibration_error have no
         intervals here.
-    method : {"auto", "score", "mover", "inversion", "studentized", "delta", "basic", \
-"percentile"}
+    method : {"auto", "score", "mover", "inversion", "studentized", "delta", "basic", ...}
         ``"score"``: Wilson's interval of a proportion, Newcombe's of a difference, the inverted
         score test of a ratio, which has an interval where a rate is 0 too.
         ``"mover"``: the limits of each group's value, put together: those of the logit of a metric
@@ -232,7 +231,7 @@ def intervals(
     drawn = drawn_pairs(
         problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(everything)
     )
-    maker = Maker(problem, method, bootstrap, level, drawn)
+    maker = Maker(problem=problem, method=method, bootstrap=bootstrap, level=level, drawn=drawn)
     k = len(problem.keys)
     names = [label(key) for key in problem.keys]
     together = maker.simultaneous(everything)

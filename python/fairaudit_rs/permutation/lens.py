@@ -67,15 +67,19 @@ def permutation_test(
         groups are compared as "first minus second", more as all pairs.
     alternative : {"two-sided", "greater", "less"}
         Against which differences; more than two groups are tested two-sided.
-    studentize : {"auto", "pooled", "unpooled", "bootstrap", "shared", "none"} or bool
-        ``"auto"`` takes the pooled (score) variance for proportions, the linearised variance
-        of each group for other metrics, the bootstrap of every replicate for callables.
+    studentize : {"auto", "pooled", "unpooled", "corrected", "bootstrap", "shared", "none"} or bool
+        ``"auto"`` takes the pooled (score) variance for proportions, for means, ratios of sums, and
+        rates of weighted rows or of clusters the linearised variance of each group and beside it
+        the same statistic corrected for skewness (``"corrected"``: the larger p-value of both), for
+        other metrics the linearised variance alone (``"unpooled"``), for callables the bootstrap of
+        every replicate.
         ``False`` is ``"none"``: not valid when the groups differ in anything but the metric, and
         neither is ``"shared"`` (callables), one standard deviation for all replicates.
     strata : "auto", None, array(s), or str(s) with ``data``
         Rows exchange their groups only within a stratum. ``"auto"`` takes what the metric
         conditions on (true positive rate: the positive labels); strata of your own are
-        crossed with it. ``None`` exchanges all rows.
+        crossed with it, and what is compared is then the mean of the gaps within them. ``None``
+        exchanges all rows.
     clusters : array(s), or str(s) with ``data``, optional
         Rows of one cluster (the decisions about one person) move together, and standard errors
         are those of sums over clusters. A cluster must be of one group. Clusters are exchanged
@@ -87,11 +91,12 @@ def permutation_test(
         How p-values of several pairs are adjusted. ``"max-t"`` uses the joint replicates of
         all groups; it keeps the family-wise error when the groups do not differ in law at
         all, not for the weaker hypothesis that this metric is equal.
-    engine : {"auto", "exact", "cells", "stream", "shuffle", "callable"}
+    engine : {"auto", "exact", "cells", "stream", "shuffle", "melded", "callable"}
         ``"auto"`` sums the permutation law where that is possible and draws from it otherwise:
         over cells for counts and for the AUC of scores with few values, over rows for ranks, row
-        values, weights and clusters; it shuffles for correlations.
-    interval : {"auto", "delta", "studentized", "basic", "percentile"}
+        values, weights and clusters; it shuffles for correlations. Weighted rates, and means of a
+        known range with few rows near one end of it, are compared by melded limits instead.
+    interval : {"auto", "inversion", "delta", "studentized", "basic", "percentile"}
         How the interval of a gap is made; see Notes and `intervals`. ``n_resamples`` are also
         those of the bootstrap.
     score_bins, pos_label : optional

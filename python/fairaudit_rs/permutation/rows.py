@@ -18,7 +18,7 @@ from ..data.rows import Rows
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.clusters import ClusteredRatio, gap_interval
 from ..inference.intervals import Bootstrap, Interval, Pair
-from ..metrics.families import confusion_classes
+from ..metrics.kind import confusion_classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import RowValues, fewer_of_labels
 from .melded import LONGEST_REACH, Melding, melding_of
