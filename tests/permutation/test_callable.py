@@ -512,3 +512,81 @@ class TestCalibration:
         low, high = law.ppf(1e-6) / self.N_AUDITS, law.isf(1e-6) / self.N_AUDITS
         assert low <= self.rejected(audit) <= high
         assert self.rejected(lambda rng: audit(rng, False)) > high
+
+
+class TestStrata:
+    """Functions are compared within strata of the user's as formulas are."""
+
+    @staticmethod
+    def columns(seed=3, n=600):
+        rng = np.random.default_rng(seed)
+        stratum = rng.integers(0, 4, n)
+        first = rng.random(n) < np.where(stratum % 2, 0.7, 0.3)
+        return {
+            "y_true": rng.integers(0, 2, n),
+            "y_pred": (rng.random(n) < 0.2 + 0.2 * stratum).astype(int),
+            "sensitive_features": np.where(first, "a", "b"),
+            "strata": stratum,
+            "rng": 1,
+        }
+
+    @staticmethod
+    def f1(y_true, y_pred, weight):
+        weight = np.ones(len(y_true)) if weight is None else weight
+        hits, both = weight @ (y_true * y_pred), weight @ (y_true + y_pred)
+        return float(2 * hits / both) if both else math.nan
+
+    @pytest.mark.parametrize("design", ["none", "weights", "clusters"])
+    def test_f1_is_f1(self, design):
+        columns = self.columns()
+        if design == "weights":
+            columns["sample_weight"] = np.random.default_rng(0).uniform(0.5, 2, 600)
+        if design == "clusters":
+            # Two rows of one group and stratum.
+            columns = {name: np.repeat(part, 2) if name != "rng" else 1
+                       for name, part in columns.items()}  # fmt: skip
+            columns["clusters"] = np.repeat(np.arange(600), 2)
+        own = fa.metrics.callable_metric("own", self.f1, n_samples=400)
+        ours = fa.permutation_test(metric=own, n_resamples=1, **columns)
+        formula = fa.permutation_test(metric="f1", n_resamples=99, **columns)
+        assert ours.estimate == pytest.approx(formula.estimate, rel=1e-9)
+        # A bootstrap of 400 samples knows a standard deviation to 3.5 %.
+        assert ours.standard_error == pytest.approx(formula.standard_error, rel=0.2)
+        marginal = fa.permutation_test(metric=own, n_resamples=1, **{**columns, "strata": None})
+        assert abs(marginal.estimate - ours.estimate) > 0.003
+        assert [one.value for one in ours.values] == [one.value for one in marginal.values]
+
+    def test_what_strata_explain_is_no_evidence(self):
+        """Values that follow the stratum alone: told apart at once where it is left out."""
+        columns = self.columns()
+        value = 5.0 * columns["strata"] + np.random.default_rng(2).normal(size=600)
+        data = {"y_true": columns["y_true"], "y_score": value, "rng": 1, "n_resamples": 99}
+        data["sensitive_features"] = columns["sensitive_features"]
+        own = metric_of(mean)
+        within = fa.permutation_test(metric=own, strata=columns["strata"], **data)
+        assert within.pvalue > 0.05
+        assert fa.permutation_test(metric=own, **data).pvalue <= 0.02
+        groups = np.resize(list("abc"), 600)
+        of_three = {**data, "sensitive_features": groups, "strata": columns["strata"]}
+        assert fa.permutation_test(metric=own, **of_three).pvalue > 0.05
+
+    def test_strata_that_take_no_part_are_counted(self):
+        columns = self.columns()
+        alone = np.flatnonzero(columns["sensitive_features"] == "a")[:3]
+        # One row of "a" in one stratum, and a stratum without "b".
+        columns["strata"][alone] = [8, 9, 9]
+        columns["strata"][np.flatnonzero(columns["sensitive_features"] == "b")[:4]] = 8
+        own = fa.metrics.callable_metric("own", self.f1, n_samples=20)
+        result = fa.permutation_test(metric=own, n_resamples=9, **columns)
+        assert any(
+            text.startswith("2 of 6 strata hold no value of own") for text in result.warnings
+        )
+        kept = columns["strata"] < 8
+        others = {k: v if k == "rng" else v[kept] for k, v in columns.items()}
+        other = fa.permutation_test(metric=own, n_resamples=9, **others)
+        assert result.estimate == pytest.approx(other.estimate, rel=1e-12)
+
+    def test_other_intervals_are_refused(self):
+        own = fa.metrics.callable_metric("own", self.f1, n_samples=20)
+        with pytest.raises(ValueError, match="interval is 'basic' with strata of your own"):
+            fa.permutation_test(metric=own, interval="basic", n_resamples=9, **self.columns())
