@@ -356,7 +356,6 @@ def _limits(draws):
         "gaffke_limits": lambda call: _native.gaffke_limits(
             values, weights, (0.0, 1.0), 1, draws, call
         ),
-        "gaffke_reach": lambda call: _native.gaffke_reach(values, weights, (0.0, 1.0), call),
         "poisson_binomial_limits": lambda call: _native.poisson_binomial_limits(
             values, 7, 1, draws, call
         ),

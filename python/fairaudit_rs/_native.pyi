@@ -172,9 +172,6 @@ def gaffke_limits(
     draws: Draws,
     call: Call,
 ) -> Limits: ...
-def gaffke_reach(
-    numerator: _Floats, denominator: _Weights, bounds: tuple[float, float], call: Call
-) -> float: ...
 def poisson_binomial_limits(
     score: _Floats, n_events: int, group: int, draws: Draws, call: Call
 ) -> Limits: ...

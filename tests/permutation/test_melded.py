@@ -33,16 +33,11 @@ def melding(groups, metric, weights=None, **columns):
     """What is made of the values of some groups, and of columns of all rows."""
     values, place = np.concatenate(groups), np.repeat(np.arange(len(groups)), [*map(len, groups)])
     weight = None if weights is None else np.concatenate(weights)
-    above = values if weight is None else values * weight
-    return Melding.of(
-        metric,
-        RatioValues(np.ascontiguousarray(above, dtype=float), weight),
-        place,
-        columns,
-        weight,
-        n_groups=len(groups),
-        call=CALL,
-    )
+    above = np.ascontiguousarray(values if weight is None else values * weight, dtype=float)
+    units = _native.Units(place.astype(np.uint16), len(groups))
+    test = _native.PermutationTest.ratio(above, weight, units, CALL, studentize="none")
+    rows = RatioValues(above, weight)
+    return Melding.of(metric, rows, place, columns, weight, evaluations=test.evaluations)
 
 
 def bounded(low, high):
@@ -52,7 +47,7 @@ def bounded(low, high):
 class TestArguments:
     def test_a_value_out_of_its_range_is_named(self):
         with pytest.raises(fa.errors.ArgumentError, match=r"numerator is 1\.5; accepted: values"):
-            _native.gaffke_reach(np.array([0.5, 1.5]), None, (0.0, 1.0), CALL)
+            gaffke(np.array([0.5, 1.5]), 9)
 
     @pytest.mark.parametrize("bounds", [(1, 0), (0, math.inf), (0, 0)])
     def test_ranges_are_two_numbers_in_order(self, bounds):
@@ -199,8 +194,10 @@ class TestReference:
         for heavy in (None, weight):
             above = values if heavy is None else heavy * values
             below = np.ones(50) if heavy is None else heavy
-            found = _native.gaffke_reach(above, heavy, (-1.0, 2.0), CALL)
-            assert found == pytest.approx(reference.reach(above, below, -1, 2), rel=1e-12)
+            weights = None if heavy is None else [heavy, np.ones(2)]
+            found = melding([values, np.array([2.0, -1.0])], bounded(-1, 2), weights)
+            slow = reference.reach(above, below, -1, 2)
+            assert found.reaches[0] == pytest.approx(slow, rel=1e-12)
 
     @pytest.mark.parametrize(
         ("n", "rate", "events"), [(30, 0.1, 0), (40, 0.05, 3), (150, 0.4, 150), (4_000, 0.3, 1_190)]
@@ -265,7 +262,7 @@ class TestRule:
     def test_few_events_ask_for_it(self):
         def applies(hits, n):
             made = melding([np.arange(n) < hits, np.arange(4_000) < 2_000], bounded(0, 1))
-            return made.applies(PAIR)
+            return made is not None and made.applies(PAIR)
 
         assert applies(3, 400)
         assert applies(7, 400)
@@ -302,7 +299,8 @@ class TestRule:
         rows = {"y_true": np.zeros(60), "y_score": np.repeat([0.1, 0.2, 0.9], 20)}
         place = np.repeat([0, 1, -1], 20)
         values = RESIDUAL.kind.row_values(rows, 60, None)
-        made = Melding.of(RESIDUAL, values, place, rows, None, n_groups=2, call=CALL)
+        nothing = [_native.Evaluation(0.0, 0.0)] * 2
+        made = Melding.of(RESIDUAL, values, place, rows, None, evaluations=nothing)
         assert made.bounds == (-0.2, 0.9)
         assert len(made.samples) == 2
 

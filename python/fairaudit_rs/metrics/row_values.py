@@ -159,7 +159,7 @@ class RatioValues:
         return _native.WeakNull.rows(
             exchange.sums(centred),
             None if plain else exchange.sums(below),
-            exchange.single_units(),
+            exchange.units,
             cell,
             exchange.call,
             studentize=exchange.scaling,

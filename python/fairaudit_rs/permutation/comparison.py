@@ -240,6 +240,10 @@ def _warnings(
     warnings += [*problem.notes, *notes_of_intervals, *notes_of_tests]
     withheld = dict.fromkeys(o.inconclusive for o in (*tests, test) if o.inconclusive)
     warnings += [f"no p-value: {reason}" for reason in withheld]
+    if problem.scaling == "corrected" and len(problem.keys) > 2:
+        warnings.append(
+            "the test of all groups together is not corrected for skewness; those of pairs are"
+        )
     if problem.scaling in ("none", "shared"):
         warnings.append(
             "the statistic is not studentized in every replicate: the test can reject far too "

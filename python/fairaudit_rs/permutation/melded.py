@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,8 +56,8 @@ class Compared(Protocol):
         """Whether gaps are taken within strata of the user's."""
 
     @property
-    def call(self) -> _native.Call:
-        """How native computations are run."""
+    def evaluations(self) -> Sequence[_native.Evaluation]:
+        """The metric in each group."""
 
 
 def melding_of(problem: Compared) -> Melding | None:
@@ -72,9 +71,29 @@ def melding_of(problem: Compared) -> Melding | None:
         problem.position[rows.group],
         rows.columns,
         rows.weight,
-        n_groups=len(problem.keys),
-        call=problem.call,
+        evaluations=problem.evaluations,
     )
+
+
+def _reaches(
+    below: NDArray[np.float64] | None,
+    place: NDArray[np.int64],
+    bounds: tuple[float, float],
+    evaluations: Sequence[_native.Evaluation],
+) -> tuple[float, ...]:
+    """Return max(b - theta, theta - a) D_0 / (D sqrt(v)) of each group, D_0 = sum D^2 / sum D."""
+    n = np.bincount(place, minlength=len(evaluations))
+    if below is None:
+        shares = 1 / n
+    else:
+        total, squares = (np.bincount(place, below**power, len(n)) for power in (1, 2))
+        shares = squares / total**2
+    reaches = []
+    for share, entry in zip(shares, evaluations, strict=True):
+        farther = max(bounds[1] - entry.value, entry.value - bounds[0])
+        varies = entry.variance > 0
+        reaches.append(float(farther * share) / math.sqrt(entry.variance) if varies else math.inf)
+    return tuple(reaches)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,7 +113,8 @@ class Melding:
     bounds: tuple[float, float]
     #: Whether the limits are taken whatever the number of rows.
     always: bool
-    call: _native.Call
+    #: How far each mean is from the farther end of its range; infinite without variance.
+    reaches: tuple[float, ...]
 
     @classmethod
     def of(
@@ -105,47 +125,40 @@ class Melding:
         columns: Columns,
         weight: NDArray[np.float64] | None,
         *,
-        n_groups: int,
-        call: _native.Call,
+        evaluations: Sequence[_native.Evaluation],
     ) -> Melding | None:
         """Take the rows of groups, ``place`` being that of each row's group, -1 for none.
 
         None where nothing is known of the values that would do: no range, or a metric that is no
-        ratio of sums.
+        ratio of sums; and where no group has too few rows for tests that know no range.
         """
         compared = place >= 0
-        inside = {name: column[compared] for name, column in columns.items()}
-        bounds = metric.kind.bounds(inside)
+        if not compared.all():
+            columns = {name: column[compared] for name, column in columns.items()}
+            values, place = values.taken(compared), place[compared]
+        bounds = metric.kind.bounds(columns)
         if bounds is None:
             return None
-        events = metric.kind.events(inside) if weight is None else None
-        taken, place = values.taken(compared), place[compared]
+        always = metric.is_proportion and weight is not None
+        reaches = _reaches(values.denominator, place, bounds, evaluations)
+        if not always and max(reaches) <= LONGEST_REACH:
+            return None
+        events = metric.kind.events(columns) if weight is None else None
         samples = []
-        for i in range(n_groups):
+        for i in range(len(evaluations)):
             mine = place == i
             scored = None
             if events is not None:
                 label, score = events
                 scored = (np.ascontiguousarray(score[mine]), int(label[mine].sum()))
-            samples.append(Sample(values=taken.taken(mine), events=scored))
-        always = metric.is_proportion and weight is not None
-        return cls(samples=tuple(samples), bounds=bounds, always=always, call=call)
+            samples.append(Sample(values=values.taken(mine), events=scored))
+        return cls(samples=tuple(samples), bounds=bounds, always=always, reaches=reaches)
 
     @property
     def method(self) -> str:
         """The name of the method in results."""
         by_scores = all(sample.events is not None for sample in self.samples)
         return "poisson-binomial" if by_scores else "gaffke"
-
-    @cached_property
-    def reaches(self) -> tuple[float, ...]:
-        """How far each mean is from the farther end of its range; infinite without variance."""
-        return tuple(
-            _native.gaffke_reach(
-                sample.values.numerator, sample.values.denominator, self.bounds, self.call
-            )
-            for sample in self.samples
-        )
 
     def applies(self, groups: Sequence[int]) -> bool:
         """Return whether some of the groups has too few rows for tests that know no range."""

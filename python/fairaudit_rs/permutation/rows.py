@@ -21,8 +21,8 @@ from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.kind import confusion_classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import RowValues, fewer_of_labels
-from .melded import LONGEST_REACH, Melding, melding_of
-from .problem import BOOTSTRAP_METHODS, LabelledProblem
+from .melded import Melding, melding_of
+from .problem import LabelledProblem
 from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
 from .units import Regrouping, group_codes, make_units, positions_of
@@ -178,10 +178,6 @@ class RowProblem(LabelledProblem):
                 for name, n in zip(self.names, self._n_clusters, strict=False)
                 if n < FEW_CLUSTERS
             ]
-        elif len(self.keys) > 2:
-            notes = [
-                "the test of all groups together is not corrected for skewness; those of pairs are"
-            ]
         for name, ratio in zip(self.names, self._clustered, strict=False):
             if ratio.effective < FEW_CLUSTERS / 2:
                 notes.append(f"the clusters of {name} are worth {ratio.effective:.3g} of one size")
@@ -203,39 +199,7 @@ class RowProblem(LabelledProblem):
     @cached_property
     def _melding(self) -> Melding | None:
         """What a known range, or scores, tell of groups that are too small for their skewness."""
-        rows = self.rows
-        if self.scaling != "corrected" or self.stratified or rows.cluster is not None:
-            return None
-        place = self.position[rows.group]
-        compared = place >= 0
-        every = bool(compared.all())
-        columns = rows.columns
-        if not every:
-            columns = {name: column[compared] for name, column in columns.items()}
-        bounds = self.metric.kind.bounds(columns)
-        if bounds is None:
-            return None
-        always = self.metric.is_proportion and rows.weight is not None
-        if not always and max(self._reaches(place, bounds)) <= LONGEST_REACH:
-            return None
-        return melding_of(self)
-
-    def _reaches(self, place: NDArray[np.int64], bounds: tuple[float, float]) -> list[float]:
-        """Return how far the farther end of a range lies, in standard errors and units."""
-        terms = self.values.terms()
-        assert terms is not None
-        below, inside = terms[1], place >= 0
-        n = np.bincount(place[inside], minlength=len(self.keys))
-        total, squares = (
-            np.bincount(place[inside], below[inside] ** power, len(n)) for power in (1, 2)
-        )
-        share = squares / total**2
-        reaches = []
-        for part, entry in zip(share, self.evaluations, strict=True):
-            farther = max(bounds[1] - entry.value, entry.value - bounds[0])
-            error = math.sqrt(entry.variance) if entry.variance > 0 else 0.0
-            reaches.append(float(farther * part / error) if error else math.inf)
-        return reaches
+        return melding_of(self) if self.scaling == "corrected" else None
 
     def melded(self, groups: Sequence[int], draws: _native.Draws, call: _native.Call) -> Any:
         """Return the limits of all groups, where some groups cannot do without; else None."""
@@ -305,7 +269,7 @@ class RowProblem(LabelledProblem):
         self, pair: Pair, level: float, method: str, replicates: Bootstrap | None
     ) -> Interval:
         """Return the two-sided interval of a difference; NaN where it cannot be measured."""
-        if method in BOOTSTRAP_METHODS or not self._clustered or self.stratified:
+        if method != "delta" or not self._clustered or self.stratified:
             return super().interval(pair, level, method, replicates)
         first, second = (self._clustered[i] for i in pair)
         low, high = gap_interval(first, second, level)

@@ -25,7 +25,8 @@ struct PyWeakNull {
 
 #[pymethods]
 impl PyWeakNull {
-    /// Of sums of units, as those of `PermutationTest.ratio`, centred in every cell: what is drawn anew together.
+    /// Of sums of units, as those of `PermutationTest.ratio`, centred in every cell: what is drawn anew together. Units
+    /// with rows of their own are clusters.
     #[staticmethod]
     #[pyo3(signature = (numerator, denominator, units, cell, call, *, studentize))]
     #[allow(clippy::too_many_arguments)] // the arguments of a Python function
@@ -41,10 +42,6 @@ impl PyWeakNull {
         let (studentize, units) = (self::studentize(py, studentize)?, units.borrow(py)?);
         let (numerator, denominator, cell) = (&numerator[..], denominator.as_deref(), &cell[..]);
         let units = units.core();
-        if units.of_row.is_some() {
-            let refusal = Error::argument("units", "of clusters", "sums of units, each of which is a row of its own");
-            return Err(to_python(py, &refusal));
-        }
         call.run(py, UNIT_WORK * cell.len() as u64, |control| {
             let source = WeakRows::new(numerator, denominator, units, cell, studentize, control)?;
             Ok(Self { source: Box::new(source) })

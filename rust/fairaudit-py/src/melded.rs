@@ -58,20 +58,6 @@ fn gaffke_limits(
     Ok(Limits::of(py, limits))
 }
 
-/// How far a mean is from the farther end of its range, in standard errors.
-#[pyfunction]
-#[pyo3(signature = (numerator, denominator, bounds, call))]
-fn gaffke_reach(
-    py: Python<'_>,
-    numerator: Dense<'_, f64>,
-    denominator: Option<Dense<'_, f64>>,
-    bounds: (f64, f64),
-    call: &Call,
-) -> PyResult<f64> {
-    let values = gaffke::Values { numerator: &numerator, denominator: denominator.as_deref(), range: bounds };
-    call.run(py, 10 * numerator.len() as u64, |control| gaffke::reach(&values, control))
-}
-
 /// Limits of the mean residual of events with scores.
 #[pyfunction]
 fn poisson_binomial_limits(
@@ -92,6 +78,5 @@ fn poisson_binomial_limits(
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Limits>()?;
     module.add_function(wrap_pyfunction!(gaffke_limits, module)?)?;
-    module.add_function(wrap_pyfunction!(gaffke_reach, module)?)?;
     module.add_function(wrap_pyfunction!(poisson_binomial_limits, module)?)
 }

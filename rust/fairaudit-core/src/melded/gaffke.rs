@@ -131,27 +131,6 @@ impl Checked<'_> {
     }
 }
 
-/// How far the mean is from the farther end of its range, in standard errors, times `D_0 / D`:
-/// max(b - theta, theta - a) `D_0` / (D sqrt(v)), v = n/(n-1) sum (A - theta D)^2 / D^2; infinite without a variance.
-///
-/// Above .35 (some eight events) a mean has too few rows at that end for a test that does not know the range.
-///
-/// # Errors
-/// [`Error::Argument`] when values are out of their range, [`Error::Cancelled`].
-pub fn reach(values: &Values<'_>, control: &Control) -> Result<f64> {
-    let checked = values.checked(control)?;
-    let [total, squares, theta, spread] = checked.moments(control)?;
-    let ((low, high), size) = (values.range, checked.n as f64);
-    let farthest = low.abs().max(high.abs());
-    // What rounding leaves of equal values is no variance.
-    if checked.n < 2 || spread <= 1e-26 * farthest * farthest * size {
-        return Ok(f64::INFINITY);
-    }
-    // sqrt(v) D, v being the variance of theta.
-    let error = (size / (size - 1.0) * spread).sqrt();
-    Ok((high - theta).max(theta - low) * (squares / total) / error)
-}
-
 /// Limits of the mean of a group. Groups have numbers of their own by their number; the order of the units is nothing.
 ///
 /// # Errors
@@ -541,36 +520,17 @@ mod tests {
             [numerator.iter().rev().copied().collect(), denominator.iter().rev().copied().collect()];
         let turned = Values { numerator: &turned[0], denominator: Some(&turned[1]), range: (0.0, 1.0) };
         assert_eq!(whole, run(&turned, 0..300, 1, best));
-        assert_eq!(
-            reach(&turned, &Control::default()).unwrap().to_bits(),
-            reach(&values, &Control::default()).unwrap().to_bits()
-        );
         let other = limits(&values, 3, &Draws { replicates: 0..300, seed: 9, series: 4 }, best, &Control::default());
         assert_ne!(whole, other.unwrap());
-    }
-
-    /// Plain rows: max(b - theta, theta - a) / (s sqrt(n)), by hand.
-    #[test]
-    fn the_reach_is_that_of_the_formula() {
-        let rows = [1.0, 0.0, 0.0, 0.0];
-        let values = Values { numerator: &rows, denominator: None, range: (0.0, 1.0) };
-        assert!((reach(&values, &Control::default()).unwrap() - 0.75 / (0.25f64.sqrt() * 2.0)).abs() < 1e-14);
-        let weights = [2.0, 1.0, 1.0, 0.0];
-        let weighted = [2.0, 0.0, 0.0, 0.0];
-        let values = Values { numerator: &weighted, denominator: Some(&weights), range: (0.0, 1.0) };
-        // theta .5, D_0 = 6/4, D^2 v = 3/2 (1 + .25 + .25).
-        assert!((reach(&values, &Control::default()).unwrap() - 0.5 * 1.5 / 2.25f64.sqrt()).abs() < 1e-14);
-        let equal = [0.3; 7];
-        assert_eq!(
-            reach(&Values { numerator: &equal, denominator: None, range: (0.0, 1.0) }, &Control::default()),
-            Ok(f64::INFINITY)
-        );
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
         let wrong = |numerator: &[f64], denominator: Option<&[f64]>, range| {
-            reach(&Values { numerator, denominator, range }, &Control::default()).unwrap_err().to_string()
+            let values = Values { numerator, denominator, range };
+            let draws = Draws { replicates: 0..1, seed: 1, series: 0 };
+            let refused = limits(&values, 0, &draws, InstructionSet::Baseline, &Control::default());
+            refused.unwrap_err().to_string()
         };
         assert!(wrong(&[0.5, 1.5], None, (0.0, 1.0)).starts_with("numerator is 1.5; accepted: values from 0 to 1"));
         assert!(wrong(&[f64::NAN], None, (0.0, 1.0)).starts_with("numerator is NaN"));

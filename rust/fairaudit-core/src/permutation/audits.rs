@@ -166,6 +166,8 @@ pub struct WeakRows {
     is_ratio: bool,
     has_strata: bool,
     has_parts: bool,
+    /// Whether units are sums over clusters of rows.
+    of_clusters: bool,
     studentize: Studentize,
 }
 
@@ -203,8 +205,9 @@ impl WeakRows {
         ends.push(order.len());
         let (is_ratio, n_groups) = (denominator.is_some(), units.n_groups);
         let (has_strata, has_parts) = (units.stratum.is_some(), units.part.is_some());
+        let of_clusters = units.of_row.is_some();
         let units = order.into_iter().map(unit).collect();
-        Ok(Self { units, ends, n_groups, is_ratio, has_strata, has_parts, studentize })
+        Ok(Self { units, ends, n_groups, is_ratio, has_strata, has_parts, of_clusters, studentize })
     }
 }
 
@@ -228,12 +231,13 @@ impl WeakNull for WeakRows {
         let group: Vec<u16> = drawn().map(|unit| unit.1).collect();
         let codes = |wanted: bool, k: usize| wanted.then(|| drawn().map(|unit| unit.2[k]).collect::<Vec<u32>>());
         let (stratum, part) = (codes(self.has_strata, 0), codes(self.has_parts, 1));
+        let of_row: Option<Vec<u32>> = self.of_clusters.then(|| (0..group.len() as u32).collect());
         let units = Units {
             group: &group,
             n_groups: self.n_groups,
             stratum: stratum.as_deref(),
             part: part.as_deref(),
-            of_row: None,
+            of_row: of_row.as_deref(),
         };
         Ok(Box::new(RowTest::ratio(&numerator, denominator.as_deref(), units, self.studentize, control)?))
     }
