@@ -178,7 +178,7 @@ def people(seed, n_people, sizes):
     return X, rng.random(len(X)) < special.expit(X @ LIGHT.coef), person
 
 
-def tested(X, y, **options):
+def verdict_of(X, y, **options):
     """The test of the true hypothesis that the audit value is what it is in the population."""
     return fa.individual_test(
         LIGHT.model(), X, y, fair_metric=LIGHT.metric, path_points=2, pos_label=True, n_threads=1,
@@ -200,8 +200,8 @@ class TestClustersAndWeights:
         for seed in range(N_AUDITS):
             X, y = LIGHT.rows(seed, 100)
             person = np.repeat(np.arange(100), np.random.default_rng(seed).integers(3, 6, 100))
-            known.append(tested(X[person], y[person], clusters=person).pvalue)
-            unknown.append(tested(X[person], y[person]).pvalue)
+            known.append(verdict_of(X[person], y[person], clusters=person).pvalue)
+            unknown.append(verdict_of(X[person], y[person]).pvalue)
         for level in LEVELS:
             assert not above(known, level)
             assert above(unknown, level)
@@ -214,13 +214,13 @@ class TestClustersAndWeights:
         for seed in range(N_AUDITS):
             X, y, person = people(seed, 12, lambda rng: 20)
             options = {"interval": "bootstrap-t", "n_resamples": 999, "rng": seed}
-            found["bootstrap-t"].append(tested(X, y, clusters=person, **options).pvalue)
-            normal = tested(X, y, clusters=person)
+            found["bootstrap-t"].append(verdict_of(X, y, clusters=person, **options).pvalue)
+            normal = verdict_of(X, y, clusters=person)
             warned += any(
                 "degrees of freedom: where ratios are skewed" in w for w in normal.warnings
             )
             found["normal"].append(normal.pvalue)
-            found["not clustered"].append(tested(X, y).pvalue)
+            found["not clustered"].append(verdict_of(X, y).pvalue)
         for level in LEVELS:
             assert not above(found["bootstrap-t"], level)
             assert above(found["not clustered"], level)
@@ -232,7 +232,7 @@ class TestClustersAndWeights:
         ours, usual = [], []
         for seed in range(N_AUDITS):
             X, y, person = people(seed, 40, lambda rng: 1 + rng.poisson(rng.exponential(8, 40)))
-            found = tested(X, y, clusters=person)
+            found = verdict_of(X, y, clusters=person)
             if np.isnan(found.pvalue):
                 continue
             ours.append(found.pvalue)
@@ -258,10 +258,10 @@ class TestClustersAndWeights:
             drawn = rng.random(1_800) < share
             X, weight = X[drawn], 1 / share[drawn]
             y = rng.random(len(X)) < special.expit(X @ LIGHT.coef)
-            found = tested(X, y, sample_weight=weight)
+            found = verdict_of(X, y, sample_weight=weight)
             pvalues.append(found.pvalue)
             intervals["weighted"].append(found.confidence_interval)
-            intervals["as they are"].append(tested(X, y).confidence_interval)
+            intervals["as they are"].append(verdict_of(X, y).confidence_interval)
         low, high = band(0.95)
         assert low <= covered(intervals["weighted"], LIGHT) <= high
         assert covered(intervals["as they are"], LIGHT) < low
