@@ -1,6 +1,5 @@
 //! Audits of a test on data in which the null hypothesis is true, or a gap is known.
 
-use fairaudit_core::Error;
 use fairaudit_core::permutation::audits::{self, WeakCounts, WeakRows};
 use fairaudit_core::tabulate::Table;
 use numpy::PyArray1;
@@ -8,7 +7,6 @@ use numpy::ndarray::{Ix2, Ix3};
 use pyo3::prelude::*;
 
 use crate::arrays::Dense;
-use crate::call::to_python;
 use crate::metrics::CLASS_WORK;
 use crate::options::{Call, Draws};
 use crate::permutation::{Parts, studentize};

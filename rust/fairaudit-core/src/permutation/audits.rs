@@ -164,8 +164,6 @@ pub struct WeakRows {
     ends: Vec<usize>,
     n_groups: usize,
     is_ratio: bool,
-    has_strata: bool,
-    has_parts: bool,
     /// Whether units are sums over clusters of rows.
     of_clusters: bool,
     studentize: Studentize,
@@ -204,10 +202,9 @@ impl WeakRows {
         let mut ends: Vec<usize> = (1..order.len()).filter(differs).collect();
         ends.push(order.len());
         let (is_ratio, n_groups) = (denominator.is_some(), units.n_groups);
-        let (has_strata, has_parts) = (units.stratum.is_some(), units.part.is_some());
         let of_clusters = units.of_row.is_some();
         let units = order.into_iter().map(unit).collect();
-        Ok(Self { units, ends, n_groups, is_ratio, has_strata, has_parts, of_clusters, studentize })
+        Ok(Self { units, ends, n_groups, is_ratio, of_clusters, studentize })
     }
 }
 
@@ -229,14 +226,14 @@ impl WeakNull for WeakRows {
         let column = |k: usize| drawn().map(|unit| unit.0[k]).collect::<Vec<f64>>();
         let (numerator, denominator) = (column(0), self.is_ratio.then(|| column(1)));
         let group: Vec<u16> = drawn().map(|unit| unit.1).collect();
-        let codes = |wanted: bool, k: usize| wanted.then(|| drawn().map(|unit| unit.2[k]).collect::<Vec<u32>>());
-        let (stratum, part) = (codes(self.has_strata, 0), codes(self.has_parts, 1));
+        let codes = |k: usize| drawn().map(|unit| unit.2[k]).collect::<Vec<u32>>();
+        let (stratum, part) = (codes(0), codes(1));
         let of_row: Option<Vec<u32>> = self.of_clusters.then(|| (0..group.len() as u32).collect());
         let units = Units {
             group: &group,
             n_groups: self.n_groups,
-            stratum: stratum.as_deref(),
-            part: part.as_deref(),
+            stratum: Some(&stratum),
+            part: Some(&part),
             of_row: of_row.as_deref(),
         };
         Ok(Box::new(RowTest::ratio(&numerator, denominator.as_deref(), units, self.studentize, control)?))
