@@ -40,6 +40,10 @@ class Compared(Protocol):
         """The groups."""
 
     @property
+    def n_rows(self) -> Sequence[int]:
+        """The rows of each group."""
+
+    @property
     def rows(self) -> Rows:
         """The rows."""
 
@@ -65,6 +69,10 @@ def melding_of(problem: Compared) -> Melding | None:
     rows = problem.rows
     if problem.stratified or rows.cluster is not None:
         return None
+    plain = rows.weight is None and problem.metric.denominator is None
+    if plain and problem.position.min(initial=0) >= 0 and not _few(problem):
+        # Usual, and told without a column of its own.
+        return None
     return Melding.of(
         problem.metric,
         problem.values,
@@ -73,6 +81,17 @@ def melding_of(problem: Compared) -> Melding | None:
         rows.weight,
         evaluations=problem.evaluations,
     )
+
+
+def _few(problem: Compared) -> bool:
+    """Whether some mean of rows that all count the same has too few of them, all being compared."""
+    if problem.metric.kind.reads != "rows":
+        return False
+    bounds = problem.metric.kind.bounds(problem.rows.columns)
+    if bounds is None:
+        return False
+    shares = 1 / np.array(problem.n_rows)
+    return max(_reaches_of(shares, bounds, problem.evaluations)) > LONGEST_REACH
 
 
 def _reaches(
@@ -88,6 +107,15 @@ def _reaches(
     else:
         total, squares = (np.bincount(place, below**power, len(n)) for power in (1, 2))
         shares = squares / total**2
+    return _reaches_of(shares, bounds, evaluations)
+
+
+def _reaches_of(
+    shares: NDArray[np.float64],
+    bounds: tuple[float, float],
+    evaluations: Sequence[_native.Evaluation],
+) -> tuple[float, ...]:
+    """Return the same, given D_0 / D of each group."""
     reaches = []
     for share, entry in zip(shares, evaluations, strict=True):
         farther = max(bounds[1] - entry.value, entry.value - bounds[0])

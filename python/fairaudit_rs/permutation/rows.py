@@ -228,8 +228,10 @@ class RowProblem(LabelledProblem):
     @cached_property
     def _clustered(self) -> tuple[ClusteredRatio, ...]:
         """The ratio of each group over its clusters; nothing without clusters or a ratio."""
+        if self.rows.cluster is None:
+            return ()
         terms = self.values.terms()
-        if self.rows.cluster is None or terms is None:
+        if terms is None:
             return ()
         codes, keep = group_codes(self.rows, self.position, self.everything)
         units = make_units(self.rows, self.keys, codes, keep, self.everything, None)

@@ -106,7 +106,11 @@ impl Block {
                 let groups = auc.observed(&block.group, n_groups);
                 groups.into_iter().enumerate().map(|(g, of_group)| block.member_of_auc(of_group, g)).collect()
             }
-            _ => block.evaluate_members(|row, member| {
+            UnitMetric::Rows(metric) => of_each_metric!(metric, metric => {
+                let sums = observed_sums(metric, &block.group, n_groups);
+                sums.into_iter().enumerate().map(|(g, sums)| block.member(metric, g, sums)).collect()
+            }),
+            UnitMetric::Clusters(_) => block.evaluate_members(|row, member| {
                 member.fill([0.0; LANES]);
                 member[usize::from(block.group[row])] = [1.0; LANES];
             }),
@@ -253,14 +257,13 @@ impl RowTest {
             return columns.of_clusters(cluster, units, studentize, control);
         }
         units.check_column("score", rows)?;
-        let everything: Vec<u32> = (0..rows as u32).collect();
-        let all = columns.block(&everything, units, within_labels, control)?;
+        let all = columns.block(None, units, within_labels, control)?;
         if units.n_strata() == 1 {
             return Self::new(vec![all], None, units.n_groups, studentize);
         }
         let strata = units.by_stratum();
         let blocks: Result<Vec<Block>> =
-            strata.iter().map(|rows| columns.block(rows, units, within_labels, control)).collect();
+            strata.iter().map(|rows| columns.block(Some(rows), units, within_labels, control)).collect();
         Self::new(blocks?, Some(&all), units.n_groups, studentize)
     }
 
@@ -539,35 +542,37 @@ struct Scores<'a> {
 }
 
 impl Scores<'_> {
-    /// Some of the rows, put in order.
-    fn block(&self, rows: &[u32], units: Units<'_>, within_labels: bool, control: &Control) -> Result<Block> {
-        let (score, at) = (|i: usize| self.score[rows[i] as usize], |i: usize| rows[i] as usize);
-        let scores: Vec<f64>;
-        let scores = if rows.len() == self.score.len() {
-            self.score
-        } else {
-            scores = (0..rows.len()).map(score).collect();
-            &scores[..]
-        };
-        let order = order(scores, |i| {
+    /// Some of the rows, or all, put in order.
+    fn block(
+        &self,
+        rows: Option<&Vec<u32>>,
+        units: Units<'_>,
+        within_labels: bool,
+        control: &Control,
+    ) -> Result<Block> {
+        let at = |i: usize| rows.map_or(i, |rows| rows[i] as usize);
+        let n_rows = rows.map_or(self.score.len(), Vec::len);
+        let some: Option<Vec<f64>> = rows.map(|rows| rows.iter().map(|&row| self.score[row as usize]).collect());
+        let order = order(some.as_deref().unwrap_or(self.score), |i| {
             let row = at(i);
             let weight = self.weight.map_or(0, |weight| ordered_bits(weight[row]));
             (self.positive[row] != 0, weight, units.stratum_of(row), units.part_of(row), units.group[row])
         });
+        drop(some);
         control.check()?;
         let row = |i: usize| at(row_of(order[i]));
-        let tied = |i: usize| i + 1 < rows.len() && self.score[row(i)] == self.score[row(i + 1)];
-        let flags = (0..rows.len()).map(|i| RowFlags::new(self.positive[row(i)] != 0, tied(i))).collect();
-        let group = (0..rows.len()).map(|i| units.group[row(i)]).collect();
+        let tied = |i: usize| i + 1 < n_rows && self.score[row(i)] == self.score[row(i + 1)];
+        let flags = (0..n_rows).map(|i| RowFlags::new(self.positive[row(i)] != 0, tied(i))).collect();
+        let group = (0..n_rows).map(|i| units.group[row(i)]).collect();
         let exchange = match units.part {
-            Some(part) => Exchange::Parts((0..rows.len()).map(|i| part[row(i)]).collect()),
+            Some(part) => Exchange::Parts((0..n_rows).map(|i| part[row(i)]).collect()),
             None if within_labels => Exchange::Labels,
             None => Exchange::All,
         };
         let metric = match self.weight {
             None => RowMetric::Auc(Auc { flags }),
             Some(weight) => {
-                let weight = (0..rows.len()).map(|i| weight[row(i)]).collect();
+                let weight = (0..n_rows).map(|i| weight[row(i)]).collect();
                 RowMetric::WeightedAuc(WeightedAuc { flags, weight })
             }
         };
@@ -632,6 +637,22 @@ fn sums_of<const N: usize, M: RowSums<N>>(
     for row in 0..rows {
         members(row, &mut member);
         metric.add(row, &member, &mut sums, &mut open);
+    }
+    sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
+}
+
+/// The sums of every group as observed. A row of an additive metric changes those of its group alone.
+fn observed_sums<const N: usize, M: RowSums<N>>(metric: &M, group: &[u16], n_groups: usize) -> Vec<[f64; N]> {
+    if !M::ADDITIVE {
+        return sums_of(metric, group.len(), n_groups, |row, member| {
+            member.fill([0.0; LANES]);
+            member[usize::from(group[row])] = [1.0; LANES];
+        });
+    }
+    let (mut sums, mut open) = (vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
+    for (row, &g) in group.iter().enumerate() {
+        let g = usize::from(g);
+        metric.add(row, &[[1.0; LANES]], &mut sums[g..=g], &mut open);
     }
     sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
 }
