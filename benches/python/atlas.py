@@ -62,6 +62,7 @@ def measure(scenario):
         ("rejected", "naive", "found", "covered", "studentized", "percentile", "intervals"), 0
     )
     counts |= {"skipped": 0, "naive_tests": 0, "bootstraps": 0, "warned": 0}
+    counts |= {"rejected_at_1": 0, "withheld": 0}
     for audit in range(AUDITS):
         given = arguments(fair.rows(rng), scenario)
         try:
@@ -69,7 +70,10 @@ def measure(scenario):
         except fa.errors.NotMeasurableError:
             counts["skipped"] += 1
             continue
+        # What is withheld has no p-value, and rejects nothing.
         counts["rejected"] += result.pvalue <= ALPHA
+        counts["rejected_at_1"] += result.pvalue <= 0.01
+        counts["withheld"] += result.inconclusive is not None
         counts["warned"] += any("few" in text for text in result.warnings)
         low, high = result.confidence_interval
         if not math.isnan(low):
@@ -106,6 +110,8 @@ def measure(scenario):
         "audits": tested,
         "skipped": counts["skipped"],
         "size": share("rejected", tested),
+        "size_at_1": share("rejected_at_1", tested),
+        "withheld": share("withheld", tested),
         "naive": share("naive", counts["naive_tests"]),
         "coverage": share("covered", counts["intervals"]),
         "n_intervals": counts["intervals"],
@@ -121,6 +127,10 @@ def measure(scenario):
 
 def too_often(entry):
     return entry["size"] > band(entry["audits"])[1]
+
+
+def too_often_at_1(entry):
+    return entry["size_at_1"] > band(entry["audits"], 0.01)[1]
 
 
 def misses_coverage(entry):
@@ -157,6 +167,8 @@ def page(entries):
     plain = [entry for entry in entries if entry["design"] == "plain"]
     low, high = band(AUDITS)
     over = [entry for entry in entries if too_often(entry)]
+    over_at_1 = [entry for entry in entries if too_often_at_1(entry)]
+    withheld = [entry for entry in entries if entry["withheld"] > 0.1]
     metrics_over = pooled_too_often(entries)
     uncovered = [entry for entry in entries if misses_coverage(entry)]
     near = [entry for entry in entries if outside(entry) and entry not in uncovered]
@@ -166,6 +178,8 @@ def page(entries):
         f"{AUDITS:,} audits a test of exactly 5 % lies between {100 * low:.2f} and "
         f"{100 * high:.2f} % but for one time in a million. A smaller size is no error: exact "
         "tests of few rows cannot use up their 5 %. "
+        "**At 1 %**: the same at that level. **No answer**: how often the data are too few for "
+        "what they seem to show (`inconclusive`); that rejects nothing. "
         "**Unstudentized**: the permutation test without scaling, which exchanges all rows. "
         "Dividing by one standard deviation for all replicates (LiFT) gives the same p-values. "
         "**Coverage** of the 95 % interval of the gap that the test gives, of the bootstrap-t "
@@ -190,6 +204,13 @@ def page(entries):
             else ""
         )
         + ". A small error in every scenario of a metric shows here alone.",
+        f"- At the 1 % level it does so in {len(over_at_1)}"
+        + (": " + "; ".join(map(named, over_at_1)) if over_at_1 else "")
+        + ".",
+        f"- In {len(withheld)} scenarios more than a tenth of the audits get no verdict, because "
+        "a group has too few rows for what they seem to show"
+        + (": " + "; ".join(map(named, withheld)) if withheld else "")
+        + ".",
         f"- With 500 or more rows a group, coverage lies outside of 93.5 to 96.5 % by more than "
         f"chance explains (one time in a thousand) in {len(uncovered)} scenarios"
         + (": " + "; ".join(map(named, uncovered)) if uncovered else "")
@@ -248,26 +269,30 @@ def named(entry):
     first, second = entry["base_rates"]
     return (
         f"{entry['metric']} ({entry['design']}, n = {entry['n']}, base rates {first:g}/{second:g}: "
-        f"size {percent(entry['size'])}, coverage {percent(entry['coverage'])})"
+        f"size {percent(entry['size'])}, at 1 % {percent(entry['size_at_1'])}, "
+        f"coverage {percent(entry['coverage'])})"
     )
 
 
 def table(entries):
     yield (
-        "| metric | n | base rates | size, % | unstudentized, % | coverage, % | bootstrap-t, % | "
-        "percentile, % | power, % |"
+        "| metric | n | base rates | size, % | at 1 % | no answer, % | unstudentized, % | "
+        "coverage, % | bootstrap-t, % | percentile, % | power, % |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for entry in entries:
         first, second = entry["base_rates"]
         size = percent(entry["size"])
         size = f"**{size}**" if too_often(entry) else size
+        at_1 = percent(entry["size_at_1"])
+        at_1 = f"**{at_1}**" if too_often_at_1(entry) else at_1
         coverage = percent(entry["coverage"])
         coverage = f"**{coverage}**" if misses_coverage(entry) else coverage
         yield (
             f"| {entry['metric']} | {entry['n']:,} | {first:g} / {second:g} | {size} | "
-            f"{percent(entry['naive'])} | {coverage} | {percent(entry['studentized'])} | "
-            f"{percent(entry['percentile'])} | {percent(entry['power'])} |"
+            f"{at_1} | {percent(entry['withheld'])} | {percent(entry['naive'])} | {coverage} | "
+            f"{percent(entry['studentized'])} | {percent(entry['percentile'])} | "
+            f"{percent(entry['power'])} |"
         )
 
 

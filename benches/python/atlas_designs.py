@@ -10,7 +10,7 @@ from scipy import optimize, stats
 import fairaudit_rs as fa
 
 #: Raise it when a change of the package or of this file changes what is measured.
-VERSION = 1
+VERSION = 2
 
 #: Audits of a scenario.
 AUDITS = 2_000

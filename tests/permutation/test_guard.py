@@ -165,3 +165,59 @@ class TestVerdicts:
         assert by_pair["b", "c"].inconclusive is None
         assert result.inconclusive is None
         assert any("not corrected for skewness" in text for text in result.warnings)
+
+
+class TestIntervalsAndMargins:
+    """What a test may not say, intervals and equivalence do not say either."""
+
+    @staticmethod
+    def missed(**changes):
+        """40 rows that hold none of the tail of their law."""
+        rng = np.random.default_rng(0)
+        first, second = 0.3 * rng.lognormal(0, 1.5, 40), rng.lognormal(0, 1.5, 1_960) + 1
+        data = {"cost": np.r_[first, second], "group": np.repeat(["a", "b"], [40, 1_960])}
+        return {"data": data, "sensitive_features": "group", "metric": MEAN, "rng": 1, **changes}
+
+    def test_intervals_are_open_where_a_tail_is_missing(self):
+        result = fa.intervals(**self.missed(), n_resamples=999)
+        low, high = result.confidence_interval
+        assert math.isfinite(low)
+        assert high == math.inf
+        assert any("interval of a and b: too skewed for n" in text for text in result.warnings)
+        turned = fa.intervals(**self.missed(groups=["b", "a"]), n_resamples=999)
+        assert turned.confidence_interval[0] == -math.inf
+        symmetric = self.missed()
+        symmetric["data"]["cost"] = np.random.default_rng(1).normal(size=2_000)
+        quiet = fa.intervals(**symmetric, n_resamples=999)
+        assert not any("too skewed" in text for text in quiet.warnings)
+        assert all(map(math.isfinite, quiet.confidence_interval))
+
+    @pytest.mark.parametrize(("scale", "margin"), [("difference", 50.0), ("ratio", 0.01)])
+    def test_no_equality_is_shown(self, scale, margin):
+        options = {"scale": scale, "margin": margin, "n_resamples": 999}
+        result = fa.equivalence_test(**self.missed(), **options)
+        assert result.pvalue == 1
+        assert math.isnan(result.statistic)
+        assert result.rows_that_tell is None
+        [note] = [text for text in result.warnings if "nothing is shown" in text]
+        assert f"the {'gap' if scale == 'difference' else 'ratio'} of a and b: too skewed" in note
+        by_name = fa.equivalence_test(**self.missed(), **options, method="studentized")
+        assert by_name.pvalue < 0.05
+
+    def test_a_ratio_of_none_is_far_from_every_margin(self):
+        rng = np.random.default_rng(0)
+        decided = np.r_[np.zeros(400), rng.random(600) < 0.3].astype(int)
+        options = {
+            "y_pred": decided,
+            "sample_weight": rng.lognormal(0, 0.5, 1_000),
+            "sensitive_features": np.repeat(["a", "b"], [400, 600]),
+            "metric": "selection_rate",
+        }
+        result = fa.equivalence_test(**options, margin=0.8, scale="ratio", n_resamples=999)
+        assert result.pvalue == 1
+        assert result.estimate == 0
+        assert result.statistic == -math.inf
+        assert not any("does not vary" in text for text in result.warnings)
+        [ratio] = fa.intervals(**options, n_resamples=999).ratios
+        assert ratio.confidence_interval[0] == 0
+        assert ratio.confidence_interval[1] < 0.2

@@ -12,14 +12,12 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from .. import _native
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval, studentize
 from ..inference.pvalues import monte_carlo_pvalue, standardized
 from ..progress import Progress
-from .formulas import Formula, Margins, exponential, log_ratio
-from .skewed import Guard, limits
+from .formulas import Formula, Margins, exponential, log_ratio, log_ratios
+from .skewed import limits, opened
 
 #: Series of replicates of the pairs of groups: one for each pair.
 _FIRST_SERIES = 1
@@ -60,7 +58,11 @@ class Drawn(Formula):
         shifts = self._shifts(pair)
         if self.problem.why_withheld(pair, shifts, rejected=False) is not None:
             return NOTHING
-        return self._interval(limits(shifts, level, self._call))
+        interval = limits(shifts, level, self._call)
+        if self.problem.why_withheld(pair, shifts, rejected=True) is not None:
+            # Too few rows for the verdict that there is a gap: not for its other side.
+            interval = opened(interval, self.problem.bound)
+        return self._interval(interval)
 
     def value(self, position: int, level: float) -> Interval:
         """Return the interval of the metric of a group; NaN where it has none."""
@@ -88,7 +90,7 @@ class Drawn(Formula):
             found: Interval = melded.ratio_interval(pair, level)
             return found
         log, error = log_ratio(self.problem, pair)
-        values, variances = self._log_ratios(pair)
+        values, variances = log_ratios(self._bootstrap, pair)
         low, high = bootstrap_interval("studentized", log, error, values, variances, level)
         return exponential(low), exponential(high)
 
@@ -100,7 +102,7 @@ class Drawn(Formula):
                 return self._ratio_margins(pair, -math.log(margin))
             above = melded.ratio_pvalue_at(pair, margin, "greater")
             below = melded.ratio_pvalue_at(pair, 1 / margin, "less")
-            return Margins(above, below, math.nan if above == below == 1 else 0.0)
+            return Margins(above, below, self._ratio_statistic(pair, -math.log(margin)))
         gap = self.problem.gap(pair)
         ends = [standardized(gap.estimate - end, gap.standard_error) for end in (-margin, margin)]
         statistic = min(ends[0], -ends[1], key=abs)
@@ -123,15 +125,19 @@ class Drawn(Formula):
         """Say why nothing can be shown about a gap: a tail can be missing from a group."""
         if self._melded(pair) is not None:
             return None
-        shifts = self._shifts(pair)
-        found = self.problem.why_withheld(pair, shifts, rejected=False)
-        if found is not None:
-            return str(found)
-        guard = Guard.of(shifts.shapes)
-        skewed = guard.certain is not None or guard.is_skewed
-        if not skewed or self.problem.rows.cluster is not None:
-            return None
-        return guard.reason([self.problem.names[i] for i in pair])
+        if pair not in self._reasons:
+            self._shifts(pair)
+        return self._reasons[pair]
+
+    @property
+    def notes(self) -> list[str]:
+        """Which intervals can be too short, and why."""
+        names = self.problem.names
+        return [
+            f"interval of {names[i]} and {names[j]}: {reason}"
+            for (i, j), reason in self._reasons.items()
+            if reason is not None
+        ]
 
     # -- what is drawn once ------------------------------------------------------------------
 
@@ -142,6 +148,10 @@ class Drawn(Formula):
     def _made(self) -> dict[Pair, _native.Shifts]:
         return {}
 
+    @cached_property
+    def _reasons(self) -> dict[Pair, str | None]:
+        return {}
+
     def _shifts(self, pair: Pair) -> _native.Shifts:
         if pair not in self._made:
             # Many pairs are many replicates; intervals ask of one after the other.
@@ -150,6 +160,7 @@ class Drawn(Formula):
             draws = _native.Draws(self.draws.n, seed=self.draws.seed, series=series)
             call = _native.Call(self.n_threads, self.progress.tick())
             self._made[pair] = self.problem.test(pair).shifts(draws, call)
+            self._reasons[pair] = self.problem.why_unknown(pair, self._made[pair])
             self.progress.finish(drawn=True)
         return self._made[pair]
 
@@ -158,25 +169,23 @@ class Drawn(Formula):
         drawn: Bootstrap = self.problem.bootstrap(self.draws, self._call)
         return drawn
 
-    def _log_ratios(self, pair: Pair) -> Any:
-        a, b = (self._bootstrap.values[:, i] for i in pair)
-        v_a, v_b = (self._bootstrap.variances[:, i] for i in pair)
-        a, b = (np.where(part > 0, part, np.nan) for part in (a, b))
-        return np.log(a / b), v_a / a**2 + v_b / b**2
-
     def _ratio_margins(self, pair: Pair, margin: float) -> Margins:
-        estimate, error = log_ratio(self.problem, pair)
-        if not all(self.problem.evaluations[i].variance > 0 for i in pair):
+        varies = all(self.problem.evaluations[i].variance > 0 for i in pair)
+        if not varies or self.why_unknown(pair) is not None:
             return Margins(1.0, 1.0, math.nan)
-        values, variances = self._log_ratios(pair)
+        estimate, error = log_ratio(self.problem, pair)
+        values, variances = log_ratios(self._bootstrap, pair)
         t = studentize(values, estimate, variances)
-        above, below = (standardized(estimate - end, error) for end in (-margin, margin))
-        undefined = np.isnan(t)
-        extreme = ((t >= above - 1e-10 * abs(above)), (t <= below + 1e-10 * abs(below)))
-        at_most, at_least = (
-            monte_carlo_pvalue(int((part | undefined).sum()), len(t)) for part in extreme
-        )
-        return Margins(at_most, at_least, min(above, -below, key=abs))
+        return Margins.of_replicates(t, estimate, error, margin)
+
+    def _ratio_statistic(self, pair: Pair, margin: float) -> float:
+        """Return the standard errors to the nearer margin: a ratio of 0 lies infinitely far out."""
+        a, b = (self.problem.evaluations[i].value for i in pair)
+        if not (a > 0 and b > 0):
+            return -math.inf if a > 0 or b > 0 else math.nan
+        estimate, error = log_ratio(self.problem, pair)
+        ends = [standardized(estimate - end, error) for end in (-margin, margin)]
+        return min(ends[0], -ends[1], key=abs)
 
     def _interval(self, interval: Interval) -> Interval:
         bound = self.problem.bound

@@ -7,22 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from .. import arguments, metrics
 from ..data.groups import group_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError
 from ..inference.intervals import Pair, studentize
-from ..inference.pvalues import monte_carlo_pvalue, standardized
 from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
 from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .estimates import Maker, drawn_pairs, method_of, resample, warnings_of
-from .formulas import Margins, log_ratio
+from .formulas import Margins, log_ratio, log_ratios
 from .question import named_columns, pose
 
 METHODS = ("auto", "score", "mover", "inversion", "studentized", "delta")
@@ -367,26 +364,18 @@ class _Tester:
             return Margins.of_normal(math.nan, math.nan)
         if maker.bootstrap is None:
             return maker.formula.margins(pair, self.margin, self.scale)
-        if of_ratio:
-            estimate, error = log_ratio(problem, pair)
-            margin = -math.log(self.margin)
-            values, variances = maker.log_ratios(pair)
-            t = studentize(values, estimate, variances)
-        else:
-            gap = problem.gap(pair)
-            estimate, error, margin = gap.estimate, gap.standard_error, self.margin
-            (x, v_x), (y, v_y) = (maker.columns(i) for i in pair)
-            t = studentize(x - y, estimate, v_x + v_y)
         if not all(problem.evaluations[i].variance > 0 for i in pair):
             # No variation is no precision: few rows can agree by chance.
             return Margins.of_normal(math.nan, math.nan)
-        above, below = (standardized(estimate - end, error) for end in (-margin, margin))
-        undefined = np.isnan(t)
-        extreme = ((t >= above - 1e-10 * abs(above)), (t <= below + 1e-10 * abs(below)))
-        at_most, at_least = (
-            monte_carlo_pvalue(int((part | undefined).sum()), len(t)) for part in extreme
-        )
-        return Margins(at_most, at_least, min(above, -below, key=abs))
+        if of_ratio:
+            estimate, error = log_ratio(problem, pair)
+            values, variances = log_ratios(maker.bootstrap, pair)
+            t = studentize(values, estimate, variances)
+            return Margins.of_replicates(t, estimate, error, -math.log(self.margin))
+        gap = problem.gap(pair)
+        (x, v_x), (y, v_y) = (maker.columns(i) for i in pair)
+        t = studentize(x - y, gap.estimate, v_x + v_y)
+        return Margins.of_replicates(t, gap.estimate, gap.standard_error, self.margin)
 
     def _above_zero(self, pair: Pair) -> bool:
         return all(self.maker.problem.evaluations[i].value > 0 for i in pair)
@@ -394,15 +383,16 @@ class _Tester:
     def _why_nothing(self, pair: Pair) -> str:
         problem = self.maker.problem
         first, second = (problem.names[i] for i in pair)
-        unknown = None if self.maker.drawn is None else self.maker.drawn.why_unknown(pair)
-        if unknown is not None and self.scale == "difference":
-            return f"nothing is shown about the gap of {first} and {second}: {unknown}"
         if self.scale == "ratio" and not self._above_zero(pair):
             values = " and ".join(f"{problem.evaluations[i].value:.3g}" for i in pair)
             return (
                 f"{problem.metric.name} is {values} in {first} and {second}: nothing is shown "
                 "about their ratio"
             )
+        unknown = None if self.maker.drawn is None else self.maker.drawn.why_unknown(pair)
+        if unknown is not None:
+            what = _WHAT[self.scale]
+            return f"nothing is shown about the {what} of {first} and {second}: {unknown}"
         return (
             f"{problem.metric.name} does not vary, or has no standard error, in {first} or "
             f"{second}: nothing is shown about their {_WHAT[self.scale]}"

@@ -23,7 +23,7 @@ from ..inference.intervals import (
 )
 from ..progress import Progress
 from .drawn import Drawn
-from .formulas import Formula, around, exponential, log_ratio
+from .formulas import Formula, around, exponential, log_ratio, log_ratios
 from .problem import BOOTSTRAP_METHODS, Problem
 from .question import Question
 
@@ -178,8 +178,9 @@ class Maker:
             if self.bootstrap is None:
                 interval = self.formula.ratio(pair, self.level)
             else:
+                values, variances = log_ratios(self.bootstrap, pair)
                 low, high = bootstrap_interval(
-                    self.method, log, of_log, *self.log_ratios(pair), self.level
+                    self.method, log, of_log, values, variances, self.level
                 )
                 interval = exponential(low), exponential(high)
         elif self.bootstrap is None and self.formula.takes_zero:
@@ -212,12 +213,6 @@ class Maker:
                 f"{metric} is {who}: a ratio with it has no interval, for which both values must "
                 "be above 0"
             )
-
-    def log_ratios(self, pair: Pair) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the replicates of the log ratio and of its variance."""
-        (a, v_a), (b, v_b) = (self.columns(i) for i in pair)
-        a, b = (np.where(part > 0, part, np.nan) for part in (a, b))
-        return np.log(a / b), v_a / a**2 + v_b / b**2
 
     def simultaneous(self, pairs: list[Pair]) -> list[Interval]:
         """Return intervals of all differences that hold together."""
@@ -285,10 +280,11 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
         )
     if maker.method == "mover":
         yield from problem.notes_of_limits()
-    if maker.drawn is not None and problem.melding_note is not None:
-        yield problem.melding_note
+    knows_range = maker.drawn is not None and problem.melding_note is not None
+    if knows_range:
+        yield str(problem.melding_note)
     certain = problem.certain_groups()
-    if certain and maker.method not in ("score", "mover"):
+    if certain and not knows_range and maker.method not in ("score", "mover"):
         yield (
             f"{problem.metric.name} does not vary at all within {', '.join(certain[:5])}: a gap "
             "whose standard error is 0 has no interval, others are too short"

@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .. import _native
 from ..errors import ArgumentError
 from ..inference import mover
-from ..inference.intervals import NOTHING, Interval, Pair
+from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
 from ..inference.proportions import Share, farrington_manning, ratio_interval, ratio_score, wilson
-from ..inference.pvalues import normal_cdf, standardized, upper_tail
+from ..inference.pvalues import monte_carlo_pvalue, normal_cdf, standardized, upper_tail
 
 
 class Difference(Protocol):
@@ -59,6 +62,19 @@ class Margins(NamedTuple):
     def pvalue(self) -> float:
         """The p-value of lying outside of the margins."""
         return max(self.at_most_low, self.at_least_high)
+
+    @classmethod
+    def of_replicates(
+        cls, t: NDArray[np.float64], estimate: float, error: float, margin: float
+    ) -> Margins:
+        """Return the tests of -+ margin, given (T* - T) / se* of bootstrap replicates."""
+        above, below = (standardized(estimate - end, error) for end in (-margin, margin))
+        undefined = np.isnan(t)
+        extreme = ((t >= above - 1e-10 * abs(above)), (t <= below + 1e-10 * abs(below)))
+        at_most, at_least = (
+            monte_carlo_pvalue(int((part | undefined).sum()), len(t)) for part in extreme
+        )
+        return cls(at_most, at_least, min(above, -below, key=abs))
 
     @classmethod
     def of_normal(cls, above: float, below: float) -> Margins:
@@ -179,6 +195,13 @@ def log_ratio(problem: Measured, pair: Pair) -> tuple[float, float]:
     first, second = (problem.evaluations[i] for i in pair)
     error = math.sqrt(first.variance / first.value**2 + second.variance / second.value**2)
     return math.log(first.value / second.value), error
+
+
+def log_ratios(bootstrap: Bootstrap, pair: Pair) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the replicates of the log ratio of two groups and of its variance."""
+    a, b = (np.where(part > 0, part, np.nan) for part in (bootstrap.values[:, i] for i in pair))
+    v_a, v_b = (bootstrap.variances[:, i] for i in pair)
+    return np.log(a / b), v_a / a**2 + v_b / b**2
 
 
 def normal_of(level: float) -> float:

@@ -11,7 +11,7 @@ from .. import _native
 from ..inference.intervals import Bootstrap, Interval, Pair, range_of_pairs
 from .outcome import Outcome, Procedure, run
 from .problem import BOOTSTRAP_METHODS, Problem
-from .skewed import limits
+from .skewed import limits, opened
 
 #: Series of replicates that intervals alone use.
 _OF_INTERVALS = 2**40
@@ -112,7 +112,7 @@ class GapIntervals:
                 low, high = limits(shifts, level, _native.Call(self.how.n_threads))
             if withheld:
                 # What the test does not say, its interval does not say either.
-                low, high = (-bound if low > 0 else low), (bound if high < 0 else high)
+                low, high = opened((low, high), bound)
             self.inverted[pair, level] = max(low, -bound), min(high, bound)
 
     def interval(self, pair: Pair, level: float) -> Interval:

@@ -246,6 +246,7 @@ def intervals(
         confidence_interval=of_largest,
     )
     first = gaps[0] if k == 2 else largest_gap
+    notes = [] if drawn is None else drawn.notes
     return IntervalResult(
         estimate=first.estimate,
         standard_error=first.standard_error,
@@ -257,7 +258,7 @@ def intervals(
         group_sizes=dict(zip(names, problem.n_rows, strict=True)),
         seed=seed,
         engine=problem.drawing_engine if bootstrap or drawn else "formula",
-        warnings=(*warnings_of(question, bootstrap, maker), *maker.ratio_notes()),
+        warnings=(*warnings_of(question, bootstrap, maker), *notes, *maker.ratio_notes()),
         metric=problem.metric.name,
         values=tuple(maker.value(i, names) for i in range(k)),
         gaps=gaps,

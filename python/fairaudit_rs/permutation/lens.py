@@ -140,16 +140,25 @@ def permutation_test(
     relative 1e-10, a replicate without a value counts as extreme. Exact engines add up
     probabilities and need no "+ 1".
 
-    With strata of your own the statistic is what remains of the gap when the part that the
-    strata alone explain is taken away; for proportions the estimate is the Mantel-Haenszel
-    difference, for other metrics that remainder (smaller than the gap within each stratum where
-    groups are spread unevenly over strata).
+    With strata of your own what is compared is the mean of the gaps within them,
+    :math:`\Delta = \sum_s k_s (\theta_{sa} - \theta_{sb}) / \sum_s k_s` with
+    :math:`k_s = D_{sa} D_{sb} / (D_{sa} + D_{sb})` (D: the denominator; for F1, AUC and the like
+    the effective number of rows), and its variance is made of variances within strata alone. For
+    proportions that is the Mantel-Haenszel difference.
 
-    Intervals: Newcombe's score interval for differences of proportions, MOVER for F1, MCC, AUC,
-    balanced accuracy and other metrics between two known ends, otherwise the delta method
-    (correlations: Fisher's z; callables: the bootstrap standard error); with more than two groups
-    that of the largest gap comes from Bonferroni intervals of all pairs, and so does that of the
-    components of a joint criterion.
+    Means, ratios of sums, and rates of weighted rows or of clusters are tested by the larger
+    p-value of S and of Hall's statistic, corrected for skewness; what a group with too few rows
+    for its skewness cannot tell has no p-value (``inconclusive``). Weighted rates, and means of a
+    known range with few rows near one end of it, are compared by melded limits (engine
+    ``melded``).
+
+    Intervals: Newcombe's score interval for differences of proportions (within strata of your own
+    that of Mantel and Haenszel with Sato's variance); inversion of the test itself, or melded
+    limits, for means, ratios and weighted or clustered rates; MOVER for F1, MCC, AUC, balanced
+    accuracy and other metrics between two known ends; otherwise the delta method (correlations:
+    Fisher's z; callables: the bootstrap standard error). With more than two groups that of the
+    largest gap comes from Bonferroni intervals of all pairs, and so does that of the components of
+    a joint criterion.
 
     With ``adaptive`` the p-value after n replicates, x of them extreme, is the smallest 0.9
     quantile of Beta(x + 1, n + 1 - x) so far, over 0.9: betting on the binomial mixture [2]_.

@@ -258,6 +258,15 @@ class RowProblem(LabelledProblem):
         guard = Guard.of(shifts.shapes)
         return guard.reason(names) if guard.withholds(shifts.estimate) else None
 
+    def why_unknown(self, pair: Sequence[int], shifts: _native.Shifts) -> str | None:
+        """Say why no gap of two groups can be excluded: a tail can be missing from one."""
+        reason = self.why_withheld(pair, shifts, rejected=False)
+        if reason is not None or self.rows.cluster is not None:
+            return reason
+        guard = Guard.of(shifts.shapes)
+        skewed = guard.certain is not None or guard.is_skewed
+        return guard.reason([self.names[i] for i in pair]) if skewed else None
+
     @property
     def gap_method(self) -> str:
         """How the gap of a test gets its interval when nobody chooses."""

@@ -47,10 +47,10 @@ class Tails:
         return min(1.0, self.n_sides * low), min(1.0, self.n_sides * high)
 
 
-def tails(shifts: _native.Shifts, alternative: str, call: _native.Call, gap: float = 0.0) -> Tails:
-    """Count the replicates that are as extreme as the data, were the gap this one."""
+def tails(shifts: _native.Shifts, alternative: str, call: _native.Call) -> Tails:
+    """Count the replicates that are as extreme as the data."""
     sides = SIDES[alternative]
-    counted = [shifts.extremes(gap, side, call) for side in sides]
+    counted = [shifts.extremes(0.0, side, call) for side in sides]
     most = [max(side.studentized, side.corrected) for side in counted]
     return Tails(min(most), counted[0].undefined, len(sides))
 
@@ -59,6 +59,12 @@ def limits(shifts: _native.Shifts, level: float, call: _native.Call) -> Interval
     """Return the gaps that the two-sided test does not reject; infinite ends are open."""
     tail = (1 - level) / 2
     return shifts.limit("greater", tail, call), shifts.limit("less", tail, call)
+
+
+def opened(interval: Interval, bound: float) -> Interval:
+    """Return an interval without the end that says more than its test is allowed to."""
+    low, high = interval
+    return (-bound if low > 0 else low), (bound if high < 0 else high)
 
 
 @dataclass(frozen=True, kw_only=True)

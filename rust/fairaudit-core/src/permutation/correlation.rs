@@ -54,18 +54,8 @@ impl CorrelationTest {
         studentize: Studentize,
         control: &Control,
     ) -> Result<Self> {
+        check(x, y, stratum, studentize)?;
         let rows = x.len();
-        if u32::try_from(rows).is_err() {
-            return Err(Error::argument("x", format!("of length {rows}"), "at most 2^32 - 1 rows"));
-        }
-        one_for_each("y", y.len(), rows, "rows")?;
-        one_for_each("stratum", stratum.map_or(rows, <[u32]>::len), rows, "rows")?;
-        if matches!(studentize, Studentize::Pooled | Studentize::Corrected) {
-            return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
-        }
-        if let Some(bad) = x.iter().chain(y).find(|value| !value.is_finite()) {
-            return Err(Error::argument("value", bad, "finite numbers"));
-        }
         let stratum_of = |key: u64| stratum.map_or(0, |stratum| stratum[row_of(key)]);
         // By stratum, x and y: rows that agree in all of them are the same.
         let mut order = order(x, |row| ordered_bits(y[row]));
@@ -129,6 +119,27 @@ impl CorrelationTest {
             _ => products / squares.sqrt(),
         }
     }
+}
+
+/// Refuses columns that do not fit together, and scalings that a correlation has not.
+pub(super) fn check(x: &[f64], y: &[f64], stratum: Option<&[u32]>, studentize: Studentize) -> Result<()> {
+    let rows = x.len();
+    if u32::try_from(rows).is_err() {
+        return Err(Error::argument("x", format!("of length {rows}"), "at most 2^32 - 1 rows"));
+    }
+    one_for_each("y", y.len(), rows, "rows")?;
+    one_for_each("stratum", stratum.map_or(rows, <[u32]>::len), rows, "rows")?;
+    let refused = match studentize {
+        Studentize::Pooled => "\"pooled\"",
+        Studentize::Corrected => "\"corrected\"",
+        Studentize::Unpooled | Studentize::None => {
+            return match x.iter().chain(y).find(|value| !value.is_finite()) {
+                Some(bad) => Err(Error::argument("value", bad, "finite numbers")),
+                None => Ok(()),
+            };
+        }
+    };
+    Err(Error::argument("studentize", refused, "\"unpooled\" or \"none\" for a correlation"))
 }
 
 impl PermutationTest for CorrelationTest {

@@ -10,10 +10,10 @@
 
 use std::ops::Range;
 
-use super::units::one_for_each;
+use super::correlation::check;
 use super::{PermutationTest, Studentize};
 use crate::draws::Draws;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::metrics::Evaluation;
 use crate::numerics::order::{order, ordered_bits, row_of};
 use crate::parallel::{Control, each_replicate};
@@ -128,7 +128,7 @@ impl RankCorrelationTest {
     /// Prepares a test of rows in any order.
     ///
     /// # Errors
-    /// [`Error::Argument`] when lengths do not fit or a value is not finite; [`Error::Cancelled`].
+    /// [`crate::Error::Argument`] when lengths do not fit or a value is not finite; [`crate::Error::Cancelled`].
     pub fn new(
         x: &[f64],
         y: &[f64],
@@ -136,18 +136,8 @@ impl RankCorrelationTest {
         studentize: Studentize,
         control: &Control,
     ) -> Result<Self> {
+        check(x, y, stratum, studentize)?;
         let rows = x.len();
-        if u32::try_from(rows).is_err() {
-            return Err(Error::argument("x", format!("of length {rows}"), "at most 2^32 - 1 rows"));
-        }
-        one_for_each("y", y.len(), rows, "rows")?;
-        one_for_each("stratum", stratum.map_or(rows, <[u32]>::len), rows, "rows")?;
-        if matches!(studentize, Studentize::Pooled | Studentize::Corrected) {
-            return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
-        }
-        if let Some(bad) = x.iter().chain(y).find(|value| !value.is_finite()) {
-            return Err(Error::argument("value", bad, "finite numbers"));
-        }
         let stratum_of = |key: u64| stratum.map_or(0, |stratum| stratum[row_of(key)]);
         let ordered = |first: &[f64], second: &[f64]| -> Result<Vec<u64>> {
             let mut order = order(first, |row| ordered_bits(second[row]));

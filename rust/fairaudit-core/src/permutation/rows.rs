@@ -206,8 +206,12 @@ impl RowTest {
             return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
         }
         let observed = all.or(blocks.first()).map_or_else(Vec::new, |block| {
-            let shifted =
-                |member: &Member| Evaluation { value: member.evaluation.value + block.center, ..member.evaluation };
+            let shifted = |member: &Member| {
+                let (centred, value) = (member.evaluation.value, member.evaluation.value + block.center);
+                // What rounding leaves of nothing is nothing: no weighted row decided is a rate of 0.
+                let value = if value.abs() <= 1e-14 * (centred.abs() + block.center.abs()) { 0.0 } else { value };
+                Evaluation { value, ..member.evaluation }
+            };
             block.observed.iter().map(shifted).collect()
         });
         let corrected = studentize == Studentize::Corrected;
