@@ -9,6 +9,7 @@ __all__ = [
     "ColumnError",
     "DataError",
     "FairAuditError",
+    "FileError",
     "FormulaError",
     "FunctionError",
     "InternalError",
@@ -52,6 +53,10 @@ class ColumnError(DataError, KeyError):
     def __str__(self) -> str:
         # KeyError would show the message in quotes.
         return str(self.args[0])
+
+
+class FileError(FairAuditError, OSError):
+    """A file cannot be written."""
 
 
 class NotMeasurableError(DataError):

@@ -11,7 +11,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
-from .options import check_folders
+from .options import check_files
 from .show import write_json
 
 
@@ -53,7 +53,7 @@ def calibrate(
     \b
     fairaudit calibrate loans.csv -s sex -m tpr --y-true repaid --y-pred approved --gap 0.05
     """
-    check_folders(json=json_path)
+    check_files(json=json_path)
     asked = options.asked(given)
     reports = []
     for name in metric:

@@ -11,7 +11,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
-from .options import check_folders
+from .options import check_files
 from .show import print_levels, print_tails, write_json
 
 
@@ -69,7 +69,7 @@ def extremes(
     fairaudit extremes loans.parquet --y-score score --counterfactual-score flipped \\
         -s sex --horizon 1000
     """
-    check_folders(json=json_path)
+    check_files(json=json_path)
     result = fa.extreme_test(
         upper=_upper(upper),
         n_exceedances=_whole(n_exceedances),

@@ -11,7 +11,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
-from .options import check_folders
+from .options import check_files
 from .show import print_scores, write_json
 
 
@@ -49,7 +49,7 @@ def influence(
     fairaudit influence loans.parquet -s sex --target female -m fpr -f job -f hours \\
         --y-true repaid --y-pred approved
     """
-    check_folders(json=json_path)
+    check_files(json=json_path)
     asked = options.asked(given)
     results = []
     for name in metric:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import click
 
-from ..errors import ArgumentError
+from ..writing import check_target
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -113,8 +113,8 @@ def asked(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_folders(**files: Path | None) -> None:
-    """Refuse a file in a folder that does not exist before the work begins."""
+def check_files(**files: Path | None) -> None:
+    """Refuse a file that could not be written before the work begins."""
     for name, path in files.items():
-        if path is not None and not path.parent.is_dir():
-            raise ArgumentError(f"--{name} is {path}; its directory does not exist")
+        if path is not None:
+            check_target(f"--{name}", path)

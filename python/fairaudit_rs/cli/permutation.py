@@ -10,7 +10,7 @@ import click
 
 from ..permutation.lens import permutation_tests
 from . import options
-from .options import check_folders
+from .options import check_files
 from .show import print_pairs, print_tests, write_json
 
 
@@ -59,7 +59,7 @@ def permutation(
     \b
     fairaudit permutation loans.parquet -s sex -m tpr --y-true repaid --y-pred approved
     """
-    check_folders(json=json_path)
+    check_files(json=json_path)
     progress = sys.stderr.isatty() or None
     asked = options.asked({"sensitive_features": sensitive_features, **given})
     results = permutation_tests(metric, progress=progress, **asked)

@@ -11,8 +11,10 @@ import click
 import fairaudit_rs as fa
 
 from ..projection.notions import NOTIONS
+from ..results.chart import picture_kind
+from ..writing import write_file
 from . import options
-from .options import check_folders
+from .options import check_files
 from .show import print_moves, write_json
 
 
@@ -78,7 +80,9 @@ def projection(
     \b
     fairaudit projection loans.parquet -s sex --y-true repaid --y-score score --moves moves.csv
     """
-    check_folders(json=json_path, moves=moves_path, plot=plot_path)
+    check_files(json=json_path, moves=moves_path, plot=plot_path)
+    if plot_path is not None:
+        picture_kind("--plot", plot_path)
     if moves_path is not None and moves_path.suffix not in (".csv", ".parquet"):
         raise fa.errors.ArgumentError(f"--moves is {moves_path}; accepted: .csv or .parquet")
     result = fa.projection_test(progress=sys.stderr.isatty() or None, **options.asked(given))
@@ -87,7 +91,7 @@ def projection(
     if moves_path is not None:
         frame = result.moves.to_frame()
         write = frame.write_csv if moves_path.suffix == ".csv" else frame.write_parquet
-        write(moves_path)
+        write_file("--moves", moves_path, write)
     if plot_path is not None:
         result.plot().save(plot_path)
     if json_path is not None:

@@ -13,6 +13,7 @@ import fairaudit_rs as fa
 
 from ..data.groups import group_name
 from ..results.verdict import rejects
+from ..writing import write_text
 
 if TYPE_CHECKING:
     from ..extremes.result import ExtremeResult
@@ -22,13 +23,8 @@ if TYPE_CHECKING:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write a file that appears whole or not at all."""
-    scratch = path.with_name(f".{path.name}.tmp")
-    try:
-        scratch.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+    """Write what ``--json`` asks for."""
+    write_text("--json", path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, DataError
+from ..writing import check_target, write_file
 from .arrays import MAX_ROWS, MAX_SCORED_ROWS, Counts
 from .frames import as_frame, check_columns, factorize, names_of, reading
 from .labels import (
@@ -282,13 +283,8 @@ class Cells:
 
     def write_parquet(self, path: str | Path) -> None:
         """Write the cells to a Parquet file; the file appears whole or not at all."""
-        target = Path(path)
-        scratch = target.with_name(f".{target.name}.tmp")
-        try:
-            self.to_frame().write_parquet(scratch)
-            scratch.replace(target)
-        finally:
-            scratch.unlink(missing_ok=True)
+        check_target("path", path)
+        write_file("path", path, self.to_frame().write_parquet)
 
     @classmethod
     def read_parquet(cls, path: str | Path) -> Cells:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError
+from ..writing import check_target, write_file, write_text
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
@@ -26,24 +28,30 @@ class Chart:
 
         All but .json need the package ``vl-convert-python`` (the extra ``charts``).
         """
-        path = Path(path)
-        kind = path.suffix.lower()
+        kind = picture_kind("path", path)
+        check_target("path", path)
         if kind == ".json":
-            path.write_text(json.dumps(self.spec, indent=1), encoding="utf-8")
+            write_text("path", path, json.dumps(self.spec, indent=1))
             return
-        if kind not in (".svg", ".png", ".html"):
-            raise ArgumentError(f"path is {str(path)!r}; accepted: .json, .svg, .png or .html")
-        try:
-            import vl_convert
-        except ImportError:
-            raise ArgumentError(
-                f"path is {str(path)!r}, and vl-convert-python is not installed; accepted: .json, "
-                "or install fairaudit-rs[charts]"
-            ) from None
+        import vl_convert
+
         if kind == ".png":
-            path.write_bytes(vl_convert.vegalite_to_png(self.spec, scale=2))
+            picture = vl_convert.vegalite_to_png(self.spec, scale=2)
+            write_file("path", path, lambda file: file.write(picture))
         elif kind == ".svg":
-            path.write_text(vl_convert.vegalite_to_svg(self.spec), encoding="utf-8")
+            write_text("path", path, vl_convert.vegalite_to_svg(self.spec))
         else:
-            page = vl_convert.vegalite_to_html(self.spec, bundle=True)
-            path.write_text(page, encoding="utf-8")
+            write_text("path", path, vl_convert.vegalite_to_html(self.spec, bundle=True))
+
+
+def picture_kind(name: str, path: str | Path) -> str:
+    """Return the ending that says how a chart is saved, when it can be; `name` is the path's."""
+    kind = Path(path).suffix.lower()
+    if kind not in (".json", ".svg", ".png", ".html"):
+        raise ArgumentError(f"{name} is {str(path)!r}; accepted: .json, .svg, .png or .html")
+    if kind != ".json" and find_spec("vl_convert") is None:
+        raise ArgumentError(
+            f"{name} is {str(path)!r}, and vl-convert-python is not installed; accepted: .json, "
+            "or install fairaudit-rs[charts]"
+        )
+    return kind
