@@ -2,7 +2,16 @@
 
 import itertools
 import math
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
+import numba
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +19,7 @@ from scipy.stats import binom
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
+from fairaudit_rs.metrics import compiled as compiled_module
 
 from ..children import outputs_of_instruction_sets
 from ..reference import permutation
@@ -49,6 +59,20 @@ def fails(y_true, value, weight):
     raise KeyError("nothing here")
 
 
+def waits_in_workers(y_true, value, weight):
+    """Say that it began, then take a minute; quick where it was called from."""
+    if multiprocessing.parent_process() is not None:
+        Path(os.environ["FAIRAUDIT_TEST_BEGAN"]).touch()
+        time.sleep(60)
+    return float(value.mean())
+
+
+def ends_workers(y_true, value, weight):
+    if multiprocessing.parent_process() is not None:
+        os._exit(3)
+    return float(value.mean())
+
+
 def metric_of(function=mean, **options):
     return fa.metrics.callable_metric(
         function.__name__ if hasattr(function, "__name__") else "compiled",
@@ -73,7 +97,6 @@ test_of.__test__ = False
 
 def compiled():
     """`sums` as machine code."""
-    numba = pytest.importorskip("numba")
     types = numba.types
     pointer = types.CPointer(types.float64)
 
@@ -126,6 +149,52 @@ class TestArguments:
     def test_wrong_inputs(self, options, match):
         with pytest.raises(errors.FairAuditError, match=match):
             test_of(make(), metric_of(), **options)
+
+    def test_an_address_makes_no_machine_code(self):
+        """Whatever had an attribute ``address`` was jumped to."""
+        mock = MagicMock(return_value=0.5, __doc__="A mock.")
+        mock.address = 1
+        mock._sig = compiled_module.SIGNATURE
+        assert compiled_module.address_of(mock) is None
+        result = test_of(make(), metric_of(mock), studentize="shared", n_resamples=19)
+        assert result.estimate == 0
+        assert mock.call_count > 2 * 19
+        with pytest.raises(errors.ArgumentTypeError, match=r"function is .*; accepted: a f"):
+            fa.metrics.callable_metric("m", SimpleNamespace(address=1))
+
+    def test_machine_code_of_other_arguments(self):
+        types = numba.types
+        function = numba.cfunc(types.float64(types.float64))(lambda x: x)
+        with pytest.raises(errors.ArgumentTypeError, match=r"a cfunc of .*; accepted: \(float64\*"):
+            fa.metrics.callable_metric("m", function)
+        function = compiled()
+        assert compiled_module.address_of(function) == function.address
+
+    def test_a_worker_that_ends(self):
+        with pytest.raises(errors.FunctionError, match="ended the process that it ran in"):
+            test_of(make(), metric_of(ends_workers), studentize="shared", n_threads=2)
+
+    def test_ctrl_c_ends_workers(self, tmp_path, monkeypatch):
+        began = tmp_path / "began"
+        monkeypatch.setenv("FAIRAUDIT_TEST_BEGAN", str(began))
+
+        def interrupt():
+            while not began.exists():
+                time.sleep(0.01)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        sent = []
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            threading.Thread(target=interrupt, daemon=True).start()
+            with pytest.raises(KeyboardInterrupt):
+                test_of(make(), metric_of(waits_in_workers), studentize="shared", n_threads=2)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        # Nobody waited for a call to end, which takes a minute.
+        assert time.monotonic() - sent[0] < 30
+        assert multiprocessing.active_children() == []
 
     def test_max_t_has_no_joint_replicates(self):
         with pytest.raises(errors.ArgumentError, match="adjust is 'max-t' for mean, a callable"):

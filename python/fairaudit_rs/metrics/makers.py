@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from .. import _native, arguments
 from ..errors import ArgumentError, ArgumentTypeError
+from .compiled import check_compiled
 from .metric import Conditioning, Metric, RowValue
 from .registry import get
 
@@ -244,7 +245,7 @@ def callable_metric(
         ``function(y_true, value, weight) -> float`` of the rows of one group: float arrays, and
         None for the weight when there is none. NaN says that it has no value. A compiled
         function ``float64(CPointer(float64), CPointer(float64), CPointer(float64), int64)``
-        (anything with an ``address``) gets the three arrays, weights of 1 when there are none,
+        (a numba ``cfunc``) gets the three arrays, weights of 1 when there are none,
         and the number of rows; it runs on all threads without the interpreter.
     columns : tuple of str
         ``("y_true", "y_pred")`` or ``("y_true", "y_score")``: what the function gets.
@@ -273,11 +274,12 @@ def callable_metric(
     'bootstrap'
     """
     _check_name(name)
-    if not callable(function) and not hasattr(function, "address"):
+    if not callable(function):
         raise ArgumentTypeError(
             f"function is {function!r}; accepted: a function of (y_true, value, weight), or a "
-            "compiled one with an address"
+            "numba cfunc"
         )
+    check_compiled("function", function)
     pairs = (("y_true", "y_pred"), ("y_true", "y_score"))
     if not isinstance(columns, list | tuple) or tuple(columns) not in pairs:
         raise ArgumentError(

@@ -8,7 +8,9 @@ calls it.
 from __future__ import annotations
 
 import math
+import os
 import pickle
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,9 +23,12 @@ from .. import _native
 from ..data.equality import Value
 from ..errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
 from ..inference.pvalues import monte_carlo_pvalue
+from ..metrics.compiled import address_of
 
 #: Replicates that a worker process gets at a time.
 _CHUNK = 16
+#: Processes beyond so many of each core help nobody.
+_PROCESSES_PER_CORE = 2
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,7 @@ class FunctionRun(Value):
     @property
     def address(self) -> int | None:
         """The address of a compiled function."""
-        address = getattr(self.function, "address", None)
-        return None if address is None else int(address)
+        return address_of(self.function)
 
     def _compiled_columns(self) -> list[NDArray[np.float64]]:
         weight = np.ones(len(self.columns[0])) if self.weight is None else self.weight
@@ -255,6 +259,7 @@ class FunctionRun(Value):
         progress: Callable[[int], object] | None,
     ) -> NDArray[np.float64]:
         from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
         from multiprocessing import get_context
 
         try:
@@ -265,14 +270,26 @@ class FunctionRun(Value):
                 f"sent to other processes ({error}); accepted: a function defined in a module, or "
                 "n_threads=1"
             ) from None
+        chunks = _chunks(draws)
+        n_processes = min(n_processes, len(chunks), _PROCESSES_PER_CORE * (os.cpu_count() or 1))
         pool = ProcessPoolExecutor(n_processes, get_context("spawn"), _start_worker, (state,))
         try:
             parts = []
-            for part in pool.map(_run_chunk, _chunks(draws)):
+            for part in pool.map(_run_chunk, chunks):
                 parts.append(part)
                 if progress is not None:
                     progress(sum(map(len, parts)))
             return np.concatenate(parts)
+        except BrokenProcessPool as error:
+            raise FunctionError(
+                f"the function of metric {self.name!r} ended the process that it ran in, or cannot "
+                f"be loaded there ({error}); n_threads=1 runs it in this one"
+            ) from error
+        except BaseException:
+            # An error, or Ctrl-C: nobody waits for what the others are at.
+            for process in (getattr(pool, "_processes", None) or {}).values():
+                process.terminate()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -296,6 +313,8 @@ _worker: FunctionRun | None = None
 
 def _start_worker(state: bytes) -> None:
     global _worker
+    # Ctrl-C is heard by the process that waits, which ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _worker = pickle.loads(state)
 
 
