@@ -17,7 +17,7 @@ from .calibrate import calibrate
 from .demo import demo
 from .extremes import extremes
 from .influence import influence
-from .messages import with_options
+from .messages import say, with_options
 from .metrics import list_metrics
 from .permutation import permutation
 from .projection import projection
@@ -34,13 +34,13 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except FairAuditError as error:
             command = self.commands[str(ctx.invoked_subcommand)]
-            click.echo(f"fairaudit: error: {with_options(str(error), command)}", err=True)
+            say(f"fairaudit: error: {with_options(str(error), command)}", err=True)
             ctx.exit(USAGE_ERROR)
         except OSError as error:
-            click.echo(f"fairaudit: error: {error}", err=True)
+            say(f"fairaudit: error: {error}", err=True)
             ctx.exit(USAGE_ERROR)
         except KeyboardInterrupt:
-            click.echo("fairaudit: interrupted", err=True)
+            say("fairaudit: interrupted", err=True)
             ctx.exit(INTERRUPTED)
 
 

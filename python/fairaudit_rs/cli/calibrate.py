@@ -11,6 +11,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .messages import say
 from .options import check_files
 from .show import write_json
 
@@ -59,8 +60,8 @@ def calibrate(
     for name in metric:
         reports.append(fa.calibrate(metric=name, progress=sys.stderr.isatty() or None, **asked))
         asked["rng"] = reports[0].seed
-        click.echo(str(reports[-1]))
-    click.echo(f"seed {reports[0].seed}")
+        say(str(reports[-1]))
+    say(f"seed {reports[0].seed}")
     if json_path is not None:
         write_json(json_path, [report.to_dict() for report in reports])
     if not all(report.holds for report in reports):

@@ -6,6 +6,7 @@ import click
 
 import fairaudit_rs as fa
 
+from .messages import say
 from .show import print_moves, print_tests
 
 
@@ -29,7 +30,7 @@ from .show import print_moves, print_tests
 def demo(n_rows: int, rng: int) -> None:
     """Audit a synthetic credit book whose bias is known."""
     data = fa.datasets.synthetic_credit(n_rows, rng=rng)
-    click.echo(
+    say(
         f"{n_rows:,} loan applications. By construction women who would repay are approved less "
         "often than men\n(true positive rate .82 against .88); the false positive rate is .30 "
         "for everybody.\n"
@@ -63,9 +64,9 @@ def demo(n_rows: int, rng: int) -> None:
         for attribute, result in tests
         if attribute == "sex" and result.metric == "true_positive_rate"
     )
-    click.echo(f"\nIn words: {by_sex.summary()}")
+    say(f"\nIn words: {by_sex.summary()}")
     nearest = fa.projection_test(
         data["repaid"], y_score=data["score"], sensitive_features={"sex": data["sex"]}, rng=rng
     )
-    click.echo(f"\nThe score with a threshold of 0.5, {nearest.summary()}")
+    say(f"\nThe score with a threshold of 0.5, {nearest.summary()}")
     print_moves(nearest)

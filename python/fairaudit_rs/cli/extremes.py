@@ -11,6 +11,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .messages import say
 from .options import check_files
 from .show import print_levels, print_tails, write_json
 
@@ -76,7 +77,7 @@ def extremes(
         progress=sys.stderr.isatty() or None,
         **options.asked(given),
     )
-    click.echo(f"{result}")
+    say(f"{result}")
     print_tails(result)
     print_levels(result)
     if json_path is not None:

@@ -11,6 +11,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .messages import say
 from .options import check_files
 from .show import print_scores, write_json
 
@@ -58,7 +59,7 @@ def influence(
         )
         asked["rng"] = results[0].seed
     for result in results:
-        click.echo(f"{result}")
+        say(f"{result}")
         print_scores(result)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 
 import click
 
+from ..data.groups import printable
+
 #: The argument that a message is about comes first.
 _SUBJECT = re.compile(
     r"(?P<name>[a-z]\w*)(?= (?:is|has|holds|names|contains|gives|goes|does|and \w+ are)\b)"
@@ -19,6 +21,11 @@ _TOKEN = re.compile(
     r"""|(?<!\w)'[^']*'(?!\w)|"[^"]*\""""
     r"""|(?<![\w.`'"-])(?P<name>[a-z]\w*_\w+)(?![`'"(=]|\.\w)"""
 )
+
+
+def say(text: str, err: bool = False) -> None:
+    """Print a text whose parts come from data: it cannot steer the terminal."""
+    click.echo(printable(text, kept="\n"), err=err)
 
 
 def with_options(message: str, command: click.Command) -> str:

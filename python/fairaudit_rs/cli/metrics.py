@@ -8,6 +8,8 @@ import click
 
 import fairaudit_rs as fa
 
+from .messages import say
+
 
 @click.command("metrics")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
@@ -15,10 +17,10 @@ def list_metrics(as_json: bool) -> None:
     """List the metrics of the registry."""
     rows = fa.metrics.table()
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        say(json.dumps(rows, indent=2))
     else:
         for row in rows:
-            click.echo(f"{row['metric']}: {row['meaning']}")
-            click.echo(f"    = {row['formula']}")
+            say(f"{row['metric']}: {row['meaning']}")
+            say(f"    = {row['formula']}")
             if row["aliases"]:
-                click.echo(f"    also {row['aliases']}")
+                say(f"    also {row['aliases']}")

@@ -10,6 +10,7 @@ import click
 
 from ..permutation.lens import permutation_tests
 from . import options
+from .messages import say
 from .options import check_files
 from .show import print_pairs, print_tests, write_json
 
@@ -65,12 +66,12 @@ def permutation(
     results = permutation_tests(metric, progress=progress, **asked)
     print_tests([(" & ".join(sensitive_features), result) for result in results])
     if len(results) > 1:
-        click.echo(
+        say(
             f"\np, Holm: adjusted over these {len(results)} metrics. The sentences below are about "
             "one metric each, unadjusted."
         )
     for result in results:
-        click.echo(f"\n{result}")
+        say(f"\n{result}")
         print_pairs(result)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])

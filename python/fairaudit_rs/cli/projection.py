@@ -14,6 +14,7 @@ from ..projection.notions import NOTIONS
 from ..results.chart import picture_kind
 from ..writing import write_file
 from . import options
+from .messages import say
 from .options import check_files
 from .show import print_moves, write_json
 
@@ -86,7 +87,7 @@ def projection(
     if moves_path is not None and moves_path.suffix not in (".csv", ".parquet"):
         raise fa.errors.ArgumentError(f"--moves is {moves_path}; accepted: .csv or .parquet")
     result = fa.projection_test(progress=sys.stderr.isatty() or None, **options.asked(given))
-    click.echo(str(result))
+    say(str(result))
     print_moves(result)
     if moves_path is not None:
         frame = result.moves.to_frame()

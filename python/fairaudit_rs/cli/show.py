@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 import fairaudit_rs as fa
 
 from ..data.groups import group_name
 from ..results.verdict import rejects
 from ..writing import write_text
+from .messages import say
 
 if TYPE_CHECKING:
     from ..extremes.result import ExtremeResult
@@ -37,8 +36,8 @@ def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
         if heading != (attribute, names):
             heading = (attribute, names)
             groups = ", ".join(names) if len(names) <= 6 else f"{len(names)} groups"
-            click.echo(f"{attribute}: {groups}" if names else attribute)
-            click.echo(f"  {'metric':<26}{'gap':>7}  {'interval':<18}{'p, Holm':>9}")
+            say(f"{attribute}: {groups}" if names else attribute)
+            say(f"  {'metric':<26}{'gap':>7}  {'interval':<18}{'p, Holm':>9}")
         low, high = result.confidence_interval
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
         sign = "+" if len(names) <= 2 else ""
@@ -46,22 +45,22 @@ def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
         line = (
             f"  {result.metric:<26}{result.estimate:>{sign}7.3f}  {interval:<18}{adjusted_p:>9.3g}"
         )
-        click.echo(f"{line}  {verdict}".rstrip())
+        say(f"{line}  {verdict}".rstrip())
         for name in dict.fromkeys(value.metric for value in result.values):
             values = [f"{v.value:.3f}" for v in result.values if v.metric == name]
             if len(values) <= 8:
                 shown = "" if name == result.metric else f"{name} "
-                click.echo(f"    {shown}{' / '.join(values)}")
+                say(f"    {shown}{' / '.join(values)}")
 
 
 def print_pairs(result: PermutationResult) -> None:
     """Print the pairs of groups of a test of more than two."""
     if len(result.group_sizes) <= 2:
         return
-    click.echo(f"  pairs, adjusted by {result.adjust}:")
+    say(f"  pairs, adjusted by {result.adjust}:")
     for pair in result.comparisons:
         low, high = pair.confidence_interval
-        click.echo(
+        say(
             f"    {group_name(pair.first)} - {group_name(pair.second)}: {pair.estimate:+.3f} "
             f"({low:+.3f} .. {high:+.3f}), adjusted p = {pair.adjusted_pvalue:.3g}"
         )
@@ -71,10 +70,10 @@ def print_moves(result: ProjectionResult) -> None:
     """Print who moves, a line for each group, label and direction."""
     if not result.moved:
         return
-    click.echo("\nwho moves:")
+    say("\nwho moves:")
     for part in result.moved:
         label = "" if part.label is None else f", label {part.label}"
-        click.echo(
+        say(
             f"  {group_name(part.group)}{label}: {part.n_rows:,} from {part.from_decision} to "
             f"{part.to_decision}, by {part.mean_distance:.3g} on average and "
             f"{part.largest_distance:.3g} at most"
@@ -88,7 +87,7 @@ def print_scores(result: InfluenceResult) -> None:
     heading = f"{'score':>8}  {'interval of all':<18}{'p, all':>9}"
     names = [" ".join([one.feature, " against ".join(one.levels)]) for one in result.proxy_scores]
     width = min(max(map(len, names)) + 2, 56)
-    click.echo(f"\n  {'feature':<{width}}{heading}")
+    say(f"\n  {'feature':<{width}}{heading}")
     for name, score in zip(names, result.proxy_scores, strict=True):
         low, high = score.simultaneous_low, score.simultaneous_high
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
@@ -96,36 +95,36 @@ def print_scores(result: InfluenceResult) -> None:
             f"  {name[: width - 2]:<{width}}{score.estimate:>+8.3f}  {interval:<18}"
             f"{score.adjusted_pvalue:>9.3g}"
         )
-        click.echo(line if not score.note else f"  {name[: width - 2]:<{width}}  {score.note}")
+        say(line if not score.note else f"  {name[: width - 2]:<{width}}  {score.note}")
 
 
 def print_tails(result: ExtremeResult) -> None:
     """Print the pairs of groups, or why they are not compared."""
     names = [f"{group_name(one.first)} - {group_name(one.second)}" for one in result.comparisons]
     width = min(max(9, *map(len, names)) + 2, 40)
-    click.echo(f"\n  {'pair':<{width}}{'gap':>8}  {'interval':<18}{'p, Holm':>9}  by")
+    say(f"\n  {'pair':<{width}}{'gap':>8}  {'interval':<18}{'p, Holm':>9}  by")
     for name, one in zip(names, result.comparisons, strict=True):
         shown = f"  {name[: width - 2]:<{width}}"
         if one.reason:
-            click.echo(f"{shown}  {one.reason}")
+            say(f"{shown}  {one.reason}")
             continue
         p = f"{'<' if one.pvalue_is_bound else ''}{one.adjusted_pvalue:.3g}"
         interval = f"{one.low:+.3f} .. {one.high:+.3f}"
-        click.echo(f"{shown}{one.estimate:>+8.3f}  {interval:<18}{p:>9}  {one.method}")
+        say(f"{shown}{one.estimate:>+8.3f}  {interval:<18}{p:>9}  {one.method}")
 
 
 def print_levels(result: ExtremeResult) -> None:
     """Print what one row in m exceeds, for each group a line per horizon of which it is said."""
-    click.echo(f"\n  {'one row in':>12}{'exceeds':>9}  {'interval':<18}{'at least':>9}  standing")
+    say(f"\n  {'one row in':>12}{'exceeds':>9}  {'interval':<18}{'at least':>9}  standing")
     for group, tail in result.tails.items():
         kind = f", type {tail.type}" if tail.type else ""
-        click.echo(f"  {group_name(group)}: {tail.n:,} rows{kind}")
+        say(f"  {group_name(group)}: {tail.n:,} rows{kind}")
         for level in tail.return_levels:
             shown = f"  {level.horizon:>12,.0f}"
             if level.standing == "refused":
                 free = f"{level.lower_free:>9.3f}"
-                click.echo(f"{shown}{'-':>9}  {'-':<18}{free}  refused")
+                say(f"{shown}{'-':>9}  {'-':<18}{free}  refused")
                 continue
             interval = f"{level.low:.3f} .. {level.high:.3f}"
             at_least = f"{level.at_least:>9.3f}"
-            click.echo(f"{shown}{level.value:>9.3f}  {interval:<18}{at_least}  {level.standing}")
+            say(f"{shown}{level.value:>9.3f}  {interval:<18}{at_least}  {level.standing}")

@@ -18,7 +18,7 @@ from .. import arguments
 from ..errors import ArgumentError, DataError
 from ..writing import check_target, write_file
 from .arrays import MAX_ROWS, MAX_SCORED_ROWS, Counts
-from .frames import as_frame, check_columns, factorize, names_of, reading
+from .frames import as_frame, check_columns, check_regular, factorize, names_of, reading
 from .labels import (
     ABSENT,
     GroupKey,
@@ -291,8 +291,9 @@ class Cells:
         """Read cells that `write_parquet` wrote."""
         import polars as pl
 
+        check_regular("path", path)
         with reading(path):
-            frame = pl.read_parquet(path)
+            frame = pl.read_parquet(path, glob=False)
         if not any(name.startswith("group:") for name in frame.columns):
             raise DataError(
                 f"{path} does not hold cells; its columns are {', '.join(frame.columns)}. "

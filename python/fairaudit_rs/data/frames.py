@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,7 +225,10 @@ class reading:  # noqa: N801 (a context manager that reads like a phrase)
 
         if error is None or isinstance(error, FairAuditError):
             return
-        if isinstance(error, pl.exceptions.PolarsError | OSError | TypeError | ValueError):
+        # A panic of polars is no Exception: it ended the process with the exit code of a verdict.
+        theirs = pl.exceptions.PolarsError | pl.exceptions.PanicException
+        ours = OSError | TypeError | ValueError | OverflowError | NotImplementedError
+        if isinstance(error, theirs | ours):
             reason = str(error).strip().splitlines()
             raise DataError(
                 f"data from {self.origin} cannot be read: {reason[0] if reason else error!r}"
@@ -299,6 +303,22 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
     return FrameSource(frame=frame.select(wanted), columns=columns, origin=origin)
 
 
+def check_regular(name: str, file: str | Path) -> None:
+    """Refuse what is read without an end, or waits for a writer: pipes, devices, sockets."""
+    if not isinstance(file, str | Path):
+        raise ArgumentTypeError(f"{name} is {file!r}; accepted: the path of a file")
+    try:
+        mode = Path(file).stat().st_mode
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name} is {str(file)!r}, which cannot be read: {error}") from None
+    if not stat.S_ISREG(mode):
+        kind = "a named pipe" if stat.S_ISFIFO(mode) else "no regular file"
+        raise DataError(
+            f"{name} is {str(file)!r}, which is {kind}; accepted: a regular file. Write what it "
+            "gives to a file first, or read it into a frame"
+        )
+
+
 def _files(path: str | Path) -> list[str]:
     """Return the files that a path, a directory or a pattern names."""
     import glob
@@ -335,6 +355,7 @@ def _scan(files: Sequence[str], wanted: list[str]) -> tuple[pl.LazyFrame, pl.Laz
         )
     scans, counted = [], []
     for file in files:
+        check_regular("data", file)
         with reading(file):
             if suffixes <= {".csv"}:
                 scan, distinct = _scan_csv(file, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -53,7 +54,8 @@ def find_group(argument: str, wanted: Any, existing: Sequence[GroupKey]) -> Grou
         if len(key) == len(parts) and all(map(matches, key, parts)):
             return key
     for key in existing:
-        if isinstance(wanted, str) and wanted == group_name(label(key)):
+        name = group_name(label(key))
+        if isinstance(wanted, str) and wanted in (name, " & ".join(map(str, key))):
             return key
     names = [repr(label(key)) for key in existing]
     shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
@@ -81,5 +83,20 @@ def label(key: GroupKey) -> Any:
 def group_name(group: Any) -> str:
     """Return the name of a group for people: the labels, joined when there are several."""
     if isinstance(group, tuple):
-        return " & ".join(map(str, group))
-    return str(group)
+        return " & ".join(printable(str(part)) for part in group)
+    return printable(str(group))
+
+
+def printable(text: str, kept: str = "") -> str:
+    """Return a text with what could steer a terminal or reorder a line written as its code.
+
+    Controls, line ends, marks of direction, halves of surrogates and the like, but not ``kept``.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable() or letter in kept or unicodedata.category(letter) == "Zs"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )

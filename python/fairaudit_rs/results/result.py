@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data.equality import equal
-from ..data.groups import group_name
+from ..data.groups import group_name, printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,7 +48,8 @@ class Result:
         return ()
 
     def __str__(self) -> str:
-        return "\n".join([self.summary(), *(f"Note: {text}." for text in self._remarks())])
+        lines = [self.summary(), *(f"Note: {text}." for text in self._remarks())]
+        return "\n".join(printable(line, kept="\n\t") for line in lines)
 
     def __repr__(self) -> str:
         shown = ", ".join(
