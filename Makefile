@@ -10,7 +10,10 @@ EXTRAS := dev,torch,sklearn,onnx,spark,copula,charts,optuna
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md
 
-.PHONY: demo test check calibration bench atlas papers docs lock clean
+CALLS ?= 1000000
+SEED ?= 1
+
+.PHONY: demo test check calibration bench atlas papers docs fuzz lock clean
 
 demo: $(VENV)/.wheel
 	$(BIN)/fairaudit demo
@@ -27,6 +30,7 @@ check: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest fairaudit_rs._native
 	$(BIN)/python -m tests.write_docs --check
+	$(BIN)/python -m tests.write_notices --check
 
 calibration: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m pytest -m calibration
@@ -57,6 +61,11 @@ papers: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 
 docs: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m tests.write_docs
+	$(BIN)/python -m tests.write_notices
+
+# Hostile calls, as many as asked for; goes on where it was stopped (target/hostile-SEED.jsonl).
+fuzz: $(VENV)/.extras $(VENV)/.wheel
+	$(BIN)/python -m tests.hostile --calls $(CALLS) --seed $(SEED)
 
 # Pins every dependency anew; run it after a change to pyproject.toml.
 lock: $(VENV)/.extras
