@@ -206,6 +206,9 @@ RULES: Mapping[str, Rule] = {
     "power": level,
     "n_comparisons": partial(optional, rule=partial(count, low=1, high=1_000_000)),
     "compat": partial(optional, rule=partial(choice, accepted=("paper",))),
+    # of groups
+    "undefined": partial(choice, accepted=("raise", "skip")),
+    "min_group_size": partial(optional, rule=partial(count, low=1, high=10**15)),
     # of replicates and draws
     "n_resamples": partial(count, low=1, high=MAX_RESAMPLES),
     "n_audits": partial(count, low=10, high=10_000_000),
@@ -248,6 +251,8 @@ class Checked:
     power: float
     n_comparisons: int | None
     compat: str | None
+    undefined: str
+    min_group_size: int | None
     n_resamples: int
     n_audits: int
     n_draws: int

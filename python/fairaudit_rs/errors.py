@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
@@ -60,7 +63,14 @@ class FileError(FairAuditError, OSError):
 
 
 class NotMeasurableError(DataError):
-    """A metric has no value in a group of the data."""
+    """A metric has no value in a group of the data.
+
+    ``reasons`` holds why, by group, where groups of the data are in the way.
+    """
+
+    def __init__(self, message: str, reasons: Mapping[Any, str] | None = None) -> None:
+        super().__init__(message)
+        self.reasons = dict(reasons or {})
 
 
 class TooManyValuesError(DataError):

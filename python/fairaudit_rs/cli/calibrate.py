@@ -20,6 +20,7 @@ from .show import write_json
 @options.data
 @options.metric("Name of a metric.")
 @options.sensitive()
+@options.left_out
 @options.labels
 @options.strata("Column within whose values groups are shuffled.")
 @options.clusters

@@ -86,6 +86,16 @@ pos_label = click.option(
     "--pos-label", help="The value of labels and decisions that is the positive class."
 )
 reference = click.option("--reference", help="Compare every other group with this one.")
+left_out = together(
+    click.option(
+        "--undefined",
+        default="raise",
+        show_default=True,
+        type=click.Choice(["raise", "skip"]),
+        help="What is done about groups without a value: an error, or they are left out.",
+    ),
+    click.option("--min-group-size", type=int, help="Groups of fewer rows are left out."),
+)
 labels = together(y_true, y_pred(), y_score)
 labels_or_scores = together(
     y_true, y_pred("Column of decisions; not needed with --y-score."), y_score

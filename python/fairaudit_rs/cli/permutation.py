@@ -26,6 +26,7 @@ from .show import print_pairs, print_tests, write_json
 @options.group(
     "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
 )
+@options.left_out
 @options.alternative
 @click.option(
     "--adjust",

@@ -19,6 +19,7 @@ from ..metrics.metric import Metric
 from ..progress import Progress
 from ..results.result import Result
 from ..results.verdict import rejects
+from .left_out import LeftOut, told
 from .outcome import Procedure, run
 from .problem import Problem
 from .question import Question, named_columns, pose, split_strata
@@ -74,6 +75,8 @@ class CalibrationReport(Result):
         Pass it as ``rng=`` to repeat the report.
     notes : tuple of str
         What a reader must know besides the numbers.
+    left_out : tuple of LeftOut
+        Groups that no audit has, with their rows and the reason.
     """
 
     metric: str
@@ -86,6 +89,7 @@ class CalibrationReport(Result):
     n_resamples: int
     seed: int
     notes: tuple[str, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -140,6 +144,8 @@ def calibrate(
     null: str = "shuffle",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
+    undefined: str = "raise",
+    min_group_size: int | None = None,
     studentize: str | bool = "auto",
     strata: Any = "auto",
     clusters: Any = None,
@@ -158,8 +164,8 @@ def calibrate(
 
     Parameters
     ----------
-    y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, studentize, \
-strata, clusters, sample_weight, score_bins, pos_label : optional
+    y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, undefined, \
+min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. The strata are also those within which groups are shuffled.
     gaps : sequence of float
         Gaps of the first group from the others at which the power is measured; for metrics of
@@ -241,6 +247,8 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
         chosen,
         groups=groups,
         reference=reference,
+        undefined=undefined,
+        min_group_size=min_group_size,
         studentize=studentize,
         conditional=conditional,
         score_bins=score_bins,
@@ -277,6 +285,7 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
         n_resamples,
         seed,
         tuple(_notes(question, rates, equal.note)),
+        question.left_out,
     )
 
 
@@ -359,7 +368,8 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
 
 
 def _notes(question: Question, rates: Sequence[Rate], note: str | None) -> list[str]:
-    notes = [*([note] if note else []), *question.problem.notes]
+    left_out = [told(question.left_out)] if question.left_out else []
+    notes = [*([note] if note else []), *left_out, *question.problem.notes]
     unmeasured = max(rate.n_not_measurable for rate in rates)
     if unmeasured:
         notes.append(

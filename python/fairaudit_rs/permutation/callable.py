@@ -55,8 +55,8 @@ class FunctionProblem(Problem):
         )
 
     def check(self) -> None:
-        """Raise when the function has no value in some group."""
-        self.check_measurable(lambda i: f"{self.n_rows[i]} rows and gets NaN")
+        """Raise when the function has no value in some groups."""
+        self.refuse(self.shortages(lambda i: f"{self.n_rows[i]} rows and gets NaN"))
 
     @cached_property
     def evaluations(self) -> tuple[_native.Evaluation, ...]:

@@ -198,6 +198,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         inconclusive=test.inconclusive,
         null_distribution=test.null,
         null_probabilities=test.probabilities,
+        left_out=question.left_out,
     )
 
 
@@ -229,13 +230,7 @@ def _warnings(
     """Say what a reader must know besides the numbers."""
     problem = question.problem
     name, alpha = problem.metric.name, 1 - plan.level
-    warnings = []
-    if question.n_missing:
-        part = "belong to no group" if problem.keys else "take no part"
-        warnings.append(
-            f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
-            f"{' or '.join(question.features)} and {part}"
-        )
+    warnings = question.notes_of_rows()
     notes_of_tests = dict.fromkeys(note for outcome in (*tests, test) for note in outcome.notes)
     warnings += [*problem.notes, *notes_of_intervals, *notes_of_tests]
     withheld = dict.fromkeys(o.inconclusive for o in (*tests, test) if o.inconclusive)

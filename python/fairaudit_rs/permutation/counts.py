@@ -182,9 +182,9 @@ class CountProblem(CountedProblem):
     """One metric of counts."""
 
     def check(self) -> None:
-        """Raise when the metric has no value in some group, or cannot be studentized."""
+        """Raise when the metric has no value in some groups, or cannot be studentized."""
         shortage = self.metric.kind.shortage
-        self.check_measurable(lambda i: shortage(self.totals[i], self.n_rows[i]))
+        self.refuse(self.shortages(lambda i: shortage(self.totals[i], self.n_rows[i])))
 
     @cached_property
     def evaluations(self) -> tuple[_native.Evaluation, ...]:

@@ -20,6 +20,7 @@ from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .estimates import Maker, drawn_pairs, method_of, resample, warnings_of
 from .formulas import Margins, log_ratio, log_ratios
+from .left_out import LeftOut
 from .question import named_columns, pose
 
 METHODS = ("auto", "score", "mover", "inversion", "studentized", "delta")
@@ -64,6 +65,8 @@ class EquivalenceResult(Finding):
     confidence_level : float
         1 minus the level of the test; intervals have the confidence 1 - 2 * level, so that they
         lie within the margin when the test rejects, but for the margin of both methods.
+    left_out : tuple of LeftOut
+        Groups about which nothing is shown, with their rows and the reason.
     """
 
     metric: str
@@ -73,6 +76,7 @@ class EquivalenceResult(Finding):
     method: str
     n_resamples: int
     confidence_level: float
+    left_out: tuple[LeftOut, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -98,8 +102,15 @@ class EquivalenceResult(Finding):
         return (
             f"{self.metric}: {who} {verdict} within {bounds} at the "
             f"{100 * (1 - self.confidence_level):.3g} % level ({p_text(self.pvalue)}, two "
-            f"one-sided {self.method} tests)."
+            f"one-sided {self.method} tests).{self._silence()}"
         ) + self._advice(worst)
+
+    def _silence(self) -> str:
+        """Say of which groups nothing is shown, so that leaving them out buys no equality."""
+        if not self.left_out:
+            return ""
+        names = ", ".join(group_name(one.group) for one in self.left_out)
+        return f" Nothing is shown about {names}, left out."
 
     def _advice(self, worst: EquivalenceComparison) -> str:
         """Say how many rows would tell."""
@@ -135,7 +146,7 @@ class EquivalenceResult(Finding):
         return rows_that_tell(gap, error, tolerance, level, n_smaller, n_tests)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per pair of groups."""
+        """Return one row per pair of groups, then one per group that is left out."""
         return [
             {
                 "metric": self.metric,
@@ -147,8 +158,23 @@ class EquivalenceResult(Finding):
                 "low": pair.confidence_interval[0],
                 "high": pair.confidence_interval[1],
                 "pvalue": pair.pvalue,
+                "reason": None,
             }
             for pair in self.comparisons
+        ] + [
+            {
+                "metric": self.metric,
+                "first": group_name(one.group),
+                "second": None,
+                "scale": self.scale,
+                "margin": self.margin,
+                "estimate": math.nan,
+                "low": math.nan,
+                "high": math.nan,
+                "pvalue": math.nan,
+                "reason": one.reason,
+            }
+            for one in self.left_out
         ]
 
 
@@ -164,6 +190,8 @@ def equivalence_test(
     scale: str = "difference",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
+    undefined: str = "raise",
+    min_group_size: int | None = None,
     method: str = "auto",
     clusters: Any = None,
     sample_weight: Any = None,
@@ -186,6 +214,8 @@ def equivalence_test(
     ----------
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
         See `permutation_test`.
+    undefined, min_group_size : optional
+        See `permutation_test`. About a group that is left out nothing is shown.
     margin : float
         With ``scale="difference"`` the largest difference that counts as equal; with
         ``scale="ratio"`` the smallest ratio, below 1: 0.8 for the four-fifths rule.
@@ -269,6 +299,8 @@ def equivalence_test(
         chosen,
         groups=groups,
         reference=reference,
+        undefined=undefined,
+        min_group_size=min_group_size,
         conditional=False,
         score_bins=score_bins,
         pos_label=pos_label,
@@ -322,6 +354,7 @@ def equivalence_test(
         method=method if drawn is None else drawn.shown,
         n_resamples=n_resamples if bootstrap or drawn else 0,
         confidence_level=level,
+        left_out=question.left_out,
     )
 
 

@@ -246,11 +246,7 @@ def _clip(interval: Interval, low: float, high: float) -> Interval:
 def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -> Iterator[str]:
     """Say what a reader must know besides the intervals."""
     problem = question.problem
-    if question.n_missing:
-        yield (
-            f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
-            f"{' or '.join(question.features)} and belong to no group"
-        )
+    yield from question.notes_of_rows()
     yield from problem.notes
     if question.unused_strata:
         yield (

@@ -15,6 +15,7 @@ from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.words import number
 from .estimates import Estimate, Maker, drawn_pairs, method_of, resample, warnings_of
+from .left_out import LeftOut
 from .question import named_columns, pose
 
 METHODS = (
@@ -56,6 +57,8 @@ class IntervalResult(Finding):
         Rows that belong to no group because a sensitive feature is missing.
     confidence_level : float
         Level of the intervals.
+    left_out : tuple of LeftOut
+        Groups that are not compared, with their rows and the reason.
     """
 
     metric: str
@@ -69,6 +72,7 @@ class IntervalResult(Finding):
     undefined_share: float
     n_missing: int
     confidence_level: float
+    left_out: tuple[LeftOut, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -91,7 +95,7 @@ class IntervalResult(Finding):
         return group_name(most.first), group_name(least.first)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per estimate."""
+        """Return one row per estimate, then one per group that is left out, with the reason."""
         everything = (
             *self.values,
             *self.gaps,
@@ -109,8 +113,22 @@ class IntervalResult(Finding):
                 "standard_error": entry.standard_error,
                 "low": entry.confidence_interval[0],
                 "high": entry.confidence_interval[1],
+                "reason": None,
             }
             for entry in everything
+        ] + [
+            {
+                "metric": self.metric,
+                "kind": "value",
+                "first": group_name(one.group),
+                "second": None,
+                "estimate": math.nan,
+                "standard_error": math.nan,
+                "low": math.nan,
+                "high": math.nan,
+                "reason": one.reason,
+            }
+            for one in self.left_out
         ]
 
 
@@ -124,6 +142,8 @@ def intervals(
     metric: str | Metric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
+    undefined: str = "raise",
+    min_group_size: int | None = None,
     method: str = "auto",
     clusters: Any = None,
     sample_weight: Any = None,
@@ -143,6 +163,8 @@ def intervals(
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
         See `permutation_test`. Correlations, joint criteria and calibration_error have no
         intervals here.
+    undefined, min_group_size : optional
+        See `permutation_test`.
     method : {"auto", "score", "mover", "inversion", "studentized", "delta", "basic", ...}
         ``"score"``: Wilson's interval of a proportion, Newcombe's of a difference, the inverted
         score test of a ratio, which has an interval where a rate is 0 too.
@@ -218,6 +240,8 @@ def intervals(
         chosen,
         groups=groups,
         reference=reference,
+        undefined=undefined,
+        min_group_size=min_group_size,
         conditional=False,
         score_bins=score_bins,
         pos_label=pos_label,
@@ -280,4 +304,5 @@ def intervals(
         undefined_share=bootstrap.undefined_share() if bootstrap else 0.0,
         n_missing=question.n_missing,
         confidence_level=level,
+        left_out=question.left_out,
     )

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .. import _native
-from ..errors import ArgumentError
+from ..data.groups import label
+from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import Bootstrap, Pair
+from ..metrics.metric import Metric
 from .counts import CountedProblem, CountProblem
 from .problem import Gap
 
@@ -18,25 +20,34 @@ class JointProblem(CountedProblem):
     """Several count metrics at once: tested together, shown one by one."""
 
     def check(self) -> None:
-        """Raise when some component has no value in a group, or cannot be studentized."""
+        """Raise when some component has no value in some groups, or cannot be studentized."""
         _ = self.components
 
     @cached_property
     def components(self) -> tuple[CountProblem, ...]:
         """The problem of each component."""
-        return tuple(
-            CountProblem(
-                metric=part,
-                keys=self.keys,
-                n_rows=self.n_rows,
-                scaling=part.variance if self.scaling == "pooled" else self.scaling,
-                counts=self.counts,
-                classes=self.classes,
-                conditional=self.conditional,
-                strata_names=self.strata_names,
-                n_threads=self.n_threads,
-            )
-            for part in self.metric.components
+        made = []
+        shortages: dict[int, str] = {}
+        for part in self.metric.components:
+            try:
+                made.append(self._component(part))
+            except NotMeasurableError as error:
+                place = {label(key): i for i, key in enumerate(self.keys)}
+                shortages = {place[group]: why for group, why in error.reasons.items()} | shortages
+        self.refuse(shortages)
+        return tuple(made)
+
+    def _component(self, part: Metric) -> CountProblem:
+        return CountProblem(
+            metric=part,
+            keys=self.keys,
+            n_rows=self.n_rows,
+            scaling=part.variance if self.scaling == "pooled" else self.scaling,
+            counts=self.counts,
+            classes=self.classes,
+            conditional=self.conditional,
+            strata_names=self.strata_names,
+            n_threads=self.n_threads,
         )
 
     @property

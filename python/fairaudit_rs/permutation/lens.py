@@ -25,6 +25,8 @@ def permutation_test(
     metric: str | Metric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
+    undefined: str = "raise",
+    min_group_size: int | None = None,
     alternative: str = "two-sided",
     studentize: str | bool = "auto",
     strata: Any = "auto",
@@ -65,6 +67,11 @@ def permutation_test(
     reference : optional
         Compare every other group with this one, as "other minus reference". Without it, two
         groups are compared as "first minus second", more as all pairs.
+    undefined : {"raise", "skip"}
+        What is done when the metric has no value in some groups, or no variance that a studentized
+        test needs: ``"skip"`` compares the others, and the result names those that are left out.
+    min_group_size : int, optional
+        Groups of fewer rows are left out, and named by the result.
     alternative : {"two-sided", "greater", "less"}
         Against which differences; more than two groups are tested two-sided.
     studentize : {"auto", "pooled", "unpooled", "corrected", "bootstrap", "shared", "none"} or bool
@@ -211,6 +218,8 @@ def permutation_test(
         chosen,
         groups=groups,
         reference=reference,
+        undefined=undefined,
+        min_group_size=min_group_size,
         studentize=studentize,
         conditional=conditional,
         engine=settings.engine,
@@ -243,13 +252,13 @@ def permutation_tests(
         extra=list(dict.fromkeys(name for one in chosen for name in named_columns(one))),
     )
     shared = table.shared() if len(chosen) > 1 else table
-    posed = ("groups", "reference", "studentize", "score_bins", "pos_label")
+    posed = ["groups", "reference", "undefined", "min_group_size", "studentize", "score_bins"]
     return [
         compare(
             pose(
                 shared,
                 metric,
-                **{name: asked[name] for name in posed},
+                **{name: asked[name] for name in (*posed, "pos_label")},
                 conditional=conditional,
                 engine=settings.engine,
                 n_threads=settings.n_threads,

@@ -15,6 +15,7 @@ from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..metrics.metric import Metric
+from .left_out import check_unused
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
 from .question import Question, named_columns, pose
 
@@ -29,6 +30,8 @@ def minimum_detectable_gap(
     metric: str | Metric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
+    undefined: str = "raise",
+    min_group_size: int | None = None,
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -49,7 +52,7 @@ def minimum_detectable_gap(
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
         Data at hand, as for `permutation_test`; they tell how much the metric varies. Any metric
         but calibration_error and joint criteria.
-    clusters, sample_weight, score_bins, pos_label : optional
+    undefined, min_group_size, clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`.
     value : float, optional
         Without data: the value of a proportion in the first group; the others lie the gap away,
@@ -112,7 +115,16 @@ def minimum_detectable_gap(
     }
     chosen = metrics.get(metric)
     _check_planned(given, value, share)
-    question = _question(chosen, given, groups, reference, score_bins, pos_label)
+    question = _question(
+        chosen,
+        given,
+        groups=groups,
+        reference=reference,
+        undefined=undefined,
+        min_group_size=min_group_size,
+        score_bins=score_bins,
+        pos_label=pos_label,
+    )
     plan = _plan(
         chosen,
         question,
@@ -162,6 +174,8 @@ def sample_size(
     metric: str | Metric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
+    undefined: str = "raise",
+    min_group_size: int | None = None,
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -183,9 +197,9 @@ def sample_size(
         The gap to be found; with ``goal="equivalence"`` the margin that no gap shall reach.
     group_sizes : mapping or sequence of number, optional
         Proportions of the groups; by default those of the data, without data equal groups.
-    y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, clusters, \
-sample_weight, score_bins, pos_label, value, share, power, goal, alternative, n_comparisons, \
-confidence_level : optional
+    y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, undefined, \
+min_group_size, clusters, sample_weight, score_bins, pos_label, value, share, power, goal, \
+alternative, n_comparisons, confidence_level : optional
         See `minimum_detectable_gap`.
 
     Returns
@@ -222,7 +236,16 @@ confidence_level : optional
     }
     chosen = metrics.get(metric)
     _check_planned(given, value, share)
-    question = _question(chosen, given, groups, reference, score_bins, pos_label)
+    question = _question(
+        chosen,
+        given,
+        groups=groups,
+        reference=reference,
+        undefined=undefined,
+        min_group_size=min_group_size,
+        score_bins=score_bins,
+        pos_label=pos_label,
+    )
     plan = _plan(
         chosen,
         question,
@@ -282,10 +305,10 @@ def _check_planned(
 def _question(
     metric: Metric,
     given: dict[str, Any],
-    groups: Sequence[Any] | None,
-    reference: Any,
-    score_bins: Any,
-    pos_label: Label,
+    *,
+    undefined: str,
+    min_group_size: int | None,
+    **posed: Any,
 ) -> Question | None:
     """Ask the metric of the data at hand; None when there are none."""
     if not metric.kind.has_power:
@@ -293,7 +316,9 @@ def _question(
             f"metric is {metric.name!r}, whose power has no formula here; accepted: other metrics "
             "(the components of a joint criterion one by one, or calibrate)"
         )
+    checked = arguments.check(undefined=undefined, min_group_size=min_group_size)
     if given["data"] is None and given["sensitive_features"] is None:
+        check_unused(checked.undefined, checked.min_group_size, "goes with data, not with value")
         for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight"):
             if given[name] is not None:
                 raise ArgumentTypeError(
@@ -304,10 +329,9 @@ def _question(
     return pose(
         table,
         metric,
-        groups=groups,
-        reference=reference,
-        score_bins=score_bins,
-        pos_label=pos_label,
+        undefined=checked.undefined,
+        min_group_size=checked.min_group_size,
+        **posed,
     )
 
 
@@ -363,6 +387,7 @@ def _plan(
         goal,
         values,
         shares,
+        () if question is None else question.left_out,
     )
 
 
@@ -380,9 +405,9 @@ def _from_data(
     flat = [group_name(name) for name, deviation in deviations.items() if not deviation > 0]
     if flat:
         raise ArgumentError(
-            f"{problem.metric.name} does not vary, or has no standard error, in {flat[0]!r}, so "
-            "the data do not tell how large a gap must be; accepted: data in which it varies, or "
-            "value="
+            f"{problem.metric.name} does not vary, or has no standard error, in "
+            f"{', '.join(map(repr, flat))}, so the data do not tell how large a gap must be; "
+            "accepted: data in which it varies, or value="
         )
     values = shares = None
     if problem.is_proportion:

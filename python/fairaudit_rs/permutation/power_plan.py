@@ -17,6 +17,7 @@ from ..inference.proportions import farrington_manning
 from ..inference.pvalues import normal_cdf
 from ..results.result import Result
 from ..results.words import number
+from .left_out import LeftOut, told
 
 if TYPE_CHECKING:
     import polars as pl
@@ -96,6 +97,8 @@ class PowerPlan(Result):
         Proportions that were planned with: their test is exact. None for other metrics.
     shares : dict or None
         Share of the rows of each group in the denominator of a proportion.
+    left_out : tuple of LeftOut
+        Groups of the data that the plan has not, with their rows and the reason.
     """
 
     metric: str
@@ -110,9 +113,14 @@ class PowerPlan(Result):
     goal: str = "difference"
     values: dict[Any, float] | None = None
     shares: dict[Any, float] | None = None
+    left_out: tuple[LeftOut, ...] = ()
 
     def __float__(self) -> float:
         return self.gap
+
+    def _remarks(self) -> tuple[str, ...]:
+        """Return what a reader must know besides the sentence."""
+        return (told(self.left_out),) if self.left_out else ()
 
     def summary(self) -> str:
         """Return a sentence that says what is found."""

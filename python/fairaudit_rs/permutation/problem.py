@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -64,7 +64,7 @@ class Problem(Value, ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise when the metric has no value in some group, or cannot be studentized."""
+        """Raise when the metric has no value in some groups, or cannot be studentized."""
 
     # -- as observed -------------------------------------------------------------------------
 
@@ -395,21 +395,26 @@ class Problem(Value, ABC):
 
     # -- what checks share -------------------------------------------------------------------
 
-    def check_measurable(self, rows_of: Callable[[int], str | None]) -> None:
-        """Raise when the metric has no value in some group, or cannot be studentized."""
-        for i, name in enumerate(self.names):
-            value, variance = self.evaluations[i].value, self.evaluations[i].variance
-            advice = "Name the groups to compare with groups=, or choose another metric"
-            if math.isnan(value):
-                raise NotMeasurableError(
-                    f"group {name!r} has {rows_of(i)}; {self.metric.name} is not defined there. "
-                    + advice
-                )
-            if self.is_studentized and (math.isnan(variance) or self.n_rows[i] < 2):
-                raise NotMeasurableError(
-                    f"group {name!r} has {rows_of(i)}; a studentized {self.metric.name} needs at "
-                    f"least 2. {advice}"
-                )
+    def shortages(self, rows_of: Callable[[int], str | None]) -> dict[int, str]:
+        """Return why groups have no value of the metric, or cannot be studentized."""
+        found = {}
+        for i, entry in enumerate(self.evaluations):
+            if math.isnan(entry.value):
+                found[i] = f"{rows_of(i)}; {self.metric.name} is not defined there"
+            elif self.is_studentized and (math.isnan(entry.variance) or self.n_rows[i] < 2):
+                found[i] = f"{rows_of(i)}; a studentized {self.metric.name} needs at least 2"
+        return found
+
+    def refuse(self, shortages: Mapping[int, str]) -> None:
+        """Raise when there are groups that cannot be compared; the message names them all."""
+        if not shortages:
+            return
+        told = [f"group {self.names[i]!r} has {why}" for i, why in sorted(shortages.items())]
+        raise NotMeasurableError(
+            f"{'; '.join(told)}. Name the groups to compare with groups=, leave out those without "
+            "a value with undefined='skip', or choose another metric",
+            {label(self.keys[i]): why for i, why in shortages.items()},
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .. import arguments
 from ..data.cells import Cells
 from ..data.groups import choose_groups, pairs_of
-from ..data.labels import Label
+from ..data.labels import GroupKey, Label
 from ..data.rows import AttributeRows, Rows
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
@@ -18,6 +19,7 @@ from .callable import FunctionProblem
 from .correlation import CorrelationProblem
 from .counts import CountProblem
 from .joint import JointProblem
+from .left_out import Leaving, LeftOut, check_unused, told
 from .problem import Problem
 from .rows import RowProblem
 
@@ -42,6 +44,19 @@ class Question:
     pairs: list[tuple[int, int]]
     #: Which rows exchange their groups.
     exchanged: str
+    #: Groups that are not compared.
+    left_out: tuple[LeftOut, ...] = ()
+
+    def notes_of_rows(self) -> list[str]:
+        """Note the rows and groups that take no part."""
+        notes = []
+        if self.n_missing:
+            part = "belong to no group" if self.problem.keys else "take no part"
+            notes.append(
+                f"{self.n_missing:,} of {self.n_rows:,} rows have no value of "
+                f"{' or '.join(self.features)} and {part}"
+            )
+        return [*notes, *([told(self.left_out)] if self.left_out else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,12 +123,16 @@ def pose(
     pos_label: Label = None,
     n_threads: int | None = None,
     seed: int = 0,
+    undefined: str = "raise",
+    min_group_size: int | None = None,
 ) -> Question:
     """Ask a metric of a table: read what it needs and make the problem.
 
     ``conditional`` says whether rows exchange their groups within strata: those of the table,
-    and what the metric conditions on.
+    and what the metric conditions on. Groups without a value, or with too few rows, are left out
+    as if ``groups`` did not name them.
     """
+    checked = arguments.check(undefined=undefined, min_group_size=min_group_size)
     weighted = "sample_weight" in table.roles or bool(table.clusters)
     stratified = conditional and bool(table.strata)
     scaling = scaling_of(studentize, metric, weighted, stratified)
@@ -131,25 +150,36 @@ def pose(
         n_threads=n_threads,
     )
     if reads == "attribute":
+        why = f"does not go with {metric.name}, a correlation, which has no groups"
+        check_unused(checked.undefined, checked.min_group_size, why)
         return _correlation(reading, groups, reference, scaling)
     cells = None
     if reads == "scores" and not weighted:
         cells = reading.score_levels()
     elif reads == "classes" and not weighted:
         cells = reading.cells()
-    problem: Problem
+    make: Callable[[Sequence[GroupKey]], Problem]
     if cells is None:
         rows = reading.rows()
         cells = rows.cells
-        keys = choose_groups(cells, groups, reference)
         if reads == "function":
-            problem = FunctionProblem.make(rows, metric, keys, scaling, conditional, seed)
+            make = partial(FunctionProblem.make, rows, metric)
+            make = partial(make, scaling=scaling, conditional=conditional, seed=seed)
         else:
-            problem = RowProblem.make(rows, metric, keys, scaling, conditional, n_threads)
+            make = partial(RowProblem.make, rows, metric)
+            make = partial(make, scaling=scaling, conditional=conditional, n_threads=n_threads)
     else:
-        keys = choose_groups(cells, groups, reference)
-        kind = JointProblem if metric.components else CountProblem
-        problem = kind.make(cells, metric, keys, scaling, conditional, n_threads)
+        make = partial(JointProblem.make if metric.components else CountProblem.make, cells, metric)
+        make = partial(make, scaling=scaling, conditional=conditional, n_threads=n_threads)
+    leaving = Leaving(
+        make=make,
+        metric=metric.name,
+        sizes=cells.group_sizes(),
+        with_reference=reference is not None,
+        undefined=checked.undefined,
+        min_group_size=checked.min_group_size,
+    )
+    problem, left_out = leaving.rest(choose_groups(cells, groups, reference))
     names = cells.strata_names if conditional else ()
     clustered = bool(table.clusters)
     own = metric.conditions_on if conditional and not clustered else None
@@ -160,8 +190,9 @@ def pose(
         features=cells.sensitive_features,
         strata_names=names,
         unused_strata=() if conditional else cells.strata_names,
-        pairs=pairs_of(keys, reference),
+        pairs=pairs_of(problem.keys, reference),
         exchanged=exchanged(metric, own, names, "clusters" if clustered else "rows"),
+        left_out=left_out,
     )
 
 

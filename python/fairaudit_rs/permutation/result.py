@@ -13,6 +13,7 @@ from ..data.groups import group_name
 from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
+from .left_out import LeftOut
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +81,8 @@ class PermutationResult(Finding):
     null_distribution : ndarray
         The statistic of every replicate, or every value that it can take when the engine is
         exact; then ``null_probabilities`` holds their probabilities.
+    left_out : tuple of LeftOut
+        Groups that are not compared, with their rows and the reason.
     """
 
     metric: str
@@ -98,6 +101,7 @@ class PermutationResult(Finding):
     inconclusive: str | None
     null_distribution: NDArray[np.float64]
     null_probabilities: NDArray[np.float64] | None
+    left_out: tuple[LeftOut, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -168,7 +172,8 @@ class PermutationResult(Finding):
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per pair of groups; with more than two, first that of all groups.
 
-        A correlation has one row; a joint criterion shows no values of groups.
+        A correlation has one row; a joint criterion shows no values of groups. Groups that are left
+        out come last, without a value, ``inconclusive`` being the reason.
         """
         joint = len(self.values) > len(self.group_sizes)
         values = {value.group: math.nan if joint else value.value for value in self.values}
@@ -193,8 +198,9 @@ class PermutationResult(Finding):
             }
             for pair in self.comparisons
         ]
+        left_out = [self._row_of_left_out(one) for one in self.left_out]
         if len(self.group_sizes) == 2:
-            return pairs
+            return [*pairs, *left_out]
         everything = {
             "comparison": "all groups" if self.values else "correlation",
             "first": None,
@@ -212,4 +218,24 @@ class PermutationResult(Finding):
             "n_undefined": self.n_undefined,
             "inconclusive": self.inconclusive,
         }
-        return [{"metric": self.metric, **everything}, *pairs]
+        return [{"metric": self.metric, **everything}, *pairs, *left_out]
+
+    def _row_of_left_out(self, one: LeftOut) -> dict[str, Any]:
+        return {
+            "metric": self.metric,
+            "comparison": "left out",
+            "first": group_name(one.group),
+            "second": None,
+            "first_value": math.nan,
+            "second_value": None,
+            "estimate": math.nan,
+            "standard_error": math.nan,
+            "low": math.nan,
+            "high": math.nan,
+            "statistic": math.nan,
+            "pvalue": math.nan,
+            "adjusted_pvalue": None,
+            "engine": None,
+            "n_undefined": None,
+            "inconclusive": one.reason,
+        }

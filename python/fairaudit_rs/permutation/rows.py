@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..data.rows import Rows
-from ..errors import ArgumentError, NotMeasurableError
+from ..errors import ArgumentError
 from ..inference.clusters import ClusteredRatio, gap_interval
 from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.kind import confusion_classes
@@ -73,17 +72,14 @@ class RowProblem(LabelledProblem):
         )
 
     def check(self) -> None:
-        """Raise when the metric has no value in some group, or cannot be studentized."""
-        _ = self.evaluations
+        """Raise when the metric has no value in some groups, or cannot be studentized."""
+        shortages = self.shortages(self._shortage)
         if self.is_studentized:
-            for key, n in zip(self.keys, self._n_clusters, strict=False):
+            for i, n in enumerate(self._n_clusters):
                 if n < 2:
-                    raise NotMeasurableError(
-                        f"group {group_name(label(key))!r} has {n} cluster; a studentized "
-                        f"{self.metric.name} of clusters needs at least 2. Name the groups to "
-                        "compare with groups="
-                    )
-        self.check_measurable(self._shortage)
+                    needs = f"a studentized {self.metric.name} of clusters needs at least 2"
+                    shortages[i] = f"{n} cluster; {needs}"
+        self.refuse(shortages)
 
     # -- what is read once -------------------------------------------------------------------
 

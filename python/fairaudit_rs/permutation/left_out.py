@@ -1,0 +1,96 @@
+"""Groups that are not compared: they have no value of the metric, or too few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ..data.groups import group_name, label
+from ..data.labels import GroupKey
+from ..errors import ArgumentTypeError, NotMeasurableError
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A group that is not compared, and why."""
+
+    group: Any
+    n_rows: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaving(Generic[Made]):
+    """Which groups of a metric are left out, and what is made of the others."""
+
+    #: Makes the problem of some groups; raises when one of them has no value.
+    make: Callable[[Sequence[GroupKey]], Made]
+    metric: str
+    sizes: Mapping[GroupKey, int]
+    #: Whether the last group is the one that all others are compared with.
+    with_reference: bool
+    undefined: str
+    min_group_size: int | None
+
+    def rest(self, keys: Sequence[GroupKey]) -> tuple[Made, tuple[LeftOut, ...]]:
+        """Return the problem of the groups that can be compared, and those that are left out."""
+        wanted, found = list(keys), dict[GroupKey, str]()
+        fewest = self.min_group_size or 0
+        for key in wanted:
+            if self.sizes[key] < fewest:
+                found[key] = f"fewer rows than min_group_size={fewest:,}"
+        while True:
+            kept = self._checked(wanted, found)
+            try:
+                made = self.make(kept)
+            except NotMeasurableError as error:
+                unmeasured = {key: error.reasons.get(label(key)) for key in kept}
+                known = {key: why for key, why in unmeasured.items() if why is not None}
+                if self.undefined == "raise" or not known:
+                    raise
+                found |= known
+            else:
+                return made, tuple(self._left_out(key, found) for key in wanted if key in found)
+
+    def _checked(self, keys: Sequence[GroupKey], found: Mapping[GroupKey, str]) -> list[GroupKey]:
+        """Return the groups that are kept, or raise when they make no comparison."""
+        kept = [key for key in keys if key not in found]
+        if self.with_reference and keys[-1] in found:
+            left = self._left_out(keys[-1], found)
+            raise NotMeasurableError(
+                f"reference is {group_name(left.group)!r}, which is left out: {left.n_rows:,} "
+                f"rows, {left.reason}; accepted: a group in which {self.metric} can be measured",
+                {left.group: left.reason},
+            )
+        if len(kept) < 2:
+            every = [self._left_out(key, found) for key in keys if key in found]
+            raise NotMeasurableError(
+                f"{len(kept)} of {len(keys):,} groups can be compared by {self.metric}; a "
+                f"comparison needs at least two; {told(every)}",
+                {one.group: one.reason for one in every},
+            )
+        return kept
+
+    def _left_out(self, key: GroupKey, found: Mapping[GroupKey, str]) -> LeftOut:
+        return LeftOut(group=label(key), n_rows=self.sizes[key], reason=found[key])
+
+
+def told(left_out: Sequence[LeftOut]) -> str:
+    """Say which groups are left out, with their rows and why."""
+    named = "; ".join(
+        f"{group_name(one.group)} ({one.n_rows:,} rows: {one.reason})" for one in left_out
+    )
+    return f"left out: {named}"
+
+
+def check_unused(undefined: str, min_group_size: int | None, why: str) -> None:
+    """Refuse what says which groups are left out where there is none to leave out."""
+    for name, given in (
+        ("undefined", undefined != "raise"),
+        ("min_group_size", min_group_size is not None),
+    ):
+        if given:
+            raise ArgumentTypeError(f"{name} {why}")
