@@ -13,6 +13,7 @@ __all__ = [
     "FunctionError",
     "InternalError",
     "NotMeasurableError",
+    "NotStoredError",
     "TooManyValuesError",
     "UnknownMetricError",
 ]
@@ -56,6 +57,10 @@ class ColumnError(DataError, KeyError):
 
 class NotMeasurableError(DataError):
     """A metric has no value in a group of the data."""
+
+
+class NotStoredError(FairAuditError, AttributeError):
+    """A result that came from a dict is asked for what its dict does not hold."""
 
 
 class TooManyValuesError(DataError):

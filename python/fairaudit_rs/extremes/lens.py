@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .. import arguments
-from ..data.groups import group_name
+from ..data.groups import attribute_name, group_name
 from ..data.labels import Label
 from ..errors import NotMeasurableError
 from .augment import NO_INTERVAL
@@ -238,7 +238,8 @@ def extreme_test(
         cvar={group.name: group.cvar for group in found.groups},
         horizon=m,
         null=null,
-        attribute=question.attribute or " and ".join(question.features),
+        attribute=question.attribute or attribute_name(question.features),
+        grouped_by=attribute_name(question.features),
         upper=question.upper,
         n_no_room={group.name: group.n_no_room for group in found.groups if group.n_no_room},
         augmented=more,

@@ -70,6 +70,11 @@ class AlignmentResult(InfluenceResult):
 
     parts: tuple[AlignmentPart, ...]
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("parts", "groups")
+
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         return ". ".join(_sentence(part) for part in self.parts) + "."

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..data.groups import group_name
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects
-from ..results.words import number, p_text
+from ..results.words import number, p_text, row_count
 from .chart import proxy_chart
 from .counterfactual import Counterfactual, counterfactual_of
 from .problem import Audit
@@ -132,18 +131,12 @@ class InfluenceResult(Finding):
     problem: Audit
 
     _bulky = Finding._bulky | {"row", "influence", "problem"}
+    _uncompared = frozenset({"problem"})
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another result says the same, row by row; not whether the model is the same."""
-        if not isinstance(other, InfluenceResult):
-            return NotImplemented
-        same = all(
-            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
-            for name in ("row", "influence")
-        )
-        return same and self.to_dict() == other.to_dict()
-
-    __hash__ = Finding.__hash__
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("features", "groups")
 
     @property
     def correction(self) -> Floats:
@@ -173,7 +166,7 @@ class InfluenceResult(Finding):
             if not math.isnan(row["simultaneous_low"])
             and kind in (None, "marginal" if row["kind"] == "marginal" else "held_fixed")
         ]
-        return proxy_chart(shown, self.metric, group_name(self.target))
+        return proxy_chart(shown, self.metric, self._named(self.target))
 
     def descend(
         self,
@@ -252,6 +245,7 @@ class InfluenceResult(Finding):
         return counterfactual_of(
             self.problem,
             row=self.row,
+            attribute=self.attribute,
             tolerance=tolerance,
             parts=parts,
             step=step,
@@ -367,9 +361,10 @@ class InfluenceResult(Finding):
         own, rest = self.values.values()
         low, high = self.confidence_interval
         what = f"{self.metric} of scores" if self.of_scores else self.metric
+        level = f"{100 * self.confidence_level:g} %"
         gap = (
-            f"{what} is {number(own)} for {group_name(self.target)} and {number(rest)} for "
-            f"the others, a gap of {number(self.estimate)} ({100 * self.confidence_level:g} % "
+            f"{what} is {number(own)} for {self._sized(self.target)} and {number(rest)} for "
+            f"the others{self._of_others()}, a gap of {number(self.estimate)} ({level} "
             f"interval {number(low)} to {number(high)})"
         )
         if math.isnan(low):
@@ -393,12 +388,29 @@ class InfluenceResult(Finding):
         compared = _compared(first)
         held = "" if first.kind == "marginal" else ", all else held fixed,"
         effect = "widens" if widens else "narrows"
-        who, p = group_name(self.target), p_text(first.adjusted_pvalue)
+        who, p = self._named(self.target), p_text(first.adjusted_pvalue)
         return (
             f"{gap}. What rows of {who} add to it differs with {len(names)} of {len(all_names)} "
             f"features; the clearest is {first.feature}: {compared}{held} {effect} the gap (score "
             f"{number(first.estimate)}, {p} adjusted for all)."
         )
+
+    def _of_others(self) -> str:
+        """Return the rows of the others, for a sentence."""
+        sizes = [n for group, n in self.group_sizes.items() if group != self.target]
+        return f" ({row_count(sizes[0])})" if sizes else ""
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return a row of the target group and one of the others together."""
+        return [
+            {
+                "metric": self.metric,
+                "group": self._named(group),
+                "n_rows": n,
+                "value": self.values.get(group, math.nan),
+            }
+            for group, n in self.group_sizes.items()
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per proxy score."""

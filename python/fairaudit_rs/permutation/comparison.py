@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import arguments
-from ..data.groups import label
+from ..data.groups import attribute_name, label
 from ..errors import ArgumentError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.pvalues import LEAST, anytime_pvalue, monte_carlo_pvalue
@@ -183,7 +183,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
             _warnings(question, intervals.notes, test, tests, adjust, confidence_interval, plan)
         ),
         metric=problem.metric.name,
-        values=group_values(problem),
+        values=group_values(problem, level),
         comparisons=comparisons,
         pvalue_interval=(math.nan, math.nan) if test.inconclusive else test.pvalue_interval,
         n_resamples=test.n_resamples,
@@ -193,7 +193,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         studentize=problem.scaling,
         interval=intervals.shown,
         exchanged=question.exchanged,
-        attribute=" and ".join(question.features),
+        attribute=attribute_name(question.features),
         confidence_level=level,
         inconclusive=test.inconclusive,
         null_distribution=test.null,
@@ -201,8 +201,13 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
     )
 
 
-def group_values(problem: Problem) -> tuple[GroupValue, ...]:
+def group_values(problem: Problem, level: float) -> tuple[GroupValue, ...]:
     """Return the metric of each group; of a joint criterion each component."""
+    of_values = {
+        (part.metric.name, i): part.value_interval(i, level)
+        for part in problem.components
+        for i in range(len(part.keys))
+    }
     return tuple(
         GroupValue(
             group=label(key),
@@ -211,6 +216,8 @@ def group_values(problem: Problem) -> tuple[GroupValue, ...]:
             n_rows=part.n_rows[i],
             n_used=part.n_used(i),
             metric=part.metric.name,
+            interval=of_values[part.metric.name, i][0],
+            confidence_interval=of_values[part.metric.name, i][1],
         )
         for part in problem.components
         for i, key in enumerate(part.keys)
@@ -251,8 +258,13 @@ def _warnings(
         )
     if len(problem.keys) > 2:
         warnings.append(
-            "the largest gap of several groups has no standard error; its interval comes from "
-            "Bonferroni intervals of all pairs, those of single pairs are not simultaneous"
+            "the largest gap of several groups has no standard error"
+            + (
+                ""
+                if math.isnan(interval[0])
+                else "; its interval comes from Bonferroni intervals of all pairs, those of single "
+                "pairs are not simultaneous"
+            )
         )
     if problem.metric.kind.caveat is not None:
         warnings.append(problem.metric.kind.caveat)
@@ -274,11 +286,14 @@ def _warnings(
     n = plan.n_resamples
     alone = anytime_pvalue(0, n) if plan.adaptive else monte_carlo_pvalue(0, n)
     alone *= max(outcome.n_sides for outcome in (test, *tests))
-    least = (len(tests) if adjust in ("holm", "bh") and tests else 1) * alone
+    many = len(tests) if drawn and adjust in ("holm", "bh") else 1
+    least = many * alone
+    # Where all pairs are exact, replicates are those of the test of all groups, which is one.
     drawn = drawn or ([test] if test.engine != "exact" else [])
     if drawn and not rejects(least, alpha):
         enough = math.ceil((1 + n) * least / alpha)
-        pairs = f"{len(tests):,} pairs with " if len(tests) > 1 else ""
+        of_pairs = len(tests) > 1 and drawn[0] is not test
+        pairs = f"{len(tests):,} pairs with " if of_pairs else ""
         each = " each" if pairs else ""
         after = " after adjustment" if pairs else ""
         warnings.append(

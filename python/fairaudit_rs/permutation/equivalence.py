@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import arguments, metrics
-from ..data.groups import group_name, label
+from ..data.groups import attribute_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError
@@ -18,9 +18,11 @@ from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
+from .comparison import group_values
 from .estimates import Maker, drawn_pairs, method_of, resample, warnings_of
 from .formulas import Margins, log_ratio, log_ratios
 from .question import named_columns, pose
+from .result import GroupValue
 
 METHODS = ("auto", "score", "mover", "inversion", "studentized", "delta")
 _WHAT = {"difference": "gap", "ratio": "ratio"}
@@ -64,6 +66,10 @@ class EquivalenceResult(Finding):
     confidence_level : float
         1 minus the level of the test; intervals have the confidence 1 - 2 * level, so that they
         lie within the margin when the test rejects, but for the margin of both methods.
+    attribute : str
+        Names of the sensitive features.
+    values : tuple of GroupValue
+        The metric of each group, with intervals of the level of those of gaps.
     """
 
     metric: str
@@ -73,6 +79,8 @@ class EquivalenceResult(Finding):
     method: str
     n_resamples: int
     confidence_level: float
+    attribute: str
+    values: tuple[GroupValue, ...]
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -85,9 +93,9 @@ class EquivalenceResult(Finding):
         )
         verdict = "is shown to lie" if shown else "is not shown to lie"
         worst = max(self.comparisons, key=lambda pair: pair.pvalue)
-        pair = f"{group_name(worst.first)} and {group_name(worst.second)}"
+        pair = f"{self._sized(worst.first)} and {self._sized(worst.second)}"
         if len(self.comparisons) == 1:
-            who = f"the {what} of {number(self.estimate)}"
+            who = f"the {what} of {number(self.estimate)} of {pair}"
         elif shown:
             who = (
                 f"every {what} of {len(self.group_sizes)} groups (hardest to show: "
@@ -112,7 +120,7 @@ class EquivalenceResult(Finding):
         smaller = min((worst.first, worst.second), key=self.group_sizes.__getitem__)
         return (
             f" If the {what} stays as it is, {telling.factor:.3g} times the rows "
-            f"({telling.n_rows:,} of {group_name(smaller)}) would show with probability "
+            f"({telling.n_rows:,} of {self._named(smaller)}) would show with probability "
             f"{PROMISED:g} that it lies {telling.side} these bounds."
         )
 
@@ -139,8 +147,10 @@ class EquivalenceResult(Finding):
         return [
             {
                 "metric": self.metric,
-                "first": group_name(pair.first),
-                "second": group_name(pair.second),
+                "first": self._named(pair.first),
+                "second": self._named(pair.second),
+                "first_n_rows": self.group_sizes[pair.first],
+                "second_n_rows": self.group_sizes[pair.second],
                 "scale": self.scale,
                 "margin": self.margin,
                 "estimate": pair.estimate,
@@ -150,6 +160,10 @@ class EquivalenceResult(Finding):
             }
             for pair in self.comparisons
         ]
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group."""
+        return [one.row(self._named(one.group)) for one in self.values]
 
 
 def equivalence_test(
@@ -322,6 +336,8 @@ def equivalence_test(
         method=method if drawn is None else drawn.shown,
         n_resamples=n_resamples if bootstrap or drawn else 0,
         confidence_level=level,
+        attribute=attribute_name(question.features),
+        values=group_values(problem, maker.level),
     )
 
 

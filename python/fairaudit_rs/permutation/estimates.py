@@ -40,6 +40,8 @@ class Estimate:
     estimate: float
     standard_error: float
     confidence_interval: tuple[float, float]
+    #: Rows in the denominator of a proportion, all rows for other metrics; of a value of a group.
+    n_used: int | None = None
 
 
 def method_of(
@@ -141,6 +143,7 @@ class Maker:
             estimate=value,
             standard_error=error,
             confidence_interval=_clip(interval, low, high),
+            n_used=self.problem.n_used(i),
         )
 
     def gap(self, pair: Pair, names: list[Any]) -> Estimate:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import arguments, metrics
-from ..data.groups import group_name
+from ..data.groups import attribute_name, group_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
@@ -363,6 +363,7 @@ def _plan(
         goal,
         values,
         shares,
+        "" if question is None else attribute_name(question.features),
     )
 
 

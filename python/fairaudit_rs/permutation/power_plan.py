@@ -96,6 +96,8 @@ class PowerPlan(Result):
         Proportions that were planned with: their test is exact. None for other metrics.
     shares : dict or None
         Share of the rows of each group in the denominator of a proportion.
+    attribute : str
+        Names of the sensitive features; "" without data.
     """
 
     metric: str
@@ -110,13 +112,16 @@ class PowerPlan(Result):
     goal: str = "difference"
     values: dict[Any, float] | None = None
     shares: dict[Any, float] | None = None
+    attribute: str = ""
 
     def __float__(self) -> float:
         return self.gap
 
     def summary(self) -> str:
         """Return a sentence that says what is found."""
-        sizes = ", ".join(f"{n:,} of {group_name(g)}" for g, n in self.group_sizes.items())
+        sizes = ", ".join(
+            f"{n:,} of {group_name(g, self.attribute)}" for g, n in self.group_sizes.items()
+        )
         what = "gap"
         if len(self.group_sizes) == 1:
             (n,) = self.group_sizes.values()
@@ -212,12 +217,21 @@ class PowerPlan(Result):
             ]
         return pl.DataFrame(rows)
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show."""
+        return ("groups",)
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group."""
+        return self.rows()
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per group."""
         return [
             {
                 "metric": self.metric,
-                "group": group_name(group),
+                "group": group_name(group, self.attribute),
                 "n_rows": n,
                 "standard_deviation": self.standard_deviations[group],
                 "gap": self.gap,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import arguments
+from ..data.groups import attribute_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
@@ -255,7 +256,7 @@ def projection_test(
         inconclusive=test.inconclusive,
         notion=question.notion,
         calibration=calibration,
-        attribute=" and ".join(question.features),
+        attribute=attribute_name(question.features),
         n_missing=question.n_missing,
         n_resamples=n_resamples if drawn else 0,
         n_undefined=outcome.n_undefined if drawn else 0,

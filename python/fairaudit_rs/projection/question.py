@@ -14,7 +14,7 @@ from .. import arguments
 from ..data.arrays import ArraySource
 from ..data.cells import Cells
 from ..data.columns import column_array
-from ..data.groups import choose_groups, find_group, group_name, label
+from ..data.groups import attribute_name, choose_groups, find_group, group_name, label
 from ..data.labels import GroupKey, Label
 from ..data.rows import CodedRows
 from ..data.tables import AuditTable
@@ -78,6 +78,7 @@ class Question:
             label=self.criteria.unit_label[unit].astype(np.int8),
             groups=tuple(map(label, self.keys)),
             feature_names=None if distances is None else distances.feature_names,
+            attribute=attribute_name(self.features),
             _moved=nowhere if distances is None else partial(distances.moved, rows),
         )
 
