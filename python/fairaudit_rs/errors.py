@@ -19,6 +19,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class FairAuditError(Exception):
     """Base of every error that this package raises on purpose."""
 

@@ -94,7 +94,14 @@ def searched():
     y = (X[:, 0] + rng.normal(size=2_000) > 0).astype(int)
 
     return fa.ecd_search(
-        Scaled, X, y, space={"scale": [0.5, 1.0, 2.0]}, attribute=1, n_settings=3, horizon=100, rng=1
+        Scaled,
+        X,
+        y,
+        space={"scale": [0.5, 1.0, 2.0]},
+        attribute=1,
+        n_settings=3,
+        horizon=100,
+        rng=1,
     )
 
 

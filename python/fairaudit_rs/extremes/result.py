@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..data.groups import group_name
+from ..literals import TailPicture
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects
@@ -234,7 +235,7 @@ class ExtremeResult(Finding):
             for one in self.comparisons
         ]
 
-    def plot(self, kind: str = "return_level") -> Chart:
+    def plot(self, kind: TailPicture = "return_level") -> Chart:
         """Return a picture of all groups.
 
         Parameters

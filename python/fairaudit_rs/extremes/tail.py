@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..errors import ArgumentError
+from ..literals import TailPicture
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.words import number, numbers
@@ -41,7 +42,7 @@ TYPES = {
     "III": "type III: it ends",
 }
 #: Kinds of pictures.
-PICTURES = ("qq", "return_level", "density", "stability")
+PICTURES: tuple[TailPicture, ...] = get_args(TailPicture)
 #: Replicates of the goodness of fit, whose seed is fixed.
 _RESAMPLES = 999
 
@@ -313,7 +314,7 @@ class TailFit(Finding):
         """Return plain values for JSON; see `Result.to_dict`."""
         return {**super().to_dict(), "feasibility": self.feasibility()}
 
-    def plot(self, kind: str = "return_level") -> Chart:
+    def plot(self, kind: TailPicture = "return_level") -> Chart:
         """Return a picture.
 
         Parameters

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
+from ..literals import IndividualPicture
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects
@@ -233,7 +234,7 @@ class IndividualResult(Finding):
             }
         ]
 
-    def plot(self, what: str = "path") -> Chart:
+    def plot(self, what: IndividualPicture = "path") -> Chart:
         """Return a chart of the path or of the ratios, with the tolerated value.
 
         Parameters
@@ -246,7 +247,7 @@ class IndividualResult(Finding):
         Chart
             The chart.
         """
-        what = arguments.choice("what", what, ("path", "ratios"))
+        what = arguments.choice("what", what, get_args(IndividualPicture))
         if what == "path":
             return path_chart(self.path, self.ratio, self.delta)
         weight = None if self.sample is None else self.sample.weight

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
 from ..inference.pvalues import upper_tail
+from ..literals import DescentMethod, DescentPicture
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.words import number
@@ -33,7 +34,7 @@ from .problem import Audit, Parts, others_name
 
 Floats = NDArray[np.float64]
 
-METHODS = ("reweight", "resample")
+METHODS: tuple[DescentMethod, ...] = get_args(DescentMethod)
 _MOST_STEPS = 10_000
 _ROUNDING = 1e-14
 _MOST_SAMPLED = 1_000_000_000
@@ -154,7 +155,7 @@ class Counterfactual(Finding):
         last = np.flatnonzero(self.weights)[-1]
         return np.asarray(self.row[np.minimum(place, last)])
 
-    def plot(self, what: str = "path") -> Chart:
+    def plot(self, what: DescentPicture = "path") -> Chart:
         """Return a chart of the descent, or of the features before and after it.
 
         Parameters
@@ -168,7 +169,7 @@ class Counterfactual(Finding):
         Chart
             The chart.
         """
-        what = arguments.choice("what", what, ("path", "marginals"))
+        what = arguments.choice("what", what, get_args(DescentPicture))
         if what == "path":
             steps = [
                 {"step": one.step, "gap": one.gap, "bound": one.bound, "share": one.effective_share}

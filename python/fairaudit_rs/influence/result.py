@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
+from ..literals import DescentMethod, RepairMethod, ScoreKind
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects
@@ -145,7 +146,7 @@ class InfluenceResult(Finding):
         sign = math.copysign(1.0, self.estimate)
         return np.asarray(-sign * self.influence / spread if spread > 0 else 0.0 * self.influence)
 
-    def plot(self, kind: str | None = None) -> Chart:
+    def plot(self, kind: ScoreKind | None = None) -> Chart:
         """Return a chart of the proxy scores with their simultaneous intervals.
 
         Parameters
@@ -159,7 +160,7 @@ class InfluenceResult(Finding):
             The chart.
         """
         if kind is not None:
-            kind = arguments.choice("kind", kind, ("marginal", "held_fixed"))
+            kind = arguments.choice("kind", kind, get_args(ScoreKind))
         shown = [
             row
             for row in self.rows()
@@ -174,7 +175,7 @@ class InfluenceResult(Finding):
         tolerance: float,
         parts: Sequence[float] = (1 / 3, 1 / 3, 1 / 3),
         step: float = 0.1,
-        method: str = "reweight",
+        method: DescentMethod = "reweight",
         max_steps: int = 100,
         nuisance: Any = None,
         confidence_level: float | None = None,
@@ -262,7 +263,7 @@ class InfluenceResult(Finding):
     def repair(
         self,
         *,
-        method: str = "direct",
+        method: RepairMethod = "direct",
         counterfactual: Any = None,
         cost: Mapping[str, float] | Callable[..., Any] | None = None,
         immovable: Sequence[str] = (),

@@ -15,6 +15,7 @@ from ..data.groups import attribute_name, group_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
+from ..literals import NullHypothesis, Studentize
 from ..metrics.metric import Metric
 from ..progress import Progress
 from ..results.result import Result
@@ -167,10 +168,10 @@ def calibrate(
     data: Any = None,
     metric: str | Metric,
     gaps: Sequence[float] = (),
-    null: str = "shuffle",
+    null: NullHypothesis = "shuffle",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
-    studentize: str | bool = "auto",
+    studentize: Studentize | bool = "auto",
     strata: Any = "auto",
     clusters: Any = None,
     sample_weight: Any = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -14,16 +14,18 @@ from ..data.groups import attribute_name, label
 from ..errors import ArgumentError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.pvalues import LEAST, anytime_pvalue, monte_carlo_pvalue
+from ..literals import Adjustment, Engine, GapInterval
 from ..progress import Progress
 from ..results.verdict import rejects
 from .gaps import GapIntervals
 from .outcome import OMNIBUS_SERIES, Outcome, Procedure, run
-from .problem import BOOTSTRAP_METHODS, Problem
+from .problem import Problem
 from .question import Question
 from .result import Comparison, GroupValue, PermutationResult
 
-ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "melded", "callable")
-INTERVALS = ("auto", "inversion", "delta", *BOOTSTRAP_METHODS)
+ADJUSTMENTS: tuple[Adjustment, ...] = get_args(Adjustment)
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+INTERVALS: tuple[GapInterval, ...] = get_args(GapInterval)
 #: Above this share of undefined replicates a result says so.
 _MANY_UNDEFINED = 0.01
 
@@ -33,9 +35,9 @@ class Settings:
     """How a metric is compared, whatever the metric; see `permutation_test`."""
 
     alternative: str
-    adjust: str
-    engine: str
-    interval: str
+    adjust: Adjustment
+    engine: Engine
+    interval: GapInterval
     n_resamples: int
     adaptive: bool
     level: float
@@ -60,9 +62,6 @@ class Settings:
         progress: Any,
     ) -> Settings:
         """Check the arguments of a public call."""
-        adjust = arguments.choice("adjust", adjust, ("holm", "bh", "max-t", "none"))
-        engine = arguments.choice("engine", engine, ENGINES)
-        interval = arguments.choice("interval", interval, INTERVALS)
         adaptive = arguments.flag("adaptive", adaptive)
         checked = arguments.check(
             alternative=alternative,
@@ -75,9 +74,9 @@ class Settings:
         )
         return cls(
             alternative=checked.alternative,
-            adjust=adjust,
-            engine=engine,
-            interval=interval,
+            adjust=arguments.choice("adjust", adjust, ADJUSTMENTS),
+            engine=arguments.choice("engine", engine, ENGINES),
+            interval=arguments.choice("interval", interval, INTERVALS),
             n_resamples=checked.n_resamples,
             adaptive=adaptive,
             level=checked.confidence_level,
@@ -145,7 +144,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         of_all = problem.adjusted(pairs, counts, settings.n_resamples)
         ticker.finish(drawn=True)
         adjusted = np.maximum(of_all, raw).tolist()
-    elif len(raw) > 1:
+    elif len(raw) > 1 and adjust != "max-t":
         adjusted = adjust_pvalues(raw, adjust).tolist()
     else:
         # One test needs no adjustment.

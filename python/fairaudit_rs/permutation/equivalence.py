@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from .. import arguments, metrics
 from ..data.groups import attribute_name, label
@@ -14,6 +14,7 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError
 from ..inference.intervals import Pair, studentize
 from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
+from ..literals import EquivalenceMethod, Scale
 from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.verdict import rejects
@@ -24,7 +25,7 @@ from .formulas import Margins, log_ratio, log_ratios
 from .question import named_columns, pose
 from .result import GroupValue
 
-METHODS = ("auto", "score", "mover", "inversion", "studentized", "delta")
+METHODS: tuple[EquivalenceMethod, ...] = get_args(EquivalenceMethod)
 _WHAT = {"difference": "gap", "ratio": "ratio"}
 
 
@@ -175,10 +176,10 @@ def equivalence_test(
     data: Any = None,
     metric: str | Metric,
     margin: float,
-    scale: str = "difference",
+    scale: Scale = "difference",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
-    method: str = "auto",
+    method: EquivalenceMethod = "auto",
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -253,7 +254,7 @@ def equivalence_test(
     True
     """
     method = arguments.choice("method", method, METHODS)
-    scale = arguments.choice("scale", scale, ("difference", "ratio"))
+    scale = arguments.choice("scale", scale, get_args(Scale))
     margin = _margin(margin, scale)
     checked = arguments.check(
         n_resamples=n_resamples,

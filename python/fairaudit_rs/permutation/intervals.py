@@ -5,28 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from .. import arguments, metrics
 from ..data.groups import attribute_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
+from ..literals import IntervalMethod
 from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.words import number
 from .estimates import Estimate, Maker, drawn_pairs, method_of, resample, warnings_of
 from .question import named_columns, pose
 
-METHODS = (
-    "auto",
-    "score",
-    "mover",
-    "inversion",
-    "studentized",
-    "delta",
-    "basic",
-    "percentile",
-)
+METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -161,7 +153,7 @@ def intervals(
     metric: str | Metric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
-    method: str = "auto",
+    method: IntervalMethod = "auto",
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..data.groups import attribute_name, group_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import Alternative, Goal
 from ..metrics.metric import Metric
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
 from .question import Question, named_columns, pose
@@ -37,8 +38,8 @@ def minimum_detectable_gap(
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
     power: float = 0.8,
-    goal: str = "difference",
-    alternative: str = "two-sided",
+    goal: Goal = "difference",
+    alternative: Alternative = "two-sided",
     n_comparisons: int | None = None,
     confidence_level: float = 0.95,
 ) -> PowerPlan:
@@ -170,8 +171,8 @@ def sample_size(
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
     power: float = 0.8,
-    goal: str = "difference",
-    alternative: str = "two-sided",
+    goal: Goal = "difference",
+    alternative: Alternative = "two-sided",
     n_comparisons: int | None = None,
     confidence_level: float = 0.95,
 ) -> PowerPlan:
@@ -326,7 +327,7 @@ def _plan(
     power: float,
 ) -> PowerPlan:
     """Return a plan without a gap."""
-    goal = arguments.choice("goal", goal, ("difference", "equivalence"))
+    goal = arguments.choice("goal", goal, get_args(Goal))
     checked = arguments.check(
         alternative=alternative,
         n_comparisons=n_comparisons,

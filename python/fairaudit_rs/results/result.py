@@ -322,18 +322,21 @@ class Finding(Result):
 
     def _group_lines(self) -> list[str]:
         """Return the groups as lines of text, when there are more than a sentence names."""
-        rows = self.group_rows()
-        several = 2 < len(rows) <= _MOST_PRINTED
-        return [group_line(row) for row in rows] if several and "value" in rows[0] else []
+        if not 2 < len(self.group_sizes) <= _MOST_PRINTED:
+            return []
+        rows = [row for row in self.group_rows() if "value" in row]
+        many = len({row.get("metric") for row in rows}) > 1
+        return [group_line(row, many) for row in rows]
 
 
-def group_line(row: Mapping[str, Any]) -> str:
-    """Return a group's row of the table as a line of text."""
+def group_line(row: Mapping[str, Any], many: bool) -> str:
+    """Return a group's row of the table as a line of text; of many metrics with its name."""
+    metric = f"{row['metric']} of " if many else ""
+    line = f"  {metric}{row['group']}: {number(row['value'])}"
+    low, high = row.get("low", math.nan), row.get("high", math.nan)
+    interval = "" if math.isnan(low) else f" ({number(low)} to {number(high)})"
     used = row_count(row["n_rows"], row.get("n_used"))
-    line = f"  {row['group']}: {number(row['value'])}"
-    if row.get("low", math.nan) == row.get("low", math.nan):
-        line += f" ({number(row['low'])} to {number(row['high'])})"
-    return f"{line}, {used}"
+    return f"{line}{interval}{', ' if used else ''}{used}"
 
 
 def _html_table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -41,8 +41,10 @@ def p_text(pvalue: float) -> str:
     return f"p = {pvalue:.4f}" if pvalue >= 0.0001 else f"p = {pvalue:.2g}"
 
 
-def row_count(n_rows: int, n_used: int | None = None) -> str:
+def row_count(n_rows: int | None, n_used: int | None = None) -> str:
     """Return how many rows, and how many of them are used, for a sentence."""
+    if n_rows is None:
+        return "" if n_used is None else row_count(n_used)
     if n_used is None or n_used == n_rows:
         return "1 row" if n_rows == 1 else f"{n_rows:,} rows"
     return f"{n_used:,} of {n_rows:,} rows"
@@ -69,11 +71,13 @@ def folded(notes: Sequence[str], names: Sequence[str]) -> list[str]:
         kinds.setdefault(_NUMBER.sub("#", found.sub("@", note)), []).append(note)
     lines = []
     for alike in kinds.values():
-        others = [dict.fromkeys(found.findall(note)) for note in alike[1:]]
-        if len(alike) < _FOLDED or not all(others):
+        named = [found.findall(note) for note in alike]
+        # Words that happen to be names are the same in all of them.
+        differ = [i for i, column in enumerate(zip(*named, strict=True)) if len(set(column)) > 1]
+        if len(alike) < _FOLDED or not differ:
             lines += alike
             continue
-        who = listed([" and ".join(one) for one in others])
+        who = listed([" and ".join(dict.fromkeys(one[i] for i in differ)) for one in named[1:]])
         lines.append(f"{alike[0]}; the same of {who} ({len(alike):,} notes of this kind)")
     return lines
 
