@@ -10,7 +10,7 @@ from typing import Any
 from ..data.groups import group_name
 from ..results.result import Result
 from ..results.stored import encode
-from ..results.words import number
+from ..results.words import number, row_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,10 +130,13 @@ class SearchResult(Result):
         if not math.isnan(worst.low):
             limits = f" ({number(worst.low)} to {number(worst.high)})"
         return (
-            f"{sentence}; {number(self.report_ecd)}{limits} ({group_name(worst.first)} minus "
-            f"{group_name(worst.second)}) on the part kept for the report, with accuracy "
+            f"{sentence}; {number(self.report_ecd)}{limits} ({self._sized(worst.first)} minus "
+            f"{self._sized(worst.second)}) on the part kept for the report, with accuracy "
             f"{number(self.report_accuracy)}."
         )
+
+    def _sized(self, group: Any) -> str:
+        return f"{group_name(group)} ({row_count(self.group_sizes[group])})"
 
     def _remarks(self) -> tuple[str, ...]:
         return self.warnings

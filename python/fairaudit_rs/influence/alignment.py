@@ -77,7 +77,8 @@ class AlignmentResult(InfluenceResult):
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
-        return ". ".join(_sentence(part) for part in self.parts) + "."
+        who = f"{self._sized(self.target)} against the others{self._of_others()}"
+        return ". ".join([f"{self.metric} of {who}", *map(_sentence, self.parts)]) + "."
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per part."""

@@ -295,10 +295,11 @@ class UnitCriteria(Criteria):
     def _reachable(self, units: list[int], at: list[int]) -> str:
         """Say which rates each group of a block can reach."""
         criteria, tally = [self.criteria[j] for j in at], self.tally
-        names = [criteria[0].second, *(criterion.first for criterion in criteria)]
+        base = self.name_of(criteria[0], criteria[0].second)
+        names = [base, *(self.name_of(criterion, criterion.first) for criterion in criteria)]
         weight = by_unit(tally.weight)
         reach = []
-        for name, unit in zip(map(group_name, names), units, strict=True):
+        for name, unit in zip(names, units, strict=True):
             positive = tally.weight[2 * unit + 1]
             low = (positive - tally.finite_weight[2 * unit + 1]) / weight[unit]
             high = (positive + tally.finite_weight[2 * unit]) / weight[unit]
