@@ -14,7 +14,7 @@ CORE = ROOT / "rust" / "fairaudit-core" / "src"
 
 LENSES = {"permutation", "projection", "individual", "influence", "extremes"}
 LAYERS = [
-    {"errors"},
+    {"errors", "literals"},
     {"arguments", "progress", "linear_programs", "writing"},
     {"data", "datasets"},
     {"metrics", "models", "inference", "results"},

@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from .extremes.smoothed import SmoothedBootstrap
     from .extremes.tail import TailFit
     from .extremes.tvae import TVAE
+    from .individual.examples import UnfairExamples
     from .individual.fair_metric import FairMetric
     from .individual.lens import individual_test
     from .individual.result import IndividualResult
     from .inference.multiplicity import adjust_pvalues
+    from .influence.alignment import AlignmentResult
     from .influence.counterfactual import Counterfactual
     from .influence.lens import influence_audit
     from .influence.repair import Repair
@@ -53,8 +55,10 @@ if TYPE_CHECKING:
     from .permutation.power_plan import PowerPlan
     from .permutation.result import PermutationResult
     from .projection.lens import projection_test
+    from .projection.moves import Moves
     from .projection.notions import Notion
     from .projection.result import ProjectionResult
+    from .results.result import from_dict
 
 __all__ = [
     "permutation_test",
@@ -72,6 +76,7 @@ __all__ = [
     "calibrate",
     "tabulate",
     "adjust_pvalues",
+    "from_dict",
     "LinearModel",
     "KernelModel",
     "TorchModel",
@@ -99,6 +104,9 @@ __all__ = [
     "Quality",
     "Repair",
     "Counterfactual",
+    "AlignmentResult",
+    "Moves",
+    "UnfairExamples",
     "IntervalResult",
     "EquivalenceResult",
     "PowerPlan",
@@ -121,12 +129,15 @@ _HOMES = {
     "CalibrationReport": "permutation.calibration",
     "projection_test": "projection.lens",
     "ProjectionResult": "projection.result",
+    "Moves": "projection.moves",
     "Notion": "projection.notions",
     "individual_test": "individual.lens",
     "IndividualResult": "individual.result",
+    "UnfairExamples": "individual.examples",
     "FairMetric": "individual.fair_metric",
     "influence_audit": "influence.lens",
     "InfluenceResult": "influence.result",
+    "AlignmentResult": "influence.alignment",
     "Repair": "influence.repair",
     "Counterfactual": "influence.counterfactual",
     "extreme_test": "extremes.lens",
@@ -143,6 +154,7 @@ _HOMES = {
     "TopUps": "extremes.augment",
     "generator_quality": "extremes.quality",
     "Quality": "extremes.quality",
+    "from_dict": "results.result",
     "tabulate": "data.tabulate",
     "Cells": "data.cells",
     "adjust_pvalues": "inference.multiplicity",

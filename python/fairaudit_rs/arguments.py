@@ -12,16 +12,20 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ArgumentError, ArgumentTypeError
+from .literals import Alternative, Compatibility, Undefined
 
 ProgressCallback = Callable[[int, int], object]
 #: Gets the name and the value of an argument; returns the checked value.
 Rule = Callable[[str, object], Any]
+
+#: One of some words.
+Word = TypeVar("Word", bound=str)
 
 MAX_RESAMPLES = 100_000_000
 _NUMBERS = (int, float, np.integer, np.floating)
@@ -30,11 +34,11 @@ _NUMBERS = (int, float, np.integer, np.floating)
 # -- checks ------------------------------------------------------------------------------------
 
 
-def choice(name: str, value: object, accepted: Iterable[str]) -> str:
+def choice(name: str, value: object, accepted: Iterable[Word]) -> Word:
     """Return the value when it is one of the accepted words."""
     accepted = list(accepted)
     if isinstance(value, str) and value in accepted:
-        return value
+        return accepted[accepted.index(value)]
     raise ArgumentError(f"{name} is {value!r}; accepted: {', '.join(map(repr, accepted))}")
 
 
@@ -200,14 +204,14 @@ def _print_progress(done: int, total: int) -> None:
 #: what depends on data or on other arguments, are checked where they are used.
 RULES: Mapping[str, Rule] = {
     # of tests and intervals
-    "alternative": partial(choice, accepted=("two-sided", "greater", "less")),
+    "alternative": partial(choice, accepted=get_args(Alternative)),
     "confidence_level": level,
     "alpha": level,
     "power": level,
     "n_comparisons": partial(optional, rule=partial(count, low=1, high=1_000_000)),
-    "compat": partial(optional, rule=partial(choice, accepted=("paper",))),
+    "compat": partial(optional, rule=partial(choice, accepted=get_args(Compatibility))),
     # of groups
-    "undefined": partial(choice, accepted=("raise", "skip")),
+    "undefined": partial(choice, accepted=get_args(Undefined)),
     "min_group_size": partial(optional, rule=partial(count, low=1, high=10**15)),
     # of replicates and draws
     "n_resamples": partial(count, low=1, high=MAX_RESAMPLES),
@@ -245,13 +249,13 @@ RULES: Mapping[str, Rule] = {
 class Checked:
     """Checked arguments by name; those that were not handed to `check` are not there."""
 
-    alternative: str
+    alternative: Alternative
     confidence_level: float
     alpha: float
     power: float
     n_comparisons: int | None
-    compat: str | None
-    undefined: str
+    compat: Compatibility | None
+    undefined: Undefined
     min_group_size: int | None
     n_resamples: int
     n_audits: int

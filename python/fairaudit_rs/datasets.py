@@ -12,6 +12,10 @@ from . import arguments
 __all__ = ["synthetic_credit"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def synthetic_credit(n_rows: int = 20_000, *, rng: int = 2020) -> dict[str, NDArray[Any]]:
     """Make loan decisions whose unfairness is known.
 

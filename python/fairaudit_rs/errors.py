@@ -17,9 +17,14 @@ __all__ = [
     "FunctionError",
     "InternalError",
     "NotMeasurableError",
+    "NotStoredError",
     "TooManyValuesError",
     "UnknownMetricError",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class FairAuditError(Exception):
@@ -71,6 +76,10 @@ class NotMeasurableError(DataError):
     def __init__(self, message: str, reasons: Mapping[Any, str] | None = None) -> None:
         super().__init__(message)
         self.reasons = dict(reasons or {})
+
+
+class NotStoredError(FairAuditError, AttributeError):
+    """A result that came from a dict is asked for what its dict does not hold."""
 
 
 class TooManyValuesError(DataError):

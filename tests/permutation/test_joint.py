@@ -413,3 +413,38 @@ class TestCalibration:
         low, high = self.band(0.05)
         assert low <= self.rejected(audit) <= high
         assert self.rejected(lambda rng: audit(rng, True)) > high
+
+
+class TestComponentsWithoutAnInterval:
+    """F1 of 1 has no interval: what it may be is not left out of that of the largest gap."""
+
+    @pytest.mark.parametrize(
+        "components", [["f1_score", "selection_rate"], ["selection_rate", "f1_score"]]
+    )
+    def test_the_interval_holds_the_estimate(self, components):
+        rng = np.random.default_rng(1)
+        group = np.repeat(list("abc"), 30)
+        label, decision = (rng.random(90) < 0.5).astype(int), (rng.random(90) < 0.6).astype(int)
+        decision = np.where(group == "a", label, decision)
+        metric = fa.metrics.joint_metric("both", components)
+        found = fa.permutation_test(
+            label, decision, sensitive_features=group, metric=metric, n_resamples=99, rng=1
+        )
+        low, high = found.confidence_interval
+        assert low <= found.estimate <= high == 1.0
+        alone = fa.permutation_test(
+            label, decision, sensitive_features=group, metric="selection_rate",
+            confidence_level=0.975, n_resamples=99, rng=1,
+        )  # fmt: skip
+        assert low == alone.confidence_interval[0]
+
+    def test_no_component_has_one(self):
+        label = np.array([1, 0] * 10 + [1, 1, 0, 0] * 5)
+        group = np.repeat(["a", "b"], 20).astype(object)
+        group[30:] = "c"
+        metric = fa.metrics.joint_metric("both", ["f1_score", "matthews_correlation"])
+        found = fa.permutation_test(
+            label, label, sensitive_features=group, metric=metric, n_resamples=99, rng=1,
+            studentize="none",
+        )  # fmt: skip
+        assert np.isnan(found.confidence_interval).all()

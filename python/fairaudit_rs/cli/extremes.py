@@ -84,7 +84,7 @@ def extremes(
         write_json(json_path, result.to_dict())
 
 
-def _upper(text: str) -> float | str | None:
+def _upper(text: str) -> Any:
     """Return the number that is meant; other words are judged by the test."""
     if text == "none":
         return None
@@ -94,7 +94,7 @@ def _upper(text: str) -> float | str | None:
         return text
 
 
-def _whole(text: str) -> int | str:
+def _whole(text: str) -> Any:
     try:
         return int(text)
     except ValueError:

@@ -32,7 +32,7 @@ def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
     adjusted = fa.adjust_pvalues([result.pvalue for _, result in tests])
     heading = None
     for (attribute, result), adjusted_p in zip(tests, adjusted, strict=True):
-        names = [group_name(group) for group in result.group_sizes]
+        names = [group_name(group, result.attribute) for group in result.group_sizes]
         if heading != (attribute, names):
             heading = (attribute, names)
             groups = ", ".join(names) if len(names) <= 6 else f"{len(names)} groups"
@@ -60,8 +60,9 @@ def print_pairs(result: PermutationResult) -> None:
     say(f"  pairs, adjusted by {result.adjust}:")
     for pair in result.comparisons:
         low, high = pair.confidence_interval
+        first, second = (group_name(one, result.attribute) for one in (pair.first, pair.second))
         say(
-            f"    {group_name(pair.first)} - {group_name(pair.second)}: {pair.estimate:+.3f} "
+            f"    {first} - {second}: {pair.estimate:+.3f} "
             f"({low:+.3f} .. {high:+.3f}), adjusted p = {pair.adjusted_pvalue:.3g}"
         )
 
@@ -73,8 +74,9 @@ def print_moves(result: ProjectionResult) -> None:
     say("\nwho moves:")
     for part in result.moved:
         label = "" if part.label is None else f", label {part.label}"
+        name = group_name(part.group, result.attribute)
         say(
-            f"  {group_name(part.group)}{label}: {part.n_rows:,} from {part.from_decision} to "
+            f"  {name}{label}: {part.n_rows:,} from {part.from_decision} to "
             f"{part.to_decision}, by {part.mean_distance:.3g} on average and "
             f"{part.largest_distance:.3g} at most"
         )
@@ -100,7 +102,10 @@ def print_scores(result: InfluenceResult) -> None:
 
 def print_tails(result: ExtremeResult) -> None:
     """Print the pairs of groups, or why they are not compared."""
-    names = [f"{group_name(one.first)} - {group_name(one.second)}" for one in result.comparisons]
+    names = [
+        " - ".join(group_name(group, result.grouped_by) for group in (one.first, one.second))
+        for one in result.comparisons
+    ]
     width = min(max(9, *map(len, names)) + 2, 40)
     say(f"\n  {'pair':<{width}}{'gap':>8}  {'interval':<18}{'p, Holm':>9}  by")
     for name, one in zip(names, result.comparisons, strict=True):
@@ -118,7 +123,7 @@ def print_levels(result: ExtremeResult) -> None:
     say(f"\n  {'one row in':>12}{'exceeds':>9}  {'interval':<18}{'at least':>9}  standing")
     for group, tail in result.tails.items():
         kind = f", type {tail.type}" if tail.type else ""
-        say(f"  {group_name(group)}: {tail.n:,} rows{kind}")
+        say(f"  {group_name(group, result.grouped_by)}: {tail.n:,} rows{kind}")
         for level in tail.return_levels:
             shown = f"  {level.horizon:>12,.0f}"
             if level.standing == "refused":

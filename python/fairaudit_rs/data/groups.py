@@ -14,6 +14,8 @@ from .cells import Cells
 from .labels import GroupKey, matches
 
 MAX_PAIRS = 100_000
+#: Between the names of attributes whose values make groups together.
+_AND = " and "
 
 
 def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) -> list[GroupKey]:
@@ -80,11 +82,40 @@ def label(key: GroupKey) -> Any:
     return key[0] if len(key) == 1 else key
 
 
-def group_name(group: Any) -> str:
-    """Return the name of a group for people: the labels, joined when there are several."""
-    if isinstance(group, tuple):
-        return " & ".join(printable(str(part)) for part in group)
-    return printable(str(group))
+def group_name(group: Any, attribute: str = "") -> str:
+    """Return the name of a group for people: the labels, joined when there are several.
+
+    Labels that say nothing by themselves, such as 0 and True, have the name of their attribute
+    before them, where it is given: black=0. Names of several are joined by "and".
+    """
+    if not isinstance(group, tuple):
+        return _named(group, attribute)
+    attributes = attribute.split(_AND)
+    if len(attributes) != len(group):
+        attributes = [""] * len(group)
+    return " & ".join(map(_named, group, attributes))
+
+
+def attribute_name(attributes: Sequence[str]) -> str:
+    """Return the name of several attributes together."""
+    return _AND.join(attributes)
+
+
+def _named(label: Any, attribute: str) -> str:
+    return printable(f"{attribute}={label}" if attribute and _is_bare(label) else str(label))
+
+
+def _is_bare(label: Any) -> bool:
+    """Whether a label is a number or a truth value, also as text."""
+    if not isinstance(label, str):
+        return isinstance(label, bool | int | float)
+    if label.strip().lower() in ("true", "false"):
+        return True
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
 
 
 def printable(text: str, kept: str = "") -> str:

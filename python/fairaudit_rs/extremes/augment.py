@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError, FunctionError
+from ..literals import Looks
 from ..progress import Progress
 from ..results.verdict import rejects
 from ..results.words import number
@@ -84,7 +85,7 @@ class TopUps:
     generator: Any = "bootstrap"
     n_top_ups: int = 1
     n_generated: int | None = None
-    looks: str = "last"
+    looks: Looks = "last"
     alpha: float = 0.05
 
     def __post_init__(self) -> None:
@@ -92,7 +93,7 @@ class TopUps:
         arguments.count("n_top_ups", self.n_top_ups, 1, 1_000)
         if self.n_generated is not None:
             arguments.count("n_generated", self.n_generated, 1, MOST_ROWS)
-        arguments.choice("looks", self.looks, ("last", "each"))
+        arguments.choice("looks", self.looks, get_args(Looks))
         arguments.check(alpha=self.alpha)
 
     @property

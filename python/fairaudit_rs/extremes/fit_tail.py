@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from .. import _native, arguments
 from ..errors import ArgumentError, DataError, NotMeasurableError
+from ..literals import Auto, TailMethod
 from .gev import GevFit, block_maxima, fit_gev
 from .problem import FEWEST_EXCEEDANCES, FEWEST_ROWS, TailProblem
 from .tail import TailFit, horizon_of, tail_of
@@ -16,11 +17,11 @@ _MOST_EXCEEDANCES = 100_000
 def fit_tail(
     values: Any,
     *,
-    n_exceedances: int | str = "auto",
+    n_exceedances: int | Auto = "auto",
     threshold: float | None = None,
-    method: str = "gpd",
+    method: TailMethod = "gpd",
     upper: float | None = None,
-    resolution: float | str | None = "auto",
+    resolution: float | Auto | None = "auto",
     blocks: Any = None,
     block_size: int | None = None,
     confidence_level: float = 0.95,
@@ -97,7 +98,7 @@ def fit_tail(
     ('measured', 'extrapolated', 'refused')
     """
     numbers = arguments.finite_array("values", values, 1)
-    method = arguments.choice("method", method, ("gpd", "point_process", "gev"))
+    method = arguments.choice("method", method, get_args(TailMethod))
     upper = None if upper is None else arguments.positive("upper", upper)
     checked = arguments.check(confidence_level=confidence_level, n_threads=n_threads)
     level, n_threads = checked.confidence_level, checked.n_threads

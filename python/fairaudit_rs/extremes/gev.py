@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
+from ..results.result import Result
 from ..results.words import number
 
 Floats = NDArray[np.float64]
@@ -148,8 +149,8 @@ def _labelled(numbers: Floats, labels: NDArray[Any]) -> BlockMaxima:
     return BlockMaxima(maxima=maxima, block_size=size, notes=(uneven,) if least < most else ())
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class GevFit:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class GevFit(Result):
     """A generalised extreme value law fitted to block maxima by maximum likelihood.
 
     Attributes
@@ -191,8 +192,11 @@ class GevFit:
     block_size: float
     confidence_level: float
     notes: tuple[str, ...]
-    maxima: Floats = field(repr=False)
-    call: _native.Call = field(repr=False)
+    maxima: Floats
+    call: _native.Call
+
+    _bulky = frozenset({"maxima", "call"})
+    _uncompared = frozenset({"call"})
 
     @property
     def law(self) -> tuple[float, float, float]:
@@ -278,8 +282,25 @@ class GevFit:
             f"{number(self.location)}, scale {number(self.scale)}."
         )
 
-    def __str__(self) -> str:
-        return self.summary()
+    def _remarks(self) -> tuple[str, ...]:
+        return self.notes
+
+    def __repr__(self) -> str:
+        law = f"location={self.location:.6g}, scale={self.scale:.6g}, shape={self.shape:.6g}"
+        return f"GevFit({law}, n_blocks={self.n_blocks})"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show."""
+        return ("law",)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per number of the law."""
+        names = ("location", "scale", "shape")
+        return [
+            {"name": name, "estimate": value, "standard_error": error}
+            for name, value, error in zip(names, self.law, self.standard_errors, strict=True)
+        ]
 
 
 def fit_gev(

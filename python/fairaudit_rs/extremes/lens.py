@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from .. import arguments
-from ..data.groups import group_name
+from ..data.groups import attribute_name, group_name
 from ..data.labels import Label
 from ..errors import NotMeasurableError
+from ..literals import Auto, ExtremeNull, UpperByRow
 from .augment import NO_INTERVAL
 from .fit_tail import exceedances_of
 from .generated import augmented, check_design, top_ups_of
@@ -23,7 +24,7 @@ from .tail import horizon_of, tail_of
 _LITTLE = 200
 #: The confidence that the outermost simulated quantiles give.
 _LAST_CONFIDENCE = 0.999
-_NULLS = ("equal_levels", "equal_laws")
+_NULLS: tuple[ExtremeNull, ...] = get_args(ExtremeNull)
 
 
 def extreme_test(
@@ -38,10 +39,10 @@ def extreme_test(
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     flip: Any = None,
-    upper: float | str | None = 1.0,
+    upper: float | UpperByRow | None = 1.0,
     horizon: float = 1_000,
-    null: str = "equal_levels",
-    n_exceedances: int | str = "auto",
+    null: ExtremeNull = "equal_levels",
+    n_exceedances: int | Auto = "auto",
     generator: Any = None,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
@@ -238,7 +239,8 @@ def extreme_test(
         cvar={group.name: group.cvar for group in found.groups},
         horizon=m,
         null=null,
-        attribute=question.attribute or " and ".join(question.features),
+        attribute=question.attribute or attribute_name(question.features),
+        grouped_by=attribute_name(question.features),
         upper=question.upper,
         n_no_room={group.name: group.n_no_room for group in found.groups if group.n_no_room},
         augmented=more,

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..data.columns import some
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
+from ..results.result import Result
+from ..results.words import number
 from .logistic import Design, RidgeLogistic, cross_fitted_auc
 from .mixed import MixedRows, coded_like, read_mixed
 from .seeds import stream_of
@@ -24,8 +26,8 @@ _BINS = 10
 _MORE = 0.5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quality:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Quality(Result):
     """How alike generated rows are to real ones: the columns of Table III of the paper.
 
     Attributes
@@ -66,6 +68,21 @@ class Quality:
     n_real: int
     n_generated: int
     seed: int
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show."""
+        return ("measures",)
+
+    def summary(self) -> str:
+        """Return a sentence that an auditor can quote."""
+        lost = "" if math.isnan(self.f1_loss) else f", F1 loses {number(self.f1_loss)}"
+        return (
+            f"{self.n_generated:,} generated rows against {self.n_real:,} real ones: shares of "
+            f"columns agree by {number(self.column_score)} of 1, the Frechet distance is "
+            f"{number(self.frechet)}, a model tells them apart with an AUC of "
+            f"{number(self.detection_auc)}{lost}."
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the scores as the rows of a table.

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..data.groups import group_name
+from ..literals import TailPicture
 from ..results.chart import Chart
-from ..results.result import Finding, to_plain
+from ..results.result import Finding
 from ..results.verdict import rejects
-from ..results.words import numbers, p_text
-from .problem import rows_text
+from ..results.words import numbers, p_text, row_count
+from .augment import AugmentedTail
+from .problem import ReturnLevel, rows_text
 from .tail import TailFit, level_row, picture
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from .augment import AugmentedTail
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +101,8 @@ class ExtremeResult(Finding):
         Replicates of ``null="equal_laws"``, and of the generator.
     confidence_level : float
         Level of the intervals.
+    grouped_by : str
+        Names of the features whose values make the groups.
     """
 
     comparisons: tuple[TailComparison, ...]
@@ -114,11 +118,24 @@ class ExtremeResult(Finding):
     n_resamples: int
     n_missing: int
     confidence_level: float
+    grouped_by: str
+
+    _derived = ("levels",)
 
     @property
     def ecd(self) -> float:
         """The extreme counterfactual discrimination: `estimate`."""
         return self.estimate
+
+    @cached_property
+    def levels(self) -> dict[Any, ReturnLevel]:
+        """By group, what one row in `horizon` exceeds."""
+        return {group: tail.level(self.horizon) for group, tail in self.tails.items()}
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("pairs", "groups", "return_levels")
 
     @property
     def clearest(self) -> TailComparison:
@@ -128,19 +145,21 @@ class ExtremeResult(Finding):
     @property
     def return_levels(self) -> pl.DataFrame:
         """Levels of horizons from 10 to 1,000,000 rows by group, and what stands behind them."""
-        import polars as pl
+        return self.to_frame("return_levels")
 
-        rows = [
-            {"group": group_name(group), **level_row(level)}
+    def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
+        if table != "return_levels":
+            return super()._rows_of(table)
+        return [
+            {"group": self._named(group), **level_row(level)}
             for group, tail in self.tails.items()
             for level in tail.return_levels
         ]
-        return pl.DataFrame(rows, infer_schema_length=None)
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         found = self.clearest
-        first, second = group_name(found.first), group_name(found.second)
+        first, second = self._named(found.first), self._named(found.second)
         m = rows_text(self.horizon)
         alpha = 1 - self.confidence_level
         pairs = sum(not one.reason for one in self.comparisons)
@@ -157,9 +176,10 @@ class ExtremeResult(Finding):
             verdict = "within what chance explains; that alone does not show equality"
         levels = []
         for group in (found.first, found.second):
-            level = self.tails[group].level(self.horizon)
+            level = self.levels[group]
             value, low, high = numbers(level.value, level.low, level.high)
-            levels.append(f"{value} in {group_name(group)} ({level.standing}, {low} to {high})")
+            of = f"{self._named(group)} ({row_count(self.group_sizes[group])})"
+            levels.append(f"{value} in {of} ({level.standing}, {low} to {high})")
         gap, low, high = numbers(found.estimate, *self.confidence_interval)
         interval = f"{100 * self.confidence_level:g} % interval {low} to {high}"
         return (
@@ -168,12 +188,35 @@ class ExtremeResult(Finding):
             f"{gap} ({interval}){among}, {verdict} ({p}, test of {word})."
         )
 
+    def _named(self, group: Any) -> str:
+        return group_name(group, self.grouped_by)
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group, with what one row in `horizon` exceeds."""
+        tails, levels = self.tails, self.levels
+        return [
+            {
+                "group": self._named(group),
+                "n_rows": n,
+                "n_used": tails[group].n_exceedances if group in tails else 0,
+                "value": levels[group].value if group in levels else math.nan,
+                "low": levels[group].low if group in levels else math.nan,
+                "high": levels[group].high if group in levels else math.nan,
+                "standing": levels[group].standing if group in levels else "",
+                "mean": self.acd[group].value if group in self.acd else math.nan,
+                "mean_of_worst": self.cvar[group].value if group in self.cvar else math.nan,
+            }
+            for group, n in self.group_sizes.items()
+        ]
+
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each pair of groups."""
         return [
             {
-                "first": group_name(one.first),
-                "second": group_name(one.second),
+                "first": self._named(one.first),
+                "second": self._named(one.second),
+                "first_n_rows": self.group_sizes.get(one.first),
+                "second_n_rows": self.group_sizes.get(one.second),
                 "horizon": self.horizon,
                 "estimate": one.estimate,
                 "low": one.low,
@@ -192,13 +235,7 @@ class ExtremeResult(Finding):
             for one in self.comparisons
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; NaN and infinity become None."""
-        content = super().to_dict()
-        content["tails"] = to_plain({name: tail.to_dict() for name, tail in self.tails.items()})
-        return content
-
-    def plot(self, kind: str = "return_level") -> Chart:
+    def plot(self, kind: TailPicture = "return_level") -> Chart:
         """Return a picture of all groups.
 
         Parameters

@@ -12,6 +12,7 @@ import numpy as np
 from .. import arguments
 from ..data.labels import Label
 from ..errors import ArgumentError, DataError
+from ..literals import SamplerName, UpperByRow
 from .dealing import Labels, dealt
 from .forms import RowNumbers, taken
 from .maker import Maker
@@ -44,13 +45,13 @@ def ecd_search(
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     flip: Any = None,
-    upper: float | str | None = 1.0,
+    upper: float | UpperByRow | None = 1.0,
     pos_label: Label = None,
     n_settings: int = 50,
     accuracy_floor: float | None = None,
     horizon: int = 1_000,
     parts: Sequence[float] = (0.5, 0.25, 0.25),
-    sampler: str = "random",
+    sampler: SamplerName = "random",
     rng: Any = None,
     random_state: Any = None,
     n_threads: int | None = None,

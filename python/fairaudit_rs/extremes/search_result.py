@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from ..data.groups import group_name
-from ..results.result import SCHEMA_VERSION, to_plain
-from ..results.words import number
-
-if TYPE_CHECKING:
-    import polars as pl
+from ..results.result import Result
+from ..results.stored import encode
+from ..results.words import number, row_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +45,7 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class SearchResult:
+class SearchResult(Result):
     """What `ecd_search` found; see there for what the numbers mean.
 
     ``print(result)`` is a sentence.
@@ -103,6 +100,9 @@ class SearchResult:
     seed: int
     warnings: tuple[str, ...]
 
+    _bulky = frozenset({"model"})
+    _uncompared = frozenset({"model"})
+
     @property
     def settings(self) -> dict[str, Any] | None:
         """The best settings, None where no trial reaches the floor."""
@@ -130,13 +130,16 @@ class SearchResult:
         if not math.isnan(worst.low):
             limits = f" ({number(worst.low)} to {number(worst.high)})"
         return (
-            f"{sentence}; {number(self.report_ecd)}{limits} ({group_name(worst.first)} minus "
-            f"{group_name(worst.second)}) on the part kept for the report, with accuracy "
+            f"{sentence}; {number(self.report_ecd)}{limits} ({self._sized(worst.first)} minus "
+            f"{self._sized(worst.second)}) on the part kept for the report, with accuracy "
             f"{number(self.report_accuracy)}."
         )
 
-    def __str__(self) -> str:
-        return "\n".join([self.summary(), *(f"Note: {text}." for text in self.warnings)])
+    def _sized(self, group: Any) -> str:
+        return f"{group_name(group)} ({row_count(self.group_sizes[group])})"
+
+    def _remarks(self) -> tuple[str, ...]:
+        return self.warnings
 
     def __repr__(self) -> str:
         return (
@@ -144,17 +147,12 @@ class SearchResult:
             f"report_accuracy={self.report_accuracy:.6g}, n_trials={len(self.trials)})"
         )
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another search found the same; models themselves are not compared."""
-        if not isinstance(other, SearchResult):
-            return NotImplemented
-        return self.to_dict() == other.to_dict()
-
     def __hash__(self) -> int:
         return hash((self.seed, self.horizon, len(self.trials)))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the trials as the rows of a table, the settings as columns."""
+        best = self._best()
         names = list(dict.fromkeys(name for trial in self.trials for name in trial.settings))
         return [
             {
@@ -164,42 +162,45 @@ class SearchResult:
                 "first": None if trial.first is None else group_name(trial.first),
                 "second": None if trial.second is None else group_name(trial.second),
                 "feasible": trial.feasible,
-                "best": trial is self.best,
+                "best": trial is best,
                 "note": trial.note,
             }
             for trial in self.trials
         ]
 
-    def to_frame(self) -> pl.DataFrame:
-        """Return the trials as a polars frame; settings of several types in a column as text."""
-        import polars as pl
+    def _best(self) -> Trial | None:
+        """Return the best one among the trials: a copy from a dict equals it."""
+        found = encode(self.best)
+        return next((one for one in self.trials if found and encode(one) == found), None)
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("trials", "pairs", "groups")
+
+    def _rows_of(self, table: str) -> list[dict[str, Any]]:
+        if table == "pairs":
+            return [
+                {
+                    "first": group_name(one.first),
+                    "second": group_name(one.second),
+                    "first_n_rows": self.group_sizes[one.first],
+                    "second_n_rows": self.group_sizes[one.second],
+                    "estimate": one.estimate,
+                    "low": one.low,
+                    "high": one.high,
+                }
+                for one in self.report
+            ]
+        if table == "groups":
+            return self.group_rows()
         rows = self.rows()
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
-        return pl.DataFrame({name: _of_one_type(values) for name, values in columns.items()})
+        columns = {name: _of_one_type([row[name] for row in rows]) for name in rows[0]}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON, without the model."""
-        plain = {
-            entry.name: to_plain(_plain(getattr(self, entry.name)))
-            for entry in fields(self)
-            if entry.name != "model"
-        }
-        head = {"schema_version": SCHEMA_VERSION, "kind": "SearchResult"}
-        return {**head, **plain, "summary": self.summary()}
-
-    def _repr_html_(self) -> str:
-        rows = self.rows()
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_shown(v))}</td>" for v in row.values()) + "</tr>"
-            for row in rows
-        )
-        notes = "".join(f"<p>Note: {html.escape(text)}.</p>" for text in self.warnings)
-        return (
-            f"<div><p>{html.escape(self.summary())}</p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}</div>"
-        )
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group: its rows on the report part."""
+        return [{"group": group_name(g), "n_rows": n} for g, n in self.group_sizes.items()]
 
 
 def _shown(value: Any) -> str:
@@ -216,15 +217,3 @@ def _of_one_type(values: list[Any]) -> list[Any]:
     if len(kinds) <= 1 or kinds == {int, float}:
         return values
     return [None if value is None else str(value) for value in values]
-
-
-def _plain(value: Any) -> Any:
-    """Return trials with settings that JSON can hold."""
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, Trial):
-        content = {entry.name: getattr(value, entry.name) for entry in fields(value)}
-        return content | {"settings": {name: _cell(v) for name, v in value.settings.items()}}
-    if isinstance(value, Mapping):
-        return dict(value)
-    return value

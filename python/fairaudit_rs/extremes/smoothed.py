@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..data.columns import some
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
+from ..literals import Bandwidth
 from .mixed import MixedRows, read_mixed
 from .seeds import stream_of
 
@@ -69,7 +70,7 @@ class SmoothedBootstrap:
     def __init__(
         self,
         *,
-        bandwidth: str | float = "silverman",
+        bandwidth: Bandwidth | float = "silverman",
         keep_moments: bool = True,
         switch: float = 0.0,
         bounds: Mapping[str, tuple[float | None, float | None]] | None = None,

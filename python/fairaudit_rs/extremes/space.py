@@ -6,16 +6,17 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import SamplerName
 
 Settings = dict[str, Any]
 
-SAMPLERS = ("random", "optuna")
+SAMPLERS: tuple[SamplerName, ...] = get_args(SamplerName)
 _ACCEPTED = (
     "a list of values, (low, high), (low, high, 'log'), a distribution with rvs, or a function of "
     "a random generator"

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..errors import ArgumentError
+from ..literals import TailPicture
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.words import number, numbers
@@ -41,7 +42,7 @@ TYPES = {
     "III": "type III: it ends",
 }
 #: Kinds of pictures.
-PICTURES = ("qq", "return_level", "density", "stability")
+PICTURES: tuple[TailPicture, ...] = get_args(TailPicture)
 #: Replicates of the goodness of fit, whose seed is fixed.
 _RESAMPLES = 999
 
@@ -98,12 +99,21 @@ class TailFit(Finding):
     name: str = "the tail"
 
     _bulky = frozenset({"problem"})
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.to_dict() == other.to_dict()
+    _uncompared = frozenset({"problem"})
+    _derived = (
+        "return_levels",
+        "typical_level",
+        "largest_horizon",
+        "goodness_of_fit",
+    )
 
     def __hash__(self) -> int:
-        return hash((type(self), self.n, self.threshold, self.shape))
+        return hash((type(self), self.name, self.n, self.n_exceedances))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show."""
+        return ("return_levels",)
 
     # -- numbers ---------------------------------------------------------------------------------
 
@@ -167,6 +177,11 @@ class TailFit(Finding):
         return tuple(self.level(m) for m in HORIZONS)
 
     @cached_property
+    def typical_level(self) -> ReturnLevel:
+        """The level that the sentence tells: of one row in 1,000, or in all of fewer."""
+        return self.level(float(min(self.n, 1_000)))
+
+    @cached_property
     def goodness_of_fit(self) -> GoodnessOfFit | None:
         """The test of Anderson and Darling of the fit, None where there is none.
 
@@ -228,7 +243,7 @@ class TailFit(Finding):
 
     # -- words -----------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def largest_horizon(self) -> float:
         """The farthest horizon of which something is said."""
         return self.problem.largest_horizon
@@ -277,17 +292,17 @@ class TailFit(Finding):
                 f"{name} of {rows} has no fit ({self.reason}); what is said of it rests on order "
                 "statistics alone."
             )
-        m = float(min(self.n, 1_000))
-        found = self.level(m)
+        found = self.typical_level
         shape, low, high = numbers(self.estimate, *self.confidence_interval)
         limits = (
             "no shape fits well" if math.isnan(self.confidence_interval[0]) else f"{low} to {high}"
         )
         value, least, most = numbers(found.value, found.low, found.high)
+        level = f"{100 * self.confidence_level:g} %"
         return (
             f"{name} of {rows}: {self.n_exceedances} of them exceed "
             f"{number(self.threshold)}, with shape {shape} ({limits}); one row in "
-            f"{m:,.0f} exceeds {value} ({100 * self.confidence_level:g} % interval {least} to "
+            f"{found.horizon:,.0f} exceeds {value} ({level} interval {least} to "
             f"{most}, {found.standing})."
         )
 
@@ -296,18 +311,10 @@ class TailFit(Finding):
         return [level_row(one) for one in self.return_levels]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; NaN and infinity become None."""
-        from ..results.result import to_plain
+        """Return plain values for JSON; see `Result.to_dict`."""
+        return {**super().to_dict(), "feasibility": self.feasibility()}
 
-        content = super().to_dict()
-        return {
-            **content,
-            "return_levels": to_plain(self.rows()),
-            "goodness_of_fit": to_plain(self.goodness_of_fit),
-            "feasibility": self.feasibility(),
-        }
-
-    def plot(self, kind: str = "return_level") -> Chart:
+    def plot(self, kind: TailPicture = "return_level") -> Chart:
         """Return a picture.
 
         Parameters

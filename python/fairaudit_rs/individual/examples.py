@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..data.equality import Value
+from ..results.result import Stored
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,7 +23,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UnfairExamples(Value):
+class UnfairExamples(Value, Stored):
     """The rows with the largest ratios, and the similar people who are treated worst.
 
     Attributes
@@ -58,6 +59,9 @@ class UnfairExamples(Value):
     def __repr__(self) -> str:
         shown = f", ratios {self.ratio[-1]:.3g} to {self.ratio[0]:.3g}" if len(self) else ""
         return f"UnfairExamples({len(self):,} rows{shown})"
+
+    def _repr_html_(self) -> str:
+        return self.to_frame()._repr_html_()
 
     @property
     def names(self) -> tuple[str, ...]:

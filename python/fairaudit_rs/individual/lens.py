@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from .. import arguments
 from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import Compatibility, Loss, OneHot, Ratio, RatioInterval, Solver
 from .attack import FlowPath
 from .fair_metric import FairMetric
 from .losses import Losses
@@ -42,20 +43,20 @@ def individual_test(
     fair_metric: FairMetric,
     sample_weight: Any = None,
     clusters: Any = None,
-    ratio: str = "loss",
-    loss: str = "log_loss",
+    ratio: Ratio = "loss",
+    loss: Loss = "log_loss",
     penalty: float = 50.0,
     n_steps: int = 500,
     step_size: float = 0.01,
     step_decay: float = 0.0,
-    solver: str = "euler",
-    one_hot: str = "free",
+    solver: Solver = "euler",
+    one_hot: OneHot = "free",
     one_hot_groups: Any = None,
     delta: float = 1.25,
-    interval: str = "normal",
+    interval: RatioInterval = "normal",
     loss_floor: float = 1e-12,
     confidence_level: float = 0.95,
-    compat: str | None = None,
+    compat: Compatibility | None = None,
     pos_label: Label = None,
     path_points: int = 21,
     n_resamples: int = 1_999,
@@ -198,7 +199,7 @@ def individual_test(
     >>> bool(fair.lower_bound < 1.25 < unfair.lower_bound)
     True
     """
-    ratio = arguments.choice("ratio", ratio, ("loss", "error_rate"))
+    ratio = arguments.choice("ratio", ratio, get_args(Ratio))
     one_hot = arguments.choice("one_hot", one_hot, ONE_HOT)
     loss = arguments.choice("loss", loss, LOSSES)
     solver = arguments.choice("solver", solver, SOLVERS)

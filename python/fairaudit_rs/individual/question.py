@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from ..data.features import Features, positions_of, read_features
 from ..data.given import add_columns
 from ..data.labels import Label, binary, check_pos_label, distinct_values, matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
+from ..literals import Loss
 from ..models.adapt import adapt
 from ..models.binary import BinaryModel
 from ..models.multiclass import MulticlassModel
@@ -33,7 +34,7 @@ _JOINTS = ("_", "=")
 #: Whole numbers with more distinct values than this are numbers, not categories.
 _MOST_CLASSES = 10
 
-LOSSES = ("log_loss", "smooth_hinge", "softplus_hinge", "squared")
+LOSSES: tuple[Loss, ...] = get_args(Loss)
 
 
 @dataclass(frozen=True, kw_only=True)

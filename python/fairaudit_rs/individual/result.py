@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
+from ..literals import IndividualPicture
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects
-from ..results.words import number, p_text
+from ..results.words import number, p_text, row_count
 from .attack import Attack, FlowPath, StoredAttack
 from .chart import path_chart, ratio_chart
 from .examples import UnfairExamples
@@ -187,7 +189,8 @@ class IndividualResult(Finding):
             if self.ratio == "loss"
             else "the ratio of error rates after and before"
         )
-        flow = f"a gradient flow of {self.n_steps:,} steps ({self.metric})"
+        rows = row_count(self.n_rows)
+        flow = f"a gradient flow of {self.n_steps:,} steps ({self.metric}) over {rows}"
         if math.isnan(self.estimate):
             return f"{_upper(what)} {flow} is not measurable, see the notes."
         rule = " (four-fifths rule: 1 / 0.8)" if self.delta == 1.25 else ""
@@ -213,6 +216,18 @@ class IndividualResult(Finding):
         of = "" if self.n_clusters is None else f", {self.n_clusters:,} clusters"
         return of if math.isinf(self.df) else f"{of}, t with {self.df:.3g} degrees of freedom"
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("value", "path")
+
+    def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
+        if table != "path":
+            return super()._rows_of(table)
+        names = ("step", "time", "estimate", "lower_bound")
+        columns = (getattr(self.path, name).tolist() for name in names)
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row: the audit value."""
         return [
@@ -233,7 +248,7 @@ class IndividualResult(Finding):
             }
         ]
 
-    def plot(self, what: str = "path") -> Chart:
+    def plot(self, what: IndividualPicture = "path") -> Chart:
         """Return a chart of the path or of the ratios, with the tolerated value.
 
         Parameters
@@ -246,7 +261,7 @@ class IndividualResult(Finding):
         Chart
             The chart.
         """
-        what = arguments.choice("what", what, ("path", "ratios"))
+        what = arguments.choice("what", what, get_args(IndividualPicture))
         if what == "path":
             return path_chart(self.path, self.ratio, self.delta)
         weight = None if self.sample is None else self.sample.weight

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..literals import Solver
 
 Floats = NDArray[np.float64]
 
 #: Each solver with the 2 lambda eta mu from which on it blows up.
-SOLVERS = {"euler": 2.0, "heun": 2.0, "rk4": 2.785293563405282}
+SOLVERS: dict[Solver, float] = {"euler": 2.0, "heun": 2.0, "rk4": 2.785293563405282}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +25,11 @@ class Schedule:
     n_steps: int
     size: float
     decay: float
-    solver: str
+    solver: Solver
     record: tuple[int, ...]
 
     @classmethod
-    def of(cls, n_steps: int, size: float, decay: float, solver: str, n_points: int) -> Schedule:
+    def of(cls, n_steps: int, size: float, decay: float, solver: Solver, n_points: int) -> Schedule:
         """Return a schedule that looks at the flow so many times, at the start and the end too."""
         record = np.unique(np.round(np.linspace(0, n_steps, n_points)).astype(int))
         return cls(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..literals import OneHot
 from .attack import Attack, StoredAttack
 
 Floats = NDArray[np.float64]
 Groups = tuple[tuple[int, ...], ...]
 
 #: How features that were coded from one are attacked.
-ONE_HOT = ("free", "keep")
+ONE_HOT: tuple[OneHot, ...] = get_args(OneHot)
 #: Rows that are looked at first, to know most columns that are no indicators.
 _FIRST = 1_000
 #: Sums of given groups may be off by this much.

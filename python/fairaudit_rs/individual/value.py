@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,12 @@ from numpy.typing import NDArray
 from .. import _native
 from ..inference.intervals import studentize
 from ..inference.pvalues import LEAST, monte_carlo_pvalue, t_quantile, t_upper_tail, upper_tail
+from ..literals import RatioInterval
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 
-INTERVALS = ("normal", "log", "bootstrap-t")
+INTERVALS: tuple[RatioInterval, ...] = get_args(RatioInterval)
 
 
 def mean_ratio(ratios: Floats, ddof: int = 1) -> tuple[float, float]:

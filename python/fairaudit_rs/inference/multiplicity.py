@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError
+from ..literals import PlainAdjustment
 
 
-def adjust_pvalues(pvalues: Sequence[float], method: str = "holm") -> NDArray[np.float64]:
+def adjust_pvalues(
+    pvalues: Sequence[float], method: PlainAdjustment = "holm"
+) -> NDArray[np.float64]:
     """Adjust p-values so that many tests together keep their error rate.
 
     Parameters
@@ -34,7 +38,7 @@ def adjust_pvalues(pvalues: Sequence[float], method: str = "holm") -> NDArray[np
     >>> fa.adjust_pvalues([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
-    method = arguments.choice("method", method, ("holm", "bh", "none"))
+    method = arguments.choice("method", method, get_args(PlainAdjustment))
     p = np.asarray(pvalues, dtype=np.float64)
     if p.ndim != 1:
         raise ArgumentError(f"pvalues has {p.ndim} dimensions; accepted: one")

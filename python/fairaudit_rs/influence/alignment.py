@@ -70,9 +70,15 @@ class AlignmentResult(InfluenceResult):
 
     parts: tuple[AlignmentPart, ...]
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("parts", "groups")
+
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
-        return ". ".join(_sentence(part) for part in self.parts) + "."
+        who = f"{self._sized(self.target)} against the others{self._of_others()}"
+        return ". ".join([f"{self.metric} of {who}", *map(_sentence, self.parts)]) + "."
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per part."""

@@ -61,6 +61,18 @@ class CellMap:
             price=price[kept],
         )
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another map moves the same rows to the same ones."""
+        if not isinstance(other, CellMap):
+            return NotImplemented
+        mine, its = (
+            (one.cells.features, one.source, one.to, one.share, one.price) for one in (self, other)
+        )
+        return all(map(np.array_equal, mine, its))
+
+    def __hash__(self) -> int:
+        return hash((len(self.source), self.cells.n_rows))
+
     @property
     def rows(self) -> Floats:
         """By move, how many rows it takes."""

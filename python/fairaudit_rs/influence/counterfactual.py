@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..data.groups import group_name
 from ..inference.pvalues import upper_tail
+from ..literals import DescentMethod, DescentPicture
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.words import number
@@ -34,7 +34,7 @@ from .problem import Audit, Parts, others_name
 
 Floats = NDArray[np.float64]
 
-METHODS = ("reweight", "resample")
+METHODS: tuple[DescentMethod, ...] = get_args(DescentMethod)
 _MOST_STEPS = 10_000
 _ROUNDING = 1e-14
 _MOST_SAMPLED = 1_000_000_000
@@ -80,6 +80,8 @@ class Counterfactual(Finding):
         The shares of the rows in the fit, the stop and the report part.
     confidence_level : float
         Of the intervals, and of the one-sided bound.
+    attribute : str
+        The sensitive feature.
     row : ndarray of int
         Positions of the rows of the target group in the data as given.
     weights : ndarray
@@ -104,6 +106,7 @@ class Counterfactual(Finding):
     method: str
     parts_of_rows: tuple[float, ...]
     confidence_level: float
+    attribute: str
     row: NDArray[np.int64]
     weights: Floats
     parts: Parts
@@ -112,16 +115,12 @@ class Counterfactual(Finding):
 
     _bulky = Finding._bulky | {"row", "weights", "parts", "factors", "label_rate"}
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another result says the same, row by row."""
-        if not isinstance(other, Counterfactual):
-            return NotImplemented
-        same = all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("row", "weights")
-        )
-        return same and self.to_dict() == other.to_dict()
+    _uncompared = frozenset({"parts", "factors", "label_rate"})
 
-    __hash__ = Finding.__hash__
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("features", "groups", "path")
 
     @property
     def reached(self) -> bool:
@@ -156,7 +155,7 @@ class Counterfactual(Finding):
         last = np.flatnonzero(self.weights)[-1]
         return np.asarray(self.row[np.minimum(place, last)])
 
-    def plot(self, what: str = "path") -> Chart:
+    def plot(self, what: DescentPicture = "path") -> Chart:
         """Return a chart of the descent, or of the features before and after it.
 
         Parameters
@@ -170,7 +169,7 @@ class Counterfactual(Finding):
         Chart
             The chart.
         """
-        what = arguments.choice("what", what, ("path", "marginals"))
+        what = arguments.choice("what", what, get_args(DescentPicture))
         if what == "path":
             steps = [
                 {"step": one.step, "gap": one.gap, "bound": one.bound, "share": one.effective_share}
@@ -190,11 +189,11 @@ class Counterfactual(Finding):
             }
             for one in self.marginals
         ]
-        return marginals_chart(rows, group_name(self.target), others_name(self.target))
+        return marginals_chart(rows, self._named(self.target), others_name(self.target))
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
-        who, before, after = group_name(self.target), self.before, self.after
+        who, before, after = self._sized(self.target), self.before, self.after
         level = f"{100 * self.confidence_level:g} %"
         done = "resampled" if self.method == "resample" else "reweighted"
         steps = f"{self.n_steps} step" + ("" if self.n_steps == 1 else "s")
@@ -210,6 +209,30 @@ class Counterfactual(Finding):
             f"{number(after.low)} to {number(after.high)}, as good as "
             f"{self.n_effective:,.0f} rows)."
         )
+
+    def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
+        if table == "path":
+            names = ("step", "fit_gap", "gap", "standard_error", "bound", "effective_share")
+            return [{name: getattr(one, name) for name in names} for one in self.path]
+        return super()._rows_of(table)
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return a row of the target group and one of the others, on the report part."""
+        return [
+            {
+                "metric": self.metric,
+                "group": self._named(group),
+                "n_rows": n,
+                "value": before,
+                "value_after": after,
+            }
+            for (group, n), before, after in zip(
+                self.group_sizes.items(),
+                (self.before.target, self.before.others),
+                (self.after.target, self.after.others),
+                strict=True,
+            )
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per feature, or level of one, before and after."""
@@ -231,6 +254,7 @@ def counterfactual_of(
     audit: Audit,
     *,
     row: NDArray[np.int64],
+    attribute: str,
     tolerance: object,
     parts: object,
     step: object,
@@ -299,6 +323,7 @@ def counterfactual_of(
         method=method,
         parts_of_rows=shares,
         confidence_level=rule.level,
+        attribute=attribute,
         row=row,
         weights=weights * (len(weights) / total),
         parts=descent.parts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from .. import _native, arguments
 from ..data.groups import group_name
 from ..errors import ArgumentTypeError, DataError
 from ..inference.pvalues import upper_tail
+from ..literals import RepairMethod
 from .cell_map import CellMap, Cells
 from .cost import Cost, CostFunction
 from .direct import Target, direct
@@ -50,7 +51,7 @@ class Design:
 
     def fit(self, audit: Audit, attribute: str, others: tuple[Any, ...], level: float) -> Repair:
         """Check the arguments, find the map, and measure what it does."""
-        arguments.choice("method", self.method, ("direct", "transport"))
+        arguments.choice("method", self.method, get_args(RepairMethod))
         check_estimator(self.nuisance)
         checked = arguments.check(rng=self.rng, n_threads=self.n_threads)
         seed = checked.seed

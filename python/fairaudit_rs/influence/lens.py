@@ -10,6 +10,7 @@ from .. import arguments
 from ..data.groups import group_name
 from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import Compatibility
 from ..metrics.metric import Metric
 from .alignment import aligned
 from .given import Given
@@ -43,7 +44,7 @@ def influence_audit(
     sample_weight: Any = None,
     clusters: Any = None,
     pos_label: Label = None,
-    compat: str | None = None,
+    compat: Compatibility | None = None,
     rng: Any = None,
     random_state: Any = None,
     n_threads: int | None = None,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..data.columns import Column
 from ..data.features import named_columns
-from ..data.groups import find_group, group_name, label
+from ..data.groups import attribute_name, find_group, group_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
@@ -127,7 +127,7 @@ class Design:
             predict=predict,
             target_name=label(key),
             other_names=tuple(label(other) for other in existing if other != key),
-            attribute=" and ".join(rows.cells.sensitive_features),
+            attribute=attribute_name(rows.cells.sensitive_features),
             of_scores=what == "y_score" and not bool(((score == 0) | (score == 1)).all()),
             n_rows=len(own) + len(others),
             n_missing=len(rows.group) - len(own) - len(others),

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..data.features import named_columns
-from ..data.groups import group_name
 from ..data.labels import matches
 from ..data.tables import AuditTable
 from ..errors import ArgumentTypeError, DataError
@@ -127,18 +126,12 @@ class Repair(Finding):
 
     _bulky = Finding._bulky | {"way", "coding"}
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another repair says the same and moves the same."""
-        if not isinstance(other, Repair):
-            return NotImplemented
-        mine, its = self.way, other.way
-        same = np.array_equal(mine.cells.features, its.cells.features) and all(
-            np.array_equal(getattr(mine, name), getattr(its, name))
-            for name in ("source", "to", "share", "price")
-        )
-        return same and self.to_dict() == other.to_dict()
+    _uncompared = frozenset({"coding"})
 
-    __hash__ = Finding.__hash__
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("rates", "groups")
 
     @property
     def gap_after(self) -> float:
@@ -335,7 +328,7 @@ class Repair(Finding):
         low, high = self.confidence_interval
         text = (
             f"The {self.method} repair moves {100 * self.moved:.3g} % of the rows of "
-            f"{group_name(self.target)} that it was fitted to, at a cost of {number(self.cost)} a "
+            f"{self._sized(self.target)} that it was fitted to, at a cost of {number(self.cost)} a "
             f"row. On rows that had "
             f"no part in it the gap in {self.metric} goes from {number(self.gap_before)} to "
             f"{number(self.estimate)} ({100 * self.confidence_level:g} % interval {number(low)} to "
@@ -344,7 +337,7 @@ class Repair(Finding):
         accuracy = next((one for one in self.effects if one.metric == "accuracy"), None)
         if accuracy is not None:
             text += (
-                f"; accuracy in {group_name(self.target)} goes from {number(accuracy.before)} to "
+                f"; accuracy in {self._named(self.target)} goes from {number(accuracy.before)} to "
                 f"{number(accuracy.after)}"
             )
         worst = self._most_harmed()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..data.groups import group_name
+from ..literals import DescentMethod, RepairMethod, ScoreKind
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects
-from ..results.words import number, p_text
+from ..results.words import number, p_text, row_count
 from .chart import proxy_chart
 from .counterfactual import Counterfactual, counterfactual_of
 from .problem import Audit
@@ -132,18 +132,12 @@ class InfluenceResult(Finding):
     problem: Audit
 
     _bulky = Finding._bulky | {"row", "influence", "problem"}
+    _uncompared = frozenset({"problem"})
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another result says the same, row by row; not whether the model is the same."""
-        if not isinstance(other, InfluenceResult):
-            return NotImplemented
-        same = all(
-            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
-            for name in ("row", "influence")
-        )
-        return same and self.to_dict() == other.to_dict()
-
-    __hash__ = Finding.__hash__
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("features", "groups")
 
     @property
     def correction(self) -> Floats:
@@ -152,7 +146,7 @@ class InfluenceResult(Finding):
         sign = math.copysign(1.0, self.estimate)
         return np.asarray(-sign * self.influence / spread if spread > 0 else 0.0 * self.influence)
 
-    def plot(self, kind: str | None = None) -> Chart:
+    def plot(self, kind: ScoreKind | None = None) -> Chart:
         """Return a chart of the proxy scores with their simultaneous intervals.
 
         Parameters
@@ -166,14 +160,14 @@ class InfluenceResult(Finding):
             The chart.
         """
         if kind is not None:
-            kind = arguments.choice("kind", kind, ("marginal", "held_fixed"))
+            kind = arguments.choice("kind", kind, get_args(ScoreKind))
         shown = [
             row
             for row in self.rows()
             if not math.isnan(row["simultaneous_low"])
             and kind in (None, "marginal" if row["kind"] == "marginal" else "held_fixed")
         ]
-        return proxy_chart(shown, self.metric, group_name(self.target))
+        return proxy_chart(shown, self.metric, self._named(self.target))
 
     def descend(
         self,
@@ -181,7 +175,7 @@ class InfluenceResult(Finding):
         tolerance: float,
         parts: Sequence[float] = (1 / 3, 1 / 3, 1 / 3),
         step: float = 0.1,
-        method: str = "reweight",
+        method: DescentMethod = "reweight",
         max_steps: int = 100,
         nuisance: Any = None,
         confidence_level: float | None = None,
@@ -252,6 +246,7 @@ class InfluenceResult(Finding):
         return counterfactual_of(
             self.problem,
             row=self.row,
+            attribute=self.attribute,
             tolerance=tolerance,
             parts=parts,
             step=step,
@@ -268,7 +263,7 @@ class InfluenceResult(Finding):
     def repair(
         self,
         *,
-        method: str = "direct",
+        method: RepairMethod = "direct",
         counterfactual: Any = None,
         cost: Mapping[str, float] | Callable[..., Any] | None = None,
         immovable: Sequence[str] = (),
@@ -367,9 +362,10 @@ class InfluenceResult(Finding):
         own, rest = self.values.values()
         low, high = self.confidence_interval
         what = f"{self.metric} of scores" if self.of_scores else self.metric
+        level = f"{100 * self.confidence_level:g} %"
         gap = (
-            f"{what} is {number(own)} for {group_name(self.target)} and {number(rest)} for "
-            f"the others, a gap of {number(self.estimate)} ({100 * self.confidence_level:g} % "
+            f"{what} is {number(own)} for {self._sized(self.target)} and {number(rest)} for "
+            f"the others{self._of_others()}, a gap of {number(self.estimate)} ({level} "
             f"interval {number(low)} to {number(high)})"
         )
         if math.isnan(low):
@@ -393,12 +389,29 @@ class InfluenceResult(Finding):
         compared = _compared(first)
         held = "" if first.kind == "marginal" else ", all else held fixed,"
         effect = "widens" if widens else "narrows"
-        who, p = group_name(self.target), p_text(first.adjusted_pvalue)
+        who, p = self._named(self.target), p_text(first.adjusted_pvalue)
         return (
             f"{gap}. What rows of {who} add to it differs with {len(names)} of {len(all_names)} "
             f"features; the clearest is {first.feature}: {compared}{held} {effect} the gap (score "
             f"{number(first.estimate)}, {p} adjusted for all)."
         )
+
+    def _of_others(self) -> str:
+        """Return the rows of the others, for a sentence."""
+        sizes = [n for group, n in self.group_sizes.items() if group != self.target]
+        return f" ({row_count(sizes[0])})" if sizes else ""
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return a row of the target group and one of the others together."""
+        return [
+            {
+                "metric": self.metric,
+                "group": self._named(group),
+                "n_rows": n,
+                "value": self.values.get(group, math.nan),
+            }
+            for group, n in self.group_sizes.items()
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per proxy score."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from .. import _native, arguments
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import ConditionsOn, CorrelationMethod
 from .compiled import check_compiled
 from .metric import Conditioning, Metric, RowValue
 from .registry import get
@@ -18,7 +19,7 @@ def count_metric(
     formula: str,
     *,
     description: str = "",
-    conditions_on: Literal["label", "decision"] | None = None,
+    conditions_on: ConditionsOn | None = None,
 ) -> Metric:
     """Make a metric from a formula over tp, fp, fn, tn.
 
@@ -126,7 +127,7 @@ def joint_metric(
     components: Sequence[str | Metric],
     *,
     description: str = "",
-    conditions_on: Literal["label", "decision"] | None = None,
+    conditions_on: ConditionsOn | None = None,
 ) -> Metric:
     """Make a criterion that asks for several count metrics to be equal at once.
 
@@ -174,7 +175,7 @@ def correlation_metric(
     name: str,
     value: RowValue,
     *,
-    method: Literal["pearson", "spearman"] = "pearson",
+    method: CorrelationMethod = "pearson",
     description: str = "",
     columns: tuple[str, ...] = (),
 ) -> Metric:
@@ -232,7 +233,7 @@ def callable_metric(
     *,
     columns: tuple[str, str] = ("y_true", "y_pred"),
     description: str = "",
-    conditions_on: Literal["label", "decision"] | None = None,
+    conditions_on: ConditionsOn | None = None,
     n_samples: int = 100,
 ) -> Metric:
     """Make a metric of any function of the rows of a group.

@@ -24,3 +24,7 @@ __all__ = [
     "from_sklearn",
     "score_distance",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

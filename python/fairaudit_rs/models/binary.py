@@ -5,17 +5,18 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError
+from ..literals import Link
 from .distances import EPSILON, Distances
 from .scores import Scores
 
-LINKS = ("auto", "logit", "identity")
+LINKS: tuple[Link, ...] = get_args(Link)
 
 
 class BinaryModel(ABC):
@@ -39,26 +40,26 @@ class BinaryModel(ABC):
 
     classes: tuple[Any, Any] | None = None
     threshold: float
-    link: str
+    link: Link
     boundary: float
     feature_names: tuple[str, ...] | None
     scores: Scores
 
     def _decide_by(self, threshold: object, link: object) -> None:
         """Set the threshold: None is probability 0.5, or score 0 with link "identity"."""
-        link = arguments.choice("link", link, LINKS)
+        chosen = arguments.choice("link", link, LINKS)
         if threshold is None:
-            threshold = 0.5 if link == "logit" else 0.0
+            threshold = 0.5 if chosen == "logit" else 0.0
         value = arguments.check(threshold=threshold).threshold
-        if link == "auto":
-            link = "logit" if 0 < value < 1 else "identity"
-        if link == "logit" and not 0 < value < 1:
+        if chosen == "auto":
+            chosen = "logit" if 0 < value < 1 else "identity"
+        if chosen == "logit" and not 0 < value < 1:
             raise ArgumentError(
                 f"threshold is {value:g} with link='logit'; accepted: a probability strictly "
                 "between 0 and 1 (link='identity' compares the score itself)"
             )
-        self.threshold, self.link = value, link
-        self.boundary = math.log(value / (1 - value)) if link == "logit" else value
+        self.threshold, self.link = value, chosen
+        self.boundary = math.log(value / (1 - value)) if chosen == "logit" else value
 
     def __eq__(self, other: object) -> bool:
         """Whether another model scores and decides all rows alike, by the same numbers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +15,11 @@ from ..arguments import finite_array
 from ..data.equality import Value
 from ..data.features import names_of, read_features
 from ..errors import ArgumentError, DataError
+from ..literals import KernelName, Link
 from .binary import BinaryModel, intercept_of
 from .distances import EPSILON, Distances
 
-KERNELS = ("rbf", "polynomial", "linear")
+KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 
 #: Entries of a kernel matrix that are held at a time.
 _BLOCK = 1 << 21
@@ -150,13 +151,13 @@ class KernelModel(BinaryModel):
         support_vectors: ArrayLike,
         dual_coef: ArrayLike,
         intercept: float = 0.0,
-        kernel: str = "rbf",
+        kernel: KernelName = "rbf",
         gamma: float = 1.0,
         degree: int = 3,
         coef0: float = 0.0,
         threshold: float | None = None,
         *,
-        link: str = "auto",
+        link: Link = "auto",
         feature_names: Sequence[str] | None = None,
     ) -> None:
         self.support_vectors = finite_array("support_vectors", support_vectors, 2)

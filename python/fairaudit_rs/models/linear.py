@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +15,11 @@ from ..arguments import finite_array
 from ..data.equality import Value
 from ..data.features import names_of, positions_of, read_features
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import Link, Norm
 from .binary import BinaryModel, intercept_of
 from .distances import EPSILON, Distances
 
-NORMS = ("l1", "l2", "linf", "mahalanobis")
+NORMS: tuple[Norm, ...] = get_args(Norm)
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]
@@ -92,7 +93,7 @@ class LinearModel(BinaryModel):
         intercept: float = 0.0,
         threshold: float | None = 0.5,
         *,
-        link: str = "auto",
+        link: Link = "auto",
         feature_names: Sequence[str] | None = None,
     ) -> None:
         shape = np.shape(coef)
@@ -124,7 +125,7 @@ class LinearModel(BinaryModel):
     def distance(
         self,
         X: Any,
-        norm: str = "l2",
+        norm: Norm = "l2",
         *,
         covariance: ArrayLike | None = None,
         immovable: Any = None,

@@ -13,6 +13,7 @@ from ..arguments import finite_array
 from ..data.columns import some
 from ..data.features import names_of, read_features
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import KernelName, Precision
 from .kernel import KernelModel, KernelScores
 from .linear import LinearScores
 from .scores import Scores
@@ -118,7 +119,7 @@ class MulticlassModel:
         support_vectors: ArrayLike,
         dual_coef: ArrayLike,
         intercept: ArrayLike = 0.0,
-        kernel: str = "rbf",
+        kernel: KernelName = "rbf",
         gamma: float = 1.0,
         degree: int = 3,
         coef0: float = 0.0,
@@ -157,7 +158,7 @@ class MulticlassModel:
         module: torch.nn.Module,
         n_classes: int,
         *,
-        dtype: str | None = None,
+        dtype: Precision | None = None,
         classes: Sequence[Label] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> MulticlassModel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..data.features import names_of, read_features
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import Link, PlainNorm, Precision
 from .binary import BinaryModel
 from .distances import Distances
 from .torch_scores import BATCH, Scorer, TorchScores
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import torch
 
 
-NORMS = ("l1", "l2", "linf")
+NORMS: tuple[PlainNorm, ...] = get_args(PlainNorm)
 
 #: How far the first steps overshoot the boundary of the linearised model.
 _OVERSHOOT = 1.02
@@ -65,8 +66,8 @@ class TorchModel(BinaryModel):
         module: torch.nn.Module,
         threshold: float | None = 0.5,
         *,
-        link: str = "auto",
-        dtype: str | None = None,
+        link: Link = "auto",
+        dtype: Precision | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
         import torch
@@ -101,7 +102,7 @@ class TorchModel(BinaryModel):
             return scorer.scores(rows, BATCH)
 
     def distance(
-        self, X: Any, norm: str = "l2", n_steps: int = 50, batch_size: int = 1024
+        self, X: Any, norm: PlainNorm = "l2", n_steps: int = 50, batch_size: int = 1024
     ) -> Distances:
         """Return an upper bound of the distance of every row to the decision boundary.
 

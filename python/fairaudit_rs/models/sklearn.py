@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import Link
 from .binary import BinaryModel
 from .kernel import KernelModel
 from .linear import LinearModel
@@ -112,7 +113,7 @@ def _check_binary(model: Any) -> None:
         )
 
 
-def _linear(model: Any, threshold: float | None, link: str) -> LinearModel:
+def _linear(model: Any, threshold: float | None, link: Link) -> LinearModel:
     coef = np.asarray(_fitted(model, "coef_"), dtype=np.float64)
     intercept = np.ravel(_fitted(model, "intercept_"))
     if coef.ndim == 2 and coef.shape[0] > 1:

@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, arguments, metrics
-from ..data.groups import label
+from ..data.groups import attribute_name, group_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
+from ..literals import NullHypothesis, Studentize, Undefined
 from ..metrics.metric import Metric
 from ..progress import Progress
 from ..results.result import Result
 from ..results.verdict import rejects
+from ..results.words import listed, row_count
 from .left_out import LeftOut, told
 from .outcome import Procedure, run
 from .problem import Problem
@@ -75,6 +77,8 @@ class CalibrationReport(Result):
         Pass it as ``rng=`` to repeat the report.
     notes : tuple of str
         What a reader must know besides the numbers.
+    attribute : str
+        Names of the sensitive features.
     left_out : tuple of LeftOut
         Groups that no audit has, with their rows and the reason.
     """
@@ -89,6 +93,7 @@ class CalibrationReport(Result):
     n_resamples: int
     seed: int
     notes: tuple[str, ...]
+    attribute: str
     left_out: tuple[LeftOut, ...] = ()
 
     @property
@@ -97,14 +102,15 @@ class CalibrationReport(Result):
         return self.false_alarms.confidence_interval[0] <= self.level
 
     def summary(self) -> str:
-        """Return sentences that an auditor can quote, with their notes."""
+        """Return sentences that an auditor can quote."""
         low, high = self.false_alarms.confidence_interval
         verdict = "shows no sign of missing its level" if self.holds else "MISSES its level"
         lines = [
             f"{self.metric}: the test {verdict} of {100 * self.level:.3g} % on these data: "
             f"{_GROUPS[self.null]} (null {self.null!r}) are rejected in "
             f"{100 * self.false_alarms.rejected:.3g} % of "
-            f"{self.false_alarms.n_audits:,} audits ({100 * _CONFIDENCE:g} % interval "
+            f"{self.false_alarms.n_audits:,} audits of {self._who()} "
+            f"({100 * _CONFIDENCE:g} % interval "
             f"{100 * low:.3g} to {100 * high:.3g} %), exchanging {self.exchanged}."
         ]
         for rate in self.power:
@@ -113,7 +119,32 @@ class CalibrationReport(Result):
                 f"  a gap of {rate.gap:g} is found in {100 * rate.rejected:.3g} % "
                 f"({100 * low:.3g} to {100 * high:.3g} %)"
             )
-        return "\n".join([*lines, *(f"Note: {note}." for note in self.notes)])
+        return "\n".join(lines)
+
+    def _who(self) -> str:
+        sizes = [
+            f"{row_count(n)} of {name}"
+            for name, n in zip(self._group_names(), self.group_sizes.values(), strict=True)
+        ]
+        return listed(sizes, most=5)
+
+    def _group_names(self) -> list[str]:
+        return [group_name(group, self.attribute) for group in self.group_sizes]
+
+    def _remarks(self) -> tuple[str, ...]:
+        return self.notes
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("gaps", "groups") if self.group_sizes else ("gaps",)
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group."""
+        return [
+            {"metric": self.metric, "group": name, "n_rows": n}
+            for name, n in zip(self._group_names(), self.group_sizes.values(), strict=True)
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per gap; the first one, of gap 0, are the false alarms."""
@@ -141,12 +172,12 @@ def calibrate(
     data: Any = None,
     metric: str | Metric,
     gaps: Sequence[float] = (),
-    null: str = "shuffle",
+    null: NullHypothesis = "shuffle",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
-    undefined: str = "raise",
+    undefined: Undefined = "raise",
     min_group_size: int | None = None,
-    studentize: str | bool = "auto",
+    studentize: Studentize | bool = "auto",
     strata: Any = "auto",
     clusters: Any = None,
     sample_weight: Any = None,
@@ -285,6 +316,7 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
         n_resamples,
         seed,
         tuple(_notes(question, rates, equal.note)),
+        attribute_name(question.features),
         question.left_out,
     )
 

@@ -48,6 +48,7 @@ class FunctionProblem(Problem):
             keys=tuple(keys),
             n_rows=tuple(sizes[key] for key in keys),
             scaling=scaling,
+            features=rows.cells.sensitive_features,
             rows=rows,
             position=positions_of(rows.cells, keys),
             conditional=conditional,

@@ -5,25 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from .. import arguments
-from ..data.groups import label
+from ..data.groups import attribute_name, label
 from ..errors import ArgumentError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.pvalues import LEAST, anytime_pvalue, monte_carlo_pvalue
+from ..literals import Adjustment, Engine, GapInterval
 from ..progress import Progress
 from ..results.verdict import rejects
 from .gaps import GapIntervals
 from .outcome import OMNIBUS_SERIES, Outcome, Procedure, run
-from .problem import BOOTSTRAP_METHODS, Problem
+from .problem import Problem
 from .question import Question
 from .result import Comparison, GroupValue, PermutationResult
 
-ENGINES = ("auto", "exact", "cells", "stream", "shuffle", "melded", "callable")
-INTERVALS = ("auto", "inversion", "delta", *BOOTSTRAP_METHODS)
+ADJUSTMENTS: tuple[Adjustment, ...] = get_args(Adjustment)
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+INTERVALS: tuple[GapInterval, ...] = get_args(GapInterval)
 #: Above this share of undefined replicates a result says so.
 _MANY_UNDEFINED = 0.01
 
@@ -33,9 +35,9 @@ class Settings:
     """How a metric is compared, whatever the metric; see `permutation_test`."""
 
     alternative: str
-    adjust: str
-    engine: str
-    interval: str
+    adjust: Adjustment
+    engine: Engine
+    interval: GapInterval
     n_resamples: int
     adaptive: bool
     level: float
@@ -60,9 +62,6 @@ class Settings:
         progress: Any,
     ) -> Settings:
         """Check the arguments of a public call."""
-        adjust = arguments.choice("adjust", adjust, ("holm", "bh", "max-t", "none"))
-        engine = arguments.choice("engine", engine, ENGINES)
-        interval = arguments.choice("interval", interval, INTERVALS)
         adaptive = arguments.flag("adaptive", adaptive)
         checked = arguments.check(
             alternative=alternative,
@@ -75,9 +74,9 @@ class Settings:
         )
         return cls(
             alternative=checked.alternative,
-            adjust=adjust,
-            engine=engine,
-            interval=interval,
+            adjust=arguments.choice("adjust", adjust, ADJUSTMENTS),
+            engine=arguments.choice("engine", engine, ENGINES),
+            interval=arguments.choice("interval", interval, INTERVALS),
             n_resamples=checked.n_resamples,
             adaptive=adaptive,
             level=checked.confidence_level,
@@ -145,7 +144,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         of_all = problem.adjusted(pairs, counts, settings.n_resamples)
         ticker.finish(drawn=True)
         adjusted = np.maximum(of_all, raw).tolist()
-    elif len(raw) > 1:
+    elif len(raw) > 1 and adjust != "max-t":
         adjusted = adjust_pvalues(raw, adjust).tolist()
     else:
         # One test needs no adjustment.
@@ -183,7 +182,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
             _warnings(question, intervals.notes, test, tests, adjust, confidence_interval, plan)
         ),
         metric=problem.metric.name,
-        values=group_values(problem),
+        values=group_values(problem, level),
         comparisons=comparisons,
         pvalue_interval=(math.nan, math.nan) if test.inconclusive else test.pvalue_interval,
         n_resamples=test.n_resamples,
@@ -193,7 +192,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         studentize=problem.scaling,
         interval=intervals.shown,
         exchanged=question.exchanged,
-        attribute=" and ".join(question.features),
+        attribute=attribute_name(question.features),
         confidence_level=level,
         inconclusive=test.inconclusive,
         null_distribution=test.null,
@@ -202,8 +201,13 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
     )
 
 
-def group_values(problem: Problem) -> tuple[GroupValue, ...]:
+def group_values(problem: Problem, level: float) -> tuple[GroupValue, ...]:
     """Return the metric of each group; of a joint criterion each component."""
+    of_values = {
+        (part.metric.name, i): part.value_interval(i, level)
+        for part in problem.components
+        for i in range(len(part.keys))
+    }
     return tuple(
         GroupValue(
             group=label(key),
@@ -212,6 +216,8 @@ def group_values(problem: Problem) -> tuple[GroupValue, ...]:
             n_rows=part.n_rows[i],
             n_used=part.n_used(i),
             metric=part.metric.name,
+            interval=of_values[part.metric.name, i][0],
+            confidence_interval=of_values[part.metric.name, i][1],
         )
         for part in problem.components
         for i, key in enumerate(part.keys)
@@ -246,8 +252,13 @@ def _warnings(
         )
     if len(problem.keys) > 2:
         warnings.append(
-            "the largest gap of several groups has no standard error; its interval comes from "
-            "Bonferroni intervals of all pairs, those of single pairs are not simultaneous"
+            "the largest gap of several groups has no standard error"
+            + (
+                ""
+                if math.isnan(interval[0])
+                else "; its interval comes from Bonferroni intervals of all pairs, those of single "
+                "pairs are not simultaneous"
+            )
         )
     if problem.metric.kind.caveat is not None:
         warnings.append(problem.metric.kind.caveat)
@@ -269,11 +280,14 @@ def _warnings(
     n = plan.n_resamples
     alone = anytime_pvalue(0, n) if plan.adaptive else monte_carlo_pvalue(0, n)
     alone *= max(outcome.n_sides for outcome in (test, *tests))
-    least = (len(tests) if adjust in ("holm", "bh") and tests else 1) * alone
+    many = len(tests) if drawn and adjust in ("holm", "bh") else 1
+    least = many * alone
+    # Where all pairs are exact, replicates are those of the test of all groups, which is one.
     drawn = drawn or ([test] if test.engine != "exact" else [])
     if drawn and not rejects(least, alpha):
         enough = math.ceil((1 + n) * least / alpha)
-        pairs = f"{len(tests):,} pairs with " if len(tests) > 1 else ""
+        of_pairs = len(tests) > 1 and drawn[0] is not test
+        pairs = f"{len(tests):,} pairs with " if of_pairs else ""
         each = " each" if pairs else ""
         after = " after adjustment" if pairs else ""
         warnings.append(

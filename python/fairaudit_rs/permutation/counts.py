@@ -65,6 +65,7 @@ class CountedProblem(LabelledProblem):
             conditional=conditional,
             strata_names=names,
             n_threads=n_threads,
+            features=cells.sensitive_features,
             binned=metric.kind.reads == "scores" and cells.score_edges is not None,
         )
 

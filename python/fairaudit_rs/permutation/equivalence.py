@@ -5,25 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from .. import arguments, metrics
-from ..data.groups import group_name, label
+from ..data.groups import attribute_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError
 from ..inference.intervals import Pair, studentize
 from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
+from ..literals import EquivalenceMethod, Scale, Undefined
 from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
+from .comparison import group_values
 from .estimates import Maker, drawn_pairs, method_of, resample, warnings_of
 from .formulas import Margins, log_ratio, log_ratios
-from .left_out import LeftOut
+from .left_out import LeftOut, with_left_out
 from .question import named_columns, pose
+from .result import GroupValue
 
-METHODS = ("auto", "score", "mover", "inversion", "studentized", "delta")
+METHODS: tuple[EquivalenceMethod, ...] = get_args(EquivalenceMethod)
 _WHAT = {"difference": "gap", "ratio": "ratio"}
 
 
@@ -65,6 +68,10 @@ class EquivalenceResult(Finding):
     confidence_level : float
         1 minus the level of the test; intervals have the confidence 1 - 2 * level, so that they
         lie within the margin when the test rejects, but for the margin of both methods.
+    attribute : str
+        Names of the sensitive features.
+    values : tuple of GroupValue
+        The metric of each group, with intervals of the level of those of gaps.
     left_out : tuple of LeftOut
         Groups about which nothing is shown, with their rows and the reason.
     """
@@ -76,6 +83,8 @@ class EquivalenceResult(Finding):
     method: str
     n_resamples: int
     confidence_level: float
+    attribute: str
+    values: tuple[GroupValue, ...]
     left_out: tuple[LeftOut, ...] = ()
 
     def summary(self) -> str:
@@ -89,9 +98,9 @@ class EquivalenceResult(Finding):
         )
         verdict = "is shown to lie" if shown else "is not shown to lie"
         worst = max(self.comparisons, key=lambda pair: pair.pvalue)
-        pair = f"{group_name(worst.first)} and {group_name(worst.second)}"
+        pair = f"{self._sized(worst.first)} and {self._sized(worst.second)}"
         if len(self.comparisons) == 1:
-            who = f"the {what} of {number(self.estimate)}"
+            who = f"the {what} of {number(self.estimate)} of {pair}"
         elif shown:
             who = (
                 f"every {what} of {len(self.group_sizes)} groups (hardest to show: "
@@ -109,7 +118,7 @@ class EquivalenceResult(Finding):
         """Say of which groups nothing is shown, so that leaving them out buys no equality."""
         if not self.left_out:
             return ""
-        names = ", ".join(group_name(one.group) for one in self.left_out)
+        names = ", ".join(self._named(one.group) for one in self.left_out)
         return f" Nothing is shown about {names}, left out."
 
     def _advice(self, worst: EquivalenceComparison) -> str:
@@ -123,7 +132,7 @@ class EquivalenceResult(Finding):
         smaller = min((worst.first, worst.second), key=self.group_sizes.__getitem__)
         return (
             f" If the {what} stays as it is, {telling.factor:.3g} times the rows "
-            f"({telling.n_rows:,} of {group_name(smaller)}) would show with probability "
+            f"({telling.n_rows:,} of {self._named(smaller)}) would show with probability "
             f"{PROMISED:g} that it lies {telling.side} these bounds."
         )
 
@@ -150,8 +159,10 @@ class EquivalenceResult(Finding):
         return [
             {
                 "metric": self.metric,
-                "first": group_name(pair.first),
-                "second": group_name(pair.second),
+                "first": self._named(pair.first),
+                "second": self._named(pair.second),
+                "first_n_rows": self.group_sizes[pair.first],
+                "second_n_rows": self.group_sizes[pair.second],
                 "scale": self.scale,
                 "margin": self.margin,
                 "estimate": pair.estimate,
@@ -164,8 +175,10 @@ class EquivalenceResult(Finding):
         ] + [
             {
                 "metric": self.metric,
-                "first": group_name(one.group),
+                "first": self._named(one.group),
                 "second": None,
+                "first_n_rows": one.n_rows,
+                "second_n_rows": None,
                 "scale": self.scale,
                 "margin": self.margin,
                 "estimate": math.nan,
@@ -177,6 +190,11 @@ class EquivalenceResult(Finding):
             for one in self.left_out
         ]
 
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group."""
+        rows = [one.row(self._named(one.group)) for one in self.values]
+        return with_left_out(rows, self.left_out, self._named)
+
 
 def equivalence_test(
     y_true: Any = None,
@@ -187,12 +205,12 @@ def equivalence_test(
     data: Any = None,
     metric: str | Metric,
     margin: float,
-    scale: str = "difference",
+    scale: Scale = "difference",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
-    undefined: str = "raise",
+    undefined: Undefined = "raise",
     min_group_size: int | None = None,
-    method: str = "auto",
+    method: EquivalenceMethod = "auto",
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -269,7 +287,7 @@ def equivalence_test(
     True
     """
     method = arguments.choice("method", method, METHODS)
-    scale = arguments.choice("scale", scale, ("difference", "ratio"))
+    scale = arguments.choice("scale", scale, get_args(Scale))
     margin = _margin(margin, scale)
     checked = arguments.check(
         n_resamples=n_resamples,
@@ -354,6 +372,8 @@ def equivalence_test(
         method=method if drawn is None else drawn.shown,
         n_resamples=n_resamples if bootstrap or drawn else 0,
         confidence_level=level,
+        attribute=attribute_name(question.features),
+        values=group_values(problem, maker.level),
         left_out=question.left_out,
     )
 

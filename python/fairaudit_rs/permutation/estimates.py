@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..arguments import Word
 from ..errors import ArgumentError
 from ..inference.intervals import (
     NOTHING,
@@ -40,18 +41,21 @@ class Estimate:
     estimate: float
     standard_error: float
     confidence_interval: tuple[float, float]
+    #: Rows in the denominator of a proportion, all rows for other metrics; of a value of a group.
+    n_used: int | None = None
 
 
 def method_of(
-    method: str, problem: Problem, methods: Sequence[str], scale: str = "difference"
-) -> str:
+    method: Word, problem: Problem, methods: Sequence[Word], scale: str = "difference"
+) -> Word:
     """Return the method, or raise when the metric has no such interval."""
     why_none = problem.metric.kind.why_no_intervals
     if why_none is not None:
         raise ArgumentError(f"metric is {problem.metric.name!r}, which {why_none}")
     possible = problem.interval_methods(scale)
     if method == "auto":
-        return next(word for word in possible if word in methods)
+        best = next(word for word in possible if word in methods)
+        return methods[methods.index(best)]
     if method not in possible:
         others = [repr(word) for word in methods if word == "auto" or word in possible]
         raise ArgumentError(
@@ -141,6 +145,7 @@ class Maker:
             estimate=value,
             standard_error=error,
             confidence_interval=_clip(interval, low, high),
+            n_used=self.problem.n_used(i),
         )
 
     def gap(self, pair: Pair, names: list[Any]) -> Estimate:

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from .. import _native
-from ..inference.intervals import Bootstrap, Interval, Pair, range_of_pairs
+from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, range_of_pairs
 from .outcome import Outcome, Procedure, run
 from .problem import BOOTSTRAP_METHODS, Problem
 from .skewed import limits, opened
@@ -152,6 +152,15 @@ class GapIntervals:
                 intervals = [part.interval(pair, of_part) for pair in pairs]
             gap = max(abs(part.problem.gap(pair).estimate) for pair in pairs)
             found.append((gap, range_of_pairs(intervals)))
-        largest, ranges = zip(*found, strict=True)
-        lows, highs = zip(*ranges, strict=True)
-        return max(largest), (max(lows), max(highs))
+        largest = max(gap for gap, _ in found)
+        known = [(low, high) for _, (low, high) in found if not math.isnan(low)]
+        if not known:
+            return largest, NOTHING
+        lows, highs = zip(*known, strict=True)
+        # The gap of a part without an interval can be any.
+        unknown = [
+            part.problem.bound
+            for part, (_, (low, _)) in zip(self.parts, found, strict=True)
+            if math.isnan(low)
+        ]
+        return largest, (max(lows), max((*highs, *unknown)))

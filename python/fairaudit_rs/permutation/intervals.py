@@ -5,29 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from .. import arguments, metrics
-from ..data.groups import group_name, label, pairs_of
+from ..data.groups import attribute_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
+from ..literals import IntervalMethod, Undefined
 from ..metrics.metric import Metric
 from ..results.result import Finding
 from ..results.words import number
 from .estimates import Estimate, Maker, drawn_pairs, method_of, resample, warnings_of
-from .left_out import LeftOut
+from .left_out import LeftOut, with_left_out
 from .question import named_columns, pose
 
-METHODS = (
-    "auto",
-    "score",
-    "mover",
-    "inversion",
-    "studentized",
-    "delta",
-    "basic",
-    "percentile",
-)
+METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -46,7 +38,7 @@ class IntervalResult(Finding):
     simultaneous : tuple of Estimate
         The differences again, with intervals that all hold together.
     largest_gap : Estimate
-        The largest difference of any two groups, from the simultaneous intervals.
+        The largest difference of two groups that are compared, from the simultaneous intervals.
     method : str
         How the intervals were made.
     n_resamples : int
@@ -57,6 +49,8 @@ class IntervalResult(Finding):
         Rows that belong to no group because a sensitive feature is missing.
     confidence_level : float
         Level of the intervals.
+    attribute : str
+        Names of the sensitive features.
     left_out : tuple of LeftOut
         Groups that are not compared, with their rows and the reason.
     """
@@ -72,15 +66,16 @@ class IntervalResult(Finding):
     undefined_share: float
     n_missing: int
     confidence_level: float
+    attribute: str
     left_out: tuple[LeftOut, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         low, high = self.confidence_interval
         who = (
-            f"{group_name(self.values[0].first)} minus {group_name(self.values[1].first)}"
+            f"{self._sized(self.values[0].first)} minus {self._sized(self.values[1].first)}"
             if len(self.values) == 2
-            else "the largest, of {} and {}".format(*self._furthest())
+            else f"the largest, {self._furthest()}"
         )
         interval = (
             "no interval"
@@ -90,9 +85,42 @@ class IntervalResult(Finding):
         )
         return f"{self.metric}: the gap, {who}, is {number(self.estimate)} ({interval})."
 
-    def _furthest(self) -> tuple[str, str]:
-        least, most = (pick(self.values, key=lambda value: value.estimate) for pick in (min, max))
-        return group_name(most.first), group_name(least.first)
+    def _furthest(self) -> str:
+        """Name the groups that are furthest apart, among those that are compared."""
+        gap = max(self.gaps, key=lambda one: abs(one.estimate))
+        if gap.estimate == 0:
+            return f"of {len(self.group_sizes)} groups ({self._sizes()})"
+        most, least = (gap.first, gap.second)[:: 1 if gap.estimate > 0 else -1]
+        return f"of {self._sized(most)} and {self._sized(least)}"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("estimates", "pairs", "groups")
+
+    def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
+        return (
+            [row for row in self.rows() if row["second"]]
+            if table == "pairs"
+            else (super()._rows_of(table))
+        )
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group."""
+        rows = [
+            {
+                "metric": self.metric,
+                "group": self._named(one.first),
+                "n_rows": self.group_sizes[one.first],
+                "n_used": one.n_used,
+                "value": one.estimate,
+                "standard_error": one.standard_error,
+                "low": one.confidence_interval[0],
+                "high": one.confidence_interval[1],
+            }
+            for one in self.values
+        ]
+        return with_left_out(rows, self.left_out, self._named)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per estimate, then one per group that is left out, with the reason."""
@@ -107,8 +135,10 @@ class IntervalResult(Finding):
             {
                 "metric": self.metric,
                 "kind": entry.kind,
-                "first": None if entry.first is None else group_name(entry.first),
-                "second": None if entry.second is None else group_name(entry.second),
+                "first": None if entry.first is None else self._named(entry.first),
+                "second": None if entry.second is None else self._named(entry.second),
+                "first_n_rows": self.group_sizes.get(entry.first),
+                "second_n_rows": self.group_sizes.get(entry.second),
                 "estimate": entry.estimate,
                 "standard_error": entry.standard_error,
                 "low": entry.confidence_interval[0],
@@ -120,8 +150,10 @@ class IntervalResult(Finding):
             {
                 "metric": self.metric,
                 "kind": "value",
-                "first": group_name(one.group),
+                "first": self._named(one.group),
                 "second": None,
+                "first_n_rows": one.n_rows,
+                "second_n_rows": None,
                 "estimate": math.nan,
                 "standard_error": math.nan,
                 "low": math.nan,
@@ -142,9 +174,9 @@ def intervals(
     metric: str | Metric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
-    undefined: str = "raise",
+    undefined: Undefined = "raise",
     min_group_size: int | None = None,
-    method: str = "auto",
+    method: IntervalMethod = "auto",
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -251,7 +283,7 @@ def intervals(
     problem = question.problem
     method = method_of(method, problem, METHODS)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
-    everything = pairs_of(problem.keys, None)
+    everything = question.pairs
     drawn = drawn_pairs(
         problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(everything)
     )
@@ -304,5 +336,6 @@ def intervals(
         undefined_share=bootstrap.undefined_share() if bootstrap else 0.0,
         n_missing=question.n_missing,
         confidence_level=level,
+        attribute=attribute_name(question.features),
         left_out=question.left_out,
     )

@@ -48,6 +48,7 @@ class JointProblem(CountedProblem):
             conditional=self.conditional,
             strata_names=self.strata_names,
             n_threads=self.n_threads,
+            features=self.features,
         )
 
     @property

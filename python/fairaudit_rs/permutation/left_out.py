@@ -86,6 +86,26 @@ def told(left_out: Sequence[LeftOut]) -> str:
     return f"left out: {named}"
 
 
+def with_left_out(
+    rows: list[dict[str, Any]], left_out: Sequence[LeftOut], named: Callable[[Any], str]
+) -> list[dict[str, Any]]:
+    """Return the rows of a table of groups with those that are left out, and why they are."""
+    if not left_out:
+        return rows
+    empty = dict.fromkeys(rows[0])
+    metric = rows[0]["metric"]
+    return [{**row, "reason": None} for row in rows] + [
+        {
+            **empty,
+            "metric": metric,
+            "group": named(one.group),
+            "n_rows": one.n_rows,
+            "reason": one.reason,
+        }
+        for one in left_out
+    ]
+
+
 def check_unused(undefined: str, min_group_size: int | None, why: str) -> None:
     """Refuse what says which groups are left out where there is none to leave out."""
     for name, given in (

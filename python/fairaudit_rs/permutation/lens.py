@@ -9,6 +9,7 @@ from typing import Any
 from .. import metrics
 from ..data.labels import Label
 from ..data.tables import AuditTable
+from ..literals import Adjustment, Alternative, Engine, GapInterval, Studentize, Undefined
 from ..metrics.metric import Metric
 from .comparison import Settings, compare
 from .question import named_columns, pose, split_strata
@@ -25,16 +26,16 @@ def permutation_test(
     metric: str | Metric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
-    undefined: str = "raise",
+    undefined: Undefined = "raise",
     min_group_size: int | None = None,
-    alternative: str = "two-sided",
-    studentize: str | bool = "auto",
+    alternative: Alternative = "two-sided",
+    studentize: Studentize | bool = "auto",
     strata: Any = "auto",
     clusters: Any = None,
     sample_weight: Any = None,
-    adjust: str = "holm",
-    engine: str = "auto",
-    interval: str = "auto",
+    adjust: Adjustment = "holm",
+    engine: Engine = "auto",
+    interval: GapInterval = "auto",
     score_bins: Any = None,
     pos_label: Label = None,
     n_resamples: int = 9_999,

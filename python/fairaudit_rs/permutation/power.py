@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from .. import arguments, metrics
-from ..data.groups import group_name
+from ..data.groups import attribute_name, group_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import Alternative, Goal, Undefined
 from ..metrics.metric import Metric
 from .left_out import check_unused
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
@@ -30,7 +31,7 @@ def minimum_detectable_gap(
     metric: str | Metric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
-    undefined: str = "raise",
+    undefined: Undefined = "raise",
     min_group_size: int | None = None,
     clusters: Any = None,
     sample_weight: Any = None,
@@ -40,8 +41,8 @@ def minimum_detectable_gap(
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
     power: float = 0.8,
-    goal: str = "difference",
-    alternative: str = "two-sided",
+    goal: Goal = "difference",
+    alternative: Alternative = "two-sided",
     n_comparisons: int | None = None,
     confidence_level: float = 0.95,
 ) -> PowerPlan:
@@ -174,7 +175,7 @@ def sample_size(
     metric: str | Metric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
-    undefined: str = "raise",
+    undefined: Undefined = "raise",
     min_group_size: int | None = None,
     clusters: Any = None,
     sample_weight: Any = None,
@@ -184,8 +185,8 @@ def sample_size(
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
     power: float = 0.8,
-    goal: str = "difference",
-    alternative: str = "two-sided",
+    goal: Goal = "difference",
+    alternative: Alternative = "two-sided",
     n_comparisons: int | None = None,
     confidence_level: float = 0.95,
 ) -> PowerPlan:
@@ -350,7 +351,7 @@ def _plan(
     power: float,
 ) -> PowerPlan:
     """Return a plan without a gap."""
-    goal = arguments.choice("goal", goal, ("difference", "equivalence"))
+    goal = arguments.choice("goal", goal, get_args(Goal))
     checked = arguments.check(
         alternative=alternative,
         n_comparisons=n_comparisons,
@@ -387,6 +388,7 @@ def _plan(
         goal,
         values,
         shares,
+        "" if question is None else attribute_name(question.features),
         () if question is None else question.left_out,
     )
 

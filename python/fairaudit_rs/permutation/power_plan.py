@@ -97,6 +97,8 @@ class PowerPlan(Result):
         Proportions that were planned with: their test is exact. None for other metrics.
     shares : dict or None
         Share of the rows of each group in the denominator of a proportion.
+    attribute : str
+        Names of the sensitive features; "" without data.
     left_out : tuple of LeftOut
         Groups of the data that the plan has not, with their rows and the reason.
     """
@@ -113,6 +115,7 @@ class PowerPlan(Result):
     goal: str = "difference"
     values: dict[Any, float] | None = None
     shares: dict[Any, float] | None = None
+    attribute: str = ""
     left_out: tuple[LeftOut, ...] = ()
 
     def __float__(self) -> float:
@@ -124,7 +127,9 @@ class PowerPlan(Result):
 
     def summary(self) -> str:
         """Return a sentence that says what is found."""
-        sizes = ", ".join(f"{n:,} of {group_name(g)}" for g, n in self.group_sizes.items())
+        sizes = ", ".join(
+            f"{n:,} of {group_name(g, self.attribute)}" for g, n in self.group_sizes.items()
+        )
         what = "gap"
         if len(self.group_sizes) == 1:
             (n,) = self.group_sizes.values()
@@ -220,12 +225,21 @@ class PowerPlan(Result):
             ]
         return pl.DataFrame(rows)
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show."""
+        return ("groups",)
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group."""
+        return self.rows()
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per group."""
         return [
             {
                 "metric": self.metric,
-                "group": group_name(group),
+                "group": group_name(group, self.attribute),
                 "n_rows": n,
                 "standard_deviation": self.standard_deviations[group],
                 "gap": self.gap,

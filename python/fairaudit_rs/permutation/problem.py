@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.equality import Value
-from ..data.groups import group_name, label
+from ..data.groups import attribute_name, group_name, label
 from ..data.labels import GroupKey
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference import mover
@@ -58,6 +58,8 @@ class Problem(Value, ABC):
     scaling: str
     #: Threads for what is prepared once: native tests.
     n_threads: int | None = field(default=None, compare=False)
+    #: Names of the attributes that make the groups, for people.
+    features: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         self.check()
@@ -106,7 +108,8 @@ class Problem(Value, ABC):
     @property
     def names(self) -> list[str]:
         """The names of the groups, for people."""
-        return [group_name(label(key)) for key in self.keys]
+        attribute = attribute_name(self.features)
+        return [group_name(label(key), attribute) for key in self.keys]
 
     def n_used(self, position: int) -> int:
         """Return the rows in the denominator of a proportion; all rows for other metrics."""
@@ -315,6 +318,20 @@ class Problem(Value, ABC):
     def formula(self, method: str) -> Formula:
         """Return a method of intervals and margins that needs no replicates."""
         return FORMULAS[method](self)
+
+    def value_interval(self, position: int, level: float) -> tuple[str, Interval]:
+        """Return how the metric of a group gets an interval without replicates, and the interval.
+
+        The normal law where no better formula is known; its limits end where the metric does.
+        """
+        if not self.metric.kind.has_gap_interval:
+            return "", NOTHING
+        method = next((word for word in self.interval_methods() if word in FORMULAS), "")
+        if not method:
+            return method, NOTHING
+        low, high = self.formula(method).value(position, level)
+        least, most = self.metric.range
+        return method, (max(low, least), min(high, most)) if low <= high else NOTHING
 
     def shown_method(self, method: str) -> str:
         """Return the name of a method of `interval_methods` in results."""

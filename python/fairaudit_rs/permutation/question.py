@@ -14,6 +14,7 @@ from ..data.labels import GroupKey, Label
 from ..data.rows import AttributeRows, Rows
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import Undefined
 from ..metrics.metric import Metric
 from .callable import FunctionProblem
 from .correlation import CorrelationProblem
@@ -123,7 +124,7 @@ def pose(
     pos_label: Label = None,
     n_threads: int | None = None,
     seed: int = 0,
-    undefined: str = "raise",
+    undefined: Undefined = "raise",
     min_group_size: int | None = None,
 ) -> Question:
     """Ask a metric of a table: read what it needs and make the problem.

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.groups import group_name
 from ..results.result import Finding
 from ..results.verdict import rejects
-from ..results.words import number, p_text
-from .left_out import LeftOut
+from ..results.words import aside, number, p_text, row_count
+from .left_out import LeftOut, with_left_out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +26,24 @@ class GroupValue:
     #: Rows in the denominator of a proportion; all rows for other metrics.
     n_used: int
     metric: str
+    #: Of the value alone, by formula: "score", "mover" or "delta", the normal law, which is too
+    #: short for skewed values (`intervals` gives those that hold); "" where there is none.
+    interval: str
+    confidence_interval: tuple[float, float]
+
+    def row(self, name: str) -> dict[str, Any]:
+        """Return the row of a table, with the name of the group."""
+        return {
+            "metric": self.metric,
+            "group": name,
+            "n_rows": self.n_rows,
+            "n_used": self.n_used,
+            "value": self.value,
+            "standard_error": self.standard_error,
+            "low": self.confidence_interval[0],
+            "high": self.confidence_interval[1],
+            "interval": self.interval,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +136,10 @@ class PermutationResult(Finding):
             else f"{100 * self.confidence_level:g} % interval {number(low)} to {number(high)}"
         )
         found = rejects(self.pvalue, alpha)
-        if self.inconclusive is not None:
-            tail = f"{sides} {test}"
         direction = {"greater": " above 0", "less": " below 0"}.get(self.alternative, "")
+        beside = aside(self.confidence_interval, found)
         if self.inconclusive is not None:
+            tail, beside = f"{sides} {test}", ""
             verdict = f"inconclusive: {self.inconclusive}"
         elif found:
             verdict = f"more than chance explains{direction} at the {100 * alpha:.3g} % level"
@@ -136,34 +153,51 @@ class PermutationResult(Finding):
             within = f" within equal {within}" if within else ""
             return (
                 f"{self.metric}: a correlation of {number(self.estimate)}{within} with "
-                f"{self.attribute} over {self.n_rows:,} rows ({between}) is {verdict} ({tail})."
+                f"{self.attribute} over {row_count(self.n_rows)} ({between}) is {verdict} "
+                f"({tail}).{beside}"
             )
         n_groups = len(self.group_sizes)
-        if len(self.values) > n_groups:
+        if self._is_joint:
             who = (
-                " and ".join(map(group_name, self.group_sizes))
+                " and ".join(map(self._sized, self.group_sizes))
                 if n_groups == 2
-                else f"{n_groups} groups"
+                else f"{n_groups} groups ({self._sizes()})"
             )
             return (
                 f"{self.metric} of {who}: the differences in {self._components()}, taken together "
-                f"(largest {gap} {number(self.estimate)}, {between}), are {verdict} ({tail})."
+                f"(largest {gap} {number(self.estimate)}, {between}), are {verdict} "
+                f"({tail}).{beside}"
             )
         if n_groups == 2:
-            first, second = self.values
-            return (
-                f"{self.metric}: {number(first.value)} for {group_name(first.group)} and "
-                f"{number(second.value)} for {group_name(second.group)}. The {gap} of "
-                f"{number(self.estimate)} ({between}) is {verdict} ({tail})."
+            first, second = (
+                f"{number(one.value)} for {self._named(one.group)} "
+                f"({row_count(one.n_rows, one.n_used)})"
+                for one in self.values
             )
+            return (
+                f"{self.metric}: {first} and {second}. The {gap} of "
+                f"{number(self.estimate)} ({between}) is {verdict} ({tail}).{beside}"
+            )
+        return (
+            f"{self.metric} of {n_groups} groups ({self._sizes()}): {self._range()}. "
+            f"The differences (largest {gap} {number(self.estimate)}, {between}) are {verdict} "
+            f"({tail}).{beside}"
+        )
+
+    def _range(self) -> str:
+        """Say from where to where the values go."""
         least = min(self.values, key=lambda v: v.value)
         most = max(self.values, key=lambda v: v.value)
+        if least.value == most.value:
+            return f"{number(least.value)} for all of them"
         return (
-            f"{self.metric} of {len(self.values)} groups: from {number(least.value)} for "
-            f"{group_name(least.group)} to {number(most.value)} for {group_name(most.group)}. "
-            f"The differences (largest {gap} {number(self.estimate)}, {between}) are {verdict} "
-            f"({tail})."
+            f"from {number(least.value)} for {self._named(least.group)} to {number(most.value)} "
+            f"for {self._named(most.group)}"
         )
+
+    @property
+    def _is_joint(self) -> bool:
+        return len(self.values) > len(self.group_sizes)
 
     def _components(self) -> str:
         names = list(dict.fromkeys(value.metric for value in self.values))
@@ -175,14 +209,16 @@ class PermutationResult(Finding):
         A correlation has one row; a joint criterion shows no values of groups. Groups that are left
         out come last, without a value, ``inconclusive`` being the reason.
         """
-        joint = len(self.values) > len(self.group_sizes)
+        joint = self._is_joint
         values = {value.group: math.nan if joint else value.value for value in self.values}
         pairs = [
             {
                 "metric": self.metric,
                 "comparison": "pair",
-                "first": group_name(pair.first),
-                "second": group_name(pair.second),
+                "first": self._named(pair.first),
+                "second": self._named(pair.second),
+                "first_n_rows": self.group_sizes[pair.first],
+                "second_n_rows": self.group_sizes[pair.second],
                 "first_value": values[pair.first],
                 "second_value": values[pair.second],
                 "estimate": pair.estimate,
@@ -205,6 +241,8 @@ class PermutationResult(Finding):
             "comparison": "all groups" if self.values else "correlation",
             "first": None,
             "second": None,
+            "first_n_rows": None,
+            "second_n_rows": None,
             "first_value": None,
             "second_value": None,
             "estimate": self.estimate,
@@ -224,8 +262,10 @@ class PermutationResult(Finding):
         return {
             "metric": self.metric,
             "comparison": "left out",
-            "first": group_name(one.group),
+            "first": self._named(one.group),
             "second": None,
+            "first_n_rows": one.n_rows,
+            "second_n_rows": None,
             "first_value": math.nan,
             "second_value": None,
             "estimate": math.nan,
@@ -239,3 +279,8 @@ class PermutationResult(Finding):
             "n_undefined": None,
             "inconclusive": one.reason,
         }
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group; of a joint criterion one per group and component."""
+        rows = [one.row(self._named(one.group)) for one in self.values]
+        return with_left_out(rows, self.left_out, self._named)

@@ -65,6 +65,7 @@ class RowProblem(LabelledProblem):
             n_rows=tuple(sizes[key] for key in keys),
             scaling=scaling,
             n_threads=n_threads,
+            features=rows.cells.sensitive_features,
             rows=rows,
             position=positions_of(rows.cells, keys),
             # Rows of one cluster have several labels: clusters are exchanged as they are.
@@ -271,6 +272,18 @@ class RowProblem(LabelledProblem):
     def clustered_value(self, position: int, level: float) -> Interval | None:
         """Return the interval of a group's ratio over its clusters; None without any."""
         return self._clustered[position].interval(level) if self._clustered else None
+
+    def value_interval(self, position: int, level: float) -> tuple[str, Interval]:
+        """Return how the metric of a group gets an interval without replicates, and the interval.
+
+        That of clusters is CR2 with degrees of freedom of Bell and McCaffrey.
+        """
+        of_clusters = self.clustered_value(position, level)
+        if of_clusters is None:
+            return super().value_interval(position, level)
+        low, high = of_clusters
+        least, most = self.metric.range
+        return "delta", (max(low, least), min(high, most))
 
     def interval(
         self, pair: Pair, level: float, method: str, replicates: Bootstrap | None

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.groups import group_name
 from ..results.chart import SCHEMA, Chart
 from .moves import Moves
 
@@ -16,10 +13,9 @@ _MOST_MARKS = 2_000
 
 
 def margins_and_moves(
-    groups: list[Any], histogram: NDArray[np.float64], limit: float, moves: Moves, title: str
+    names: list[str], histogram: NDArray[np.float64], limit: float, moves: Moves, title: str
 ) -> Chart:
     """Return the density of the signed margins by group, and below it the rows that move."""
-    names = [group_name(group) for group in groups]
     n_bins = histogram.shape[1]
     edges = np.linspace(-limit, limit, n_bins + 1)
     share = histogram / np.maximum(histogram.sum(axis=1, keepdims=True), 1e-300)
@@ -35,7 +31,7 @@ def margins_and_moves(
     moved = [
         {
             "row": int(moves.row[i]),
-            "group": group_name(moves.groups[moves.group[i]]),
+            "group": moves.names[moves.group[i]],
             "margin": float(sign[i] * moves.distance[i]),
             "fraction": float(moves.fraction[i]),
             "boundary": 0,

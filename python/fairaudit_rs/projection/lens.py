@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from .. import arguments
+from ..data.groups import attribute_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..inference.pvalues import LEAST
+from ..literals import Alternative, Attributes, NotionName, ProjectionCalibration
 from ..models.distances import Distances
 from ..results.verdict import rejects
 from .criteria import Tolerance
@@ -38,16 +40,16 @@ def projection_test(
     distance: Any | Distances = None,
     sensitive_features: Any = None,
     data: Any = None,
-    notion: str | Notion = "equal_opportunity",
-    attributes: str = "crossed",
+    notion: NotionName | Notion = "equal_opportunity",
+    attributes: Attributes = "crossed",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     epsilon: float | Sequence[float] | None = None,
-    alternative: str = "two-sided",
+    alternative: Alternative = "two-sided",
     sample_weight: Any = None,
     pos_label: Label = None,
     bandwidth: float | None = None,
-    calibration: str = "asymptotic",
+    calibration: ProjectionCalibration = "asymptotic",
     n_resamples: int = 999,
     confidence_level: float = 0.95,
     rng: Any = None,
@@ -154,7 +156,7 @@ def projection_test(
     >>> result.pvalue < 0.001, len(result.moves)
     (True, 88)
     """
-    calibration = arguments.choice("calibration", calibration, ("asymptotic", "permutation"))
+    calibration = arguments.choice("calibration", calibration, get_args(ProjectionCalibration))
     checked = arguments.check(
         threshold=threshold,
         alternative=alternative,
@@ -255,7 +257,7 @@ def projection_test(
         inconclusive=test.inconclusive,
         notion=question.notion,
         calibration=calibration,
-        attribute=" and ".join(question.features),
+        attribute=attribute_name(question.features),
         n_missing=question.n_missing,
         n_resamples=n_resamples if drawn else 0,
         n_undefined=outcome.n_undefined if drawn else 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.groups import group_name
+from ..results.result import Stored
+from ..results.stored import decode_entry, encode
+
 if TYPE_CHECKING:
+    from typing import Self
+
     import polars as pl
 
 
@@ -37,8 +43,8 @@ def _known(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return x
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Moves:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Moves(Stored):
     """The smallest set of rows, and the smallest moves, that remove the bias.
 
     Attributes
@@ -61,6 +67,8 @@ class Moves:
         Where the row moves to, when ``distance`` comes from a model that knows.
     feature_names : tuple of str or None
         Names of the columns of ``x``.
+    attribute : str
+        Names of the sensitive features.
     """
 
     row: NDArray[np.int64]
@@ -72,18 +80,40 @@ class Moves:
     label: NDArray[np.int8]
     groups: tuple[Any, ...]
     feature_names: tuple[str, ...] | None = None
+    attribute: str = ""
     #: Makes `x`: a large audit moves many rows, and few readers ask where to.
     _moved: Callable[[], NDArray[np.float64] | None] = field(
         default=nowhere, repr=False, compare=False
     )
+
+    _bulky = frozenset({"_moved"})
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: where rows move to, not the model and data that know it."""
         x = self.x
         return self.__dict__ | {"_moved": nowhere if x is None else partial(_known, x)}
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, a list for each column; see `Result.to_dict`."""
+        x = self.x
+        return {**super().to_dict(), "x": None if x is None else encode(x)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Return the moves that `to_dict` made a dict of."""
+        made = super().from_dict(content)
+        x = decode_entry(content, "x", NDArray[np.float64] | None)
+        made.__dict__["_moved"] = nowhere if x is None else partial(_known, x)
+        return made
+
     def __len__(self) -> int:
         return len(self.row)
+
+    def __repr__(self) -> str:
+        return f"Moves({len(self):,} rows, cost={self.cost:.6g})"
+
+    def _repr_html_(self) -> str:
+        return self.to_frame()._repr_html_()
 
     def __eq__(self, other: object) -> bool:
         """Whether the same rows move in the same way."""
@@ -101,6 +131,11 @@ class Moves:
     def x(self) -> NDArray[np.float64] | None:
         """Where each row moves to; None without a model that knows."""
         return self._moved()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the groups for people."""
+        return [group_name(group, self.attribute) for group in self.groups]
 
     @property
     def cost(self) -> float:
@@ -135,7 +170,7 @@ class Moves:
         """Return one row per moved row, with where it moves to when that is known."""
         import polars as pl
 
-        names = [" & ".join(map(str, g)) if isinstance(g, tuple) else str(g) for g in self.groups]
+        names = self.names
         columns: dict[str, Any] = {
             "row": self.row,
             "group": np.array(names, dtype=object)[self.group].tolist() if len(self) else [],

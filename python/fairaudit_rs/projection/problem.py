@@ -11,14 +11,14 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
 from ..data.equality import Value
-from ..data.groups import group_name
+from ..data.groups import attribute_name, group_name
 from ..inference.proportions import Share
 from ..inference.pvalues import upper_tail
 from .criteria import Criterion, Curvature, Description, Tolerance, by_unit
@@ -170,6 +170,12 @@ class UnitCriteria(Criteria):
     #: (units with the reference first, criteria) of each block of groups that only move together.
     #: None: the criteria mix the units in another way.
     blocks: list[tuple[list[int], list[int]]] | None
+    #: Names of the sensitive features, for people.
+    features: tuple[str, ...]
+
+    def name_of(self, criterion: Criterion, group: Any) -> str:
+        """Return the name of a group of a criterion for people."""
+        return group_name(group, criterion.attribute or attribute_name(self.features))
 
     @property
     def unit_label(self) -> NDArray[np.int64]:
@@ -289,10 +295,11 @@ class UnitCriteria(Criteria):
     def _reachable(self, units: list[int], at: list[int]) -> str:
         """Say which rates each group of a block can reach."""
         criteria, tally = [self.criteria[j] for j in at], self.tally
-        names = [criteria[0].second, *(criterion.first for criterion in criteria)]
+        base = self.name_of(criteria[0], criteria[0].second)
+        names = [base, *(self.name_of(criterion, criterion.first) for criterion in criteria)]
         weight = by_unit(tally.weight)
         reach = []
-        for name, unit in zip(map(group_name, names), units, strict=True):
+        for name, unit in zip(names, units, strict=True):
             positive = tally.weight[2 * unit + 1]
             low = (positive - tally.finite_weight[2 * unit + 1]) / weight[unit]
             high = (positive + tally.finite_weight[2 * unit]) / weight[unit]
@@ -323,7 +330,8 @@ class UnitCriteria(Criteria):
                 criterion = self.criteria[j]
                 name = criterion.second if at else criterion.first
                 kind = {1: " with a positive label", 0: " with a negative label", None: ""}
-                where = f"decided {decision}{kind[criterion.label]} in {group_name(name)!r}"
+                who = self.name_of(criterion, name)
+                where = f"decided {decision}{kind[criterion.label]} in {who!r}"
                 found.append((float(rows[j]), where))
         return min(found)
 

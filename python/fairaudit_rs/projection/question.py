@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from .. import arguments
 from ..data.arrays import ArraySource
 from ..data.cells import Cells
 from ..data.columns import column_array
-from ..data.groups import choose_groups, find_group, group_name, label
+from ..data.groups import attribute_name, choose_groups, find_group, label
 from ..data.labels import GroupKey, Label
 from ..data.rows import CodedRows
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
+from ..literals import Attributes
 from ..models.distances import Distances, margins_of_scores
 from .criteria import NO_CELL, Criterion, by_unit
 from .moves import Moves, nowhere
@@ -78,6 +79,7 @@ class Question:
             label=self.criteria.unit_label[unit].astype(np.int8),
             groups=tuple(map(label, self.keys)),
             feature_names=None if distances is None else distances.feature_names,
+            attribute=attribute_name(self.features),
             _moved=nowhere if distances is None else partial(distances.moved, rows),
         )
 
@@ -160,7 +162,7 @@ def pose(
     ``distances`` are those of the table, when a model made them. ``exchanging`` says whether
     decisions will be exchanged within the strata of a notion of the user's.
     """
-    arguments.choice("attributes", attributes, ("crossed", "separate"))
+    arguments.choice("attributes", attributes, get_args(Attributes))
     threshold = arguments.finite("threshold", threshold)
     table = table.loaded("projection_test")
     if "y_score" not in table.roles and threshold != 0.5:
@@ -285,6 +287,7 @@ def _of_groups(reading: _Reading, choice: _Choice, notion: str) -> Question:
         criteria=tuple(criteria),
         labels=unit_label,
         blocks=blocks,
+        features=cells.sensitive_features,
     )
     _check_rows(made)
     return Question(
@@ -444,7 +447,8 @@ def _check_rows(criteria: UnitCriteria) -> None:
             if not size > 0:
                 kind = {1: "a positive label", 0: "a negative label", None: "any weight"}
                 raise NotMeasurableError(
-                    f"group {group_name(name)!r} has no rows with {kind[criterion.label]}; "
+                    f"group {criteria.name_of(criterion, name)!r} has no rows with "
+                    f"{kind[criterion.label]}; "
                     f"{RATES[criterion.label]} is not defined there. Name the groups to compare "
                     "with groups=, or choose another notion"
                 )

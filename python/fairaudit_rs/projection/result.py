@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..data.groups import group_name
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects
-from ..results.words import number, p_text
+from ..results.words import aside, listed, number, p_text, row_count
 from .moves import Moves, MoveSummary
 
 
@@ -30,6 +31,11 @@ class CriterionValue:
     second: Any
     first_value: float
     second_value: float
+    #: Rows behind the two rates, and Wilson's intervals; NaN for weighted rows.
+    first_used: float
+    second_used: float
+    first_interval: tuple[float, float]
+    second_interval: tuple[float, float]
     gap: float
     standard_error: float
     confidence_interval: tuple[float, float]
@@ -122,46 +128,129 @@ class ProjectionResult(Finding):
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         alpha = 1 - self.confidence_level
+        beside = ""
         if self.inconclusive is not None:
             verdict = f"the test is inconclusive: {self.inconclusive}"
         else:
             found = rejects(self.pvalue, alpha)
-            evidence = "more than chance explains" if found else "within what chance explains"
             kind = "permutation-calibrated" if self.calibration == "permutation" else "asymptotic"
             tail = f"({p_text(self.pvalue)}, {kind} projection test)"
-            verdict = f"that is {evidence} at the {100 * alpha:.3g} % level {tail}"
-            if not found:
-                verdict += "; that alone does not show fairness"
-        return f"{self.notion}: {self._gaps()}. {self._distance()}; {verdict}."
+            level = f"at the {100 * alpha:.3g} % level {tail}"
+            if self._tolerated:
+                shown = "shown" if found else "not shown"
+                verdict = f"that a gap is beyond the tolerance is {shown} {level}"
+                if not found:
+                    verdict += "; that alone does not show that none is"
+            else:
+                evidence = "more than chance explains" if found else "within what chance explains"
+                verdict = f"that is {evidence} {level}"
+                if not found:
+                    verdict += "; that alone does not show fairness"
+                if len(self.criteria) == 1:
+                    beside = aside(self.criteria[0].confidence_interval, found)
+        return f"{self.notion}: {self._gaps()}. {self._distance()}; {verdict}.{beside}"
+
+    @property
+    def _tolerated(self) -> str:
+        """Say which gaps count as fair; "" where none does."""
+        tolerances = dict.fromkeys(criterion.tolerance for criterion in self.criteria)
+        if all(tolerance == (0.0, 0.0) for tolerance in tolerances):
+            return ""
+        texts = [_between(*tolerance) for tolerance in tolerances]
+        return f"{'tolerance' if len(texts) == 1 else 'tolerances'} {listed(texts)}"
 
     def _gaps(self) -> str:
-        tolerated = any(criterion.tolerance != (0.0, 0.0) for criterion in self.criteria)
-        asked = " (tolerance given)" if tolerated else ""
-        if len(self.criteria) == 1 and not math.isnan(self.criteria[0].first_value):
-            one = self.criteria[0]
+        asked = f" ({self._tolerated})" if self._tolerated else ""
+        one = self.criteria[0]
+        if len(self.criteria) == 1 and not math.isnan(one.first_value):
             low, high = one.confidence_interval
+            first, second = (self._side(one, group) for group in (one.first, one.second))
             return (
-                f"{one.name} is {number(one.first_value)} for {group_name(one.first)} and "
-                f"{number(one.second_value)} for {group_name(one.second)}, a gap of "
+                f"{one.name} is {number(one.first_value)} for {first} and "
+                f"{number(one.second_value)} for {second}, a gap of "
                 f"{number(one.gap)} ({100 * self.confidence_level:g} % interval {number(low)} to "
                 f"{number(high)}){asked}"
             )
-        return (
-            f"the largest of {len(self.criteria)} gaps is {number(self.estimate)}"
-            if len(self.criteria) > 1
-            else f"{self.criteria[0].name} is {number(self.estimate)}"
-        ) + asked
+        if len(self.criteria) == 1:
+            return f"{one.name} is {number(self.estimate)}{asked}"
+        n = len(self.criteria)
+        return f"the largest of {n} gaps{self._who()} is {number(self.estimate)}{asked}"
+
+    def _who(self) -> str:
+        """Name the groups that are compared, each with its reference; "" for own criteria."""
+        against: dict[str, dict[str, None]] = {}
+        for one in self.criteria:
+            if one.first is not None or one.second is not None:
+                firsts = against.setdefault(self._side(one, one.second), {})
+                firsts[self._side(one, one.first)] = None
+        texts = [
+            f"{listed(list(firsts), most=5)} against {base}" for base, firsts in against.items()
+        ]
+        return f", of {'; '.join(texts)}," if texts else ""
+
+    def _side(self, criterion: CriterionValue, group: Any) -> str:
+        """Return the name of a side of a criterion, with its rows where they are known."""
+        name = group_name(group, criterion.attribute or self.attribute)
+        size = None if criterion.attribute else self.group_sizes.get(group)
+        return name if size is None else f"{name} ({row_count(size)})"
 
     def _distance(self) -> str:
         if math.isinf(self.distance):
             return "No movement of the rows makes the model fair"
-        if not len(self.moves):
-            return "The data are fair as they are"
+        if not self.moved:
+            fair = "within the tolerance" if self._tolerated else "without a gap"
+            return f"The data are {fair} as they are"
+        n_moved = sum(part.n_rows for part in self.moved)
+        farthest = max(part.largest_distance for part in self.moved)
         return (
-            f"The nearest fair distribution is {number(self.distance)} away: {len(self.moves):,} "
-            f"of {self.n_rows:,} rows change sides, the farthest by "
-            f"{number(float(self.moves.distance.max()))}"
+            f"The nearest fair distribution is {number(self.distance)} away: {n_moved:,} "
+            f"of {self.n_rows:,} rows change sides, the farthest by {number(farthest)}"
         )
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return ("pairs", "groups", *(("moved",) if self.moved else ()))
+
+    def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
+        if table != "moved":
+            return super()._rows_of(table)
+        return [
+            {
+                "group": self._named(part.group),
+                "label": part.label,
+                "from": part.from_decision,
+                "to": part.to_decision,
+                "n_rows": part.n_rows,
+                "mass": part.mass,
+                "mean_distance": part.mean_distance,
+                "largest_distance": part.largest_distance,
+            }
+            for part in self.moved
+        ]
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row per group and rate; of criteria of your own one per group."""
+        rows: dict[tuple[str, str], dict[str, Any]] = {}
+        for one in self.criteria:
+            sides = (
+                (one.first, one.first_value, one.first_used, one.first_interval),
+                (one.second, one.second_value, one.second_used, one.second_interval),
+            )
+            for group, value, used, interval in sides:
+                if math.isnan(value):
+                    continue
+                name = group_name(group, one.attribute or self.attribute)
+                rows[one.name, name] = {
+                    "metric": one.name,
+                    "group": name,
+                    "n_rows": None if one.attribute else self.group_sizes.get(group),
+                    "n_used": None if math.isnan(used) else round(used),
+                    "value": value,
+                    "low": interval[0],
+                    "high": interval[1],
+                }
+        return list(rows.values()) or super().group_rows()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per criterion."""
@@ -170,8 +259,10 @@ class ProjectionResult(Finding):
                 "notion": self.notion,
                 "metric": criterion.name,
                 "attribute": criterion.attribute,
-                "first": group_name(criterion.first),
-                "second": group_name(criterion.second),
+                "first": group_name(criterion.first, criterion.attribute or self.attribute),
+                "second": group_name(criterion.second, criterion.attribute or self.attribute),
+                "first_n_rows": self.group_sizes.get(criterion.first),
+                "second_n_rows": self.group_sizes.get(criterion.second),
                 "first_value": criterion.first_value,
                 "second_value": criterion.second_value,
                 "gap": criterion.gap,
@@ -189,6 +280,14 @@ class ProjectionResult(Finding):
         """Return a chart of the margins near the boundary by group, and of the moves."""
         from .chart import margins_and_moves
 
+        names = list(map(self._named, self.group_sizes))
         return margins_and_moves(
-            list(self.group_sizes), self.histogram, self.histogram_limit, self.moves, self.notion
+            names, self.histogram, self.histogram_limit, self.moves, self.notion
         )
+
+
+def _between(low: float, high: float) -> str:
+    """Name the gaps that count as fair."""
+    if low == -high:
+        return f"up to {number(high)} either way"
+    return f"up to {number(high)}" if math.isinf(low) else f"from {number(low)}"

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..inference.intervals import range_of_pairs
-from ..inference.proportions import newcombe
+from ..inference.intervals import NOTHING, range_of_pairs
+from ..inference.proportions import newcombe, wilson
 from .criteria import Tolerance
 from .moves import Moves
 from .problem import Criteria
@@ -38,6 +38,9 @@ def _value(
         low, high = newcombe(*described.shares, z)
     least, most = described.bounds
     first_value, second_value = described.rates
+    shares = described.shares or ()
+    used = [share.n_rows for share in shares] or [math.nan] * 2
+    of_values = [wilson(*share, z) for share in shares] or [NOTHING] * 2
     return CriterionValue(
         name=described.name,
         attribute=described.attribute,
@@ -45,6 +48,10 @@ def _value(
         second=described.second,
         first_value=first_value,
         second_value=second_value,
+        first_used=used[0],
+        second_used=used[1],
+        first_interval=of_values[0],
+        second_interval=of_values[1],
         gap=gap,
         standard_error=error,
         confidence_interval=(max(low, least), min(high, most)),

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
+
+#: p-values below this are not told apart: sums of products of the smallest floats.
+_SMALLEST = 1e-300
+#: So many notes of one kind are folded into one.
+_FOLDED = 3
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def number(value: float) -> str:
@@ -27,5 +35,57 @@ def numbers(*values: float) -> tuple[str, ...]:
 
 
 def p_text(pvalue: float) -> str:
-    """Return a p-value for a sentence."""
+    """Return a p-value for a sentence; what cannot be told from 0 is below 1e-300."""
+    if pvalue < _SMALLEST:
+        return f"p < {_SMALLEST:.0e}"
     return f"p = {pvalue:.4f}" if pvalue >= 0.0001 else f"p = {pvalue:.2g}"
+
+
+def row_count(n_rows: int | None, n_used: int | None = None) -> str:
+    """Return how many rows, and how many of them are used, for a sentence."""
+    if n_rows is None:
+        return "" if n_used is None else row_count(n_used)
+    if n_used is None or n_used == n_rows:
+        return "1 row" if n_rows == 1 else f"{n_rows:,} rows"
+    return f"{n_used:,} of {n_rows:,} rows"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Return names for a sentence: a and b; a, b and c; a, b, c and 4 more."""
+    shown = list(names[:most])
+    left = len(names) - len(shown)
+    if left:
+        return f"{', '.join(shown)} and {left:,} more"
+    return " and ".join([*([", ".join(shown[:-1])] if len(shown) > 1 else []), *shown[-1:]])
+
+
+def folded(notes: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return notes; three or more that differ in numbers and names of groups alone become one.
+
+    It is the first of them, with the groups of the next ones and how many there are.
+    """
+    longest_first = map(re.escape, sorted(names, key=len, reverse=True))
+    found = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first) or '(?!)'})(?!\w)")
+    kinds: dict[str, list[str]] = {}
+    for note in notes:
+        kinds.setdefault(_NUMBER.sub("#", found.sub("@", note)), []).append(note)
+    lines = []
+    for alike in kinds.values():
+        named = [found.findall(note) for note in alike]
+        # Words that happen to be names are the same in all of them.
+        differ = [i for i, column in enumerate(zip(*named, strict=True)) if len(set(column)) > 1]
+        if len(alike) < _FOLDED or not differ:
+            lines += alike
+            continue
+        who = listed([" and ".join(dict.fromkeys(one[i] for i in differ)) for one in named[1:]])
+        lines.append(f"{alike[0]}; the same of {who} ({len(alike):,} notes of this kind)")
+    return lines
+
+
+def aside(interval: tuple[float, float], rejected: bool) -> str:
+    """Return a sentence for a test and an interval that disagree about 0; "" where they agree."""
+    low, high = interval
+    if math.isnan(low) or (low > 0 or high < 0) == rejected:
+        return ""
+    what = "includes" if rejected else "leaves out"
+    return f" The interval, by another method, {what} 0: the test decides."

@@ -1,0 +1,81 @@
+"""The words that arguments accept, as types: one alias for each list of words.
+
+Where words are checked, the list is made of the alias (``get_args``), or a test compares both.
+"""
+
+from typing import Literal, TypeAlias
+
+# -- tests of groups ---------------------------------------------------------------------------
+
+Alternative: TypeAlias = Literal["two-sided", "greater", "less"]
+Studentize: TypeAlias = Literal[
+    "auto", "pooled", "unpooled", "corrected", "bootstrap", "shared", "none"
+]
+Adjustment: TypeAlias = Literal["holm", "bh", "max-t", "none"]
+#: Of p-values alone, without their tests.
+PlainAdjustment: TypeAlias = Literal["holm", "bh", "none"]
+Engine: TypeAlias = Literal["auto", "exact", "cells", "stream", "shuffle", "melded", "callable"]
+GapInterval: TypeAlias = Literal["auto", "inversion", "delta", "studentized", "basic", "percentile"]
+IntervalMethod: TypeAlias = Literal[
+    "auto", "score", "mover", "inversion", "studentized", "delta", "basic", "percentile"
+]
+EquivalenceMethod: TypeAlias = Literal[
+    "auto", "score", "mover", "inversion", "studentized", "delta"
+]
+Undefined: TypeAlias = Literal["raise", "skip"]
+Scale: TypeAlias = Literal["difference", "ratio"]
+NullHypothesis: TypeAlias = Literal["shuffle", "weak"]
+Goal: TypeAlias = Literal["difference", "equivalence"]
+ConditionsOn: TypeAlias = Literal["label", "decision"]
+CorrelationMethod: TypeAlias = Literal["pearson", "spearman"]
+
+# -- projections -------------------------------------------------------------------------------
+
+NotionName: TypeAlias = Literal[
+    "statistical_parity",
+    "equal_opportunity",
+    "predictive_equality",
+    "equalized_odds",
+    "demographic_parity",
+    "equality_of_opportunity",
+]
+Attributes: TypeAlias = Literal["crossed", "separate"]
+ProjectionCalibration: TypeAlias = Literal["asymptotic", "permutation"]
+
+# -- individuals -------------------------------------------------------------------------------
+
+Ratio: TypeAlias = Literal["loss", "error_rate"]
+Loss: TypeAlias = Literal["log_loss", "smooth_hinge", "softplus_hinge", "squared"]
+Solver: TypeAlias = Literal["euler", "heun", "rk4"]
+OneHot: TypeAlias = Literal["free", "keep"]
+RatioInterval: TypeAlias = Literal["normal", "log", "bootstrap-t"]
+Compatibility: TypeAlias = Literal["paper"]
+IndividualPicture: TypeAlias = Literal["path", "ratios"]
+
+# -- influence ---------------------------------------------------------------------------------
+
+DescentMethod: TypeAlias = Literal["reweight", "resample"]
+RepairMethod: TypeAlias = Literal["direct", "transport"]
+ScoreKind: TypeAlias = Literal["marginal", "held_fixed"]
+DescentPicture: TypeAlias = Literal["path", "marginals"]
+
+# -- extremes ----------------------------------------------------------------------------------
+
+ExtremeNull: TypeAlias = Literal["equal_levels", "equal_laws"]
+TailMethod: TypeAlias = Literal["gpd", "point_process", "gev"]
+TailPicture: TypeAlias = Literal["qq", "return_level", "density", "stability"]
+SamplerName: TypeAlias = Literal["random", "optuna"]
+Looks: TypeAlias = Literal["last", "each"]
+#: Of a smoothed bootstrap.
+Bandwidth: TypeAlias = Literal["silverman"]
+Auto: TypeAlias = Literal["auto"]
+UpperByRow: TypeAlias = Literal["row"]
+
+# -- models ------------------------------------------------------------------------------------
+
+Link: TypeAlias = Literal["auto", "logit", "identity"]
+Norm: TypeAlias = Literal["l1", "l2", "linf", "mahalanobis"]
+#: Of networks.
+PlainNorm: TypeAlias = Literal["l1", "l2", "linf"]
+KernelName: TypeAlias = Literal["rbf", "polynomial", "linear"]
+Precision: TypeAlias = Literal["float32", "float64"]

@@ -1,0 +1,243 @@
+r"""Results as JSON holds them, and back: exact, whatever a group is called.
+
+What a value is, its annotation says. JSON has no NaN, infinity, tuples or keys other than text:
+
+- a number that is NaN is null (``"NaN"`` where there may be none), infinity ``"Infinity"``; where
+  anything can stand they are ``{"$float": "NaN"}``,
+- arrays and tuples are lists, and what is a list where anything can stand is ``{"$list": [...]}``,
+- keys that are no text (0, True, None, tuples) are written as their own JSON, and so is text that
+  reads like JSON: 0 is ``"0"``, and ``"0"`` is ``"\"0\""``,
+- dates are ``{"$date": "2026-01-31"}``, and what else is no plain value goes by its text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from ..errors import DataError
+
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+#: Of values that JSON has no form for, where anything can stand.
+_TAGS: dict[str, Callable[[Any], Any]] = {
+    "$float": lambda text: _NOT_FINITE[text],
+    "$list": lambda entries: [decode(entry) for entry in entries],
+    "$date": date.fromisoformat,
+    "$datetime": datetime.fromisoformat,
+}
+_PLAIN = (bool, int, float, str)
+
+T = TypeVar("T")
+
+
+def encode(value: Any, hint: Any = Any) -> Any:
+    """Return a value as JSON holds it; ``hint`` is its annotation."""
+    optional, hint = _allows_none(hint), _of_one(hint)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _not_finite(value, hint, optional)
+    if isinstance(value, np.ndarray):
+        return _encode_array(value)
+    if isinstance(value, Mapping):
+        of_value = get_args(hint)[1] if get_origin(hint) is dict else Any
+        return {_key(key): encode(entry, of_value) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        each = [encode(entry, one) for entry, one in zip(value, _entries(hint, value), strict=True)]
+        return {"$list": each} if isinstance(value, list) and get_origin(hint) is not list else each
+    if is_dataclass(value):
+        return value.to_dict() if hasattr(value, "to_dict") else encode_fields(value)
+    if isinstance(value, date):
+        tag = "$datetime" if isinstance(value, datetime) else "$date"
+        return {tag: value.isoformat()}
+    return str(value)
+
+
+def encode_fields(value: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return the fields of a dataclass as JSON holds them."""
+    hints = get_type_hints(type(value))
+    return {
+        entry.name: encode(getattr(value, entry.name), hints[entry.name])
+        for entry in fields(value)
+        if entry.name not in without
+    }
+
+
+def decode(content: Any, hint: Any = Any) -> Any:
+    """Return the value that `encode` wrote; ``hint`` is its annotation."""
+    optional = content is None and _allows_none(hint)
+    hint = _of_one(hint)
+    origin, found = get_origin(hint), get_args(hint)
+    if optional:
+        return None
+    if hint is float:
+        return _decode_float(content)
+    if hint in _PLAIN:
+        if not isinstance(content, int | float if hint is int else hint):
+            raise DataError(f"holds {content!r}; accepted: {hint.__name__}")
+        return content
+    if origin is np.ndarray:
+        return _decode_array(content, np.dtype(get_args(found[1])[0]))
+    if origin is dict:
+        return {_label(key): decode(entry, found[1]) for key, entry in _mapping(content).items()}
+    if origin in (tuple, list):
+        if not isinstance(content, list):
+            raise DataError(f"holds {content!r}; accepted: a list")
+        each = zip(content, _entries(hint, content), strict=True)
+        return origin(decode(entry, one) for entry, one in each)
+    if isinstance(hint, type) and hasattr(hint, "from_dict"):
+        return hint.from_dict(content)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return hint(**decode_fields(hint, content))
+    return _decode_any(content)
+
+
+def decode_fields(kind: Any, content: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Return the fields of a dataclass that `encode_fields` wrote, by name."""
+    content, hints = _mapping(content), get_type_hints(kind)
+    return {
+        entry.name: decode_entry(content, entry.name, hints[entry.name])
+        for entry in fields(kind)
+        if entry.name not in without
+    }
+
+
+def decode_entry(content: Mapping[str, Any], name: str, hint: Any) -> Any:
+    """Return one entry, or raise with its name."""
+    if name not in content:
+        raise DataError(f"{name} is missing; accepted: what `to_dict` returns")
+    try:
+        return decode(content[name], hint)
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise DataError(f"{name}: {error}") from None
+
+
+# -- annotations -------------------------------------------------------------------------------
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _allows_none(hint: Any) -> bool:
+    return any(option in (type(None), Any) for option in _options(hint))
+
+
+def _of_one(hint: Any) -> Any:
+    """Return the one annotation besides None, or Any when there are several."""
+    options = [option for option in _options(hint) if option is not type(None)]
+    return options[0] if len(options) == 1 else Any
+
+
+def _entries(hint: Any, value: Any) -> tuple[Any, ...]:
+    """Return the annotations of the entries of a list or tuple."""
+    found = get_args(hint) if get_origin(hint) in (tuple, list) else (Any, ...)
+    if get_origin(hint) is list or found[-1] is ...:
+        return (found[0],) * len(value)
+    return found
+
+
+# -- numbers and arrays ------------------------------------------------------------------------
+
+
+def _not_finite(value: float, hint: Any, optional: bool) -> Any:
+    name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if hint is not float:
+        return {"$float": name}
+    return None if name == "NaN" and not optional else name
+
+
+def _decode_float(content: Any) -> Any:
+    if content is None:
+        return math.nan
+    if isinstance(content, str) and content in _NOT_FINITE:
+        return _NOT_FINITE[content]
+    if not isinstance(content, int | float):
+        raise DataError(f"holds {content!r}; accepted: a number")
+    return content
+
+
+def _encode_array(array: Any) -> Any:
+    if array.ndim > 1 and not array.size:
+        return {"$shape": list(array.shape)}
+    return encode(array.tolist(), _nested(array.ndim))
+
+
+def _nested(depth: int) -> Any:
+    hint: Any = float
+    for _ in range(depth):
+        hint = list[hint]
+    return hint
+
+
+def _decode_array(content: Any, kind: Any) -> Any:
+    if isinstance(content, dict):
+        return np.empty(tuple(content["$shape"]), dtype=kind)
+    depth, inner = 0, content
+    while isinstance(inner, list):
+        depth, inner = depth + 1, inner[0] if inner else None
+    if not depth:
+        raise DataError(f"holds {content!r}; accepted: a list of numbers")
+    return np.array(decode(content, _nested(depth)), dtype=kind)
+
+
+# -- where anything can stand ------------------------------------------------------------------
+
+
+def _decode_any(content: Any) -> Any:
+    if isinstance(content, list):
+        return tuple(decode(entry) for entry in content)
+    if not isinstance(content, dict):
+        return content
+    if len(content) == 1:
+        (tag, inner), *_ = content.items()
+        if tag in _TAGS:
+            return _TAGS[tag](inner)
+    return {_label(key): decode(entry) for key, entry in content.items()}
+
+
+def _mapping(content: Any) -> Mapping[str, Any]:
+    if not isinstance(content, Mapping):
+        raise DataError(f"holds {content!r}; accepted: an object")
+    return content
+
+
+def _key(label: Any) -> str:
+    """Return a label as the key of an object."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, str) and not label.startswith("$") and not _is_json(label):
+        return label
+    return json.dumps(encode(label), allow_nan=False, ensure_ascii=False)
+
+
+def _label(key: str) -> Any:
+    return decode(_parsed(key)) if _is_json(key) else key
+
+
+def _is_json(text: str) -> bool:
+    # Lists and objects are never parsed to find out: they may be deep.
+    if text.lstrip()[:1] in ("[", "{", '"'):
+        return True
+    try:
+        _parsed(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(text: str) -> Any:
+    return json.loads(text, parse_constant=_refused)
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(name)

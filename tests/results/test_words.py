@@ -1,0 +1,366 @@
+"""What results say: no contradictions, sizes of groups, names of groups, few notes."""
+
+import numpy as np
+import pytest
+
+import fairaudit_rs as fa
+from fairaudit_rs.data.groups import group_name
+from fairaudit_rs.results.words import aside, folded, listed, p_text, row_count
+
+NAN = float("nan")
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("pvalue", "text"),
+        [
+            (0.5, "p = 0.5000"),
+            (3e-5, "p = 3e-05"),
+            (1e-299, "p = 1e-299"),
+            (2.3e-308, "p < 1e-300"),
+            (0.0, "p < 1e-300"),
+            (NAN, "p = nan"),
+        ],
+    )
+    def test_p(self, pvalue, text):
+        assert p_text(pvalue) == text
+
+    def test_rows(self):
+        assert row_count(1) == "1 row"
+        assert row_count(1_200) == row_count(1_200, 1_200) == "1,200 rows"
+        assert row_count(1_200, 30) == "30 of 1,200 rows"
+        assert row_count(None) == ""
+
+    def test_lists(self):
+        assert listed(["a"]) == "a"
+        assert listed(["a", "b"]) == "a and b"
+        assert listed(["a", "b", "c"]) == "a, b and c"
+        assert listed(list("abcdefg")) == "a, b, c and 4 more"
+
+    @pytest.mark.parametrize(
+        ("interval", "rejected", "text"),
+        [
+            ((0.1, 0.2), True, ""),
+            ((-0.1, 0.2), False, ""),
+            ((NAN, NAN), True, ""),
+            (
+                (0.01, 0.2),
+                False,
+                " The interval, by another method, leaves out 0: the test decides.",
+            ),
+            ((-0.1, 0.2), True, " The interval, by another method, includes 0: the test decides."),
+        ],
+    )
+    def test_asides(self, interval, rejected, text):
+        assert aside(interval, rejected) == text
+
+
+class TestFolding:
+    def test_three_of_a_kind_are_one(self):
+        notes = [
+            f"{name} has only {n} rows of a label"
+            for name, n in zip("abcde", range(5), strict=True)
+        ]
+        assert folded(["first", *notes, "last"], list("abcde")) == [
+            "first",
+            "a has only 0 rows of a label; the same of b, c, d and 1 more (5 notes of this kind)",
+            "last",
+        ]
+
+    def test_two_are_two(self):
+        notes = ["a has 1 row", "b has 2 rows"]
+        assert folded(notes, ["a", "b"]) == notes
+
+    def test_pairs(self):
+        notes = [f"interval of {a} and {b}: few rows" for a, b in ("xy", "xz", "yz")]
+        assert folded(notes, list("xyz")) == [
+            "interval of x and y: few rows; the same of x and z and y and z (3 notes of this kind)"
+        ]
+
+    def test_other_words_are_other_kinds(self):
+        notes = ["a has 1 row", "b has 1 row", "c lacks 1 row"]
+        assert folded(notes, list("abc")) == notes
+
+    def test_numbers_alone_do_not_fold(self):
+        notes = ["1 replicate", "2 replicate", "3 replicate"]
+        assert folded(notes, []) == notes
+
+    def test_names_with_signs(self):
+        names = ["sex=0 & old=True", "sex=1 & old=True", "(*"]
+        notes = [f"no value in {name}" for name in names]
+        assert folded(notes, names)[0].startswith("no value in sex=0 & old=True; the same of sex=1")
+
+    def test_a_test_of_six_groups(self):
+        rng = np.random.default_rng(0)
+        group = rng.choice(list("abcdef"), 300, p=[0.5, 0.3, 0.05, 0.05, 0.05, 0.05])
+        label = (rng.random(300) < 0.2).astype(int)
+        result = fa.permutation_test(
+            label, y_score=rng.random(300).round(2), sensitive_features=group, metric="auc",
+            n_resamples=999, rng=1,
+        )  # fmt: skip
+        few = [text for text in result.warnings if "rows with a positive label" in text]
+        assert len(few) >= 3
+        for shown in (str(result), result._repr_html_()):
+            assert shown.count("rows with a positive label") == 1
+            assert f"({len(few)} notes of this kind)" in shown
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("group", "attribute", "name"),
+        [
+            (0, "black", "black=0"),
+            ("1", "black", "black=1"),
+            (True, "old", "old=True"),
+            ("false", "old", "old=false"),
+            (0.5, "share", "share=0.5"),
+            ("a", "sex", "a"),
+            ("18-29", "age", "18-29"),
+            (None, "sex", "None"),
+            (0, "", "0"),
+            ((0, "a"), "black and sex", "black=0 & a"),
+            ((0, 1), "black", "0 & 1"),
+        ],
+    )
+    def test_bare_labels_have_their_attribute(self, group, attribute, name):
+        assert group_name(group, attribute) == name
+
+    def test_wherever_groups_are_named(self):
+        rng = np.random.default_rng(0)
+        black = rng.integers(0, 2, 400)
+        label = rng.integers(0, 2, 400)
+        score = rng.random(400)
+        data = {
+            "y_true": label,
+            "y_pred": (score > 0.5).astype(int),
+            "sensitive_features": {"black": black},
+        }
+        results = [
+            fa.permutation_test(**data, metric="tpr"),
+            fa.intervals(**data, metric="tpr"),
+            fa.equivalence_test(**data, metric="tpr", margin=0.3),
+            fa.projection_test(label, y_score=score, sensitive_features={"black": black}),
+            fa.calibrate(**data, metric="tpr", n_audits=10, n_resamples=19),
+            fa.minimum_detectable_gap(**data, metric="tpr"),
+        ]
+        for result in results:
+            assert "black=0" in result.summary(), type(result)
+            assert "black=1" in result.summary(), type(result)
+            assert set(result.to_frame("groups")["group"]) == {"black=0", "black=1"}
+            assert "black=0" in result._repr_html_()
+        assert results[0].to_frame()["first"].to_list() == ["black=0"]
+        assert set(results[0].group_sizes) == {0, 1}
+
+    def test_notes_name_them_too(self):
+        label = [1, 1, 0, 0, 1, 0] * 5
+        score = np.linspace(0, 1, 30)
+        result = fa.permutation_test(
+            label, y_score=score, sensitive_features={"black": [0, 1] * 15}, metric="auc",
+            n_resamples=99, rng=1,
+        )  # fmt: skip
+        assert result.warnings[0].startswith("black=0 has only ")
+
+
+class TestSizes:
+    def test_every_sentence_has_them(self):
+        rng = np.random.default_rng(0)
+        group = np.repeat(["a", "b", "c"], [40, 50, 60])
+        label, score = rng.integers(0, 2, 150), rng.random(150)
+        data = {"y_true": label, "y_pred": (score > 0.5).astype(int), "sensitive_features": group}
+        two = {**data, "groups": ["a", "b"]}
+        sentences = {
+            "a (40 rows) and": fa.permutation_test(**two, metric="selection_rate"),
+            "of 40 rows) and": fa.permutation_test(**two, metric="tpr"),
+            "of 3 groups (40 to 60 rows)": fa.permutation_test(**data, metric="tpr", rng=1),
+            "joint (40 to 60 rows)": fa.permutation_test(**data, metric="equalized_odds", rng=1),
+            "a (40 rows) minus b (50 rows)": fa.intervals(**two, metric="tpr"),
+            "(40 rows)": fa.equivalence_test(**two, metric="tpr", margin=0.4),
+            "b (50 rows)": fa.projection_test(label, y_score=score, sensitive_features=group),
+            "40 rows of a, 50 rows of b and 60 rows of c": fa.calibrate(
+                **data, metric="tpr", n_audits=10, n_resamples=19
+            ),
+            "a (40 rows) and 0": fa.influence_audit(
+                **data, X={"x": score}, target="a", metric="selection_rate", n_draws=20
+            ),
+        }
+        for part, result in sentences.items():
+            part = part.removeprefix("joint ").removesuffix(" 0")
+            assert part in result.summary(), result.summary()
+
+    def test_tables_of_groups(self):
+        group = np.repeat(["a", "b"], [40, 60])
+        label = np.tile([1, 1, 0, 0, 0], 20)
+        decision = np.tile([1, 0, 0, 1], 25)
+        result = fa.permutation_test(
+            label, decision, sensitive_features=group, metric="true_positive_rate"
+        )
+        table = result.to_frame("groups")
+        assert table["n_rows"].to_list() == [40, 60]
+        assert table["n_used"].to_list() == [16, 24]
+        of_values = fa.intervals(label, decision, sensitive_features=group, metric="tpr")
+        for name in ("value", "low", "high", "n_used"):
+            assert table[name].to_list() == of_values.to_frame("groups")[name].to_list()
+        pairs = result.to_frame()
+        assert pairs["first_n_rows"].to_list() == [40]
+        assert pairs["second_n_rows"].to_list() == [60]
+
+    def test_values_of_clusters_are_those_of_intervals(self):
+        rng = np.random.default_rng(0)
+        group, person = np.repeat(["a", "b"], 100), np.arange(200) // 4
+        data = {
+            "y_pred": rng.integers(0, 2, 200),
+            "sensitive_features": group,
+            "clusters": person,
+            "metric": "selection_rate",
+        }
+        first = fa.permutation_test(**data, n_resamples=99, rng=1).to_frame("groups")
+        second = fa.intervals(**data, n_resamples=99, rng=1).to_frame("groups")
+        assert first["low"].to_list() == pytest.approx(second["low"].to_list())
+        assert first["high"].to_list() == pytest.approx(second["high"].to_list())
+
+
+class TestAgreement:
+    """The sentence says which of the two decides where test and interval disagree, only there."""
+
+    def audits(self, n=1_000):
+        rng = np.random.default_rng(0)
+        for _ in range(n):
+            hits = rng.binomial(40, 0.3, 2)
+            decision = np.concatenate([np.arange(40) < k for k in hits]).astype(int)
+            yield fa.permutation_test(
+                y_pred=decision, sensitive_features=np.repeat(["a", "b"], 40),
+                metric="selection_rate",
+            )  # fmt: skip
+
+    def test_of_a_thousand_small_audits(self):
+        n_aside = 0
+        for result in self.audits(300):
+            low, high = result.confidence_interval
+            differ = (low > 0 or high < 0) != (result.pvalue <= 0.05)
+            assert ("the test decides" in result.summary()) == differ
+            n_aside += differ
+        assert n_aside > 2
+
+    def test_the_projection(self):
+        rng = np.random.default_rng(0)
+        n_aside = 0
+        for _ in range(150):
+            result = fa.projection_test(
+                rng.integers(0, 2, 400), y_score=rng.random(400),
+                sensitive_features=rng.choice(["a", "b"], 400), notion="statistical_parity",
+            )  # fmt: skip
+            if result.inconclusive is not None:
+                continue
+            low, high = result.criteria[0].confidence_interval
+            differ = (low > 0 or high < 0) != (result.pvalue <= 0.05)
+            assert ("the test decides" in result.summary()) == differ
+            n_aside += differ
+        assert n_aside
+
+    def test_equal_values_are_not_a_range(self):
+        data = {"y_pred": np.ones(30), "sensitive_features": list("abc") * 10}
+        result = fa.permutation_test(**data, metric="selection_rate")
+        assert "(10 rows each): 1.000 for all of them." in result.summary()
+        assert "from" not in result.summary()
+        assert "the largest, of 3 groups" in fa.intervals(**data, metric="selection_rate").summary()
+
+
+class TestContradictions:
+    def data(self):
+        rng = np.random.default_rng(2)
+        group = np.repeat(["a", "b", "c"], [200, 150, 250])
+        return rng.integers(0, 2, 600), rng.random(600), group
+
+    def test_a_tolerance_is_printed_and_kept_to(self):
+        label, score, group = self.data()
+        two = {"sensitive_features": np.where(group == "a", "a", "b"), "y_score": score}
+        wide = fa.projection_test(label, **two, epsilon=0.2).summary()
+        assert "(tolerance up to 0.200 either way). The data are within the tolerance as" in wide
+        assert "that a gap is beyond the tolerance is not shown at the 5 % level" in wide
+        assert "fair as they are" not in wide
+        assert "fairness" not in wide
+        sharp = fa.projection_test(label, **two).summary()
+        assert "tolerance" not in sharp
+
+    def test_tolerances_of_their_own(self):
+        label, score, group = self.data()
+        result = fa.projection_test(
+            label, y_score=score, sensitive_features=group, reference="a", epsilon=[0.1, 0.2]
+        )
+        words = "(tolerances up to 0.100 either way and up to 0.200 either way)"
+        assert words in result.summary()
+
+    def test_one_sided(self):
+        label, score, group = self.data()
+        result = fa.projection_test(
+            label, y_score=score, sensitive_features=group == "a", alternative="greater"
+        )
+        assert "(tolerance up to 0.000)" in result.summary()
+
+    def test_several_groups_and_their_reference(self):
+        label, score, group = self.data()
+        result = fa.projection_test(label, y_score=score, sensitive_features=group, reference="b")
+        words = "the largest of 2 gaps, of a (200 rows) and c (250 rows) against b (150 rows), is"
+        assert words in result.summary()
+
+    def test_attributes_apart(self):
+        label, score, group = self.data()
+        result = fa.projection_test(
+            label, y_score=score, attributes="separate",
+            sensitive_features={"place": group == "a", "old": score > 0.4},
+        )  # fmt: skip
+        assert "place=False against place=True; old=False against old=True" in result.summary()
+        assert set(result.to_frame("groups")["group"]) == {
+            "place=False", "place=True", "old=False", "old=True"
+        }  # fmt: skip
+
+    def test_exact_pairs_need_no_replicates(self):
+        result = fa.permutation_test(
+            y_pred=[0, 1, 1] * 10, sensitive_features=list("abcdefghij") * 3,
+            metric="selection_rate", engine="auto", n_resamples=99, rng=1,
+        )  # fmt: skip
+        assert {pair.engine for pair in result.comparisons} == {"exact"}
+        assert not [text for text in result.warnings if "n_resamples" in text]
+
+    def test_the_test_of_all_groups_needs_its_own(self):
+        rng = np.random.default_rng(0)
+        result = fa.permutation_test(
+            y_pred=rng.integers(0, 2, 900), sensitive_features=rng.choice(list("abcdef"), 900),
+            metric="selection_rate", n_resamples=9, rng=1,
+        )  # fmt: skip
+        assert {pair.engine for pair in result.comparisons} == {"exact"}
+        assert result.engine == "cells"
+        (note,) = [text for text in result.warnings if "n_resamples" in text]
+        assert note.startswith("9 replicates: no drawn test alone can reach 0.05; raise")
+
+    def test_calibration_errors_have_no_interval_and_say_so_once(self):
+        label, score, group = self.data()
+        result = fa.permutation_test(
+            label, y_score=score, sensitive_features=group, metric="calibration_error",
+            n_resamples=99, rng=1,
+        )  # fmt: skip
+        assert "so its gap has no interval" in str(result)
+        assert "Bonferroni" not in str(result)
+
+    def test_a_reference_leaves_other_pairs_out(self):
+        group = np.repeat(["a", "b", "c"], 100)
+        decision = np.concatenate([np.arange(100) < k for k in (90, 50, 10)]).astype(int)
+        data = {"y_pred": decision, "sensitive_features": group, "metric": "selection_rate"}
+        everything = fa.intervals(**data)
+        assert everything.largest_gap.estimate == pytest.approx(0.8)
+        assert len(everything.simultaneous) == 3
+        result = fa.intervals(**data, reference="b")
+        assert result.largest_gap.estimate == pytest.approx(0.4)
+        assert [(one.first, one.second) for one in result.simultaneous] == [("a", "b"), ("c", "b")]
+        assert "the largest, of a (100 rows) and b (100 rows), is 0.400" in result.summary()
+        # Two pairs share the level, not three.
+        alone = fa.intervals(**{**data, "confidence_level": 0.975}, groups=["a", "b"])
+        assert result.simultaneous[0].confidence_interval == alone.gaps[0].confidence_interval
+
+    def test_the_smallest_p(self):
+        n = 100_000
+        result = fa.permutation_test(
+            y_pred=np.repeat([0, 1], n), sensitive_features=np.repeat(["a", "b"], n),
+            metric="selection_rate",
+        )  # fmt: skip
+        assert "(p < 1e-300, two-sided exact permutation test)" in result.summary()
