@@ -203,34 +203,35 @@ impl Moments {
     }
 }
 
-/// A mean or ratio, whose [`Moments`] are N sums over rows.
+/// A mean or ratio, whose [`Moments`] are N sums over rows and the number of rows.
 pub(crate) trait Powers<const N: usize>: Sync {
-    /// Adds a row to the sums of a group.
-    fn add_powers(&self, row: usize, member: &Lanes, sums: &mut [Lanes; N]);
+    /// Adds a row to the sums of a group, in the lanes in which it belongs to it.
+    fn add_powers(&self, row: usize, member: &LaneMask, sums: &mut [Lanes; N]);
 
-    /// All sums from those that were added up.
-    fn moments(sums: [f64; N]) -> Moments;
+    /// All sums from those that were added up over so many rows.
+    fn moments(sums: [f64; N], rows: f64) -> Moments;
 }
 
 #[inline(always)]
-fn add_terms<const N: usize>(terms: [f64; N], member: &Lanes, sums: &mut [Lanes; N]) {
+fn add_terms<const N: usize>(terms: [f64; N], member: &LaneMask, sums: &mut [Lanes; N]) {
     for (sum, term) in sums.iter_mut().zip(terms) {
         for lane in 0..LANES {
-            sum[lane] += member[lane] * term;
+            // One addition under a mask, where there are masks.
+            sum[lane] = if member[lane] == 0 { sum[lane] } else { sum[lane] + term };
         }
     }
 }
 
-/// Sums of 1, a, a^2, a^3.
-impl Powers<4> for Mean {
+/// Sums of a, a^2, a^3.
+impl Powers<3> for Mean {
     #[inline(always)]
-    fn add_powers(&self, row: usize, member: &Lanes, sums: &mut [Lanes; 4]) {
+    fn add_powers(&self, row: usize, member: &LaneMask, sums: &mut [Lanes; 3]) {
         let a = self.value[row];
-        add_terms([1.0, a, a * a, a * a * a], member, sums);
+        add_terms([a, a * a, a * a * a], member, sums);
     }
 
     #[inline]
-    fn moments([n, a, aa, aaa]: [f64; 4]) -> Moments {
+    fn moments([a, aa, aaa]: [f64; 3], n: f64) -> Moments {
         Moments { n, a, d: n, aa, ad: a, dd: n, aaa, aad: aa, add: a, ddd: n }
     }
 }
@@ -253,14 +254,14 @@ impl Ratio {
 
 impl Powers<10> for Ratio {
     #[inline(always)]
-    fn add_powers(&self, row: usize, member: &Lanes, sums: &mut [Lanes; 10]) {
+    fn add_powers(&self, row: usize, member: &LaneMask, sums: &mut [Lanes; 10]) {
         let [a, d] = self.terms[row];
         let (aa, ad, dd) = (a * a, a * d, d * d);
         add_terms([counts(a, d), a, d, aa, ad, dd, a * aa, aa * d, a * dd, d * dd], member, sums);
     }
 
     #[inline]
-    fn moments([n, a, d, aa, ad, dd, aaa, aad, add, ddd]: [f64; 10]) -> Moments {
+    fn moments([n, a, d, aa, ad, dd, aaa, aad, add, ddd]: [f64; 10], _: f64) -> Moments {
         Moments { n, a, d, aa, ad, dd, aaa, aad, add, ddd }
     }
 }

@@ -509,11 +509,11 @@ impl<'a> Prepared<'a> {
 }
 
 fn moments<const N: usize, M: Powers<N>>(metric: &M, rows: Range<usize>) -> Moments {
-    let mut sums = [[0.0; LANES]; N];
+    let (mut sums, n) = ([[0.0; LANES]; N], rows.len());
     for row in rows {
-        metric.add_powers(row, &[1.0; LANES], &mut sums);
+        metric.add_powers(row, &[u32::MAX; LANES], &mut sums);
     }
-    M::moments(sums.map(|lanes| lanes[0]))
+    M::moments(sums.map(|lanes| lanes[0]), n as f64)
 }
 
 impl RowTest {
@@ -569,13 +569,14 @@ impl RowTest {
     ) -> Result<([Moments; LANES], [Moments; LANES])> {
         let (mut drawn, mut before) = ([Moments::default(); LANES], [Moments::default(); LANES]);
         for (rows, was_first) in &block.runs {
-            let mut sums = [[0.0; LANES]; N];
+            let (mut sums, needed) = ([[0.0; LANES]; N], draw.first_needed());
             tiles(rows.clone(), control, |rows| {
                 let (block, draw, sums) = (block.block, &mut draw, &mut sums);
                 self.instructions.run(WalkPowers { block, metric, draw, sums, rows });
             })?;
+            let left = draw.first_needed();
             for lane in 0..LANES {
-                let of_run = M::moments(sums.map(|lanes| lanes[lane]));
+                let of_run = M::moments(sums.map(|lanes| lanes[lane]), f64::from(needed[lane] - left[lane]));
                 drawn[lane] = drawn[lane].plus(&of_run, 1.0);
                 if *was_first {
                     before[lane] = before[lane].plus(&of_run, 1.0);
@@ -604,8 +605,8 @@ impl<const N: usize, M: Powers<N>> Task for WalkPowers<'_, '_, N, M> {
         // A copy, so that it stays in registers.
         let mut running = *sums;
         for row in rows {
-            let member = draw.of_two(block.part_of(row)).map(|first| f64::from(first & 1));
-            metric.add_powers(row, &member, &mut running);
+            let first = draw.of_two(block.part_of(row));
+            metric.add_powers(row, &first, &mut running);
         }
         *sums = running;
     }

@@ -154,6 +154,15 @@ impl<'a> Draw<'a> {
         first
     }
 
+    /// How many units the first of two groups still needs, in every lane.
+    pub(super) fn first_needed(&self) -> [u32; LANES] {
+        let mut all = [0; LANES];
+        for LaneCounts(needed) in self.needed.iter().step_by(2) {
+            all.iter_mut().zip(needed).for_each(|(all, needed)| *all += needed);
+        }
+        all
+    }
+
     /// Gives the next unit to one of many groups, in every lane.
     #[inline(always)]
     fn many(&mut self, part: usize, member: &mut [Lanes]) {
