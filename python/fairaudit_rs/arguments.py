@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -24,6 +25,7 @@ ProgressCallback = Callable[[int, int], object]
 Rule = Callable[[str, object], Any]
 
 MAX_RESAMPLES = 100_000_000
+_MAX_THREADS = 4_096
 _NUMBERS = (int, float, np.integer, np.floating)
 
 
@@ -138,7 +140,7 @@ def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
 
 
 def seed(rng: object, random_state: object = None) -> int:
-    """Return the 64-bit seed of a call (SPEC 7: None, int, SeedSequence, Generator).
+    """Return the 64-bit seed of a call (SPEC 7, and the RandomState of scikit-learn).
 
     An int below 2^64 is the seed itself, so a result is repeated by ``rng=result.seed``.
     """
@@ -156,7 +158,9 @@ def _seed(name: str, value: object) -> int:
         return _from_sequence(value)
     if isinstance(value, np.random.Generator):
         return int(value.integers(0, 2**64, dtype=np.uint64))
-    accepted = "None, an int of at least 0, a numpy SeedSequence or Generator"
+    if isinstance(value, np.random.RandomState):
+        return int(value.randint(0, 2**64, dtype=np.uint64))
+    accepted = "None, an int of at least 0, a numpy SeedSequence, Generator or RandomState"
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -172,6 +176,24 @@ def _seed(name: str, value: object) -> int:
 
 def _from_sequence(sequence: np.random.SeedSequence) -> int:
     return int(sequence.generate_state(1, np.uint64)[0])
+
+
+def _threads(name: str, value: object) -> int:
+    """Return a number of threads; -1 is that of the cores that the process may use."""
+    if is_number(value) and value == -1:
+        return min(_cores(), _MAX_THREADS)
+    try:
+        return count(name, value, 1, _MAX_THREADS)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"{error}, or -1 for all cores") from None
+    except ArgumentError as error:
+        raise ArgumentError(f"{error}, or -1 for all cores") from None
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _progress(name: str, value: object) -> ProgressCallback | None:
@@ -234,7 +256,7 @@ RULES: Mapping[str, Rule] = {
     "penalty": at_least_0,
     "loss_floor": at_least_0,
     # of the computation
-    "n_threads": partial(optional, rule=partial(count, low=1, high=4_096)),
+    "n_threads": partial(optional, rule=_threads),
     "progress": _progress,
 }
 

@@ -56,7 +56,7 @@ def tabulate(
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
     n_threads : int, optional
-        Threads for arrays; None takes all cores that the process may use.
+        Threads for arrays; None or -1 takes all cores that the process may use.
 
     Returns
     -------

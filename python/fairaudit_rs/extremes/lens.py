@@ -100,10 +100,10 @@ def extreme_test(
         times, and a network 19 times.
     pos_label : optional
         Which class of ``predict_proba`` is favourable; the second by default.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
         Of the rows scored and the replicates: True prints; a callable gets (done, in all).
 

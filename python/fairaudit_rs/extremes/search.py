@@ -92,11 +92,11 @@ def ecd_search(
         is reported.
     sampler : {"random", "optuna"}
         How settings are drawn; optuna must be installed.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        Of the measurement, not of the models. None takes all cores that the process may use. The
-        result does not depend on it.
+        Of the measurement, not of the models. None or -1 takes all cores that the process may
+        use. The result does not depend on it.
     progress : bool or callable, optional
         Of the settings: True prints; a callable gets (settings done, settings in all).
 

@@ -140,10 +140,10 @@ def individual_test(
         hundred replicates will do. Rows that are audited and fitted on are drawn together.
     batch_size : int
         Rows of a torch module that are in its memory at a time.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it. Torch
+        None or -1 takes all cores that the process may use. The result does not depend on it. Torch
         modules run on the threads that torch was told to take.
     progress : bool or callable, optional
         True prints; a callable gets (rows done, rows in all), then with `refit_metric` (replicates

@@ -106,10 +106,10 @@ def influence_audit(
     compat : {None, "paper"}
         ``"paper"``: scores with the others held fixed are the plug-in ones of the paper, whose
         intervals do not hold: for comparison.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
         Of the draws: True prints; a callable gets (draws done, draws in all).
 

@@ -110,10 +110,10 @@ def permutation_test(
         can be far larger than that of all replicates, and is not made for further adjustment.
     confidence_level : float
         Level of the intervals, and of the wording of the summary.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
         True prints; a callable gets (replicates done, replicates in all).
 

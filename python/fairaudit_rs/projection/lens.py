@@ -104,10 +104,10 @@ def projection_test(
         Replicates of the permutation.
     confidence_level : float
         Level of the intervals of the gaps; the critical value has one minus it.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
         Of the permutation: True prints; a callable gets (replicates done, replicates in all).
 
