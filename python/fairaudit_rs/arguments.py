@@ -178,6 +178,13 @@ def _from_sequence(sequence: np.random.SeedSequence) -> int:
     return int(sequence.generate_state(1, np.uint64)[0])
 
 
+def _missing(name: str, value: object) -> str | None:
+    """Return what becomes of missing values of features and strata."""
+    if value is None or (isinstance(value, str) and value == "own"):
+        return value
+    raise ArgumentError(f"{name} is {value!r}; accepted: None, 'own'")
+
+
 def _threads(name: str, value: object) -> int:
     """Return a number of threads; -1 is that of the cores that the process may use."""
     if is_number(value) and value == -1:
@@ -228,6 +235,9 @@ RULES: Mapping[str, Rule] = {
     "power": level,
     "n_comparisons": partial(optional, rule=partial(count, low=1, high=1_000_000)),
     "compat": partial(optional, rule=partial(choice, accepted=("paper",))),
+    # of data
+    "missing": _missing,
+    "mixed_clusters": partial(choice, accepted=("refuse", "split", "drop")),
     # of replicates and draws
     "n_resamples": partial(count, low=1, high=MAX_RESAMPLES),
     "n_audits": partial(count, low=10, high=10_000_000),
@@ -270,6 +280,8 @@ class Checked:
     power: float
     n_comparisons: int | None
     compat: str | None
+    missing: str | None
+    mixed_clusters: str
     n_resamples: int
     n_audits: int
     n_draws: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from .. import arguments
 from ..data.groups import group_name
@@ -46,6 +46,7 @@ def extreme_test(
     confidence_level: float = 0.95,
     n_resamples: int = 999,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
     rng: Any = None,
     random_state: Any = None,
     n_threads: int | None = None,
@@ -100,6 +101,8 @@ def extreme_test(
         times, and a network 19 times.
     pos_label : optional
         Which class of ``predict_proba`` is favourable; the second by default.
+    missing : optional
+        See `tabulate`; it goes with ``sensitive_features``.
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
@@ -175,6 +178,7 @@ def extreme_test(
         flip=flip,
         upper=upper,
         pos_label=pos_label,
+        missing=missing,
     )
     top_ups = None if generator is None else top_ups_of(generator)
     if top_ups is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -46,6 +46,7 @@ def ecd_search(
     flip: Any = None,
     upper: float | str | None = 1.0,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
     n_settings: int = 50,
     accuracy_floor: float | None = None,
     horizon: int = 1_000,
@@ -80,6 +81,8 @@ def ecd_search(
         As in `extreme_test`.
     pos_label : optional
         The favourable label; by default the second class.
+    missing : optional
+        As in `extreme_test`.
     n_settings : int
         Settings that are tried.
     accuracy_floor : float, optional
@@ -172,6 +175,7 @@ def ecd_search(
         flip=flip,
         upper=upper,
         pos_label=pos_label,
+        missing=missing,
     )
     prepared = design.prepared(upper_of(upper))
     labels = Labels.of(y, prepared.form, pos_label)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import arguments
+from ..data.index import check_indices, indices_of, rows_by_label
 from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
 from .attack import FlowPath
@@ -240,6 +241,8 @@ def individual_test(
         raise ArgumentError(
             f"refit_metric is True with interval={interval!r}; accepted: interval='bootstrap-t'"
         )
+    given = {"X": X, "y": y, "sample_weight": sample_weight, "clusters": clusters}
+    index = check_indices(indices_of(given))
     ours = flow_model(model, loss, ratio)
     targets = ours.targets(y, loss, pos_label)
     if refit_metric and fair_metric.fitted_rows is None:
@@ -358,6 +361,7 @@ def individual_test(
         n_repeated=n_repeated,
         df=value.df,
         sample=sample,
+        index=rows_by_label(index, np.arange(len(targets))),
     )
 
 

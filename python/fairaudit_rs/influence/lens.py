@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from .. import arguments
 from ..data.groups import group_name
@@ -43,6 +43,7 @@ def influence_audit(
     sample_weight: Any = None,
     clusters: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
     compat: str | None = None,
     rng: Any = None,
     random_state: Any = None,
@@ -103,6 +104,8 @@ def influence_audit(
         of one person.
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
+    missing : optional
+        See `tabulate`.
     compat : {None, "paper"}
         ``"paper"``: scores with the others held fixed are the plug-in ones of the paper, whose
         intervals do not hold: for comparison.
@@ -211,6 +214,7 @@ def influence_audit(
         features=features,
         sets=sets,
         pos_label=pos_label,
+        missing=missing,
         n_threads=checked.n_threads,
     )
     question = design.pose()

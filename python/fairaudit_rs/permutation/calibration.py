@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +146,8 @@ def calibrate(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     n_audits: int = 1_000,
     n_resamples: int = 999,
     confidence_level: float = 0.95,
@@ -161,6 +163,8 @@ def calibrate(
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, studentize, \
 strata, clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. The strata are also those within which groups are shuffled.
+    missing, mixed_clusters : optional
+        See `permutation_test`.
     gaps : sequence of float
         Gaps of the first group from the others at which the power is measured; for metrics of
         counts, ranks and ratios, without strata of your own.
@@ -235,6 +239,8 @@ strata, clusters, sample_weight, score_bins, pos_label : optional
         clusters=clusters,
         sample_weight=sample_weight,
         extra=named_columns(chosen),
+        missing=missing,
+        mixed_clusters=mixed_clusters,
     )
     question = pose(
         table,
@@ -359,7 +365,7 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
 
 
 def _notes(question: Question, rates: Sequence[Rate], note: str | None) -> list[str]:
-    notes = [*([note] if note else []), *question.problem.notes]
+    notes = [*([note] if note else []), *question.notes, *question.problem.notes]
     unmeasured = max(rate.n_not_measurable for rate in rates)
     if unmeasured:
         notes.append(

@@ -237,7 +237,7 @@ def _warnings(
             f"{' or '.join(question.features)} and {part}"
         )
     notes_of_tests = dict.fromkeys(note for outcome in (*tests, test) for note in outcome.notes)
-    warnings += [*problem.notes, *notes_of_intervals, *notes_of_tests]
+    warnings += [*question.notes, *problem.notes, *notes_of_intervals, *notes_of_tests]
     withheld = dict.fromkeys(o.inconclusive for o in (*tests, test) if o.inconclusive)
     warnings += [f"no p-value: {reason}" for reason in withheld]
     if problem.scaling == "corrected" and len(problem.keys) > 2:

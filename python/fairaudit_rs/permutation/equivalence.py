@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from .. import arguments, metrics
 from ..data.groups import group_name, label
@@ -169,6 +169,8 @@ def equivalence_test(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     n_resamples: int = 9_999,
     confidence_level: float = 0.95,
     rng: Any = None,
@@ -203,6 +205,8 @@ def equivalence_test(
         rows or of clusters, delta for callables, studentized otherwise.
     clusters, sample_weight, score_bins, pos_label, n_resamples : optional
         See `intervals`.
+    missing, mixed_clusters : optional
+        See `permutation_test`.
     confidence_level : float
         1 minus the level of the test.
     rng, random_state, n_threads, progress : optional
@@ -263,6 +267,8 @@ def equivalence_test(
         clusters=clusters,
         sample_weight=sample_weight,
         extra=named_columns(chosen),
+        missing=missing,
+        mixed_clusters=mixed_clusters,
     )
     question = pose(
         table,

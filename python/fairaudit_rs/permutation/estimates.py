@@ -251,6 +251,7 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
             f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
             f"{' or '.join(question.features)} and belong to no group"
         )
+    yield from question.notes
     yield from problem.notes
     if question.unused_strata:
         yield (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from .. import arguments, metrics
 from ..data.groups import group_name, label, pairs_of
@@ -129,6 +129,8 @@ def intervals(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     n_resamples: int = 9_999,
     confidence_level: float = 0.95,
     rng: Any = None,
@@ -159,6 +161,8 @@ def intervals(
         the bootstrap standard error for callables, studentized otherwise.
     clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. Clusters are resampled as wholes.
+    missing, mixed_clusters : optional
+        See `permutation_test`.
     n_resamples : int
         Bootstrap replicates.
     confidence_level : float
@@ -212,6 +216,8 @@ def intervals(
         clusters=clusters,
         sample_weight=sample_weight,
         extra=named_columns(chosen),
+        missing=missing,
+        mixed_clusters=mixed_clusters,
     )
     question = pose(
         table,

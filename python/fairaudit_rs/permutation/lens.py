@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, Literal
 
 from .. import metrics
 from ..data.labels import Label
@@ -35,6 +35,8 @@ def permutation_test(
     interval: str = "auto",
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     n_resamples: int = 9_999,
     adaptive: bool = False,
     confidence_level: float = 0.95,
@@ -82,7 +84,8 @@ def permutation_test(
         exchanges all rows.
     clusters : array(s), or str(s) with ``data``, optional
         Rows of one cluster (the decisions about one person) move together, and standard errors
-        are those of sums over clusters. A cluster must be of one group. Clusters are exchanged
+        are those of sums over clusters. A cluster must be of one group (see
+        ``mixed_clusters``). Clusters are exchanged
         whatever their labels: ``strata="auto"`` then adds no stratum of the metric.
     sample_weight : array, or str with ``data``, optional
         Weight of each row, at least 0. Metrics are of weighted sums, and standard errors know
@@ -99,8 +102,11 @@ def permutation_test(
     interval : {"auto", "inversion", "delta", "studentized", "basic", "percentile"}
         How the interval of a gap is made; see Notes and `intervals`. ``n_resamples`` are also
         those of the bootstrap.
-    score_bins, pos_label : optional
+    score_bins, pos_label, missing : optional
         See `tabulate`.
+    mixed_clusters : {"refuse", "split", "drop"}
+        What becomes of clusters with rows in several of the compared groups: an error that names
+        one, a cluster for each group (which then count as independent), or none of their rows.
     n_resamples : int
         Replicates of each test that is not exact.
     adaptive : bool
@@ -205,6 +211,8 @@ def permutation_test(
         clusters=clusters,
         sample_weight=sample_weight,
         extra=named_columns(chosen),
+        missing=missing,
+        mixed_clusters=mixed_clusters,
     )
     question = pose(
         table,
@@ -238,7 +246,7 @@ def permutation_tests(
     conditional, own_strata = split_strata(asked["strata"])
     columns = ("data", "y_true", "y_pred", "y_score", "sensitive_features", "clusters")
     table = AuditTable.make(
-        **{name: asked[name] for name in (*columns, "sample_weight")},
+        **{name: asked[name] for name in (*columns, "sample_weight", "missing", "mixed_clusters")},
         strata=own_strata,
         extra=list(dict.fromkeys(name for one in chosen for name in named_columns(one))),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,6 +33,8 @@ def minimum_detectable_gap(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     value: float | None = None,
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
@@ -49,7 +51,7 @@ def minimum_detectable_gap(
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
         Data at hand, as for `permutation_test`; they tell how much the metric varies. Any metric
         but calibration_error and joint criteria.
-    clusters, sample_weight, score_bins, pos_label : optional
+    clusters, sample_weight, score_bins, pos_label, missing, mixed_clusters : optional
         See `permutation_test`.
     value : float, optional
         Without data: the value of a proportion in the first group; the others lie the gap away,
@@ -109,10 +111,11 @@ def minimum_detectable_gap(
         "sensitive_features": sensitive_features,
         "clusters": clusters,
         "sample_weight": sample_weight,
+        "missing": missing,
+        "mixed_clusters": mixed_clusters,
     }
     chosen = metrics.get(metric)
-    _check_planned(given, value, share)
-    question = _question(chosen, given, groups, reference, score_bins, pos_label)
+    question = _question(chosen, given, groups, reference, score_bins, pos_label, value, share)
     plan = _plan(
         chosen,
         question,
@@ -166,6 +169,8 @@ def sample_size(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     value: float | None = None,
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
@@ -184,8 +189,8 @@ def sample_size(
     group_sizes : mapping or sequence of number, optional
         Proportions of the groups; by default those of the data, without data equal groups.
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, clusters, \
-sample_weight, score_bins, pos_label, value, share, power, goal, alternative, n_comparisons, \
-confidence_level : optional
+sample_weight, score_bins, pos_label, missing, mixed_clusters, value, share, power, goal, \
+alternative, n_comparisons, confidence_level : optional
         See `minimum_detectable_gap`.
 
     Returns
@@ -219,10 +224,11 @@ confidence_level : optional
         "sensitive_features": sensitive_features,
         "clusters": clusters,
         "sample_weight": sample_weight,
+        "missing": missing,
+        "mixed_clusters": mixed_clusters,
     }
     chosen = metrics.get(metric)
-    _check_planned(given, value, share)
-    question = _question(chosen, given, groups, reference, score_bins, pos_label)
+    question = _question(chosen, given, groups, reference, score_bins, pos_label, value, share)
     plan = _plan(
         chosen,
         question,
@@ -267,18 +273,6 @@ confidence_level : optional
     return replace(found, power=found.power_at(gap))
 
 
-def _check_planned(
-    given: dict[str, Any], value: float | None, share: float | Sequence[float]
-) -> None:
-    """Refuse values to plan with beside data."""
-    if given["data"] is None and given["sensitive_features"] is None:
-        return
-    if value is not None:
-        raise ArgumentTypeError("value goes without data; the data have values of their own")
-    if not (isinstance(share, int | float) and share == 1):
-        raise ArgumentTypeError("share goes without data; the data have shares of their own")
-
-
 def _question(
     metric: Metric,
     given: dict[str, Any],
@@ -286,15 +280,22 @@ def _question(
     reference: Any,
     score_bins: Any,
     pos_label: Label,
+    value: float | None,
+    share: float | Sequence[float],
 ) -> Question | None:
-    """Ask the metric of the data at hand; None when there are none."""
+    """Ask the metric of the data at hand, which have values of their own; None without data."""
+    at_hand = given["data"] is not None or given["sensitive_features"] is not None
+    if at_hand and value is not None:
+        raise ArgumentTypeError("value goes without data; the data have values of their own")
+    if at_hand and not (isinstance(share, int | float) and share == 1):
+        raise ArgumentTypeError("share goes without data; the data have shares of their own")
     if not metric.kind.has_power:
         raise ArgumentError(
             f"metric is {metric.name!r}, whose power has no formula here; accepted: other metrics "
             "(the components of a joint criterion one by one, or calibrate)"
         )
-    if given["data"] is None and given["sensitive_features"] is None:
-        for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight"):
+    if not at_hand:
+        for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight", "missing"):
             if given[name] is not None:
                 raise ArgumentTypeError(
                     f"{name} is given without sensitive_features; accepted: both, or value="
@@ -363,6 +364,7 @@ def _plan(
         goal,
         values,
         shares,
+        () if question is None else question.notes,
     )
 
 

@@ -96,6 +96,8 @@ class PowerPlan(Result):
         Proportions that were planned with: their test is exact. None for other metrics.
     shares : dict or None
         Share of the rows of each group in the denominator of a proportion.
+    warnings : tuple of str
+        What a reader must know besides the numbers.
     """
 
     metric: str
@@ -110,9 +112,13 @@ class PowerPlan(Result):
     goal: str = "difference"
     values: dict[Any, float] | None = None
     shares: dict[Any, float] | None = None
+    warnings: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return self.gap
+
+    def _remarks(self) -> tuple[str, ...]:
+        return self.warnings
 
     def summary(self) -> str:
         """Return a sentence that says what is found."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import arguments
@@ -42,6 +42,8 @@ class Question:
     pairs: list[tuple[int, int]]
     #: Which rows exchange their groups.
     exchanged: str
+    #: What a reader must know of how the rows were read.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +135,7 @@ def pose(
     if reads == "attribute":
         return _correlation(reading, groups, reference, scaling)
     cells = None
+    notes: tuple[str, ...] = ()
     if reads == "scores" and not weighted:
         cells = reading.score_levels()
     elif reads == "classes" and not weighted:
@@ -140,8 +143,14 @@ def pose(
     problem: Problem
     if cells is None:
         rows = reading.rows()
-        cells = rows.cells
-        keys = choose_groups(cells, groups, reference)
+        keys = choose_groups(rows.cells, groups, reference)
+        settled = table.settled(rows, keys)
+        if settled.cluster is not None:
+            rows = replace(rows, cluster=settled.cluster)
+        if settled.keep is not None:
+            rows = replace(reading, table=table.where(settled.keep)).rows()
+            keys = choose_groups(rows.cells, groups, reference)
+        notes, cells = settled.notes, rows.cells
         if reads == "function":
             problem = FunctionProblem.make(rows, metric, keys, scaling, conditional, seed)
         else:
@@ -161,6 +170,7 @@ def pose(
         strata_names=names,
         unused_strata=() if conditional else cells.strata_names,
         pairs=pairs_of(keys, reference),
+        notes=notes,
         exchanged=exchanged(metric, own, names, "clusters" if clustered else "rows"),
     )
 

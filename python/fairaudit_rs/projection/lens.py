@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -46,6 +46,7 @@ def projection_test(
     alternative: str = "two-sided",
     sample_weight: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
     bandwidth: float | None = None,
     calibration: str = "asymptotic",
     n_resamples: int = 999,
@@ -94,6 +95,8 @@ def projection_test(
         Weight of each row.
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
+    missing : optional
+        See `tabulate`.
     bandwidth : float, optional
         Of the density of the margins near the boundary; 1.06 sd N^(-1/5) by default. It plays no
         part in the p-value of a permutation.
@@ -185,6 +188,7 @@ def projection_test(
         sample_weight=sample_weight,
         distance=distance if model is None else model.values,
         rows_for="projection_test",
+        missing=missing,
     )
     question = pose(
         table,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.equality import equal
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -27,6 +29,12 @@ class MoveSummary:
     mass: float
     mean_distance: float
     largest_distance: float
+
+
+#: What moves are compared by.
+_COMPARED = (
+    *("row", "index", "fraction", "distance", "weight", "from_decision", "group", "label"),
+)
 
 
 def nowhere() -> None:
@@ -61,6 +69,8 @@ class Moves:
         Where the row moves to, when ``distance`` comes from a model that knows.
     feature_names : tuple of str or None
         Names of the columns of ``x``.
+    index : ndarray or None
+        What the rows are called in the index of pandas data; None where they go by position.
     """
 
     row: NDArray[np.int64]
@@ -72,6 +82,7 @@ class Moves:
     label: NDArray[np.int8]
     groups: tuple[Any, ...]
     feature_names: tuple[str, ...] | None = None
+    index: NDArray[Any] | None = None
     #: Makes `x`: a large audit moves many rows, and few readers ask where to.
     _moved: Callable[[], NDArray[np.float64] | None] = field(
         default=nowhere, repr=False, compare=False
@@ -90,8 +101,17 @@ class Moves:
         if not isinstance(other, Moves):
             return NotImplemented
         return self.groups == other.groups and all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("row", "fraction", "distance", "weight", "from_decision", "group", "label")
+            equal(getattr(self, name), getattr(other, name))
+            for name in (
+                "row",
+                "index",
+                "fraction",
+                "distance",
+                "weight",
+                "from_decision",
+                "group",
+                "label",
+            )
         )
 
     def __hash__(self) -> int:
@@ -138,6 +158,7 @@ class Moves:
         names = [" & ".join(map(str, g)) if isinstance(g, tuple) else str(g) for g in self.groups]
         columns: dict[str, Any] = {
             "row": self.row,
+            **({} if self.index is None else {"index": self.index.tolist()}),
             "group": np.array(names, dtype=object)[self.group].tolist() if len(self) else [],
             "label": pl.Series(self.label).replace(-1, None),
             "fraction": self.fraction,
