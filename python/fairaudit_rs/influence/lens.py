@@ -10,7 +10,7 @@ from .. import arguments
 from ..data.groups import group_name
 from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 from .alignment import aligned
 from .given import Given
 from .marginal import ENOUGH_EVENTS
@@ -31,7 +31,7 @@ def influence_audit(
     sensitive_features: Any = None,
     target: Any,
     data: Any = None,
-    metric: str | Metric | Mapping[str, float] = "false_positive_rate",
+    metric: AnyMetric | Mapping[str, float] = "false_positive_rate",
     features: Sequence[str] | None = None,
     sets: Mapping[str, Sequence[str]] | None = None,
     p_group: Any = None,

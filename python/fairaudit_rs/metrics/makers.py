@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from .. import _native, arguments
 from ..errors import ArgumentError, ArgumentTypeError
-from .metric import Conditioning, Metric, RowValue
+from .metric import AnyMetric, Conditioning, Metric, RowValue
 from .registry import get
 
 
@@ -122,7 +122,7 @@ def ratio_metric(
 
 def joint_metric(
     name: str,
-    components: Sequence[str | Metric],
+    components: Sequence[AnyMetric],
     *,
     description: str = "",
     conditions_on: Literal["label", "decision"] | None = None,

@@ -15,7 +15,7 @@ from ..data.groups import label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 from ..progress import Progress
 from ..results.result import Result
 from ..results.verdict import rejects
@@ -135,7 +135,7 @@ def calibrate(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     gaps: Sequence[float] = (),
     null: str = "shuffle",
     groups: Sequence[Any] | None = None,

@@ -14,7 +14,7 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError
 from ..inference.intervals import Pair, studentize
 from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
@@ -159,7 +159,7 @@ def equivalence_test(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     margin: float,
     scale: str = "difference",
     groups: Sequence[Any] | None = None,

@@ -11,7 +11,7 @@ from .. import arguments, metrics
 from ..data.groups import group_name, label, pairs_of
 from ..data.labels import Label
 from ..data.tables import AuditTable
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 from ..results.result import Finding
 from ..results.words import number
 from .estimates import Estimate, Maker, drawn_pairs, method_of, resample, warnings_of
@@ -121,7 +121,7 @@ def intervals(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     method: str = "auto",

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from .. import metrics
 from ..data.labels import Label
 from ..data.tables import AuditTable
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 from .comparison import Settings, compare
 from .question import named_columns, pose, split_strata
 from .result import PermutationResult
@@ -22,7 +22,7 @@ def permutation_test(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     alternative: str = "two-sided",
@@ -61,7 +61,8 @@ def permutation_test(
     metric : str or Metric
         A name or alias of the registry (``fairaudit metrics`` lists them), or a metric made by
         `metrics.count_metric`, `ratio_metric`, `joint_metric`, `correlation_metric` or
-        `callable_metric`.
+        `callable_metric`, or a function or scorer of scikit-learn that means one of the registry
+        (``recall_score``).
     groups : sequence, optional
         The groups to compare, in this order; all by default, sorted. Intersections are tuples.
     reference : optional
@@ -230,9 +231,7 @@ def permutation_test(
     return compare(question, settings)
 
 
-def permutation_tests(
-    metric_names: Sequence[str | Metric], **given: Any
-) -> list[PermutationResult]:
+def permutation_tests(metric_names: Sequence[AnyMetric], **given: Any) -> list[PermutationResult]:
     """Test several metrics of the same data, which are read once.
 
     The arguments are those of `permutation_test`, with its defaults; all tests have one seed.

@@ -14,7 +14,7 @@ from ..data.groups import group_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric, Metric
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
 from .question import Question, named_columns, pose
 
@@ -26,7 +26,7 @@ def minimum_detectable_gap(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     clusters: Any = None,
@@ -162,7 +162,7 @@ def sample_size(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     clusters: Any = None,
