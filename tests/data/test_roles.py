@@ -42,6 +42,7 @@ MEMORY = {
         {"sensitive_features": {"g": GROUP}},
         {"sensitive_features": [pl.Series("g", GROUP)]},
         {"strata": REGION},
+        {"strata": REGION.tolist(), "sensitive_features": GROUP.tolist()},
         {"y_true": Y, "y_pred": P, "sensitive_features": GROUP, "strata": REGION},
     ],
     ids=lambda beside: "+".join(beside),
@@ -141,6 +142,14 @@ def test_indices_of_groups_are_looked_at(features):
         fa.tabulate(y_true=pd.Series(Y), sensitive_features=features)
 
 
+def test_series_of_a_mapping_are_of_the_same_rows():
+    data = {"y": pd.Series(Y), "p": indexed(P, ORDER), "g": GROUP}
+    with pytest.raises(errors.DataError, match="the indices of data 'y' and data 'p' differ"):
+        fa.tabulate(data, y_true="y", y_pred="p", sensitive_features="g")
+    data["y"] = indexed(Y, ORDER)
+    assert fa.tabulate(data, y_true="y", y_pred="p", sensitive_features="g").n_rows == N
+
+
 def test_series_beside_data_have_its_index():
     data = FRAME.to_pandas().set_index(ORDER)
     with pytest.raises(errors.DataError, match="the indices of data and y_pred differ"):
@@ -152,6 +161,8 @@ def test_series_beside_data_have_its_index():
 def test_indices_of_features_are_looked_at():
     X = pd.DataFrame({"x": SCORE, "z": P}, index=ORDER)
     model, metric = fa.LinearModel([1.0, 1.0]), fa.FairMetric.directions([[0.0, 1.0]])
+    with pytest.raises(errors.DataError, match="the indices of X and y differ"):
+        fa.ecd_search(object, X, pd.Series(Y), attribute="z", space={"a": [1, 2]})
     with pytest.raises(errors.DataError, match="the indices of X and y differ"):
         fa.individual_test(model, X, pd.Series(Y), fair_metric=metric)
     with pytest.raises(errors.DataError, match="the indices of the labels and scores and X differ"):

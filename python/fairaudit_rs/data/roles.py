@@ -138,11 +138,17 @@ def _in_memory(
     )
 
 
-def _is_named(value: Any) -> bool:
-    """Whether a value names columns of the data."""
-    if isinstance(value, list | tuple):
-        return all(isinstance(name, str) for name in value)
-    return isinstance(value, str)
+def _is_named(value: Any, data: Any) -> bool:
+    """Whether a value names columns of the data.
+
+    Text that repeats itself, as often as data have rows, is labels.
+    """
+    if not isinstance(value, list | tuple):
+        return isinstance(value, str)
+    if not all(isinstance(name, str) for name in value):
+        return False
+    twice = len(set(value)) < len(value)
+    return not (twice and _why_not_in_memory(data) is None and len(value) == _n_rows(data))
 
 
 def _of_data(
@@ -152,7 +158,7 @@ def _of_data(
     beside = {
         name: value
         for name, value in asked.items()
-        if not (isinstance(value, str) if name in given else _is_named(value))
+        if not (isinstance(value, str) if name in given else _is_named(value, data))
     }
     for name in beside:
         _check_beside(name, beside[name], data)
@@ -188,28 +194,27 @@ def _of_data(
     return _in_memory(columns, keys, names, everything, indices_of({"data": data, **beside}))
 
 
-def _check_beside(name: str, value: Any, data: Any) -> None:
-    """Refuse an array beside data that are not in memory."""
+def _why_not_in_memory(data: Any) -> str | None:
+    """Return what data are whose rows are elsewhere; None of a table in memory."""
     package = type(data).__module__.partition(".")[0]
-    files = isinstance(data, str | Path) or (
-        isinstance(data, list | tuple) and all(isinstance(part, str | Path) for part in data)
-    )
-    lazy = package == "polars" and hasattr(data, "collect")
-    if files or lazy or package == "pyspark":
-        where = (
-            f"the file {str(data)!r}"
-            if isinstance(data, str | Path)
-            else "files"
-            if files
-            else "a LazyFrame"
-            if lazy
-            else "a frame of Spark"
-        )
+    if isinstance(data, str | Path):
+        return f"the file {str(data)!r}"
+    if isinstance(data, list | tuple) and all(isinstance(part, str | Path) for part in data):
+        return "files"
+    if package == "polars" and hasattr(data, "collect"):
+        return "a LazyFrame"
+    return "a frame of Spark" if package == "pyspark" else None
+
+
+def _check_beside(name: str, value: Any, data: Any) -> None:
+    """Refuse what is no array, and arrays beside data that are not in memory."""
+    where = _why_not_in_memory(data)
+    if where is not None:
         raise ArgumentTypeError(
             f"{name} is a {type(value).__name__} beside data={where}, whose rows are not in "
             "memory; accepted: the name of a column, or a frame that is (read it first)"
         )
-    if not isinstance(value, str) and np.ndim(value) == 0 and not hasattr(value, "__len__"):
+    if np.ndim(value) == 0 and not hasattr(value, "__len__"):
         raise ArgumentTypeError(
             f"{name} is a {type(value).__name__}; with data= it is the name of a column, or an "
             "array of as many values as data have rows"

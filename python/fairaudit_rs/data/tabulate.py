@@ -37,7 +37,8 @@ def tabulate(
     data : frame, path or glob, optional
         A polars, pandas or Arrow frame, a polars LazyFrame, or the path or glob of Parquet or
         CSV files (read in a stream, so they may be larger than memory). The other arguments
-        are then names of its columns; without it they are arrays.
+        are then names of its columns, or arrays beside a frame in memory; without it they are
+        arrays.
     y_true, y_pred : array or str, optional
         Labels and decisions: 0/1, booleans, or anything with ``pos_label``.
     y_score : array or str, optional

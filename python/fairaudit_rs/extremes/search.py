@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import arguments
+from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..errors import ArgumentError, DataError
 from .dealing import Labels, dealt
@@ -166,6 +167,7 @@ def ecd_search(
     )
     seed = checked.seed
     maker = Maker.of(estimator, train, list(axes))
+    check_indices(indices_of({"X": X, "y": y}))
     design = Design(
         X=X,
         attribute=attribute,
