@@ -116,6 +116,12 @@ class TestArguments:
         assert evaluations(odd) == evaluations(odd.view(bool)) == evaluations(odd != 0)
         found = [_native.tabulate([one], [2], call) for one in (odd.view(bool), odd != 0)]
         assert sorted(found[0].counts) == sorted(found[1].counts) == [4, 4]
+        rows, share = np.arange(8), np.full(8, 0.5)
+        moments = [
+            _native.group_moments((rows, marks, share), call).tolist()
+            for marks in (odd.view(bool), odd != 0, odd)
+        ]
+        assert moments[0] == moments[1] == moments[2]
 
     def test_pairs_of_groups_that_are_not_there(self):
         pairs, draws, call = [(0, 1), (0, 9)], _native.Draws(10, seed=1), _native.Call()

@@ -258,3 +258,35 @@ def test_several_metrics_read_the_file_once(monkeypatch, book):
     assert len(reads) == 1
     alone = CliRunner().invoke(main, [*command, "-m", "f1"])
     assert alone.stdout.splitlines()[-1] in together.stdout
+
+
+def test_missing_groups_and_mixed_clusters(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {
+            "approved": rng.integers(0, 2, 300),
+            "sex": rng.choice(np.array(["f", "m", None], dtype=object), 300).tolist(),
+            "person": np.arange(300) // 2,
+        }
+    )
+    frame.write_csv(tmp_path / "loans.csv")
+    command = ["permutation", str(tmp_path / "loans.csv"), "-s", "sex", "--y-pred", "approved"]
+    command += ["-m", "selection_rate", "--seed", "1", "--n-resamples", "99"]
+    own = CliRunner().invoke(main, [*command, "--missing", "own"])
+    assert own.exit_code == 0, own.stderr
+    assert "missing" in own.stdout
+    assert "belong to no group" not in own.stdout
+    plain = CliRunner().invoke(main, command)
+    assert "belong to no group" in plain.stdout
+    clustered = [*command, "--clusters", "person"]
+    refused = CliRunner().invoke(main, clustered)
+    assert refused.exit_code == 2
+    assert re.search(
+        r"clusters have rows in more than one group: cluster \d+ has rows in 'f', 'm'\. Accepted: "
+        r"clusters of one group each, or --mixed-clusters split .* belong in --strata",
+        refused.stderr,
+    )
+    for how, text in (("split", "are split into"), ("drop", "are left out, with their")):
+        found = CliRunner().invoke(main, [*clustered, "--mixed-clusters", how])
+        assert found.exit_code == 0, found.stderr
+        assert text in found.stdout

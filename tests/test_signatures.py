@@ -137,7 +137,7 @@ def test_shared_arguments_have_one_type_in_docstrings(name):
 #: Of arguments that do the same everywhere.
 SENTENCES = {
     "rng": r"Source of the seed\b|Not used: ",
-    "n_threads": r"(.*\W)?None takes (all cores that the process may use|that of the audit)\.",
+    "n_threads": r"(.*\W)?None (or -1 takes all cores that the process may use|takes that of the )",
     "progress": r"(Of .*: )?True prints; a callable gets \(.*done, .*in all\)",
 }
 
@@ -157,9 +157,12 @@ CANDIDATES = ("many", True, None, math.nan, math.inf, -1, -0.5, 0, 1.5, 10**30, 
 UNCHECKED = {
     ("SmoothedBootstrap.fit", "rng"): "not used",
     ("GaussianCopula.fit", "rng"): "not used",
+    ("SmoothedBootstrap.fit", "random_state"): "not used",
+    ("GaussianCopula.fit", "random_state"): "not used",
     ("FairMetric.pulls", "penalty"): "the flow hands it a penalty that was checked",
     ("Cells.class_counts", "n_classes"): "problems hand it what they counted",
     ("Repair.transformer", "rng"): "scikit-learn's way: checked when it transforms",
+    ("Repair.transformer", "random_state"): "scikit-learn's way: checked when it transforms",
 }
 
 
@@ -219,6 +222,42 @@ def test_two_names_of_one_seed():
         arguments.check(rng=1, random_state=1)
     with pytest.raises(errors.ArgumentTypeError, match="random_state is a str; accepted"):
         arguments.check(rng=None, random_state="many")
+
+
+def test_minus_one_thread_is_one_for_each_core(monkeypatch):
+    monkeypatch.setattr(arguments, "_cores", lambda: 7)
+    assert arguments.check(n_threads=-1).n_threads == 7
+    assert arguments.check(n_threads=np.int64(-1)).n_threads == 7
+    message = "n_threads is -2; accepted: a whole number from 1 to 4,096, or -1 for all cores"
+    with pytest.raises(errors.ArgumentError, match=message):
+        arguments.check(n_threads=-2)
+    with pytest.raises(errors.ArgumentTypeError, match=r"n_threads is 1.5; .* or -1"):
+        arguments.check(n_threads=1.5)
+
+
+def test_a_random_state_is_a_source_of_seeds():
+    states = [np.random.RandomState(3) for _ in range(2)]
+    first, again = (arguments.check(rng=state).seed for state in states)
+    assert first == again != arguments.check(rng=None, random_state=states[0]).seed
+    book = {"y_pred": [0, 1] * 20, "sensitive_features": ["a"] * 20 + ["b"] * 20}
+    results = [
+        fa.permutation_test(**book, metric="f1", y_true=[0, 1, 1, 0] * 10, random_state=state)
+        for state in (np.random.RandomState(5), np.random.RandomState(5))
+    ]
+    assert results[0] == results[1]
+
+
+def test_every_function_with_rng_has_the_alias():
+    alone = [
+        label
+        for label, function in PUBLIC.items()
+        if "rng" in (given := signatures.arguments_of(function)) and "random_state" not in given
+    ]
+    assert alone == []
+    one, other = (fa.datasets.synthetic_credit(50, **{name: 3}) for name in ("rng", "random_state"))
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+    with pytest.raises(errors.ArgumentTypeError, match="rng and random_state are two names"):
+        fa.datasets.synthetic_credit(50, rng=1, random_state=1)
 
 
 def test_an_array_of_one_number_is_one_and_a_list_is_none():

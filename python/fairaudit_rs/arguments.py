@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -28,6 +29,7 @@ Rule = Callable[[str, object], Any]
 Word = TypeVar("Word", bound=str)
 
 MAX_RESAMPLES = 100_000_000
+_MAX_THREADS = 4_096
 _NUMBERS = (int, float, np.integer, np.floating)
 
 
@@ -142,7 +144,7 @@ def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
 
 
 def seed(rng: object, random_state: object = None) -> int:
-    """Return the 64-bit seed of a call (SPEC 7: None, int, SeedSequence, Generator).
+    """Return the 64-bit seed of a call (SPEC 7, and the RandomState of scikit-learn).
 
     An int below 2^64 is the seed itself, so a result is repeated by ``rng=result.seed``.
     """
@@ -160,7 +162,9 @@ def _seed(name: str, value: object) -> int:
         return _from_sequence(value)
     if isinstance(value, np.random.Generator):
         return int(value.integers(0, 2**64, dtype=np.uint64))
-    accepted = "None, an int of at least 0, a numpy SeedSequence or Generator"
+    if isinstance(value, np.random.RandomState):
+        return int(value.randint(0, 2**64, dtype=np.uint64))
+    accepted = "None, an int of at least 0, a numpy SeedSequence, Generator or RandomState"
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -176,6 +180,31 @@ def _seed(name: str, value: object) -> int:
 
 def _from_sequence(sequence: np.random.SeedSequence) -> int:
     return int(sequence.generate_state(1, np.uint64)[0])
+
+
+def _missing(name: str, value: object) -> str | None:
+    """Return what becomes of missing values of features and strata."""
+    if value is None or (isinstance(value, str) and value == "own"):
+        return value
+    raise ArgumentError(f"{name} is {value!r}; accepted: None, 'own'")
+
+
+def _threads(name: str, value: object) -> int:
+    """Return a number of threads; -1 is that of the cores that the process may use."""
+    if is_number(value) and value == -1:
+        return min(_cores(), _MAX_THREADS)
+    try:
+        return count(name, value, 1, _MAX_THREADS)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"{error}, or -1 for all cores") from None
+    except ArgumentError as error:
+        raise ArgumentError(f"{error}, or -1 for all cores") from None
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _progress(name: str, value: object) -> ProgressCallback | None:
@@ -209,6 +238,9 @@ RULES: Mapping[str, Rule] = {
     "alpha": level,
     "power": level,
     "n_comparisons": partial(optional, rule=partial(count, low=1, high=1_000_000)),
+    # of data
+    "missing": _missing,
+    "mixed_clusters": partial(choice, accepted=("refuse", "split", "drop")),
     "compat": partial(optional, rule=partial(choice, accepted=get_args(Compatibility))),
     # of groups
     "undefined": partial(choice, accepted=get_args(Undefined)),
@@ -241,7 +273,7 @@ RULES: Mapping[str, Rule] = {
     "penalty": at_least_0,
     "loss_floor": at_least_0,
     # of the computation
-    "n_threads": partial(optional, rule=partial(count, low=1, high=4_096)),
+    "n_threads": partial(optional, rule=_threads),
     "progress": _progress,
 }
 
@@ -254,6 +286,8 @@ class Checked:
     alpha: float
     power: float
     n_comparisons: int | None
+    missing: str | None
+    mixed_clusters: str
     compat: Compatibility | None
     undefined: Undefined
     min_group_size: int | None

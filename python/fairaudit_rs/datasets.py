@@ -12,11 +12,17 @@ from . import arguments
 __all__ = ["synthetic_credit"]
 
 
+#: The same book for everybody.
+_SEED = 2020
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def synthetic_credit(n_rows: int = 20_000, *, rng: int = 2020) -> dict[str, NDArray[Any]]:
+def synthetic_credit(
+    n_rows: int = 20_000, *, rng: Any = _SEED, random_state: Any = None
+) -> dict[str, NDArray[Any]]:
     """Make loan decisions whose unfairness is known.
 
     Applicants have a ``sex`` (45 % female) and an ``age`` class (18-29: 25 %, 30-59: 55 %,
@@ -34,8 +40,8 @@ def synthetic_credit(n_rows: int = 20_000, *, rng: int = 2020) -> dict[str, NDAr
     ----------
     n_rows : int
         Number of applicants.
-    rng : None, int, SeedSequence or Generator
-        Source of the seed.
+    rng : None, int, SeedSequence, Generator or RandomState
+        Source of the seed; ``random_state`` is an alias.
 
     Returns
     -------
@@ -43,7 +49,10 @@ def synthetic_credit(n_rows: int = 20_000, *, rng: int = 2020) -> dict[str, NDAr
         Columns ``sex``, ``age``, ``repaid``, ``approved``, ``score``.
     """
     n_rows = arguments.count("n_rows", n_rows, 1, 10**9)
-    draw = np.random.Generator(np.random.Philox(arguments.check(rng=rng).seed))
+    if random_state is not None and isinstance(rng, int) and rng == _SEED:
+        rng = None
+    seed = arguments.check(rng=rng, random_state=random_state).seed
+    draw = np.random.Generator(np.random.Philox(seed))
     sex = np.where(draw.random(n_rows) < 0.45, "female", "male")
     age_class = np.searchsorted(np.array([0.25, 0.80]), draw.random(n_rows), side="right")
     repaid = draw.random(n_rows) < np.array([0.75, 0.82, 0.85])[age_class]

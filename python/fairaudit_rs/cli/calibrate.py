@@ -24,8 +24,10 @@ from .show import write_json
 @options.labels
 @options.strata("Column within whose values groups are shuffled.")
 @options.clusters
+@options.mixed_clusters
 @options.weight
 @options.pos_label
+@options.missing
 @click.option("--gap", "gaps", multiple=True, type=float, help="A gap to measure the power at.")
 @click.option(
     "--null",

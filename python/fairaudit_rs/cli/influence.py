@@ -32,6 +32,7 @@ from .show import print_scores, write_json
 )
 @options.labels_or_scores
 @options.pos_label
+@options.missing
 @click.option(
     "--n-draws", default=2_000, show_default=True, type=int, help="Draws behind joint intervals."
 )

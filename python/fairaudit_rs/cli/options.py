@@ -85,6 +85,18 @@ weight = click.option("--weight", "sample_weight", help="Column of weights.")
 pos_label = click.option(
     "--pos-label", help="The value of labels and decisions that is the positive class."
 )
+missing = click.option(
+    "--missing",
+    type=click.Choice(["own"]),
+    help="'own': missing values of --sensitive and --strata are a group of their own.",
+)
+mixed_clusters = click.option(
+    "--mixed-clusters",
+    default="refuse",
+    show_default=True,
+    type=click.Choice(["refuse", "split", "drop"]),
+    help="What becomes of clusters with rows in several groups.",
+)
 reference = click.option("--reference", help="Compare every other group with this one.")
 left_out = together(
     click.option(

@@ -22,6 +22,7 @@ from .show import print_pairs, print_tests, write_json
 @options.labels
 @options.strata("Column within whose values groups are compared; may be repeated.")
 @options.pos_label
+@options.missing
 @options.reference
 @options.group(
     "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
@@ -36,6 +37,7 @@ from .show import print_pairs, print_tests, write_json
     help="Adjustment of the p-values of several pairs of groups.",
 )
 @options.clusters
+@options.mixed_clusters
 @options.weight
 @click.option(
     "--interval",

@@ -51,6 +51,7 @@ from .show import print_moves, write_json
 @options.alternative
 @options.weight
 @options.pos_label
+@options.missing
 @click.option("--bandwidth", type=float, help="Of the density near the boundary.")
 @click.option(
     "--calibration",

@@ -111,13 +111,22 @@ class ArraySource:
         somebody = values > 0
         if somebody.all():
             return replace(self, repeats=key)
+        return replace(self.where(somebody), repeats=key)
+
+    def where(self, keep: NDArray[np.bool_]) -> ArraySource:
+        """Return some of the rows."""
         columns = {
-            name: replace(column, codes=column.codes[somebody])
+            name: replace(column, codes=column.codes[keep])
             if isinstance(column, Coded)
-            else column[somebody]
+            else column[keep]
             for name, column in self.columns.items()
         }
-        return ArraySource(columns, key)
+        return replace(self, columns=columns, _encoded=None)
+
+    def value_at(self, key: str, row: int) -> Any:
+        """Return the value of a column in one row."""
+        value = _values_at(self.columns[key], np.array([row]))[0]
+        return value.item() if isinstance(value, np.generic) else value
 
     def _repeats(self, key: str, scored: bool) -> NDArray[np.float64]:
         """Return how many persons every row stands for."""

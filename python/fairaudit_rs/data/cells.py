@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,7 @@ from .labels import (
     name_combinations,
     relabel,
 )
+from .ordered import Ordered, is_missing_group, sort_key, with_one_order
 
 if TYPE_CHECKING:
     import polars as pl
@@ -201,7 +202,8 @@ class Cells:
             ("stratum", self.strata_names, self.strata, self.stratum),
         ):
             for i, name in enumerate(names):
-                labels = _label_series(f"{kind}:{name}", [key[i] for key in keys])
+                held = [None if is_missing_group(key[i]) else key[i] for key in keys]
+                labels = _label_series(f"{kind}:{name}", held)
                 columns[f"{kind}:{name}"] = labels.gather(codes.astype(np.uint32))
         for name in ("y_true", "y_pred"):
             if self._has(name):
@@ -212,8 +214,15 @@ class Cells:
             columns["score_edges"] = pl.Series(
                 [self.score_edges.tolist()] * len(self), dtype=pl.List(pl.Float64)
             )
+        if self._missing_is_own:
+            columns["missing"] = ["own"] * len(self)
         columns["count"] = self.count
         return pl.DataFrame(columns)
+
+    @property
+    def _missing_is_own(self) -> bool:
+        """Whether missing values are a group or a stratum."""
+        return any(is_missing_group(label) for key in (*self.groups, *self.strata) for label in key)
 
     @classmethod
     def from_frame(
@@ -226,6 +235,7 @@ class Cells:
         strata: str | Sequence[str] | None = None,
         count: str = "count",
         pos_label: Label = None,
+        missing: Literal["own"] | None = None,
     ) -> Cells:
         """Make cells from a frame of counts: that of `to_frame`, or a group-by of your own.
 
@@ -236,9 +246,10 @@ class Cells:
         sensitive_features, y_true, y_pred, strata, count : str, optional
             Names of the columns. Without ``sensitive_features`` the frame must have the
             columns that `to_frame` makes.
-        pos_label : optional
+        pos_label, missing : optional
             See `tabulate`.
         """
+        apart: str | None = arguments.check(missing=missing).missing
         table = as_frame("frame", frame)
         own = sensitive_features is None
         if own:
@@ -251,6 +262,7 @@ class Cells:
                     "sensitive_features is None; accepted: names of columns of the frame, which "
                     f"has: {', '.join(table.columns)}"
                 )
+            apart = "own" if "missing" in table.columns else apart
             y_true = "y_true" if "y_true" in table.columns else None
             y_pred = "y_pred" if "y_pred" in table.columns else None
         else:
@@ -279,6 +291,7 @@ class Cells:
             y_pred is not None,
             edges,
             pos_label,
+            apart,
         )
 
     def write_parquet(self, path: str | Path) -> None:
@@ -317,6 +330,9 @@ def _label_series(name: str, labels: list[Label]) -> pl.Series:
     """Return labels as a column that keeps every one of them apart."""
     import polars as pl
 
+    if any(isinstance(label, Ordered) for label in labels):
+        known = sorted({label for label in labels if label is not None}, key=sort_key)
+        return pl.Series(name, labels, dtype=pl.Enum(list(map(str, known))))
     kinds = {type(label) for label in labels if label is not None}
     dtype = pl.Float64 if kinds == {int, float} else None
     if dtype and any(isinstance(label, int) and abs(label) > MAX_ROWS for label in labels):
@@ -384,6 +400,16 @@ def _canonical(
     ):
         for i, name in enumerate(columns):
             check_one_kind(f"{role} {name!r}", [key[i] for key in keys])
+            if any(key[i] is None for key in keys) and any(is_missing_group(k[i]) for k in keys):
+                raise DataError(
+                    f"missing values of {role} {name!r} are a group of their own in some cells and "
+                    "none in others; accepted: cells that were all made with missing='own', or "
+                    "without"
+                )
+    for i in range(len(names)):
+        groups = with_one_order(groups, i)
+    for i in range(len(strata_names)):
+        strata = with_one_order(strata, i)
     keep = count > 0
     groups, group = relabel(groups, group[keep])
     strata, stratum = relabel(strata, stratum[keep])
@@ -422,10 +448,11 @@ def cells_of(
     has_decision: bool,
     edges: NDArray[np.float64] | None,
     pos_label: Label,
+    missing: str | None = None,
 ) -> Cells:
     """Make cells of distinct combinations of (features, strata, label, decision)."""
     labels = [name for name, has in (("y_true", has_label), ("y_pred", has_decision)) if has]
-    named = name_combinations(counted, len(names), strata_names, labels, pos_label)
+    named = name_combinations(counted, len(names), strata_names, labels, pos_label, missing)
     zeros = np.zeros(len(counted.counts), dtype=np.int64)
     absent = np.full(len(counted.counts), ABSENT, dtype=np.int64)
     return _canonical(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError
 from .equality import Value
+from .ordered import in_order, used_codes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,6 +80,8 @@ def column_array(name: str, value: Any) -> Column:
         return _from_series(name, value)
     if package == "pandas":
         value = _from_pandas(name, value)
+        if isinstance(value, Coded):
+            return value
     elif hasattr(value, "detach") and hasattr(value, "numpy"):
         value = value.detach().cpu().numpy()
     if np.ma.isMaskedArray(value):
@@ -104,6 +107,8 @@ def column_array(name: str, value: Any) -> Column:
         array = np.array(value, dtype=object)
     if array.dtype.kind == "M":
         array = array.astype("datetime64[us]").astype(object)
+    if array.dtype.kind == "m":
+        array = array.astype("timedelta64[us]").astype(object)
     if array.dtype.kind in "OT":
         return _from_objects(name, array.astype(object).tolist())
     if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
@@ -125,11 +130,23 @@ def _from_pandas(name: str, value: Any) -> Any:
         )
     series = value if isinstance(value, pandas.Series) else pandas.Series(value)
     if str(series.dtype) == "category":
-        labels = np.array([*series.cat.categories, None], dtype=object)
-        return labels[series.cat.codes.to_numpy()]
+        distinct = column_array(name, series.cat.categories)
+        if not isinstance(distinct, Coded):
+            # Numbers are sorted by their value, whatever their category.
+            labels = np.array([*series.cat.categories, None], dtype=object)
+            return labels[series.cat.codes.to_numpy()]
+        texts = distinct.values_at(np.arange(len(distinct)))
+        ordered = bool(series.cat.ordered) and not isinstance(texts[0], bool)
+        return _of_categories(series.cat.codes.to_numpy(), in_order(texts) if ordered else texts)
     if isinstance(series.dtype, np.dtype):
         return series.to_numpy()
     return series.to_numpy(dtype=object, na_value=None)
+
+
+def _of_categories(codes: NDArray[Any], labels: list[Any]) -> Coded:
+    """Return codes into categories, of which those that occur are kept."""
+    found, used = used_codes(codes, len(labels))
+    return Coded(found, [labels[place] for place in used])
 
 
 def _from_objects(name: str, values: list[Any]) -> Column:
@@ -163,7 +180,10 @@ def _from_objects(name: str, values: list[Any]) -> Column:
         names = ", ".join(sorted(kind.__name__ for kind in kinds)[:5])
         raise ArgumentTypeError(f"{name} mixes values of types {names}; accepted: one type")
     kind = next(iter(kinds))
-    if kind.__module__ == "datetime":
+    package = kind.__module__.partition(".")[0]
+    if package == "pandas" and kind.__name__ in ("Interval", "Period"):
+        return _by_value(values)
+    if kind.__module__ == "datetime" or (package == "pandas" and hasattr(kind, "isoformat")):
         return _coded([None if v is None else str(v) for v in values])
     raise ArgumentTypeError(
         f"{name} holds values of type {kind.__name__}; accepted: numbers, booleans, text"
@@ -184,6 +204,16 @@ def _coded(values: list[Any]) -> Coded:
         moved[missing] = len(place)
         codes = moved[codes]
     return Coded(codes, list(place))
+
+
+def _by_value(values: list[Any]) -> Coded:
+    """Return values that have an order as their text in this order."""
+    coded = _coded(values)
+    places = sorted(range(len(coded.labels)), key=coded.labels.__getitem__)
+    labels: list[Any] = [None] * len(places)
+    for place, label in zip(places, in_order(str(coded.labels[p]) for p in places), strict=True):
+        labels[place] = label
+    return Coded(coded.codes, labels)
 
 
 def _may_be_missing(kind: type) -> bool:
@@ -213,7 +243,10 @@ def _from_series(name: str, series: pl.Series) -> Column:
         return np.asarray(series.cast(pl.Float64).to_numpy())
     if series.dtype.is_temporal():
         return _from_objects(name, series.to_list())
-    if isinstance(series.dtype, pl.Categorical | pl.Enum):
+    if isinstance(series.dtype, pl.Enum):
+        codes = series.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+        return _of_categories(codes, in_order(series.dtype.categories.to_list()))
+    if isinstance(series.dtype, pl.Categorical):
         series = series.cast(pl.String)
     if series.dtype.is_numeric() or series.dtype == pl.Boolean:
         if not series.null_count():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from .arrays import ArraySource
 from .columns import Column, column_array, count_not_finite, is_pandas, some
+from .levels import Level
 
 
 class Features(NamedTuple):
@@ -47,7 +48,7 @@ def read_features(
     else:
         present = [name for name, _ in columns]
         if feature_names is not None:
-            columns = [_only(columns, name) for name in feature_names]
+            columns = [_chosen(columns, name) for name in feature_names]
         names = tuple(name for name, _ in columns)
         shown = len(names)
         if n_features is None or shown == n_features:
@@ -99,6 +100,14 @@ def _frame_columns(X: Any) -> list[tuple[str, Any]] | None:
 
         return [(column.name, column) for column in pl.DataFrame(X).get_columns()]
     return None
+
+
+def _chosen(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
+    """Return the column of a feature, or the indicator that is read from a column of values."""
+    called = {one for one, _ in columns}
+    if isinstance(name, Level) and name not in called and name.column in called:
+        return name, name.of(_only(columns, name.column)[1])
+    return _only(columns, name)
 
 
 def _only(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
@@ -204,7 +213,8 @@ def names_of(feature_names: Sequence[str] | None, n_features: int | None) -> tup
         raise ArgumentTypeError(
             f"feature_names is {feature_names!r}; accepted: a sequence of names, one per feature"
         )
-    names = tuple(map(str, feature_names))
+    # Those that know their column stay as they are.
+    names = tuple(name if isinstance(name, str) else str(name) for name in feature_names)
     wanted = len(names) if n_features is None else n_features
     if len(names) != wanted or len(set(names)) < len(names):
         raise ArgumentError(

@@ -22,6 +22,7 @@ from ..errors import (
 )
 from .arrays import NO_BIN, WHOLE_NUMBERS, ArraySource, Counts, check_total, refuse_scores
 from .columns import column_array, some
+from .ordered import in_order
 
 if TYPE_CHECKING:
     import polars as pl
@@ -162,11 +163,11 @@ class FrameSource:
 
 
 def _key(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a column as a key to group by: NaN is missing, categories are text."""
+    """Return a column as a key to group by: NaN is missing, categories without order are text."""
     import polars as pl
 
     column = pl.col(name)
-    if isinstance(dtype, pl.Categorical | pl.Enum):
+    if isinstance(dtype, pl.Categorical):
         return column.cast(pl.String)
     if dtype.is_float():
         return column.fill_nan(None)
@@ -202,7 +203,11 @@ def factorize(
     for name in names:
         keys = table.select(key=_key(name, table.schema[name]))
         distinct = keys.unique(maintain_order=True)
-        values.append(distinct["key"].to_list())
+        held = distinct["key"].to_list()
+        if isinstance(distinct.schema["key"], pl.Enum):
+            ranked = {label: label for label in in_order(distinct.schema["key"].categories)}
+            held = [ranked.get(label) for label in held]
+        values.append(held)
         place = distinct.with_row_index("code")
         joined = keys.join(place, on="key", how="left", nulls_equal=True, maintain_order="left")
         codes.append(joined["code"].cast(pl.Int64).to_numpy())
@@ -245,11 +250,27 @@ def as_frame(argument: str, value: Any) -> pl.DataFrame:
         return value.collect()
     if isinstance(value, dict) or hasattr(value, "__arrow_c_stream__"):
         with reading(f"a {type(value).__name__}"):
-            return pl.DataFrame(value)
+            return pl.DataFrame(value).with_columns(**_ordered_dictionaries(value))
     raise ArgumentTypeError(
         f"{argument} is a {type(value).__name__}; accepted: a polars, pandas or Arrow frame, or a "
         "mapping of columns"
     )
+
+
+def _ordered_dictionaries(value: Any) -> dict[str, pl.Expr]:
+    """Return the ordered dictionaries of an Arrow table as enumerations, which keep their order."""
+    import polars as pl
+
+    found = {}
+    for name in getattr(value, "column_names", ()):
+        column = value[name]
+        if getattr(getattr(column, "type", None), "ordered", False):
+            if hasattr(column, "unify_dictionaries"):
+                column = column.unify_dictionaries().combine_chunks()
+            labels = column.dictionary.to_pylist()
+            if all(isinstance(label, str) for label in labels):
+                found[name] = pl.col(name).cast(pl.Enum(labels))
+    return found
 
 
 def names_of(role: str, value: Any) -> list[str]:

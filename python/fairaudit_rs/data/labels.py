@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..errors import ArgumentError, DataError
 from .arrays import MAX_ROWS, Counts
 from .columns import Coded, Column, some
+from .ordered import MISSING, is_missing_group, sort_key
 
 #: A value that names a group or a stratum; None is a missing value.
 Label: TypeAlias = str | int | float | bool | None
@@ -22,15 +23,6 @@ GroupKey: TypeAlias = tuple[Label, ...]
 ABSENT = -1
 #: Up to so many combinations lists are faster than arrays.
 _FEW = 256
-
-
-def _sort_key(label: Label) -> tuple[int, Any]:
-    """Missing last, numbers by value, then text."""
-    if label is None:
-        return (3, 0)
-    if isinstance(label, bool):
-        return (0, int(label))
-    return (1, label) if isinstance(label, int | float) else (2, label)
 
 
 def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -70,7 +62,7 @@ def check_one_kind(name: str, labels: Sequence[Label]) -> None:
     kinds = {
         "booleans" if isinstance(label, bool) else "text" if isinstance(label, str) else "numbers"
         for label in labels
-        if label is not None
+        if label is not None and not is_missing_group(label)
     }
     if len(kinds) > 1:
         raise DataError(f"{name} holds {' and '.join(sorted(kinds))}; accepted: labels of one kind")
@@ -83,7 +75,7 @@ def relabel(
     few = len(codes) <= _FEW
     present = set(codes.tolist()) if few else np.flatnonzero(np.bincount(codes)).tolist()
     used = {keys[code] for code in present}
-    ordered = sorted(used, key=lambda key: [_sort_key(label) for label in key])
+    ordered = sorted(used, key=lambda key: [sort_key(label) for label in key])
     place = {key: i for i, key in enumerate(ordered)}
     table = np.array([place.get(key, 0) for key in keys] or [0], dtype=np.int64)
     return tuple(ordered), table[codes]
@@ -110,9 +102,15 @@ def _plain(value: Any) -> Label:
 
 
 def matches(label: Label, wanted: Any) -> bool:
-    """Whether a label is the wanted one; text also names a number or boolean that reads so."""
+    """Whether a label is the wanted one; text also names a number or boolean that reads so.
+
+    None names missing values that are a group, and intervals, periods and dates go by their text.
+    """
+    if wanted is None and is_missing_group(label):
+        return True
     if isinstance(label, str) or label is None:
-        return bool(label == wanted)
+        plain = wanted is None or isinstance(wanted, str | int | float)
+        return bool(label == (wanted if plain else str(wanted)))
     if isinstance(wanted, str):
         return str(label).lower() == wanted.strip().lower()
     return bool(label == wanted)
@@ -142,16 +140,24 @@ def name_combinations(
     strata_names: tuple[str, ...],
     labels: Sequence[str],
     pos_label: Label,
+    missing: str | None = None,
 ) -> Named:
-    """Check and name distinct combinations of (features, strata, labels)."""
+    """Check and name distinct combinations of (features, strata, labels).
+
+    ``missing="own"`` makes missing values of features and strata a label of their own.
+    """
     if not len(counted.counts) or not counted.counts.sum():
         raise DataError("the data have no rows")
     values = [[_plain(value) for value in column] for column in counted.values]
+    if missing == "own":
+        n_named = n_features + len(strata_names)
+        values[:n_named] = map(_with_missing, values[:n_named])
     columns = iter(range(len(values)))
     groups, group = _keys(counted, values, [next(columns) for _ in range(n_features)])
     at_strata = [next(columns) for _ in strata_names]
     for name, column in zip(strata_names, at_strata, strict=True):
-        _refuse_missing(f"strata column {name!r}", counted, values, column)
+        hint = "or make them strata of their own by missing='own'"
+        _refuse_missing(f"strata column {name!r}", counted, values, column, hint)
     strata, stratum = _keys(counted, values, at_strata)
     absent = np.full(len(counted.counts), ABSENT, dtype=np.int64)
     coded: dict[str, NDArray[np.int64]] = {"y_true": absent, "y_pred": absent}
@@ -172,6 +178,16 @@ def name_combinations(
     )
 
 
+def _with_missing(values: list[Label]) -> list[Label]:
+    """Return the values with a label in place of None."""
+    if None in values and any(v == MISSING and not is_missing_group(v) for v in values):
+        raise DataError(
+            f"missing is 'own', and a column holds {str(MISSING)!r} beside missing values; "
+            "accepted: one of both (fill them in, or give the label another name)"
+        )
+    return [MISSING if value is None else value for value in values]
+
+
 def _keys(
     counted: Counts, values: list[list[Label]], columns: list[int]
 ) -> tuple[list[GroupKey], NDArray[np.int64]]:
@@ -186,7 +202,14 @@ def _keys(
     return keys, place
 
 
-def _refuse_missing(name: str, counted: Counts, values: list[list[Label]], column: int) -> None:
+def _refuse_missing(
+    name: str,
+    counted: Counts,
+    values: list[list[Label]],
+    column: int,
+    hint: str = "before the audit",
+) -> None:
+    """Raise when some rows have no value of a column."""
     missing = [code for code, value in enumerate(values[column]) if value is None]
     if not missing:
         return
@@ -194,7 +217,7 @@ def _refuse_missing(name: str, counted: Counts, values: list[list[Label]], colum
     if rows:
         raise DataError(
             f"{name} is missing (NaN or None) in {rows:,} of {int(counted.counts.sum()):,} rows; "
-            "leave these rows out or fill them in before the audit"
+            f"leave these rows out or fill them in {hint}"
         )
 
 
@@ -205,7 +228,7 @@ def check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> Non
     if all(map(_is_coded, columns.values())) and not any(matches(v, wanted) for v in seen):
         if len(set(seen)) == 1 and not isinstance(wanted, str):
             return  # a part of the data in which the positive class does not occur
-        held: list[Label] = sorted(set(seen), key=_sort_key)
+        held: list[Label] = sorted(set(seen), key=sort_key)
         raise ArgumentError(
             f"pos_label is {pos_label!r}, which does not occur in {' or '.join(columns)}; they "
             f"hold {some(held)}"
@@ -218,7 +241,7 @@ def _is_coded(values: list[Label]) -> bool:
 
 def binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64]:
     """Return 1 for the positive class and 0 for others, for each value of a label column."""
-    shown = sorted(values, key=_sort_key)
+    shown = sorted(values, key=sort_key)
     coded = _is_coded(values)
     wanted = _plain(pos_label)
     found = any(matches(value, wanted) for value in values)

@@ -67,9 +67,14 @@ class CellsSource:
             score_bins=cells.score_bin if scored else None,
         )
 
-    def has_just(self, keys: Sequence[str], scored: bool) -> bool:
-        """Whether these columns, in this order, and bins of scores are all that the cells hold."""
+    def has_just(self, keys: Sequence[str], scored: bool, known: bool = False) -> bool:
+        """Whether these columns, in this order, and bins of scores are all that the cells hold.
+
+        ``known`` asks that they have no missing values.
+        """
         cells = self.cells
+        if known and cells.n_missing:
+            return False
         held = [f"sensitive_features:{name}" for name in cells.sensitive_features]
         held += [f"strata:{name}" for name in cells.strata_names]
         held += [name for name in ("y_true", "y_pred") if name in cells.columns]

@@ -6,20 +6,22 @@ that a metric needs, and `labels` says what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
-from .arrays import ArraySource, Counts
+from .arrays import Counts
 from .cells import Cells, cells_of, score_edges_of
-from .columns import Column, check_numeric, column_array, is_pandas
-from .frames import check_columns, frame_source, names_of
-from .given import add_columns, check_lengths, named_columns
-from .labels import Label, Named, name_combinations, relabel
+from .columns import check_numeric
+from .frames import check_columns
+from .labels import GroupKey, Label, Named, name_combinations, relabel
+from .mixed import Settled, settle
+from .roles import read_roles
 from .rows import AttributeRows, CodedRows, Rows
 from .sources import CellsSource, SharedSource, Source
 
@@ -38,6 +40,12 @@ class AuditTable:
     strata: tuple[str, ...] = ()
     roles: frozenset[str] = frozenset()
     clusters: tuple[str, ...] = ()
+    #: "own": missing values of features and strata have a label of their own.
+    missing: str | None = None
+    #: What becomes of clusters with rows in several groups.
+    mixed_clusters: str = "refuse"
+    #: The labels of the rows in pandas; None where they are their positions.
+    index: Any = None
     #: The bins that scores come in; None where they are numbers.
     score_edges: NDArray[np.float64] | None = None
     _keys: dict[str, str] = field(default_factory=dict, repr=False)
@@ -59,22 +67,15 @@ class AuditTable:
         counts: Any = None,
         extra: Sequence[str] = (),
         rows_for: str | None = None,
+        missing: str | None = None,
+        mixed_clusters: str = "refuse",
     ) -> AuditTable:
         """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name.
 
         ``counts`` says how many persons each row stands for, for those who count rows only.
         ``rows_for`` is who needs rows, for the refusal of cells, which hold counts alone.
         """
-        if sensitive_features is None and not isinstance(data, Cells):
-            raise ArgumentTypeError(
-                "sensitive_features is missing; accepted: an array of group labels, several of "
-                "them in a dict or frame, or with data= the name(s) of its column(s)"
-            )
-        if data is None and extra:
-            raise ArgumentTypeError(
-                f"column {extra[0]!r} is named by the metric; names of columns go with data="
-            )
-        roles = {
+        given = {
             "y_true": y_true,
             "y_pred": y_pred,
             "y_score": y_score,
@@ -83,115 +84,24 @@ class AuditTable:
             "distance": distance,
             "counts": counts,
         }
-        keys = {"sensitive_features": sensitive_features, "strata": strata, "clusters": clusters}
-        if data is None:
-            return cls._from_arrays(roles, keys)
-        if isinstance(data, Cells):
-            if rows_for is not None:
-                CellsSource(data).in_memory(rows_for)
-            return cls._from_cells(data, roles, keys, extra)
-        return cls._from_data(data, roles, keys, extra)
-
-    @classmethod
-    def _from_cells(
-        cls,
-        cells: Cells,
-        given: Mapping[str, Any],
-        several: Mapping[str, Any],
-        extra: Sequence[str],
-    ) -> AuditTable:
-        """Take cells, which hold columns and strata of their own."""
-        source = CellsSource(cells)
-        of_rows = ("sample_weight", "clusters", "counterfactual_score", "distance", "counts")
-        rows_only = {**given, **several, **dict.fromkeys(extra, True)}
-        for name in (*of_rows, *extra):
-            if rows_only[name] is not None:
-                source.in_memory(name)
-        for name in ("y_true", "y_pred", "y_score", "strata"):
-            if rows_only[name] is not None:
-                raise ArgumentTypeError(
-                    f"{name} does not go with data=cells, which hold their own columns"
-                )
-        features = several["sensitive_features"]
-        source = CellsSource(cells if features is None else cells.marginalize(features))
-        features = source.cells.sensitive_features
-        keys = {f"sensitive_features:{name}": name for name in features}
-        keys |= {f"strata:{name}": name for name in cells.strata_names}
+        several = {"sensitive_features": sensitive_features, "strata": strata, "clusters": clusters}
+        checked = arguments.check(missing=missing, mixed_clusters=mixed_clusters)
+        if checked.mixed_clusters != "refuse" and clusters is None:
+            raise ArgumentTypeError(
+                f"mixed_clusters is {mixed_clusters!r} without clusters; accepted: both"
+            )
+        read = read_roles(data, given, several, extra, rows_for)
         return cls(
-            source=source,
-            sensitive_features=tuple(f"sensitive_features:{name}" for name in features),
-            strata=tuple(f"strata:{name}" for name in cells.strata_names),
-            roles=frozenset(cells.columns),
-            score_edges=cells.score_edges,
-            _keys=keys,
-        )
-
-    @classmethod
-    def _from_arrays(cls, given: Mapping[str, Any], several: Mapping[str, Any]) -> AuditTable:
-        columns: dict[str, Column] = {}
-        keys: dict[str, str] = {}
-        for name, value in given.items():
-            if isinstance(value, str):
-                raise ArgumentTypeError(
-                    f"{name} is the text {value!r}; names of columns go with data="
-                )
-            if value is not None:
-                columns[name] = column_array(name, value)
-        features, strata, clusters = (
-            () if value is None else add_columns(columns, keys, role, value)
-            for role, value in several.items()
-        )
-        check_lengths({name.split(":")[-1]: len(column) for name, column in columns.items()})
-        roles = frozenset(set(columns) & set(given))
-        source = ArraySource(columns)
-        return cls(
-            source=source.repeated("counts") if "counts" in roles else source,
-            sensitive_features=features,
-            strata=strata,
-            roles=roles,
-            clusters=clusters,
-            _keys=keys,
-        )
-
-    @classmethod
-    def _from_data(
-        cls,
-        data: Any,
-        given: Mapping[str, Any],
-        several: Mapping[str, Any],
-        extra: Sequence[str],
-    ) -> AuditTable:
-        named = {
-            role: names_of(role, [] if value is None else value) for role, value in several.items()
-        }
-        no_groups = isinstance(several["sensitive_features"], tuple)
-        if not named["sensitive_features"] and not no_groups:
-            raise ArgumentError("sensitive_features is empty; accepted: at least one name")
-        for name, value in given.items():
-            if value is not None and not isinstance(value, str):
-                raise ArgumentTypeError(
-                    f"{name} is a {type(value).__name__}; with data= it is the name of a column"
-                )
-        roles = {name: value for name, value in given.items() if value is not None}
-        keys = {f"{role}:{name}": name for role, names in named.items() for name in names}
-        wanted = roles | keys | {f"extra:{name}": name for name in extra}
-        source: Source
-        if is_pandas(data) or isinstance(data, Mapping):
-            columns = ArraySource(named_columns(data, wanted))
-            source = columns.repeated("counts") if "counts" in roles else columns
-        else:
-            frame = frame_source(data, wanted)
-            source = replace(frame, repeats="counts") if "counts" in roles else frame
-        features, strata, clusters = (
-            tuple(f"{role}:{name}" for name in names) for role, names in named.items()
-        )
-        return cls(
-            source=source,
-            sensitive_features=features,
-            strata=strata,
-            roles=frozenset(roles),
-            clusters=clusters,
-            _keys=keys,
+            source=read.source,
+            sensitive_features=read.sensitive_features,
+            strata=read.strata,
+            roles=read.roles,
+            clusters=read.clusters,
+            score_edges=read.score_edges,
+            missing=checked.missing,
+            mixed_clusters=checked.mixed_clusters,
+            index=read.index,
+            _keys=read.names,
         )
 
     def cells(
@@ -208,7 +118,9 @@ class AuditTable:
             raise ArgumentError(f"{name} is None; it is needed here")
         present = [name for name in ("y_true", "y_pred") if name in used]
         keys = [*self.sensitive_features, *self.strata, *present]
-        if isinstance(self.source, CellsSource) and self.source.has_just(keys, "y_score" in used):
+        if isinstance(self.source, CellsSource) and self.source.has_just(
+            keys, "y_score" in used, known=self.missing == "own"
+        ):
             return self.source.cells
         limits = (
             [MAX_GROUP_VALUES] * len(self.sensitive_features)
@@ -229,7 +141,16 @@ class AuditTable:
         strata = tuple(self._keys[key] for key in self.strata)
         # Labels of cells are 0 and 1 already.
         positive = pos_label if self.source.holds_rows else None
-        return cells_of(counted, names, strata, "y_true" in used, "y_pred" in used, edges, positive)
+        return cells_of(
+            counted,
+            names,
+            strata,
+            "y_true" in used,
+            "y_pred" in used,
+            edges,
+            positive,
+            self.missing,
+        )
 
     def rows(
         self,
@@ -273,6 +194,21 @@ class AuditTable:
             weight=self.weights(),
         )
 
+    def settled(self, rows: Rows, keys: Sequence[GroupKey]) -> Settled:
+        """Find the clusters that are in several of these groups, as ``mixed_clusters`` says."""
+        source = self.source.in_memory()
+
+        def name_of(row: int) -> str:
+            parts = [source.value_at(key, row) for key in self.clusters]
+            return " & ".join(map(repr, parts))
+
+        return settle(rows, keys, self.mixed_clusters, name_of)
+
+    def where(self, keep: NDArray[np.bool_]) -> AuditTable:
+        """Return some of the rows of a table in memory."""
+        index = None if self.index is None else self.index[keep]
+        return replace(self, source=self.source.in_memory().where(keep), index=index)
+
     def combinations(
         self, labels: Sequence[str], pos_label: Label, n_threads: int | None = 1
     ) -> CodedRows:
@@ -297,7 +233,7 @@ class AuditTable:
             raise self._too_many(keys[error.column], error) from None
         strata_names = tuple(self._keys[key] for key in self.strata)
         named = name_combinations(
-            counted, len(self.sensitive_features), strata_names, labels, pos_label
+            counted, len(self.sensitive_features), strata_names, labels, pos_label, self.missing
         )
         cells = cells_of(
             Counts(
@@ -311,6 +247,7 @@ class AuditTable:
             False,
             None,
             None,
+            self.missing,
         )
         return CodedRows(cells, named, combination)
 
@@ -387,6 +324,7 @@ class AuditTable:
             False,
             None,
             pos_label,
+            self.missing,
         )
 
     def attribute_rows(
@@ -398,6 +336,11 @@ class AuditTable:
         needed_by: str = "this",
     ) -> AttributeRows:
         """Return the rows with the one sensitive feature as a number."""
+        if self.missing is not None:
+            raise ArgumentError(
+                f"missing is {self.missing!r}, and {needed_by} is a correlation with numbers; "
+                "accepted: None"
+            )
         source = self.source.in_memory(needed_by)
         names = [self._keys[key] for key in self.sensitive_features]
         if len(names) != 1:
@@ -412,7 +355,7 @@ class AuditTable:
         strata_names = tuple(self._keys[key] for key in self.strata)
         if self.strata:
             counted, cell = source.encode(self.strata, [MAX_STRATUM_VALUES] * len(self.strata))
-            named = name_combinations(counted, 0, strata_names, (), None)
+            named = name_combinations(counted, 0, strata_names, (), None, self.missing)
             _, code = relabel(named.strata, named.stratum)
             stratum = code.astype(np.uint32)[cell]
         values = {}

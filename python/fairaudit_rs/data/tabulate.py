@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -24,6 +24,7 @@ def tabulate(
     counts: Any = None,
     score_bins: int | ArrayLike | None = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
     n_threads: int | None = None,
 ) -> Cells:
     """Collapse rows to cells: counts by group, stratum, label, decision and score bin.
@@ -36,7 +37,8 @@ def tabulate(
     data : frame, path or glob, optional
         A polars, pandas or Arrow frame, a polars LazyFrame, or the path or glob of Parquet or
         CSV files (read in a stream, so they may be larger than memory). The other arguments
-        are then names of its columns; without it they are arrays.
+        are then names of its columns, or arrays beside a frame in memory; without it they are
+        arrays.
     y_true, y_pred : array or str, optional
         Labels and decisions: 0/1, booleans, or anything with ``pos_label``.
     y_score : array or str, optional
@@ -55,8 +57,12 @@ def tabulate(
         Number of equal bins from 0 to 1 (default 100), or the edges of the bins.
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
+    missing : {"own"}, optional
+        ``"own"`` makes missing values of sensitive features, and of strata, a group and a stratum
+        of their own, ``"missing"``. None: rows without a group belong to none, and strata must be
+        known.
     n_threads : int, optional
-        Threads for arrays; None takes all cores that the process may use.
+        Threads for arrays; None or -1 takes all cores that the process may use.
 
     Returns
     -------
@@ -85,6 +91,7 @@ def tabulate(
         sensitive_features=sensitive_features,
         strata=strata,
         counts=counts,
+        missing=missing,
     )
     return table.cells(
         score_bins=score_bins,

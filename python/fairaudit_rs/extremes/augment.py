@@ -236,7 +236,7 @@ def augmented_tails(
         network.
     confidence_level : float
         The nominal level of the spread.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed. A group's own seed depends on its name, not on the other groups.
     progress : None, True or callable
         Called with (replicates done, all replicates).

@@ -78,15 +78,15 @@ class GaussianCopula:
         self.shift = 0.0
         self._learned: _Learned | None = None
 
-    def fit(self, X: Any, rng: Any = None) -> GaussianCopula:
+    def fit(self, X: Any, rng: Any = None, *, random_state: Any = None) -> GaussianCopula:
         """Learn the rows of a frame.
 
         Parameters
         ----------
         X : frame or array
             Rows of mixed columns.
-        rng : None, int, SeedSequence or Generator
-            Not used: nothing is drawn here.
+        rng : None, int, SeedSequence, Generator or RandomState
+            Not used: nothing is drawn here; ``random_state`` is an alias.
 
         Returns
         -------
@@ -108,15 +108,15 @@ class GaussianCopula:
         self._learned = _Learned(rows, margins, orders, _root(self.correlation))
         return self
 
-    def sample(self, n: int, rng: Any = None) -> Any:
+    def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> Any:
         """Return generated rows.
 
         Parameters
         ----------
         n : int
             How many.
-        rng : None, int, SeedSequence or Generator
-            Source of the seed.
+        rng : None, int, SeedSequence, Generator or RandomState
+            Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class GaussianCopula:
         n = arguments.check(n=n).n
         if self._learned is None:
             raise DataError("GaussianCopula has learned no rows yet; accepted: sample after fit")
-        return self._learned.drawn(n, stream_of(rng))
+        return self._learned.drawn(n, stream_of(rng, random_state))
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,22 +67,22 @@ class CTGAN:
         self.losses: NDArray[np.float64] | None = None
         self._learned: _Learned | None = None
 
-    def fit(self, X: Any, rng: Any = None) -> CTGAN:
+    def fit(self, X: Any, rng: Any = None, *, random_state: Any = None) -> CTGAN:
         """Learn the rows of a frame.
 
         Parameters
         ----------
         X : frame or array
             Rows of mixed columns.
-        rng : None, int, SeedSequence or Generator
-            Source of the seed.
+        rng : None, int, SeedSequence, Generator or RandomState
+            Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
         CTGAN
             This generator.
         """
-        seed = arguments.check(rng=rng).seed
+        seed = arguments.check(rng=rng, random_state=random_state).seed
         package = _package()
         rows = read_mixed(X)
         made = package.CTGAN(**{"enable_gpu": False, "epochs": self.n_epochs, **self.options})
@@ -94,22 +94,22 @@ class CTGAN:
         self._learned = _Learned(rows, made)
         return self
 
-    def sample(self, n: int, rng: Any = None) -> Any:
+    def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> Any:
         """Return generated rows.
 
         Parameters
         ----------
         n : int
             How many.
-        rng : None, int, SeedSequence or Generator
-            Source of the seed.
+        rng : None, int, SeedSequence, Generator or RandomState
+            Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
         frame or array
             Of the kind of the frame that was learned.
         """
-        checked = arguments.check(n=n, rng=rng)
+        checked = arguments.check(n=n, rng=rng, random_state=random_state)
         if self._learned is None:
             raise DataError("CTGAN has learned no rows yet; accepted: sample after fit")
         self._learned.model.set_random_state(child_seed(checked.seed) % _SEEDS)

@@ -58,7 +58,7 @@ def fit_tail(
     confidence_level : float
         Level of the intervals.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
 
     Returns
     -------

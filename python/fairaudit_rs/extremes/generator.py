@@ -115,7 +115,7 @@ def per_group(
         ``"bootstrap"``, ``"copula"``, ``"tvae"``, ``"ctgan"``, or an object, copied for each group.
     frames : mapping
         The rows of every group.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed. A group's own seed depends on its name, not on the other groups.
 
     Examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from .. import arguments
 from ..data.groups import attribute_name, group_name
@@ -47,6 +47,7 @@ def extreme_test(
     confidence_level: float = 0.95,
     n_resamples: int = 999,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
     rng: Any = None,
     random_state: Any = None,
     n_threads: int | None = None,
@@ -101,10 +102,12 @@ def extreme_test(
         times, and a network 19 times.
     pos_label : optional
         Which class of ``predict_proba`` is favourable; the second by default.
-    rng : None, int, SeedSequence or Generator
+    missing : optional
+        See `tabulate`; it goes with ``sensitive_features``.
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
         Of the rows scored and the replicates: True prints; a callable gets (done, in all).
 
@@ -176,6 +179,7 @@ def extreme_test(
         flip=flip,
         upper=upper,
         pos_label=pos_label,
+        missing=missing,
     )
     top_ups = None if generator is None else top_ups_of(generator)
     if top_ups is not None:

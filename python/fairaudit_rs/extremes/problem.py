@@ -118,7 +118,7 @@ class TailProblem(Value):
     confidence : float
         Level of the intervals.
     n_threads : int or None
-        None takes all cores that the process may use.
+        None or -1 takes all cores that the process may use.
     """
 
     values: Floats

@@ -120,6 +120,7 @@ def generator_quality(
     estimator: Any = None,
     n_folds: int = 5,
     rng: Any = None,
+    random_state: Any = None,
 ) -> Quality:
     """Say how alike generated rows are to real ones.
 
@@ -137,8 +138,8 @@ def generator_quality(
         default is a ridge logistic regression.
     n_folds : int
         Folds of the detection.
-    rng : None, int, SeedSequence or Generator
-        Source of the seed of the folds.
+    rng : None, int, SeedSequence, Generator or RandomState
+        Source of the seed of the folds; ``random_state`` is an alias.
 
     Returns
     -------
@@ -160,7 +161,7 @@ def generator_quality(
     (True, True)
     """
     rows = read_mixed(real)
-    checked = arguments.check(n_folds=n_folds, rng=rng)
+    checked = arguments.check(n_folds=n_folds, rng=rng, random_state=random_state)
     n_folds, seed = checked.n_folds, checked.seed
     values = coded_like(rows, generated, "generated", unseen=True)
     if len(values) < 2:

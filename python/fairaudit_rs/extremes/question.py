@@ -13,6 +13,7 @@ from .. import arguments
 from ..arguments import ProgressCallback
 from ..data.cells import Cells
 from ..data.groups import choose_groups, find_group, label, pairs_of
+from ..data.index import check_indices, indices_of
 from ..data.labels import GroupKey, Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
@@ -92,6 +93,7 @@ class Design:
     flip: Any = None
     upper: Any = 1.0
     pos_label: Label = None
+    missing: str | None = None
 
     def pose(self, progress: ProgressCallback | None = None) -> Question:
         """Check the arguments, read the data, and ask the model where there is one."""
@@ -123,6 +125,7 @@ class Design:
             counterfactual_score=self.counterfactual_score,
             sensitive_features=self.sensitive_features,
             rows_for="a tail",
+            missing=self.missing,
         )
         rows = table.rows(columns=("y_score", "counterfactual_score"))
         score, flipped = rows.columns["y_score"], rows.columns["counterfactual_score"]
@@ -164,6 +167,12 @@ class Design:
 
     def prepared(self, upper: float | str | None) -> Prepared:
         """Read what is asked of a model, whatever the model."""
+        arguments.check(missing=self.missing)
+        if self.missing is not None and self.sensitive_features is None:
+            raise ArgumentTypeError(
+                f"missing is {self.missing!r} without sensitive_features; accepted: both, or an "
+                "attribute with a level in every row"
+            )
         form = form_of(self.X)
         flips, cells, group, called, notes = self._flips(form)
         kept = flips.kept
@@ -234,7 +243,9 @@ class Design:
         given = self.sensitive_features
         if isinstance(given, str) and form.names is not None and given in form.names:
             given = {given: form.raw(form.names.index(given))}
-        rows = AuditTable.make(sensitive_features=given).rows(columns=())
+        table = AuditTable.make(sensitive_features=given, missing=self.missing)
+        check_indices(indices_of({"X": self.X, "sensitive_features": table.index}))
+        rows = table.rows(columns=())
         if len(rows.group) != form.n_rows:
             raise DataError(
                 f"sensitive_features has {len(rows.group):,} rows; X has {form.n_rows:,}"

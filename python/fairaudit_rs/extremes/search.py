@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .. import arguments
+from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..errors import ArgumentError, DataError
 from ..literals import SamplerName, UpperByRow
@@ -47,6 +48,7 @@ def ecd_search(
     flip: Any = None,
     upper: float | UpperByRow | None = 1.0,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
     n_settings: int = 50,
     accuracy_floor: float | None = None,
     horizon: int = 1_000,
@@ -81,6 +83,8 @@ def ecd_search(
         As in `extreme_test`.
     pos_label : optional
         The favourable label; by default the second class.
+    missing : optional
+        As in `extreme_test`.
     n_settings : int
         Settings that are tried.
     accuracy_floor : float, optional
@@ -93,11 +97,11 @@ def ecd_search(
         is reported.
     sampler : {"random", "optuna"}
         How settings are drawn; optuna must be installed.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        Of the measurement, not of the models. None takes all cores that the process may use. The
-        result does not depend on it.
+        Of the measurement, not of the models. None or -1 takes all cores that the process may
+        use. The result does not depend on it.
     progress : bool or callable, optional
         Of the settings: True prints; a callable gets (settings done, settings in all).
 
@@ -164,6 +168,7 @@ def ecd_search(
     )
     seed = checked.seed
     maker = Maker.of(estimator, train, list(axes))
+    check_indices(indices_of({"X": X, "y": y}))
     design = Design(
         X=X,
         attribute=attribute,
@@ -173,6 +178,7 @@ def ecd_search(
         flip=flip,
         upper=upper,
         pos_label=pos_label,
+        missing=missing,
     )
     prepared = design.prepared(upper_of(upper))
     labels = Labels.of(y, prepared.form, pos_label)

@@ -9,9 +9,10 @@ import numpy as np
 from .. import arguments
 
 
-def stream_of(rng: Any) -> np.random.Generator:
+def stream_of(rng: Any, random_state: Any = None) -> np.random.Generator:
     """Return the stream of a seed."""
-    key = np.array([arguments.check(rng=rng).seed, 0], dtype=np.uint64)
+    seed = arguments.check(rng=rng, random_state=random_state).seed
+    key = np.array([seed, 0], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
 
 

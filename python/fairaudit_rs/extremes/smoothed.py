@@ -87,15 +87,15 @@ class SmoothedBootstrap:
         self.bounds = dict(bounds or {})
         self._learned: _Learned | None = None
 
-    def fit(self, X: Any, rng: Any = None) -> SmoothedBootstrap:
+    def fit(self, X: Any, rng: Any = None, *, random_state: Any = None) -> SmoothedBootstrap:
         """Learn the rows of a frame.
 
         Parameters
         ----------
         X : frame or array
             Rows of mixed columns.
-        rng : None, int, SeedSequence or Generator
-            Not used: nothing is drawn here.
+        rng : None, int, SeedSequence, Generator or RandomState
+            Not used: nothing is drawn here; ``random_state`` is an alias.
 
         Returns
         -------
@@ -113,15 +113,15 @@ class SmoothedBootstrap:
         self._learned = _Learned.of(rows, self.bandwidth)
         return self
 
-    def sample(self, n: int, rng: Any = None) -> Any:
+    def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> Any:
         """Return generated rows.
 
         Parameters
         ----------
         n : int
             How many.
-        rng : None, int, SeedSequence or Generator
-            Source of the seed.
+        rng : None, int, SeedSequence, Generator or RandomState
+            Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class SmoothedBootstrap:
         n = arguments.check(n=n).n
         if self._learned is None:
             raise DataError("SmoothedBootstrap has learned no rows yet; accepted: sample after fit")
-        stream = stream_of(rng)
+        stream = stream_of(rng, random_state)
         found = self._learned.drawn(n, stream, keep_moments=self.keep_moments)
         if self.switch > 0:
             self._learned.switch(found, self.switch, stream)

@@ -144,15 +144,15 @@ class TVAE:
         self.training: Training | None = None
         self._learned: _Learned | None = None
 
-    def fit(self, X: Any, rng: Any = None) -> TVAE:
+    def fit(self, X: Any, rng: Any = None, *, random_state: Any = None) -> TVAE:
         """Learn the rows of a frame.
 
         Parameters
         ----------
         X : frame or array
             Rows of mixed columns.
-        rng : None, int, SeedSequence or Generator
-            Source of the seed of weights, batches and noise.
+        rng : None, int, SeedSequence, Generator or RandomState
+            Source of the seed of weights, batches and noise; ``random_state`` is an alias.
 
         Returns
         -------
@@ -172,7 +172,7 @@ class TVAE:
                 "or install fairaudit-rs[torch]"
             )
         rows = read_mixed(X)
-        stream = stream_of(rng)
+        stream = stream_of(rng, random_state)
         layout = Layout.of(rows)
         with _quiet():
             network = Network(layout, self.n_hidden, self.n_latent, stream)
@@ -213,15 +213,15 @@ class TVAE:
                 self.progress(epoch + 1, n_epochs)
         return Training(losses=tuple(losses), n_steps=n_steps, ended=_ended(losses))
 
-    def sample(self, n: int, rng: Any = None) -> Any:
+    def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> Any:
         """Return generated rows.
 
         Parameters
         ----------
         n : int
             How many.
-        rng : None, int, SeedSequence or Generator
-            Source of the seed.
+        rng : None, int, SeedSequence, Generator or RandomState
+            Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class TVAE:
         if self._learned is None:
             raise DataError("TVAE has learned no rows yet; accepted: sample after fit")
         with _quiet():
-            return self._learned.drawn(n, stream_of(rng))
+            return self._learned.drawn(n, stream_of(rng, random_state))
 
 
 def _ended(losses: list[float]) -> str:

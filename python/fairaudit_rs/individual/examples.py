@@ -40,6 +40,8 @@ class UnfairExamples(Value, Stored):
         What counts as one in each feature, by the fair metric.
     feature_names : tuple of str or None
         Names of the columns of these.
+    index : ndarray or None
+        What the rows are called in the index of pandas data; None where they go by position.
     """
 
     row: NDArray[np.int64]
@@ -52,6 +54,7 @@ class UnfairExamples(Value, Stored):
     attacked: Floats
     units: Floats
     feature_names: tuple[str, ...] | None
+    index: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.row)
@@ -94,7 +97,10 @@ class UnfairExamples(Value, Stored):
         """Return one row per example: losses, scores, and each feature before and after."""
         import polars as pl
 
-        columns: dict[str, Any] = {"row": self.row, "ratio": self.ratio}
+        columns: dict[str, Any] = {"row": self.row}
+        if self.index is not None:
+            columns["index"] = self.index.tolist()
+        columns["ratio"] = self.ratio
         columns |= {"loss_start": self.loss_start, "loss_end": self.loss_end}
         for when, score in [("start", self.score_start), ("end", self.score_end)]:
             if score.ndim == 1:

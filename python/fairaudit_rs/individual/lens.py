@@ -10,6 +10,7 @@ from typing import Any, get_args
 import numpy as np
 
 from .. import arguments
+from ..data.index import check_indices, indices_of, rows_by_label
 from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Compatibility, Loss, OneHot, Ratio, RatioInterval, Solver
@@ -141,10 +142,10 @@ def individual_test(
         hundred replicates will do. Rows that are audited and fitted on are drawn together.
     batch_size : int
         Rows of a torch module that are in its memory at a time.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it. Torch
+        None or -1 takes all cores that the process may use. The result does not depend on it. Torch
         modules run on the threads that torch was told to take.
     progress : bool or callable, optional
         True prints; a callable gets (rows done, rows in all), then with `refit_metric` (replicates
@@ -241,6 +242,8 @@ def individual_test(
         raise ArgumentError(
             f"refit_metric is True with interval={interval!r}; accepted: interval='bootstrap-t'"
         )
+    given = {"X": X, "y": y, "sample_weight": sample_weight, "clusters": clusters}
+    index = check_indices(indices_of(given))
     ours = flow_model(model, loss, ratio)
     targets = ours.targets(y, loss, pos_label)
     if refit_metric and fair_metric.fitted_rows is None:
@@ -359,6 +362,7 @@ def individual_test(
         n_repeated=n_repeated,
         df=value.df,
         sample=sample,
+        index=rows_by_label(index, np.arange(len(targets))),
     )
 
 

@@ -20,7 +20,7 @@ from ..models.adapt import adapt
 from ..models.binary import BinaryModel
 from ..models.multiclass import MulticlassModel
 from ..models.scores import Scores
-from ..models.sklearn import is_tree, multiclass_from_sklearn
+from ..models.sklearn import is_tree, last_step, multiclass_from_sklearn
 from .sample import Sample
 from .sensitive import Attribute
 from .simplex import Groups, check_groups, found_groups
@@ -64,10 +64,13 @@ class FlowModel:
 
 def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
     """Return the scores of a model, and refuse a loss that they are not made for."""
-    if is_tree(model):
+    last = last_step(model)
+    if is_tree(last):
         raise ArgumentTypeError(
-            f"model is a {type(model).__name__}, whose score is piecewise constant: there is no "
-            "gradient to follow; accepted: linear models, kernel models and networks"
+            f"model is a {type(last).__name__}, whose score is piecewise constant: there is no "
+            "gradient to follow; accepted: linear models, kernel models and networks. Of any model "
+            "extreme_test(model, X, attribute=...) flips an attribute, and projection_test takes "
+            "its scores with calibration='permutation'"
         )
     several = model if isinstance(model, MulticlassModel) else multiclass_from_sklearn(model)
     if several is not None:

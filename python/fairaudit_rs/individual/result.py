@@ -93,6 +93,8 @@ class IndividualResult(Finding):
         ``interval="bootstrap-t"``.
     sample : Sample or None
         Weights and clusters of the rows.
+    index : ndarray or None
+        What the rows are called in the index of pandas data; None where they go by position.
     """
 
     lower_bound: float
@@ -133,6 +135,7 @@ class IndividualResult(Finding):
     n_repeated: int
     df: float
     sample: Sample | None
+    index: NDArray[Any] | None = None
 
     _bulky = Finding._bulky | {
         "ratios",
@@ -143,6 +146,7 @@ class IndividualResult(Finding):
         "units",
         "flow",
         "sample",
+        "index",
     }
 
     @cached_property
@@ -180,6 +184,7 @@ class IndividualResult(Finding):
             attacked=self.flow.end(row),
             units=self.units,
             feature_names=self.flow.feature_names,
+            index=None if self.index is None else self.index[row],
         )
 
     def summary(self) -> str:

@@ -132,22 +132,22 @@ class Counterfactual(Finding):
         """Steps of the descent."""
         return len(self.path) - 1
 
-    def sample(self, n: int, rng: Any = None) -> NDArray[np.int64]:
+    def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> NDArray[np.int64]:
         """Draw rows of the counterfactual distribution.
 
         Parameters
         ----------
         n : int
             How many, with replacement.
-        rng : None, int, SeedSequence or Generator
-            Source of the seed.
+        rng : None, int, SeedSequence, Generator or RandomState
+            Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
         ndarray of int
             Positions of rows of the target group in the data as given.
         """
-        checked = arguments.check(n=n, rng=rng)
+        checked = arguments.check(n=n, rng=rng, random_state=random_state)
         key = np.array([checked.seed, _SAMPLING], dtype=np.uint64)
         stream = np.random.Generator(np.random.Philox(key=key))
         ends = np.cumsum(self.weights)

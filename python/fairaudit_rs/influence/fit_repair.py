@@ -47,13 +47,16 @@ class Design:
     floor: float | None
     nuisance: Any
     rng: Any
+    random_state: Any
     n_threads: int | None
 
     def fit(self, audit: Audit, attribute: str, others: tuple[Any, ...], level: float) -> Repair:
         """Check the arguments, find the map, and measure what it does."""
         arguments.choice("method", self.method, get_args(RepairMethod))
         check_estimator(self.nuisance)
-        checked = arguments.check(rng=self.rng, n_threads=self.n_threads)
+        checked = arguments.check(
+            rng=self.rng, random_state=self.random_state, n_threads=self.n_threads
+        )
         seed = checked.seed
         if checked.n_threads is not None:
             audit = replace(audit, n_threads=checked.n_threads)

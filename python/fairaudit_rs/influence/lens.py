@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from .. import arguments
 from ..data.groups import group_name
 from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Compatibility
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 from .alignment import aligned
 from .given import Given
 from .marginal import ENOUGH_EVENTS
@@ -32,7 +32,7 @@ def influence_audit(
     sensitive_features: Any = None,
     target: Any,
     data: Any = None,
-    metric: str | Metric | Mapping[str, float] = "false_positive_rate",
+    metric: AnyMetric | Mapping[str, float] = "false_positive_rate",
     features: Sequence[str] | None = None,
     sets: Mapping[str, Sequence[str]] | None = None,
     p_group: Any = None,
@@ -44,6 +44,7 @@ def influence_audit(
     sample_weight: Any = None,
     clusters: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
     compat: Compatibility | None = None,
     rng: Any = None,
     random_state: Any = None,
@@ -104,13 +105,15 @@ def influence_audit(
         of one person.
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
+    missing : optional
+        See `tabulate`.
     compat : {None, "paper"}
         ``"paper"``: scores with the others held fixed are the plug-in ones of the paper, whose
         intervals do not hold: for comparison.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
         Of the draws: True prints; a callable gets (draws done, draws in all).
 
@@ -212,6 +215,7 @@ def influence_audit(
         features=features,
         sets=sets,
         pos_label=pos_label,
+        missing=missing,
         n_threads=checked.n_threads,
     )
     question = design.pose()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..data.columns import Column
 from ..data.features import named_columns
 from ..data.groups import attribute_name, find_group, group_name, label
+from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
@@ -69,6 +70,7 @@ class Design:
     features: Sequence[str] | None
     sets: Mapping[str, Sequence[str]] | None
     pos_label: Label
+    missing: str | None = None
     n_threads: int | None = None
 
     def pose(self) -> Question:
@@ -82,6 +84,7 @@ class Design:
             sensitive_features=self.sensitive_features,
             extra=names if self.X is None else (),
             rows_for="influence_audit",
+            missing=self.missing,
         )
         self._check(table)
         table = table.loaded()
@@ -168,6 +171,7 @@ class Design:
         if self.X is None:
             source = table.source.in_memory()
             return {name: source.columns[f"extra:{name}"] for name in names}
+        check_indices(indices_of({"the labels and scores": table.index, "X": self.X}))
         columns = dict(named_columns(self.X))
         if not columns:
             raise ArgumentError("X has no columns; accepted: at least one feature")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..arguments import is_number
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from ..metrics import registry
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class Measure:
         return any(side[1] or side[3] for side in sides)
 
 
-def measure_of(metric: str | Metric | Mapping[str, float]) -> Measure:
+def measure_of(metric: AnyMetric | Mapping[str, float]) -> Measure:
     """Return the rate of a name, or the sum of several by weight."""
     if isinstance(metric, Mapping):
         if not metric:
@@ -93,7 +93,7 @@ def measure_of(metric: str | Metric | Mapping[str, float]) -> Measure:
     return Measure(rate.name, (rate,), (1.0,))
 
 
-def _rate(metric: str | Metric) -> Rate:
+def _rate(metric: AnyMetric) -> Rate:
     name = registry.get(metric).name
     if name not in RATES:
         raise ArgumentError(

@@ -138,7 +138,7 @@ class Repair(Finding):
         """The gap after the repair, on the report part: the estimate."""
         return self.estimate
 
-    def transform(self, X: Any, group: Any, rng: Any = None) -> Any:
+    def transform(self, X: Any, group: Any, rng: Any = None, *, random_state: Any = None) -> Any:
         """Return rows with the features that the repair gives to those of the target group.
 
         Parameters
@@ -147,8 +147,9 @@ class Repair(Finding):
             Rows of features, with the columns of the audit; others are left as they are.
         group : array
             The sensitive feature of every row (several in a dict or a frame).
-        rng : None, int, SeedSequence or Generator
+        rng : None, int, SeedSequence, Generator or RandomState
             Source of the seed of the draws, one for each row; None takes that of the repair.
+            ``random_state`` is an alias.
 
         Returns
         -------
@@ -169,14 +170,16 @@ class Repair(Finding):
         >>> repair.transform({"part_time": [True, True]}, ["man", "man"])
         {'part_time': [True, True]}
         """
-        return self.transform_report(X, group, rng).X
+        return self.transform_report(X, group, rng, random_state=random_state).X
 
-    def transform_report(self, X: Any, group: Any, rng: Any = None) -> Transformed:
+    def transform_report(
+        self, X: Any, group: Any, rng: Any = None, *, random_state: Any = None
+    ) -> Transformed:
         """Return what `transform` returns, with which rows moved and which were not seen before.
 
         Parameters
         ----------
-        X, group, rng
+        X, group, rng, random_state
             As in `transform`.
 
         Returns
@@ -197,7 +200,9 @@ class Repair(Finding):
         >>> done.n_unseen, bool((done.moved <= woman).all())
         (0, True)
         """
-        seed = self.seed if rng is None else arguments.check(rng=rng).seed
+        seed = self.seed
+        if rng is not None or random_state is not None:
+            seed = arguments.check(rng=rng, random_state=random_state).seed
         columns = dict(named_columns(X))
         n = len(next(iter(columns.values()))) if columns else 0
         inside = self._inside(group, n)
@@ -237,7 +242,7 @@ class Repair(Finding):
         wanted = [_is(key, self.target) for key in rows.cells.groups]
         return np.array(wanted, dtype=bool)[rows.group]
 
-    def transformer(self, rng: Any = None) -> Any:
+    def transformer(self, rng: Any = None, *, random_state: Any = None) -> Any:
         """Return the repair as a transformer of scikit-learn, for pipelines.
 
         It asks for the metadata ``group``, so that a pipeline passes it on where metadata routing
@@ -245,7 +250,9 @@ class Repair(Finding):
 
         Parameters
         ----------
-        rng : None, int, SeedSequence or Generator
+        rng : None, int, SeedSequence, Generator or RandomState
+            As in `transform`.
+        random_state
             As in `transform`.
 
         Returns
@@ -265,7 +272,9 @@ class Repair(Finding):
         """
         from .transformer import RepairTransformer
 
-        return RepairTransformer(self, rng)
+        if rng is not None and random_state is not None:
+            arguments.check(rng=rng, random_state=random_state)
+        return RepairTransformer(self, rng if random_state is None else random_state)
 
     @property
     def moves(self) -> pl.DataFrame:

@@ -203,7 +203,7 @@ class InfluenceResult(Finding):
             regression with main effects and pairwise products. Metrics without labels need none.
         confidence_level : float, optional
             Of the intervals and of the one-sided bound; None takes that of the audit.
-        rng : None, int, SeedSequence or Generator
+        rng : None, int, SeedSequence, Generator or RandomState
             Source of the seed; ``random_state`` is an alias.
 
         Returns
@@ -271,6 +271,7 @@ class InfluenceResult(Finding):
         floor: float | None = None,
         nuisance: Any = None,
         rng: Any = None,
+        random_state: Any = None,
         n_threads: int | None = None,
     ) -> Repair:
         r"""Find which features of the target group must change for the gap to close.
@@ -303,8 +304,9 @@ class InfluenceResult(Finding):
             target group; it gets features as they are coded, levels as columns of 0 and 1. By
             default that of the audit, or a ridge logistic regression with its penalty by
             cross-validated log loss.
-        rng : None, int, SeedSequence or Generator
-            Source of the seed of the parts, and of the draws of `Repair.transform`.
+        rng : None, int, SeedSequence, Generator or RandomState
+            Source of the seed of the parts, and of the draws of `Repair.transform`;
+            ``random_state`` is an alias.
         n_threads : int, optional
             None takes that of the audit.
 
@@ -353,6 +355,7 @@ class InfluenceResult(Finding):
             floor=floor,
             nuisance=nuisance,
             rng=rng,
+            random_state=random_state,
             n_threads=n_threads,
         )
         return design.fit(self.problem, self.attribute, self.others, self.confidence_level)

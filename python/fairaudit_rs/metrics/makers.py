@@ -10,7 +10,7 @@ from .. import _native, arguments
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import ConditionsOn, CorrelationMethod
 from .compiled import check_compiled
-from .metric import Conditioning, Metric, RowValue
+from .metric import AnyMetric, Conditioning, Metric, RowValue
 from .registry import get
 
 
@@ -124,7 +124,7 @@ def ratio_metric(
 
 def joint_metric(
     name: str,
-    components: Sequence[str | Metric],
+    components: Sequence[AnyMetric],
     *,
     description: str = "",
     conditions_on: ConditionsOn | None = None,

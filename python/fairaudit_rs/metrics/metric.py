@@ -178,3 +178,7 @@ class Metric:
         if not self.is_counts:
             raise ArgumentError(f"{self.name} is not a function of tp, fp, fn, tn")
         return self.native.evaluate([tp, fp, fn, tn]).value
+
+
+#: What finds a metric: itself, its name, or what scikit-learn calls it.
+AnyMetric: TypeAlias = str | Metric | Callable[..., Any]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownMetricError
 from .known import known_metrics
-from .metric import Metric
+from .metric import AnyMetric, Metric
+from .of_sklearn import SAME, same_as
 
 _METRICS: dict[str, Metric] = {}
 _NAMES: dict[str, str] = {}
@@ -42,15 +43,24 @@ def names() -> list[str]:
     return list(_METRICS)
 
 
-def get(metric: str | Metric) -> Metric:
-    """Find a metric by name or alias; a Metric is returned as it is."""
+def get(metric: AnyMetric) -> Metric:
+    """Find a metric by name or alias; a Metric is returned as it is.
+
+    Functions and scorers of scikit-learn that mean a metric of the registry, such as
+    ``recall_score``, find it too.
+    """
     if isinstance(metric, Metric):
         return metric
     if not isinstance(metric, str):
+        same = same_as(metric)
+        if same is not None:
+            return _METRICS[same]
+        own = "; a function of your own: see metrics.callable_metric" if callable(metric) else ""
         raise ArgumentTypeError(
-            f"metric is {metric!r}; accepted: a name such as 'true_positive_rate', or a Metric"
+            f"metric is {metric!r}; accepted: a name such as 'true_positive_rate', or a Metric{own}"
         )
-    name = _NAMES.get(_key(metric))
+    key = _key(metric)
+    name = _NAMES.get(key) or SAME.get(key)
     if name is not None:
         return _METRICS[name]
     import difflib

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..errors import ArgumentTypeError
 from .binary import BinaryModel
 from .distances import Distances
+from .estimators import sklearn_names
 from .network import TorchModel
-from .sklearn import from_sklearn, is_tree, sklearn_names
+from .sklearn import from_sklearn, is_tree
 
 
 @runtime_checkable

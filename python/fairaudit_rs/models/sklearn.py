@@ -10,10 +10,12 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Link
 from .binary import BinaryModel
+from .estimators import fitted, sklearn_names
 from .kernel import KernelModel
 from .linear import LinearModel
 from .multiclass import MulticlassModel
 from .network import TorchModel, network
+from .preprocessing import Prepared, prepared_by, steps_of
 
 
 def from_sklearn(
@@ -30,9 +32,10 @@ def from_sklearn(
         linear regressions (LinearRegression, Ridge, Lasso, ElasticNet) one with link
         ``"identity"``; SVC and NuSVC (linear, rbf, poly) and KernelRidge become a `KernelModel`,
         MLPClassifier a `TorchModel` in double precision (its weights are copied).
-        A Pipeline of scalers (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler) before a
-        linear model or a network becomes one model; a fitted search (GridSearchCV) is replaced
-        by its best estimator.
+        A Pipeline of scalers (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler) and
+        SimpleImputer, and a ColumnTransformer of these, OneHotEncoder, ``"passthrough"`` and
+        ``"drop"``, before a linear model or a network becomes one model; a fitted search
+        (GridSearchCV) is replaced by its best estimator.
     threshold : float, optional
         By default probability 0.5 or margin 0, as the estimator decides itself. Required for
         regressions: 0.5 for labels 0 and 1, 0 for labels -1 and 1.
@@ -46,7 +49,10 @@ def from_sklearn(
     -----
     A pipeline is folded: the model takes features before scaling, so distances are in their
     units. For distances in scaled units adapt the last step, ``pipeline[-1]``, and pass scaled
-    rows.
+    rows. Of a one-hot encoded column every level is a feature, its indicator, named as
+    scikit-learn does (``job_clerk``); the model reads it from a frame with the column ``job`` or
+    with the indicators, and moves it like any number (``immovable=`` holds it). Columns
+    that are dropped are no features. Imputed values play no part: rows with a gap are refused.
     """
     if not sklearn_names(model) and not is_tree(model):
         raise ArgumentTypeError(
@@ -55,26 +61,40 @@ def from_sklearn(
     if hasattr(model, "best_estimator_"):
         return from_sklearn(model.best_estimator_, threshold)
     names = sklearn_names(model)
-    for accepted, read in _READERS.items():
-        if accepted in names:
-            return read(model, threshold)
-    called = type(model).__name__
-    if is_tree(model):
+    last = last_step(model)
+    called = type(last).__name__
+    if is_tree(last):
         raise ArgumentTypeError(
             f"model is a {called}, whose score is piecewise constant: its rows have no distance "
             "with a density at the boundary; accepted: pass its scores instead, "
-            'y_score=model.predict_proba(X)[:, 1] with calibration="permutation"'
+            'y_score=model.predict_proba(X)[:, 1] with calibration="permutation"; extreme_test '
+            "takes any model"
         )
+    for accepted, read in _READERS.items():
+        if accepted in names:
+            return read(model, threshold)
     raise ArgumentTypeError(
         f"model is a {called}, for which there is no closed form; accepted: linear models, SVC, "
-        "NuSVC, KernelRidge, MLPClassifier, pipelines of scalers and one of these that is linear "
-        "or a network. For any other model pass "
-        "y_score: the distance is then |score - threshold|"
+        "NuSVC, KernelRidge, MLPClassifier, pipelines and column transformers before one of these "
+        "that is linear or a network. For any other model pass "
+        "y_score to projection_test: the distance is then |score - threshold|; extreme_test takes "
+        "any model"
     )
 
 
 _Ours = TypeVar("_Ours", bound=BinaryModel)
 _TREES = ("Tree", "Forest", "Boost", "LGBM", "XGB", "Booster", "Stump")
+
+
+def last_step(model: Any) -> Any:
+    """Return what a pipeline or a search ends in; any other model itself."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif "Pipeline" in sklearn_names(model):
+            model = model.steps[-1][1]
+        else:
+            return model
 
 
 def is_tree(model: Any) -> bool:
@@ -84,28 +104,13 @@ def is_tree(model: Any) -> bool:
     return known and any(word in type(model).__name__ for word in _TREES)
 
 
-def sklearn_names(model: Any) -> list[str]:
-    """Return the scikit-learn classes that a model is an instance of."""
-    names = [c.__name__ for c in type(model).__mro__ if c.__module__.startswith("sklearn.")]
-    return names if "BaseEstimator" in names else []
-
-
-def _fitted(model: Any, attribute: str) -> Any:
-    if not hasattr(model, attribute):
-        raise ArgumentError(
-            f"model is a {type(model).__name__} without {attribute}; accepted: a fitted one"
-        )
-    value = getattr(model, attribute)
-    return value.toarray() if hasattr(value, "toarray") else value
-
-
 def _names(model: Any) -> list[str] | None:
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
 
 
 def _check_binary(model: Any) -> None:
-    classes = _fitted(model, "classes_")
+    classes = fitted(model, "classes_")
     if isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) != 2:
         shown = f"{len(classes)} {'outputs' if isinstance(classes, list) else 'classes'}"
         raise ArgumentError(
@@ -114,8 +119,8 @@ def _check_binary(model: Any) -> None:
 
 
 def _linear(model: Any, threshold: float | None, link: Link) -> LinearModel:
-    coef = np.asarray(_fitted(model, "coef_"), dtype=np.float64)
-    intercept = np.ravel(_fitted(model, "intercept_"))
+    coef = np.asarray(fitted(model, "coef_"), dtype=np.float64)
+    intercept = np.ravel(fitted(model, "intercept_"))
     if coef.ndim == 2 and coef.shape[0] > 1:
         raise ArgumentError(
             f"model is a {type(model).__name__} with {coef.shape[0]} outputs; accepted: one"
@@ -161,11 +166,11 @@ def _require_threshold(model: Any, threshold: float | None) -> None:
 def _support_vectors(model: Any, threshold: float | None) -> KernelModel:
     _check_binary(model)
     ours = KernelModel(
-        _fitted(model, "support_vectors_"),
-        _fitted(model, "dual_coef_"),
-        float(np.ravel(_fitted(model, "intercept_"))[0]),
+        fitted(model, "support_vectors_"),
+        fitted(model, "dual_coef_"),
+        float(np.ravel(fitted(model, "intercept_"))[0]),
         # As resolved when fitted: "scale" depends on the training data.
-        **_kernel_of(model, _fitted(model, "_gamma")),
+        **_kernel_of(model, fitted(model, "_gamma")),
         threshold=threshold,
         link="identity",
         feature_names=_names(model),
@@ -175,8 +180,8 @@ def _support_vectors(model: Any, threshold: float | None) -> KernelModel:
 
 def _kernel_ridge(model: Any, threshold: float | None) -> KernelModel:
     _require_threshold(model, threshold)
-    points = _fitted(model, "X_fit_")
-    dual = np.asarray(_fitted(model, "dual_coef_"))
+    points = fitted(model, "X_fit_")
+    dual = np.asarray(fitted(model, "dual_coef_"))
     if dual.ndim == 2 and dual.shape[1] > 1:
         raise ArgumentError(f"model is a KernelRidge with {dual.shape[1]} outputs; accepted: one")
     return KernelModel(
@@ -206,9 +211,9 @@ def _kernel_of(model: Any, gamma: float) -> dict[str, Any]:
 
 
 def _pipeline(model: Any, threshold: float | None) -> LinearModel | TorchModel:
-    last, scale, shift = _unscaled(model)
+    last, columns = _unfolded(model)
     if _is_network(last):
-        return _network(last, threshold, scale, shift, _names(model))
+        return _network(last, threshold, columns, None)
     ours = from_sklearn(last, threshold)
     if not isinstance(ours, LinearModel):
         raise ArgumentTypeError(
@@ -217,30 +222,25 @@ def _pipeline(model: Any, threshold: float | None) -> LinearModel | TorchModel:
             "transformed rows)"
         )
     folded = LinearModel(
-        ours.coef * scale,
-        ours.intercept + float(ours.coef @ shift),
+        columns.folded(ours.coef[:, None])[:, 0],
+        ours.intercept + float(ours.coef @ columns.shift),
         ours.threshold,
         link=ours.link,
-        feature_names=_names(model),
+        feature_names=columns.feature_names,
     )
     folded.classes = ours.classes
     return folded
 
 
-def _unscaled(model: Any) -> tuple[Any, Any, Any]:
-    """Return the last step of a pipeline, and scale and shift of all scalers before it."""
-    steps = [(name, step) for name, step in model.steps if step not in (None, "passthrough")]
-    scale: Any = 1.0
-    shift: Any = 0.0
-    for name, step in steps[:-1]:
-        more, by = _affine(name, step)
-        scale, shift = scale * more, shift * more + by
-    last = getattr(steps[-1][1], "best_estimator_", steps[-1][1])
-    if "Pipeline" in sklearn_names(last):
-        last, more, by = _unscaled(last)
-        scale, shift = scale * more, shift * more + by
-    n_features = getattr(last, "n_features_in_", 1)
-    return last, np.broadcast_to(scale, n_features), np.broadcast_to(shift, n_features)
+def _unfolded(model: Any) -> tuple[Any, Prepared]:
+    """Return the last step of a pipeline, and the columns that it gets."""
+    columns = Prepared.raw(steps_of(model)[0][1])
+    last = model
+    while "Pipeline" in sklearn_names(last):
+        *before, (_, after) = steps_of(last)
+        columns = prepared_by(before, columns)
+        last = getattr(after, "best_estimator_", after)
+    return last, columns
 
 
 def _is_network(model: Any) -> bool:
@@ -248,21 +248,22 @@ def _is_network(model: Any) -> bool:
 
 
 def _plain_network(model: Any, threshold: float | None) -> TorchModel:
-    return _network(model, threshold, None, None, _names(model))
+    return _network(model, threshold, None, _names(model))
 
 
 def _network(
-    model: Any, threshold: float | None, scale: Any, shift: Any, names: list[str] | None
+    model: Any, threshold: float | None, columns: Prepared | None, names: list[str] | None
 ) -> TorchModel:
     _check_binary(model)
-    module = _layers(model, scale, shift)
-    ours = TorchModel(module, threshold, link="logit", feature_names=names)
+    module = _layers(model, columns)
+    called = names if columns is None else columns.feature_names
+    ours = TorchModel(module, threshold, link="logit", feature_names=called)
     return _with_classes(ours, model)
 
 
-def _layers(model: Any, scale: Any, shift: Any) -> Any:
-    """Return a network as a torch module that gives logits, with scalers in its first layer."""
-    weights, biases = list(_fitted(model, "coefs_")), list(_fitted(model, "intercepts_"))
+def _layers(model: Any, columns: Prepared | None) -> Any:
+    """Return a network as a torch module of logits, whose first layer prepares the columns."""
+    weights, biases = list(fitted(model, "coefs_")), list(fitted(model, "intercepts_"))
     # One output for two classes; several outputs with two classes are several labels.
     wanted = 1 if len(model.classes_) == 2 else len(model.classes_)
     if len(biases[-1]) != wanted:
@@ -270,9 +271,9 @@ def _layers(model: Any, scale: Any, shift: Any) -> Any:
             f"model is a {type(model).__name__} with {len(biases[-1])} labels for every row; "
             "accepted: one label"
         )
-    if scale is not None:
-        biases[0] = biases[0] + shift @ weights[0]
-        weights[0] = scale[:, None] * weights[0]
+    if columns is not None:
+        biases[0] = biases[0] + columns.shift @ weights[0]
+        weights[0] = columns.folded(weights[0])
     return network(weights, biases, model.activation)
 
 
@@ -284,10 +285,11 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
     classes = getattr(model, "classes_", ())
     if not names or isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) < 3:
         return None
-    last, scale, shift = _unscaled(model) if "Pipeline" in names else (model, None, None)
-    labels, called = np.asarray(classes).tolist(), _names(model)
+    last, columns = _unfolded(model) if "Pipeline" in names else (model, None)
+    labels = np.asarray(classes).tolist()
+    called = _names(model) if columns is None else columns.feature_names
     if _is_network(last):
-        module = _layers(last, scale, shift)
+        module = _layers(last, columns)
         return MulticlassModel.network(module, len(labels), classes=labels, feature_names=called)
     known = sklearn_names(last)
     # Up to version 1.7 of scikit-learn one class could be fitted against the rest.
@@ -301,34 +303,10 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
             "softmax; accepted with several classes: LogisticRegression, "
             "LinearDiscriminantAnalysis, MLPClassifier, or a MulticlassModel"
         )
-    coef, intercept = _fitted(last, "coef_"), _fitted(last, "intercept_")
-    if scale is not None:
-        coef, intercept = coef * scale, intercept + coef @ shift
+    coef, intercept = fitted(last, "coef_"), fitted(last, "intercept_")
+    if columns is not None:
+        coef, intercept = columns.folded(coef.T).T, intercept + coef @ columns.shift
     return MulticlassModel.linear(coef, intercept, classes=labels, feature_names=called)
-
-
-def _affine(name: str, step: Any) -> tuple[Any, Any]:
-    """Return scale and shift of a scaler that maps x to ``scale * x + shift``."""
-    kinds = sklearn_names(step)
-    one, zero = 1.0, 0.0
-    if getattr(step, "clip", False):
-        raise ArgumentError(f"step {name!r} clips, which is not linear; accepted: clip=False")
-    if "MinMaxScaler" in kinds:
-        return _fitted(step, "scale_"), _fitted(step, "min_")
-    if "MaxAbsScaler" in kinds:
-        return 1 / _fitted(step, "scale_"), zero
-    if "StandardScaler" in kinds or "RobustScaler" in kinds:
-        standard = "StandardScaler" in kinds
-        divided = step.with_std if standard else step.with_scaling
-        centred = step.with_mean if standard else step.with_centering
-        centre = _fitted(step, "mean_" if standard else "center_") if centred else zero
-        scale = 1 / _fitted(step, "scale_") if divided else one
-        return scale, -centre * scale
-    raise ArgumentTypeError(
-        f"step {name!r} is a {type(step).__name__}; accepted before a linear model: "
-        "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler (or adapt the last "
-        "step, and pass transformed rows)"
-    )
 
 
 _READERS: dict[str, Callable[[Any, float | None], LinearModel | KernelModel | TorchModel]] = {

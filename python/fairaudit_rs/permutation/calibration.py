@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from ..literals import NullHypothesis, Studentize, Undefined
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 from ..progress import Progress
 from ..results.result import Result
 from ..results.verdict import rejects
@@ -170,7 +170,7 @@ def calibrate(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     gaps: Sequence[float] = (),
     null: NullHypothesis = "shuffle",
     groups: Sequence[Any] | None = None,
@@ -183,6 +183,8 @@ def calibrate(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     n_audits: int = 1_000,
     n_resamples: int = 999,
     confidence_level: float = 0.95,
@@ -198,6 +200,8 @@ def calibrate(
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, undefined, \
 min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. The strata are also those within which groups are shuffled.
+    missing, mixed_clusters : optional
+        See `permutation_test`.
     gaps : sequence of float
         Gaps of the first group from the others at which the power is measured; for metrics of
         counts, ranks and ratios, without strata of your own.
@@ -272,6 +276,8 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
         clusters=clusters,
         sample_weight=sample_weight,
         extra=named_columns(chosen),
+        missing=missing,
+        mixed_clusters=mixed_clusters,
     )
     question = pose(
         table,
@@ -401,7 +407,7 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
 
 def _notes(question: Question, rates: Sequence[Rate], note: str | None) -> list[str]:
     left_out = [told(question.left_out)] if question.left_out else []
-    notes = [*([note] if note else []), *left_out, *question.problem.notes]
+    notes = [*([note] if note else []), *question.notes, *left_out, *question.problem.notes]
     unmeasured = max(rate.n_not_measurable for rate in rates)
     if unmeasured:
         notes.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from .. import arguments, metrics
 from ..data.groups import attribute_name, label
@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..inference.intervals import Pair, studentize
 from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
 from ..literals import EquivalenceMethod, Scale, Undefined
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, p_text
@@ -203,7 +203,7 @@ def equivalence_test(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     margin: float,
     scale: Scale = "difference",
     groups: Sequence[Any] | None = None,
@@ -215,6 +215,8 @@ def equivalence_test(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     n_resamples: int = 9_999,
     confidence_level: float = 0.95,
     rng: Any = None,
@@ -251,6 +253,8 @@ def equivalence_test(
         rows or of clusters, delta for callables, studentized otherwise.
     clusters, sample_weight, score_bins, pos_label, n_resamples : optional
         See `intervals`.
+    missing, mixed_clusters : optional
+        See `permutation_test`.
     confidence_level : float
         1 minus the level of the test.
     rng, random_state, n_threads, progress : optional
@@ -311,6 +315,8 @@ def equivalence_test(
         clusters=clusters,
         sample_weight=sample_weight,
         extra=named_columns(chosen),
+        missing=missing,
+        mixed_clusters=mixed_clusters,
     )
     question = pose(
         table,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from .. import arguments, metrics
 from ..data.groups import attribute_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..literals import IntervalMethod, Undefined
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 from ..results.result import Finding
 from ..results.words import number
 from .estimates import Estimate, Maker, drawn_pairs, method_of, resample, warnings_of
@@ -171,7 +171,7 @@ def intervals(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     undefined: Undefined = "raise",
@@ -181,6 +181,8 @@ def intervals(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     n_resamples: int = 9_999,
     confidence_level: float = 0.95,
     rng: Any = None,
@@ -213,6 +215,8 @@ def intervals(
         the bootstrap standard error for callables, studentized otherwise.
     clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. Clusters are resampled as wholes.
+    missing, mixed_clusters : optional
+        See `permutation_test`.
     n_resamples : int
         Bootstrap replicates.
     confidence_level : float
@@ -266,6 +270,8 @@ def intervals(
         clusters=clusters,
         sample_weight=sample_weight,
         extra=named_columns(chosen),
+        missing=missing,
+        mixed_clusters=mixed_clusters,
     )
     question = pose(
         table,

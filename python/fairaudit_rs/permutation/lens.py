@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, Literal
 
 from .. import metrics
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..literals import Adjustment, Alternative, Engine, GapInterval, Studentize, Undefined
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric
 from .comparison import Settings, compare
 from .question import named_columns, pose, split_strata
 from .result import PermutationResult
@@ -23,7 +23,7 @@ def permutation_test(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     undefined: Undefined = "raise",
@@ -38,6 +38,8 @@ def permutation_test(
     interval: GapInterval = "auto",
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     n_resamples: int = 9_999,
     adaptive: bool = False,
     confidence_level: float = 0.95,
@@ -62,7 +64,8 @@ def permutation_test(
     metric : str or Metric
         A name or alias of the registry (``fairaudit metrics`` lists them), or a metric made by
         `metrics.count_metric`, `ratio_metric`, `joint_metric`, `correlation_metric` or
-        `callable_metric`.
+        `callable_metric`, or a function or scorer of scikit-learn that means one of the registry
+        (``recall_score``).
     groups : sequence, optional
         The groups to compare, in this order; all by default, sorted. Intersections are tuples.
     reference : optional
@@ -90,7 +93,8 @@ def permutation_test(
         exchanges all rows.
     clusters : array(s), or str(s) with ``data``, optional
         Rows of one cluster (the decisions about one person) move together, and standard errors
-        are those of sums over clusters. A cluster must be of one group. Clusters are exchanged
+        are those of sums over clusters. A cluster must be of one group (see
+        ``mixed_clusters``). Clusters are exchanged
         whatever their labels: ``strata="auto"`` then adds no stratum of the metric.
     sample_weight : array, or str with ``data``, optional
         Weight of each row, at least 0. Metrics are of weighted sums, and standard errors know
@@ -107,8 +111,11 @@ def permutation_test(
     interval : {"auto", "inversion", "delta", "studentized", "basic", "percentile"}
         How the interval of a gap is made; see Notes and `intervals`. ``n_resamples`` are also
         those of the bootstrap.
-    score_bins, pos_label : optional
+    score_bins, pos_label, missing : optional
         See `tabulate`.
+    mixed_clusters : {"refuse", "split", "drop"}
+        What becomes of clusters with rows in several of the compared groups: an error that names
+        one, a cluster for each group (which then count as independent), or none of their rows.
     n_resamples : int
         Replicates of each test that is not exact.
     adaptive : bool
@@ -118,10 +125,10 @@ def permutation_test(
         can be far larger than that of all replicates, and is not made for further adjustment.
     confidence_level : float
         Level of the intervals, and of the wording of the summary.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
         True prints; a callable gets (replicates done, replicates in all).
 
@@ -213,6 +220,8 @@ def permutation_test(
         clusters=clusters,
         sample_weight=sample_weight,
         extra=named_columns(chosen),
+        missing=missing,
+        mixed_clusters=mixed_clusters,
     )
     question = pose(
         table,
@@ -232,9 +241,7 @@ def permutation_test(
     return compare(question, settings)
 
 
-def permutation_tests(
-    metric_names: Sequence[str | Metric], **given: Any
-) -> list[PermutationResult]:
+def permutation_tests(metric_names: Sequence[AnyMetric], **given: Any) -> list[PermutationResult]:
     """Test several metrics of the same data, which are read once.
 
     The arguments are those of `permutation_test`, with its defaults; all tests have one seed.
@@ -248,7 +255,7 @@ def permutation_tests(
     conditional, own_strata = split_strata(asked["strata"])
     columns = ("data", "y_true", "y_pred", "y_score", "sensitive_features", "clusters")
     table = AuditTable.make(
-        **{name: asked[name] for name in (*columns, "sample_weight")},
+        **{name: asked[name] for name in (*columns, "sample_weight", "missing", "mixed_clusters")},
         strata=own_strata,
         extra=list(dict.fromkeys(name for one in chosen for name in named_columns(one))),
     )

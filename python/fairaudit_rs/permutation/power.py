@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Alternative, Goal, Undefined
-from ..metrics.metric import Metric
+from ..metrics.metric import AnyMetric, Metric
 from .left_out import check_unused
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
 from .question import Question, named_columns, pose
@@ -28,7 +28,7 @@ def minimum_detectable_gap(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     undefined: Undefined = "raise",
@@ -37,6 +37,8 @@ def minimum_detectable_gap(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     value: float | None = None,
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
@@ -53,7 +55,8 @@ def minimum_detectable_gap(
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
         Data at hand, as for `permutation_test`; they tell how much the metric varies. Any metric
         but calibration_error and joint criteria.
-    undefined, min_group_size, clusters, sample_weight, score_bins, pos_label : optional
+    undefined, min_group_size, clusters, sample_weight, score_bins, pos_label, missing, \
+mixed_clusters : optional
         See `permutation_test`.
     value : float, optional
         Without data: the value of a proportion in the first group; the others lie the gap away,
@@ -113,6 +116,8 @@ def minimum_detectable_gap(
         "sensitive_features": sensitive_features,
         "clusters": clusters,
         "sample_weight": sample_weight,
+        "missing": missing,
+        "mixed_clusters": mixed_clusters,
     }
     chosen = metrics.get(metric)
     _check_planned(given, value, share)
@@ -172,7 +177,7 @@ def sample_size(
     y_score: Any = None,
     sensitive_features: Any = None,
     data: Any = None,
-    metric: str | Metric,
+    metric: AnyMetric,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     undefined: Undefined = "raise",
@@ -181,6 +186,8 @@ def sample_size(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
+    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
     value: float | None = None,
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
@@ -199,7 +206,8 @@ def sample_size(
     group_sizes : mapping or sequence of number, optional
         Proportions of the groups; by default those of the data, without data equal groups.
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, undefined, \
-min_group_size, clusters, sample_weight, score_bins, pos_label, value, share, power, goal, \
+min_group_size, clusters, sample_weight, score_bins, pos_label, missing, mixed_clusters, value, \
+share, power, goal, \
 alternative, n_comparisons, confidence_level : optional
         See `minimum_detectable_gap`.
 
@@ -234,6 +242,8 @@ alternative, n_comparisons, confidence_level : optional
         "sensitive_features": sensitive_features,
         "clusters": clusters,
         "sample_weight": sample_weight,
+        "missing": missing,
+        "mixed_clusters": mixed_clusters,
     }
     chosen = metrics.get(metric)
     _check_planned(given, value, share)
@@ -311,7 +321,7 @@ def _question(
     min_group_size: int | None,
     **posed: Any,
 ) -> Question | None:
-    """Ask the metric of the data at hand; None when there are none."""
+    """Ask the metric of the data at hand, which have values of their own; None without data."""
     if not metric.kind.has_power:
         raise ArgumentError(
             f"metric is {metric.name!r}, whose power has no formula here; accepted: other metrics "
@@ -320,7 +330,7 @@ def _question(
     checked = arguments.check(undefined=undefined, min_group_size=min_group_size)
     if given["data"] is None and given["sensitive_features"] is None:
         check_unused(checked.undefined, checked.min_group_size, "goes with data, not with value")
-        for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight"):
+        for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight", "missing"):
             if given[name] is not None:
                 raise ArgumentTypeError(
                     f"{name} is given without sensitive_features; accepted: both, or value="
@@ -390,6 +400,7 @@ def _plan(
         shares,
         "" if question is None else attribute_name(question.features),
         () if question is None else question.left_out,
+        () if question is None else question.notes,
     )
 
 

@@ -101,6 +101,8 @@ class PowerPlan(Result):
         Names of the sensitive features; "" without data.
     left_out : tuple of LeftOut
         Groups of the data that the plan has not, with their rows and the reason.
+    warnings : tuple of str
+        What a reader must know besides the numbers.
     """
 
     metric: str
@@ -117,13 +119,15 @@ class PowerPlan(Result):
     shares: dict[Any, float] | None = None
     attribute: str = ""
     left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return self.gap
 
     def _remarks(self) -> tuple[str, ...]:
         """Return what a reader must know besides the sentence."""
-        return (told(self.left_out),) if self.left_out else ()
+        left_out = [told(self.left_out)] if self.left_out else []
+        return (*self.warnings, *left_out)
 
     def summary(self) -> str:
         """Return a sentence that says what is found."""

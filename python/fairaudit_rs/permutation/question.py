@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -47,6 +47,8 @@ class Question:
     exchanged: str
     #: Groups that are not compared.
     left_out: tuple[LeftOut, ...] = ()
+    #: What a reader must know of how the rows were read.
+    notes: tuple[str, ...] = ()
 
     def notes_of_rows(self) -> list[str]:
         """Note the rows and groups that take no part."""
@@ -57,7 +59,7 @@ class Question:
                 f"{self.n_missing:,} of {self.n_rows:,} rows have no value of "
                 f"{' or '.join(self.features)} and {part}"
             )
-        return [*notes, *([told(self.left_out)] if self.left_out else [])]
+        return [*notes, *self.notes, *([told(self.left_out)] if self.left_out else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +157,7 @@ def pose(
         check_unused(checked.undefined, checked.min_group_size, why)
         return _correlation(reading, groups, reference, scaling)
     cells = None
+    notes: tuple[str, ...] = ()
     if reads == "scores" and not weighted:
         cells = reading.score_levels()
     elif reads == "classes" and not weighted:
@@ -162,7 +165,12 @@ def pose(
     make: Callable[[Sequence[GroupKey]], Problem]
     if cells is None:
         rows = reading.rows()
-        cells = rows.cells
+        settled = table.settled(rows, choose_groups(rows.cells, groups, reference))
+        if settled.cluster is not None:
+            rows = replace(rows, cluster=settled.cluster)
+        if settled.keep is not None:
+            rows = replace(reading, table=table.where(settled.keep)).rows()
+        notes, cells = settled.notes, rows.cells
         if reads == "function":
             make = partial(FunctionProblem.make, rows, metric)
             make = partial(make, scaling=scaling, conditional=conditional, seed=seed)
@@ -192,6 +200,7 @@ def pose(
         strata_names=names,
         unused_strata=() if conditional else cells.strata_names,
         pairs=pairs_of(problem.keys, reference),
+        notes=notes,
         exchanged=exchanged(metric, own, names, "clusters" if clustered else "rows"),
         left_out=left_out,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -48,6 +48,7 @@ def projection_test(
     alternative: Alternative = "two-sided",
     sample_weight: Any = None,
     pos_label: Label = None,
+    missing: Literal["own"] | None = None,
     bandwidth: float | None = None,
     calibration: ProjectionCalibration = "asymptotic",
     n_resamples: int = 999,
@@ -96,6 +97,8 @@ def projection_test(
         Weight of each row.
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
+    missing : optional
+        See `tabulate`.
     bandwidth : float, optional
         Of the density of the margins near the boundary; 1.06 sd N^(-1/5) by default. It plays no
         part in the p-value of a permutation.
@@ -106,10 +109,10 @@ def projection_test(
         Replicates of the permutation.
     confidence_level : float
         Level of the intervals of the gaps; the critical value has one minus it.
-    rng : None, int, SeedSequence or Generator
+    rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None takes all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
         Of the permutation: True prints; a callable gets (replicates done, replicates in all).
 
@@ -187,6 +190,7 @@ def projection_test(
         sample_weight=sample_weight,
         distance=distance if model is None else model.values,
         rows_for="projection_test",
+        missing=missing,
     )
     question = pose(
         table,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.equality import equal
 from ..data.groups import group_name
 from ..results.result import Stored
 from ..results.stored import decode_entry, encode
@@ -33,6 +34,12 @@ class MoveSummary:
     mass: float
     mean_distance: float
     largest_distance: float
+
+
+#: What moves are compared by.
+_COMPARED = (
+    *("row", "index", "fraction", "distance", "weight", "from_decision", "group", "label"),
+)
 
 
 def nowhere() -> None:
@@ -69,6 +76,8 @@ class Moves(Stored):
         Names of the columns of ``x``.
     attribute : str
         Names of the sensitive features.
+    index : ndarray or None
+        What the rows are called in the index of pandas data; None where they go by position.
     """
 
     row: NDArray[np.int64]
@@ -81,6 +90,7 @@ class Moves(Stored):
     groups: tuple[Any, ...]
     feature_names: tuple[str, ...] | None = None
     attribute: str = ""
+    index: NDArray[Any] | None = None
     #: Makes `x`: a large audit moves many rows, and few readers ask where to.
     _moved: Callable[[], NDArray[np.float64] | None] = field(
         default=nowhere, repr=False, compare=False
@@ -120,8 +130,17 @@ class Moves(Stored):
         if not isinstance(other, Moves):
             return NotImplemented
         return self.groups == other.groups and all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("row", "fraction", "distance", "weight", "from_decision", "group", "label")
+            equal(getattr(self, name), getattr(other, name))
+            for name in (
+                "row",
+                "index",
+                "fraction",
+                "distance",
+                "weight",
+                "from_decision",
+                "group",
+                "label",
+            )
         )
 
     def __hash__(self) -> int:
@@ -173,6 +192,7 @@ class Moves(Stored):
         names = self.names
         columns: dict[str, Any] = {
             "row": self.row,
+            **({} if self.index is None else {"index": self.index.tolist()}),
             "group": np.array(names, dtype=object)[self.group].tolist() if len(self) else [],
             "label": pl.Series(self.label).replace(-1, None),
             "fraction": self.fraction,

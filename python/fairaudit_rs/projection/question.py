@@ -15,6 +15,7 @@ from ..data.arrays import ArraySource
 from ..data.cells import Cells
 from ..data.columns import column_array
 from ..data.groups import attribute_name, choose_groups, find_group, label
+from ..data.index import rows_by_label
 from ..data.labels import GroupKey, Label
 from ..data.rows import CodedRows
 from ..data.tables import AuditTable
@@ -47,6 +48,8 @@ class Question:
     #: More than two groups and no reference: gaps have no direction.
     needs_reference: bool
     distances: Distances | None
+    #: What pandas calls the rows.
+    index: Any = None
 
     def group_sizes(self) -> dict[Any, int]:
         """Return the rows of each group that take part."""
@@ -80,6 +83,7 @@ class Question:
             groups=tuple(map(label, self.keys)),
             feature_names=None if distances is None else distances.feature_names,
             attribute=attribute_name(self.features),
+            index=rows_by_label(self.index, rows),
             _moved=nowhere if distances is None else partial(distances.moved, rows),
         )
 
@@ -300,6 +304,7 @@ def _of_groups(reading: _Reading, choice: _Choice, notion: str) -> Question:
         n_missing=cells.n_rows - sum(sizes.values()),
         needs_reference=undirected,
         distances=distances,
+        index=reading.table.index,
     )
 
 
@@ -398,6 +403,7 @@ def _of_notion(reading: _Reading, notion: Notion, exchanging: bool) -> Question:
         n_missing=0,
         needs_reference=False,
         distances=distances,
+        index=reading.table.index,
     )
 
 

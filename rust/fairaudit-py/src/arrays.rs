@@ -67,6 +67,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Marks<'py> {
     }
 }
 
+impl Marks<'_> {
+    /// The bytes themselves, as an array.
+    pub(crate) fn into_object(self) -> Py<PyArray<u8, Ix1>> {
+        self.0.into_object()
+    }
+}
+
 impl Deref for Marks<'_> {
     type Target = [u8];
 

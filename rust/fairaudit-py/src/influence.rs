@@ -13,7 +13,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArra
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
-use crate::arrays::{ArrayColumn, TableColumn, not_contiguous, slice};
+use crate::arrays::{ArrayColumn, Marks, TableColumn, not_contiguous, slice};
 use crate::call::to_python;
 use crate::options::{Call, Draws};
 use crate::{descent, nuisance, repair};
@@ -169,7 +169,7 @@ impl PyInfluenceColumns {
 /// The rows of a group in the columns of labels and scores, by reference.
 struct GroupArrays {
     rows: Py<PyArray1<i64>>,
-    label: Py<PyArray1<bool>>,
+    label: Py<PyArray1<u8>>,
     score: Py<PyArray1<f64>>,
 }
 
@@ -177,15 +177,15 @@ impl<'py> FromPyObject<'_, 'py> for GroupArrays {
     type Error = PyErr;
 
     fn extract(value: pyo3::Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (rows, label, score) = value.extract()?;
-        Ok(Self { rows, label, score })
+        let (rows, label, score): (_, Marks<'py>, _) = value.extract()?;
+        Ok(Self { rows, label: label.into_object(), score })
     }
 }
 
 /// The same, borrowed for a call.
 struct HeldGroup<'py> {
     rows: PyReadonlyArray1<'py, i64>,
-    label: PyReadonlyArray1<'py, bool>,
+    label: PyReadonlyArray1<'py, u8>,
     score: PyReadonlyArray1<'py, f64>,
 }
 
@@ -201,7 +201,7 @@ impl GroupArrays {
 
 impl HeldGroup<'_> {
     /// The slices that a group is made of, which is checked where it is used.
-    fn slices(&self) -> PyResult<(&[i64], &[bool], &[f64])> {
+    fn slices(&self) -> PyResult<(&[i64], &[u8], &[f64])> {
         Ok((slice(&self.rows)?, slice(&self.label)?, slice(&self.score)?))
     }
 }

@@ -10,7 +10,7 @@ use crate::random::{Domain, Stream};
 /// Features with two values in even places, continuous ones in odd places; the last two are binary.
 struct Data {
     features: Vec<f64>,
-    label: Vec<bool>,
+    label: Vec<u8>,
     score: Vec<f64>,
     rows: Vec<i64>,
     p: usize,
@@ -26,7 +26,7 @@ impl Data {
         };
         let features = (0..n).flat_map(|_| 0..p).map(&mut number).collect();
         let score: Vec<f64> = (0..n).map(|_| number(1)).map(|x| 1.0 / (x + 9.0)).collect();
-        let label = (0..n).map(|_| number(0) > 3.0).collect();
+        let label = (0..n).map(|_| u8::from(number(0) > 3.0)).collect();
         let rows = (0..n as i64).filter(|row| row % 5 != 3).collect();
         Self { features, label, score, rows, p }
     }
@@ -64,7 +64,7 @@ impl Data {
 
     fn parts(&self, index: usize) -> [f64; PARTS] {
         let row = self.rows[index] as usize;
-        let (label, score) = (f64::from(u8::from(self.label[row])), self.score[row]);
+        let (label, score) = (f64::from(self.label[row]), self.score[row]);
         [1.0, label, score, label * score]
     }
 
@@ -207,7 +207,7 @@ fn lists_of_other_lengths_are_refused() {
         let sums = sums(rows, control).unwrap();
         assert!(gram(rows, &sums, &some_influences(4), PARTS_OF_U, &some_leverages(5, 9.0), control).is_err());
         assert!(Rows::new(rows.columns, rows.numbers, &[1.0], rows.group).is_err());
-        let other = Group::new(&[0], &[true], &[0.5]).unwrap();
+        let other = Group::new(&[0], &[1], &[0.5]).unwrap();
         assert!(Rows::new(rows.columns, rows.numbers, &[1.0; 5], other).is_err());
     });
 }

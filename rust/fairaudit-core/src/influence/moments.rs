@@ -18,7 +18,8 @@ pub const PRODUCT_OF: [usize; PRODUCTS] = [0, 1, 2, 3, 1, 3, 3, 4, 5, 5];
 pub struct Group<'a> {
     /// Their places in the table.
     rows: &'a [i64],
-    label: &'a [bool],
+    /// 1 where a byte is not 0.
+    label: &'a [u8],
     score: &'a [f64],
 }
 
@@ -27,7 +28,7 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// [`Error::Argument`] when the columns differ in length, no row is among them, or a score is none.
-    pub fn new(rows: &'a [i64], label: &'a [bool], score: &'a [f64]) -> Result<Self> {
+    pub fn new(rows: &'a [i64], label: &'a [u8], score: &'a [f64]) -> Result<Self> {
         let n = label.len();
         if rows.is_empty() || score.len() != n || rows.iter().any(|&row| row < 0 || row as usize >= n) {
             let given = format!("{} rows of {n} labels and {} scores", rows.len(), score.len());
@@ -56,7 +57,7 @@ impl<'a> Group<'a> {
     #[inline(always)]
     pub(super) fn parts(&self, index: usize) -> [f64; PARTS] {
         let row = self.rows[index] as usize;
-        let label = f64::from(u8::from(self.label[row]));
+        let label = f64::from(u8::from(self.label[row] != 0));
         [1.0, label, self.score[row], label * self.score[row]]
     }
 
@@ -106,7 +107,7 @@ mod tests {
     fn they_are_those_of_a_plain_loop_in_any_order() {
         let mut stream = Stream::new(4, Domain::Simulation, 0, 0, 0);
         let score: Vec<f64> = (0..9_000).map(|_| stream.uniform()).collect();
-        let label: Vec<bool> = (0..9_000).map(|_| stream.uniform() < 0.3).collect();
+        let label: Vec<u8> = (0..9_000).map(|_| u8::from(stream.uniform() < 0.3)).collect();
         let mut rows: Vec<i64> = (0..9_000).filter(|row| row % 7 != 0).collect();
         let found = |rows: &[i64], threads| {
             moments(&Group::new(rows, &label, &score).unwrap(), &Control::with_threads(threads)).unwrap()
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn products_of_parts_are_moments() {
-        let group = Group::new(&[0, 1], &[true, false], &[0.3, 0.6]).unwrap();
+        let group = Group::new(&[0, 1], &[3, 0], &[0.3, 0.6]).unwrap();
         for index in 0..2 {
             let (parts, moments) = (group.parts(index), group.moments(index));
             let pairs = (0..PARTS).flat_map(|m| (m..PARTS).map(move |other| (m, other)));
@@ -136,12 +137,12 @@ mod tests {
     #[test]
     fn what_is_no_group_is_refused() {
         for (rows, label, score) in [
-            (&[][..], &[true][..], &[0.5][..]),
-            (&[1], &[true], &[0.5]),
-            (&[-1], &[true], &[0.5]),
-            (&[0], &[true], &[]),
-            (&[0], &[true], &[f64::NAN]),
-            (&[0], &[true], &[1.5]),
+            (&[][..], &[1][..], &[0.5][..]),
+            (&[1], &[1], &[0.5]),
+            (&[-1], &[1], &[0.5]),
+            (&[0], &[1], &[]),
+            (&[0], &[1], &[f64::NAN]),
+            (&[0], &[1], &[1.5]),
             (&[0], &[], &[]),
         ] {
             assert!(Group::new(rows, label, score).is_err());

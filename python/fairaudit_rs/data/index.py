@@ -1,0 +1,87 @@
+"""The index of pandas: what rows are called, and whether two columns have the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError
+from .columns import is_pandas
+
+#: Labels of an index that a message shows.
+_SHOWN = 3
+
+
+def index_of(value: Any) -> Any:
+    """Return the index of a pandas series or frame, or one itself; None of anything else."""
+    if not is_pandas(value):
+        return None
+    # A series or a frame, or an index itself.
+    return value.index if hasattr(value, "iloc") else value if hasattr(value, "nlevels") else None
+
+
+def indices_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the indices of all series and frames among some arguments, and inside of them."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        parts = {name: value}
+        if isinstance(value, Mapping):
+            parts = {f"{name} {part!r}": column for part, column in value.items()}
+        elif isinstance(value, list | tuple) and any(map(is_pandas, value)):
+            parts = {f"{name} {at + 1}": column for at, column in enumerate(value)}
+        indices = {part: index_of(column) for part, column in parts.items()}
+        found |= {part: index for part, index in indices.items() if index is not None}
+    return found
+
+
+def check_indices(indices: Mapping[str, Any]) -> Any:
+    """Refuse indices that differ; return the common one, None where there is none."""
+    if not indices:
+        return None
+    (name, first), *others = indices.items()
+    for other, index in others:
+        if index is not first and not index.equals(first):
+            _refuse(name, first, other, index)
+    return first
+
+
+def rows_by_label(index: Any, rows: NDArray[Any]) -> NDArray[Any] | None:
+    """Return the labels of some rows; None where rows go by position."""
+    if index is None or _is_plain(index):
+        return None
+    labels = index.take(rows)
+    if labels.nlevels == 1 and isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "iuf":
+        return np.asarray(labels)
+    # Tuples of several levels stay together.
+    array = np.empty(len(labels), dtype=object)
+    array[:] = [one if isinstance(one, str | int) else _text(one) for one in labels]
+    return array
+
+
+def _text(label: Any) -> Any:
+    return " & ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _is_plain(index: Any) -> bool:
+    """Whether the labels are the positions, as pandas makes them."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+
+
+def _refuse(name: str, first: Any, other: str, index: Any) -> None:
+    if len(first) != len(index):
+        return  # Lengths that differ are told with those of all columns.
+    disordered = first.is_unique and index.is_unique and first.isin(index).all()
+    how = "the same labels in another order" if disordered else "other labels"
+    raise DataError(
+        f"the indices of {name} and {other} differ: {_shown(first)} and {_shown(index)}, {how}; "
+        "accepted: one index. Bring both into one order with .reindex(...), or pass .to_numpy() "
+        "where rows belong together by their position"
+    )
+
+
+def _shown(index: Any) -> str:
+    labels = ", ".join(str(label) for label in index[:_SHOWN])
+    return f"({labels}{', ...' if len(index) > _SHOWN else ''})"

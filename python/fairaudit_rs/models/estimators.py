@@ -1,0 +1,23 @@
+"""What every estimator of scikit-learn is asked, without importing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import ArgumentError
+
+
+def sklearn_names(model: Any) -> list[str]:
+    """Return the scikit-learn classes that a model is an instance of."""
+    names = [c.__name__ for c in type(model).__mro__ if c.__module__.startswith("sklearn.")]
+    return names if "BaseEstimator" in names else []
+
+
+def fitted(model: Any, attribute: str) -> Any:
+    """Return what an estimator has learned, dense."""
+    if not hasattr(model, attribute):
+        raise ArgumentError(
+            f"model is a {type(model).__name__} without {attribute}; accepted: a fitted one"
+        )
+    value = getattr(model, attribute)
+    return value.toarray() if hasattr(value, "toarray") else value

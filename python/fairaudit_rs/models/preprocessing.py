@@ -1,0 +1,258 @@
+"""What scikit-learn does to columns before a model, as one affine map of features.
+
+Every column that a fitted preprocessing makes is ``scale * feature + shift`` of one feature: a
+column of numbers, or the indicator of a value. A linear model, or the first layer of a network,
+takes the map in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.levels import Level
+from ..errors import ArgumentError, ArgumentTypeError
+from .estimators import fitted, sklearn_names
+
+Floats = NDArray[np.float64]
+#: A feature: the place of a column that comes in, and of one of its levels or None for the number.
+Feature: TypeAlias = tuple[int, int | None]
+
+_SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+_HINT = (
+    f"accepted before a linear model or a network: {', '.join(_SCALERS)}, SimpleImputer, and in a "
+    "ColumnTransformer also OneHotEncoder, 'passthrough' and 'drop' (or adapt the last step, and "
+    "pass transformed rows)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """Columns that a preprocessing has made so far, each of one feature."""
+
+    #: Names of the columns that come in; None where they have none, and how many there are.
+    names: tuple[str, ...] | None
+    n_columns: int
+    #: The feature of each column that was made.
+    source: tuple[Feature, ...]
+    scale: Floats
+    shift: Floats
+    #: The indicators of columns that are no numbers, by place.
+    levels: Mapping[int, tuple[Level, ...]]
+
+    @classmethod
+    def raw(cls, model: Any) -> Prepared:
+        """Return the columns that come into a fitted estimator, as they are."""
+        names = getattr(model, "feature_names_in_", None)
+        n = int(fitted(model, "n_features_in_"))
+        return cls(
+            names=None if names is None else tuple(map(str, names)),
+            n_columns=n,
+            source=tuple((place, None) for place in range(n)),
+            scale=np.ones(n),
+            shift=np.zeros(n),
+            levels={},
+        )
+
+    def scaled(self, scale: Any, shift: Any) -> Prepared:
+        """Return the columns after another affine map."""
+        return replace(self, scale=self.scale * scale, shift=self.shift * scale + shift)
+
+    def some(self, places: Sequence[int]) -> Prepared:
+        """Return some of the columns."""
+        at = list(places)
+        source = tuple(self.source[place] for place in at)
+        return replace(self, source=source, scale=self.scale[at], shift=self.shift[at])
+
+    @property
+    def features(self) -> list[Feature]:
+        """The features of the model: all columns without names, else those that play a part.
+
+        Of a column that is no number all levels are features, also one that was dropped.
+        """
+        if self.names is None:
+            return [(place, None) for place in range(self.n_columns)]
+        used = set(self.source)
+        return [
+            feature
+            for place in range(self.n_columns)
+            for feature in [
+                *([(place, None)] if (place, None) in used else []),
+                *((place, at) for at in range(len(self.levels.get(place, ())))),
+            ]
+        ]
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features; indicators know their column."""
+        if self.names is None:
+            return None
+        return tuple(
+            self.names[place] if at is None else self.levels[place][at]
+            for place, at in self.features
+        )
+
+    def folded(self, weights: Floats) -> Floats:
+        """Return weights (columns x scores) as those of the features, but for the shifts."""
+        place = {feature: at for at, feature in enumerate(self.features)}
+        own = np.zeros((len(place), weights.shape[1]))
+        np.add.at(own, [place[one] for one in self.source], self.scale[:, None] * weights)
+        return own
+
+
+def prepared_by(steps: Sequence[tuple[str, Any]], columns: Prepared) -> Prepared:
+    """Return columns after some fitted steps."""
+    for name, step in steps:
+        columns = _after(name, step, columns)
+    return columns
+
+
+def steps_of(model: Any) -> list[tuple[str, Any]]:
+    """Return the steps of a pipeline that do something."""
+    return [(name, step) for name, step in model.steps if not _is_word(step, "passthrough")]
+
+
+def _is_word(step: Any, word: str) -> bool:
+    """Whether a step is a word, None, or the transformer that scikit-learn makes of it."""
+    if step is None or isinstance(step, str):
+        return step in (None, word)
+    identity = "FunctionTransformer" in sklearn_names(step) and step.func is None
+    return word == "passthrough" and identity
+
+
+def _after(name: str, step: Any, columns: Prepared) -> Prepared:
+    kinds = sklearn_names(step)
+    if _is_word(step, "passthrough"):
+        return columns
+    if "Pipeline" in kinds:
+        return prepared_by(steps_of(step), columns)
+    if "ColumnTransformer" in kinds:
+        return _by_columns(name, step, columns)
+    if "SimpleImputer" in kinds:
+        return _without_gaps(name, step, columns)
+    if "OneHotEncoder" in kinds:
+        return _encoded(name, step, columns)
+    if any(kind in kinds for kind in _SCALERS):
+        return columns.scaled(*_affine(name, step, kinds))
+    raise ArgumentTypeError(f"step {name!r} is a {type(step).__name__}; {_HINT}")
+
+
+def _affine(name: str, step: Any, kinds: Sequence[str]) -> tuple[Any, Any]:
+    """Return scale and shift of a scaler that maps x to ``scale * x + shift``."""
+    one, zero = 1.0, 0.0
+    if getattr(step, "clip", False):
+        raise ArgumentError(f"step {name!r} clips, which is not linear; accepted: clip=False")
+    if "MinMaxScaler" in kinds:
+        return fitted(step, "scale_"), fitted(step, "min_")
+    if "MaxAbsScaler" in kinds:
+        return 1 / fitted(step, "scale_"), zero
+    standard = "StandardScaler" in kinds
+    divided = step.with_std if standard else step.with_scaling
+    centred = step.with_mean if standard else step.with_centering
+    centre = fitted(step, "mean_" if standard else "center_") if centred else zero
+    scale = 1 / fitted(step, "scale_") if divided else one
+    return scale, -centre * scale
+
+
+def _without_gaps(name: str, step: Any, columns: Prepared) -> Prepared:
+    """Return the columns as they are: rows without a value are refused, and others stay."""
+    marker = step.missing_values
+    if not (marker is None or marker != marker) or getattr(step, "add_indicator", False):
+        raise ArgumentError(
+            f"step {name!r} is a SimpleImputer with missing_values={marker!r} and "
+            f"add_indicator={step.add_indicator}; accepted: missing_values=nan, no indicator"
+        )
+    known = np.asarray(fitted(step, "statistics_"), dtype=object)
+    if len(known) != len(columns.source) or any(value != value for value in known):
+        raise ArgumentError(
+            f"step {name!r} left out columns that were missing in all rows; accepted: without them"
+        )
+    return columns
+
+
+def _encoded(name: str, step: Any, columns: Prepared) -> Prepared:
+    """Return an indicator for each level that was kept."""
+    if columns.names is None:
+        raise ArgumentTypeError(
+            f"step {name!r} is a OneHotEncoder of columns without names; accepted: an estimator "
+            "that was fitted on a frame, so that the model finds the columns"
+        )
+    raw = all(at is None for _, at in columns.source)
+    if not raw or (columns.scale != 1).any() or (columns.shift != 0).any():
+        raise ArgumentTypeError(f"step {name!r} encodes what others have changed; {_HINT}")
+    if step.min_frequency is not None or step.max_categories is not None:
+        raise ArgumentTypeError(
+            f"step {name!r} puts rare categories together; accepted: a OneHotEncoder without "
+            "min_frequency and max_categories"
+        )
+    dropped = step.drop_idx_
+    source: list[Feature] = []
+    levels = dict(columns.levels)
+    strict = step.handle_unknown == "error"
+    for j, ((place, _), categories) in enumerate(
+        zip(columns.source, fitted(step, "categories_"), strict=True)
+    ):
+        values = tuple(np.asarray(categories).tolist())
+        known = values if strict else None
+        levels[place] = tuple(Level(columns.names[place], value, known) for value in values)
+        left_out = None if dropped is None else dropped[j]
+        source += [(place, at) for at in range(len(values)) if at != left_out]
+    return replace(
+        columns,
+        source=tuple(source),
+        scale=np.ones(len(source)),
+        shift=np.zeros(len(source)),
+        levels=levels,
+    )
+
+
+def _by_columns(name: str, step: Any, columns: Prepared) -> Prepared:
+    """Return the columns that the transformers of some columns made, in their order."""
+    parts: dict[int, Prepared] = {}
+    weights = step.transformer_weights or {}
+    names = getattr(step, "feature_names_in_", None)
+    for called, transformer, chosen in fitted(step, "transformers_"):
+        places = _places(chosen, names, len(columns.source))
+        where = step.output_indices_.get(called)
+        if _is_word(transformer, "drop") or not places or where is None:
+            continue
+        part = _after(f"{name}: {called}", transformer, columns.some(places))
+        weight = weights.get(called, 1.0)
+        parts[where.start] = part.scaled(weight, 0.0)
+        if len(part.source) != where.stop - where.start:
+            raise ArgumentTypeError(
+                f"step {name!r} makes {where.stop - where.start} columns by {called!r}, of which "
+                f"{len(part.source)} are known; {_HINT}"
+            )
+    ordered = [part for _, part in sorted(parts.items())]
+    if not ordered:
+        raise ArgumentError(f"step {name!r} leaves no column; accepted: at least one")
+    return replace(
+        columns,
+        source=tuple(feature for part in ordered for feature in part.source),
+        scale=np.concatenate([part.scale for part in ordered]),
+        shift=np.concatenate([part.shift for part in ordered]),
+        levels={place: some for part in ordered for place, some in part.levels.items()},
+    )
+
+
+def _places(chosen: Any, names: Any, n_columns: int) -> list[int]:
+    """Return the places of the columns that a transformer was given."""
+    if isinstance(chosen, slice) and isinstance(chosen.start or chosen.stop, str):
+        listed = list(names)
+        first = 0 if chosen.start is None else listed.index(chosen.start)
+        last = n_columns if chosen.stop is None else listed.index(chosen.stop) + 1
+        return list(range(first, last))
+    if isinstance(chosen, slice):
+        return list(range(n_columns)[chosen])
+    given = [chosen] if isinstance(chosen, str | int) else list(chosen)
+    if given and all(isinstance(one, bool | np.bool_) for one in given):
+        return [place for place, one in enumerate(given) if one]
+    if any(isinstance(one, str) for one in given):
+        listed = list(names)
+        return [listed.index(one) for one in given]
+    return [int(one) % n_columns for one in given]
