@@ -178,8 +178,8 @@ class ExtremeResult(Finding):
         for group in (found.first, found.second):
             level = self.levels[group]
             value, low, high = numbers(level.value, level.low, level.high)
-            of = f"{self._named(group)} ({row_count(self.group_sizes[group])})"
-            levels.append(f"{value} in {of} ({level.standing}, {low} to {high})")
+            of = f"{row_count(self.group_sizes[group])}; {level.standing}, {low} to {high}"
+            levels.append(f"{value} in {self._named(group)} ({of})")
         gap, low, high = numbers(found.estimate, *self.confidence_interval)
         interval = f"{100 * self.confidence_level:g} % interval {low} to {high}"
         return (
