@@ -23,7 +23,9 @@ def test_examples_of_docstrings(name):
     assert not failed
 
 
-@pytest.mark.parametrize("page", ["projection.md", "individual.md", "influence.md", "extremes.md"])
+@pytest.mark.parametrize(
+    "page", ["projection.md", "individual.md", "influence.md", "extremes.md", "results.md"]
+)
 def test_pages_run(page, tmp_path, monkeypatch):
     """What they print is checked where the page shows it (`test_projection`)."""
     text = (Path(__file__).resolve().parents[1] / "docs" / page).read_text(encoding="utf-8")

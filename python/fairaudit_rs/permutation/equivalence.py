@@ -94,7 +94,7 @@ class EquivalenceResult(Finding):
         )
         verdict = "is shown to lie" if shown else "is not shown to lie"
         worst = max(self.comparisons, key=lambda pair: pair.pvalue)
-        pair = f"{self._sized(worst.first)} and {self._sized(worst.second)}"
+        pair = f"{self.sized(worst.first)} and {self.sized(worst.second)}"
         if len(self.comparisons) == 1:
             who = f"the {what} of {number(self.estimate)} of {pair}"
         elif shown:
@@ -121,7 +121,7 @@ class EquivalenceResult(Finding):
         smaller = min((worst.first, worst.second), key=self.group_sizes.__getitem__)
         return (
             f" If the {what} stays as it is, {telling.factor:.3g} times the rows "
-            f"({telling.n_rows:,} of {self._named(smaller)}) would show with probability "
+            f"({telling.n_rows:,} of {self.name_of(smaller)}) would show with probability "
             f"{PROMISED:g} that it lies {telling.side} these bounds."
         )
 
@@ -148,8 +148,8 @@ class EquivalenceResult(Finding):
         return [
             {
                 "metric": self.metric,
-                "first": self._named(pair.first),
-                "second": self._named(pair.second),
+                "first": self.name_of(pair.first),
+                "second": self.name_of(pair.second),
                 "first_n_rows": self.group_sizes[pair.first],
                 "second_n_rows": self.group_sizes[pair.second],
                 "scale": self.scale,
@@ -164,7 +164,7 @@ class EquivalenceResult(Finding):
 
     def group_rows(self) -> list[dict[str, Any]]:
         """Return one row per group."""
-        return [one.row(self._named(one.group)) for one in self.values]
+        return [one.row(self.name_of(one.group)) for one in self.values]
 
 
 def equivalence_test(

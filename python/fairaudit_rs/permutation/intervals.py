@@ -69,7 +69,7 @@ class IntervalResult(Finding):
         """Return a sentence that an auditor can quote."""
         low, high = self.confidence_interval
         who = (
-            f"{self._sized(self.values[0].first)} minus {self._sized(self.values[1].first)}"
+            f"{self.sized(self.values[0].first)} minus {self.sized(self.values[1].first)}"
             if len(self.values) == 2
             else f"the largest, {self._furthest()}"
         )
@@ -85,9 +85,9 @@ class IntervalResult(Finding):
         """Name the groups that are furthest apart, among those that are compared."""
         gap = max(self.gaps, key=lambda one: abs(one.estimate))
         if gap.estimate == 0:
-            return f"of {len(self.group_sizes)} groups ({self._sizes()})"
+            return f"of {len(self.group_sizes)} groups ({self.sizes()})"
         most, least = (gap.first, gap.second)[:: 1 if gap.estimate > 0 else -1]
-        return f"of {self._sized(most)} and {self._sized(least)}"
+        return f"of {self.sized(most)} and {self.sized(least)}"
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class IntervalResult(Finding):
         return [
             {
                 "metric": self.metric,
-                "group": self._named(one.first),
+                "group": self.name_of(one.first),
                 "n_rows": self.group_sizes[one.first],
                 "n_used": one.n_used,
                 "value": one.estimate,
@@ -130,8 +130,8 @@ class IntervalResult(Finding):
             {
                 "metric": self.metric,
                 "kind": entry.kind,
-                "first": None if entry.first is None else self._named(entry.first),
-                "second": None if entry.second is None else self._named(entry.second),
+                "first": None if entry.first is None else self.name_of(entry.first),
+                "second": None if entry.second is None else self.name_of(entry.second),
                 "first_n_rows": self.group_sizes.get(entry.first),
                 "second_n_rows": self.group_sizes.get(entry.second),
                 "estimate": entry.estimate,
