@@ -169,7 +169,7 @@ def aligned(
 
 
 def _calibration(question: Question, audit: Audit, given: Given, level: float) -> _Found:
-    name = str(group_name(question.target_name))
+    name = group_name(question.target_name, question.attribute)
 
     def of(who: str, rows: Floats, features: Floats, probabilities: Floats | None) -> Calibrated:
         return calibration_of(
