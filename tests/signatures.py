@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from typing import Any
 
 import fairaudit_rs as fa
-from fairaudit_rs.results.result import Result
+from fairaudit_rs.results.result import Stored
 
 ROOMS = ("metrics", "models", "datasets")
 #: Classes whose instances come from functions, or from methods of their own: nobody else makes one.
@@ -43,7 +43,7 @@ def public() -> dict[str, Callable[..., Any]]:
 def of_class(name: str, kind: type) -> dict[str, Callable[..., Any]]:
     """Return the constructor of a class, unless only we call it, and its methods with arguments."""
     found: dict[str, Callable[..., Any]] = {}
-    if name not in MADE_BY_US and not issubclass(kind, Result):
+    if name not in MADE_BY_US and not issubclass(kind, Stored):
         found[name] = kind
     for member in dir(kind):
         method = getattr(kind, member)

@@ -406,7 +406,7 @@ class TestKnownValues:
         assert content["engine"] == "exact"
         assert content["estimate"] == pytest.approx(0.5)
         assert content["group_sizes"] == {"first": 4, "last": 4}
-        assert "0.750 for first and 0.250 for last" in result.stdout
+        assert "0.750 for first (4 rows) and 0.250 for last (4 rows)" in result.stdout
         assert "p = 0.4857" in result.stdout
 
     def test_content_of_the_json_file(self, tmp_path, book):
@@ -420,7 +420,7 @@ class TestKnownValues:
         assert first["metric"] == "true_positive_rate"
         assert second["metric"] == "f1"
         assert first["kind"] == "PermutationResult"
-        assert first["schema_version"] == 1
+        assert first["schema_version"] == 2
         assert first["seed"] == second["seed"]
         assert first["standard_error"] is None
         assert len(first["comparisons"]) == 3
@@ -585,7 +585,7 @@ class TestReference:
         assert result.exit_code == 0, result.output
         content = strict_json(target.read_text())[0]
         expected = rows().group_by("age", "sex").len().rows()
-        assert content["group_sizes"] == {f"{age} & {sex}": n for age, sex, n in expected}
+        assert content["group_sizes"] == {json.dumps([age, sex]): n for age, sex, n in expected}
 
 
 class TestProperties:

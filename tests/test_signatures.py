@@ -63,7 +63,10 @@ EXCEPTIONS = {
     },
     "method": {"*": "every procedure has methods of its own"},
     "interval": {"individual_test": "by the normal law, as the paper has it"},
-    "kind": {"InfluenceResult.plot": "None shows both kinds of scores"},
+    "kind": dict.fromkeys(
+        ["InfluenceResult.plot", "AlignmentResult.plot"], "None shows both kinds of scores"
+    ),
+    "k": {"UnfairExamples.moved_features": "features of each row, not rows"},
     "name": {"Notion": "a notion without a name is one of the user's own"},
     "names": {"*": "of features there, of criteria here"},
     "value": {"correlation_metric": _NEEDED},
@@ -404,6 +407,9 @@ CALLS = {
     "CTGAN.fit": lambda b, **bad: fa.CTGAN(n_epochs=1).fit(b.X, **bad),
     "CTGAN.sample": lambda b, **bad: fa.CTGAN(n_epochs=1).sample(**{"n": 2, **bad}),
     "TopUps": lambda b, **bad: fa.TopUps(**bad),
+    "UnfairExamples.moved_features": lambda b, **bad: (
+        b.individual(n_steps=2).unfair_examples(2).moved_features(**bad)
+    ),
     "IndividualResult.unfair_examples": lambda b, **bad: b.individual(n_steps=2).unfair_examples(
         **bad
     ),

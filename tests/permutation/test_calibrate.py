@@ -653,9 +653,9 @@ class TestProperties:
     @pytest.mark.parametrize("metric", METRICS)
     def test_arrays_frames_and_files(self, metric, tmp_path):
         y_true, y_pred, score, group = data = make(7)
-        frame = pl.DataFrame({"y": y_true, "p": y_pred, "s": score, "g": group})
+        frame = pl.DataFrame({"y": y_true, "p": y_pred, "s": score, "group": group})
         frame.write_parquet(tmp_path / "data.parquet")
-        names = {"y_true": "y", "y_pred": "p", "y_score": "s", "sensitive_features": "g"}
+        names = {"y_true": "y", "y_pred": "p", "y_score": "s", "sensitive_features": "group"}
         first = report_of(data, metric, gaps=[0.05], n_audits=15)
         for table in (frame, frame.lazy(), tmp_path / "data.parquet"):
             other = fa.calibrate(

@@ -515,7 +515,7 @@ class TestKnownValues:
         assert result.to_frame()["kind"].to_list() == (
             ["value"] * 3 + ["gap"] * 3 + ["ratio"] * 3 + ["simultaneous gap"] * 3 + ["largest gap"]
         )
-        assert "the gap, the largest, of c and a, is" in str(result)
+        assert "the gap, the largest, of c (30 rows) and a (20 rows), is" in str(result)
         assert math.isnan(result.pvalue)
         test = equivalent((5, 20), (9, 30), margin=0.3)
         assert test.to_dict()["comparisons"][0]["pvalue"] == test.pvalue
@@ -829,10 +829,10 @@ class TestProperties:
         options = {"method": "studentized"}
         first = intervals_of(data, metric, **options)
         order = np.random.default_rng(0).permutation(len(group))
-        frame = pl.DataFrame({"y": y_true, "p": y_pred, "s": score, "g": group})
+        frame = pl.DataFrame({"y": y_true, "p": y_pred, "s": score, "group": group})
         for i, part in enumerate(frame.iter_slices(999)):
             part.write_parquet(tmp_path / f"{9 - i}.parquet")
-        names = {"y_true": "y", "y_pred": "p", "y_score": "s", "sensitive_features": "g"}
+        names = {"y_true": "y", "y_pred": "p", "y_score": "s", "sensitive_features": "group"}
         others = [intervals_of(data, metric, n_threads=n, **options) for n in (1, 2, 7)]
         others.append(intervals_of(tuple(c[order] for c in data), metric, **options))
         others += [

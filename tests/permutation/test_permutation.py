@@ -638,7 +638,7 @@ class TestProperties:
             rng=1,
         )
         assert list(result.group_sizes) == [("a", True), ("b", False)]
-        assert "a & True" in result.summary()
+        assert "a & member=True" in result.summary()
 
     def test_a_user_metric_is_the_registry_metric(self):
         table = (22, 9, 11, 20), (15, 12, 19, 9)
@@ -660,12 +660,12 @@ class TestProperties:
 
     def test_results_explain_themselves(self):
         result = compare((220, 90, 110, 200), (150, 120, 190, 90))
-        assert "true_positive_rate: 0.667 for a and 0.441 for b" in str(result)
+        assert "true_positive_rate: 0.667 for a (330 of 620 rows) and 0.441 for b" in str(result)
         assert "exact permutation test" in str(result)
         assert len(repr(result)) < 200
         content = result.to_dict()
         assert json.loads(json.dumps(content, allow_nan=False)) == content
-        assert content["schema_version"] == 1
+        assert content["schema_version"] == 2
         assert content["group_sizes"] == {"a": 620, "b": 550}
         frame = result.to_frame()
         assert frame["pvalue"].to_list() == [result.pvalue]

@@ -523,13 +523,13 @@ class TestProperties:
 
     def test_arrays_frames_files_and_cells(self, tmp_path):
         y_true, y_pred, score, group = data = make(10)
-        frame = pl.DataFrame({"y": y_true, "p": y_pred, "s": score, "g": group})
+        frame = pl.DataFrame({"y": y_true, "p": y_pred, "s": score, "group": group})
         frame.write_parquet(tmp_path / "data.parquet")
         cells = fa.tabulate(y_true=y_true, y_pred=y_pred, sensitive_features=group)
         first = gap_of(data, "tpr")
         assert fa.minimum_detectable_gap(data=cells, metric="tpr") == first
         for table in (frame, frame.lazy(), tmp_path / "data.parquet"):
-            names = {"y_true": "y", "y_pred": "p", "sensitive_features": "g"}
+            names = {"y_true": "y", "y_pred": "p", "sensitive_features": "group"}
             assert fa.minimum_detectable_gap(data=table, metric="tpr", **names) == first
             more = fa.sample_size(0.05, data=table, metric="tpr", **names)
             assert more == size_of(0.05, data, "tpr")

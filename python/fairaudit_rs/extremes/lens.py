@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 from .. import arguments
@@ -218,6 +219,7 @@ def extreme_test(
             progress=callback,
         )
     clearest = clearest_of(found.comparisons)
+    name_of = partial(group_name, attribute=attribute_name(question.features))
     return ExtremeResult(
         estimate=clearest.estimate,
         standard_error=math.nan,
@@ -236,7 +238,7 @@ def extreme_test(
         ),
         comparisons=found.comparisons,
         tails={
-            group.name: tail_of(group.problem, name=f"the tail of {group_name(group.name)}")
+            group.name: tail_of(group.problem, name=f"the tail of {name_of(group.name)}")
             for group in found.groups
         },
         acd={group.name: group.acd for group in found.groups},
@@ -282,13 +284,14 @@ def _warnings(
     *,
     generated: Collection[Any] | None,
 ) -> list[str]:
+    name_of = partial(group_name, attribute=attribute_name(question.features))
     texts = [*question.notes, *found.notes]
     sizes = question.group_sizes
     for group in found.groups:
         reason = group.problem.why_refused(m)
         if reason:
-            texts.append(f"{group_name(group.name)} is not compared: {reason}")
-    small = {group_name(name): n for name, n in sizes.items() if FEWEST_ROWS <= n < _LITTLE}
+            texts.append(f"{name_of(group.name)} is not compared: {reason}")
+    small = {name_of(name): n for name, n in sizes.items() if FEWEST_ROWS <= n < _LITTLE}
     if small:
         named = ", ".join(f"{name} ({n:,})" for name, n in small.items())
         texts.append(
@@ -296,7 +299,7 @@ def _warnings(
             "levels that differ by half in 3.5 to 26.5 % of all cases"
         )
     standings = [
-        f"{group_name(group.name)} ({group.problem.n / m:.2g} times the horizon)"
+        f"{name_of(group.name)} ({group.problem.n / m:.2g} times the horizon)"
         for group in found.groups
         if not group.problem.why_refused(m) and not group.problem.is_measured(m)
     ]
@@ -316,14 +319,14 @@ def _warnings(
         )
     if generated is not None:
         texts.append(f"tails with generated rows stand apart, in augmented; {NO_INTERVAL}")
-        left = [group_name(name) for name in question.group_sizes if name not in generated]
+        left = [name_of(name) for name in question.group_sizes if name not in generated]
         if left:
             texts.append(
                 f"no rows were generated for {', '.join(left)}: its real rows have no fit of "
                 "single values"
             )
     bounds = [
-        f"{group_name(one.first)} and {group_name(one.second)}"
+        f"{name_of(one.first)} and {name_of(one.second)}"
         for one in found.comparisons
         if one.pvalue_is_bound
     ]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.groups import group_name
+from ..data.groups import attribute_name, group_name
 from ..errors import NotMeasurableError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.pvalues import monte_carlo_pvalue
@@ -154,16 +154,19 @@ def measure(
         joint = compare_all(tails, [pair], horizon, call, confidence=each)[0]
         interval = (joint.low, joint.high)
     return Measured(
-        groups=groups, comparisons=comparisons, interval=interval, notes=tuple(_notes(groups))
+        groups=groups,
+        comparisons=comparisons,
+        interval=interval,
+        notes=tuple(_notes(groups, attribute_name(question.features))),
     )
 
 
-def _notes(groups: tuple[GroupTail, ...]) -> list[str]:
+def _notes(groups: tuple[GroupTail, ...], attribute: str) -> list[str]:
     """Return what must be known of the fits, each once with the groups that it is about."""
     about: dict[str, list[str]] = {}
     for group in groups:
         for text in (*group.problem.notes, *_reason(group.problem)):
-            about.setdefault(text, []).append(group_name(group.name))
+            about.setdefault(text, []).append(group_name(group.name, attribute))
     return [f"{', '.join(names)}: {text}" for text, names in about.items()]
 
 

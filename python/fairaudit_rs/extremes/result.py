@@ -151,7 +151,7 @@ class ExtremeResult(Finding):
         if table != "return_levels":
             return super()._rows_of(table)
         return [
-            {"group": self._named(group), **level_row(level)}
+            {"group": self.name_of(group), **level_row(level)}
             for group, tail in self.tails.items()
             for level in tail.return_levels
         ]
@@ -159,7 +159,7 @@ class ExtremeResult(Finding):
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         found = self.clearest
-        first, second = self._named(found.first), self._named(found.second)
+        first, second = self.name_of(found.first), self.name_of(found.second)
         m = rows_text(self.horizon)
         alpha = 1 - self.confidence_level
         pairs = sum(not one.reason for one in self.comparisons)
@@ -178,8 +178,8 @@ class ExtremeResult(Finding):
         for group in (found.first, found.second):
             level = self.levels[group]
             value, low, high = numbers(level.value, level.low, level.high)
-            of = f"{self._named(group)} ({row_count(self.group_sizes[group])})"
-            levels.append(f"{value} in {of} ({level.standing}, {low} to {high})")
+            of = f"{row_count(self.group_sizes[group])}; {level.standing}, {low} to {high}"
+            levels.append(f"{value} in {self.name_of(group)} ({of})")
         gap, low, high = numbers(found.estimate, *self.confidence_interval)
         interval = f"{100 * self.confidence_level:g} % interval {low} to {high}"
         return (
@@ -188,7 +188,8 @@ class ExtremeResult(Finding):
             f"{gap} ({interval}){among}, {verdict} ({p}, test of {word})."
         )
 
-    def _named(self, group: Any) -> str:
+    def name_of(self, group: Any) -> str:
+        """Return the name of a group for people."""
         return group_name(group, self.grouped_by)
 
     def group_rows(self) -> list[dict[str, Any]]:
@@ -196,7 +197,7 @@ class ExtremeResult(Finding):
         tails, levels = self.tails, self.levels
         return [
             {
-                "group": self._named(group),
+                "group": self.name_of(group),
                 "n_rows": n,
                 "n_used": tails[group].n_exceedances if group in tails else 0,
                 "value": levels[group].value if group in levels else math.nan,
@@ -213,8 +214,8 @@ class ExtremeResult(Finding):
         """Return a row for each pair of groups."""
         return [
             {
-                "first": self._named(one.first),
-                "second": self._named(one.second),
+                "first": self.name_of(one.first),
+                "second": self.name_of(one.second),
                 "first_n_rows": self.group_sizes.get(one.first),
                 "second_n_rows": self.group_sizes.get(one.second),
                 "horizon": self.horizon,

@@ -77,7 +77,7 @@ class AlignmentResult(InfluenceResult):
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
-        who = f"{self._sized(self.target)} against the others{self._of_others()}"
+        who = f"{self.sized(self.target)} against the others{self._of_others()}"
         return ". ".join([f"{self.metric} of {who}", *map(_sentence, self.parts)]) + "."
 
     def rows(self) -> list[dict[str, Any]]:
@@ -169,7 +169,7 @@ def aligned(
 
 
 def _calibration(question: Question, audit: Audit, given: Given, level: float) -> _Found:
-    name = str(group_name(question.target_name))
+    name = group_name(question.target_name, question.attribute)
 
     def of(who: str, rows: Floats, features: Floats, probabilities: Floats | None) -> Calibrated:
         return calibration_of(

@@ -189,11 +189,11 @@ class Counterfactual(Finding):
             }
             for one in self.marginals
         ]
-        return marginals_chart(rows, self._named(self.target), others_name(self.target))
+        return marginals_chart(rows, self.name_of(self.target), others_name(self.target))
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
-        who, before, after = self._sized(self.target), self.before, self.after
+        who, before, after = self.sized(self.target), self.before, self.after
         level = f"{100 * self.confidence_level:g} %"
         done = "resampled" if self.method == "resample" else "reweighted"
         steps = f"{self.n_steps} step" + ("" if self.n_steps == 1 else "s")
@@ -221,7 +221,7 @@ class Counterfactual(Finding):
         return [
             {
                 "metric": self.metric,
-                "group": self._named(group),
+                "group": self.name_of(group),
                 "n_rows": n,
                 "value": before,
                 "value_after": after,

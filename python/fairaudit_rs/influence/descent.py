@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.groups import group_name
 from ..errors import NotMeasurableError
 from .label_rate import label_rate
 from .problem import Audit, Parts
@@ -228,7 +227,7 @@ class Descent:
 
     def target(self, weighted: Weighted) -> GroupValue:
         """Return the measure of weighted rows of the target group."""
-        name = group_name(self.audit.target_name)
+        name = self.audit.shown_name
         return weighted.group(self.audit.measure, self.label, self.score, name)
 
     def others(self, part: int) -> GroupValue:
@@ -402,7 +401,7 @@ def rates_of(measure: Measure) -> Floats:
 def check_events(audit: Audit, parts: Parts) -> list[str]:
     """Refuse parts with too few rows in a denominator; say where numerators have few."""
     sides = [
-        (group_name(audit.target_name), parts.kinds.parts[:, :2], parts.count),
+        (audit.shown_name, parts.kinds.parts[:, :2], parts.count),
         ("the others", parts.others[:, 1:3], parts.other_count),
     ]
     notes = []

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, arguments
-from ..data.groups import group_name
 from ..errors import ArgumentTypeError, DataError
 from ..inference.pvalues import upper_tail
 from ..literals import RepairMethod
@@ -216,7 +215,7 @@ def _repair(
         seed=seed,
         engine=_engine(method, certificate),
         warnings=(
-            *_warnings(measure, report, method, audit.target_name, n_unseen),
+            *_warnings(measure, report, method, audit.shown_name, n_unseen),
             *_warnings_of_scores(audit),
         ),
         method=method,
@@ -246,13 +245,13 @@ def _engine(method: str, certificate: dict[str, float]) -> str:
 
 
 def _warnings(
-    measure: Measure, report: Report, method: str, target: Any, n_unseen: int
+    measure: Measure, report: Report, method: str, target: str, n_unseen: int
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
     warnings = []
     if method == "transport" and measure.needs_labels:
         warnings.append(
-            f"transport gives {group_name(target)} other features but leaves every row its own "
+            f"transport gives {target} other features but leaves every row its own "
             f"label, so that it does not close the gap in {measure.name}: what is left is measured "
             "here; method='direct' aims at 0"
         )
@@ -265,7 +264,7 @@ def _warnings(
     n = float(report.count.sum())
     if n_unseen > n / 10:
         warnings.append(
-            f"{n_unseen:,} of {n:,.0f} rows of {group_name(target)} in the report part have "
+            f"{n_unseen:,} of {n:,.0f} rows of {target} in the report part have "
             "features that were not seen in the fit part and go the way of the nearest that were"
         )
     return warnings

@@ -306,7 +306,7 @@ def _warnings(
     """Say what a reader must know besides the numbers."""
     warnings = []
     for name, group in (
-        (group_name(question.target_name), audit.target_group),
+        (group_name(question.target_name, question.attribute), audit.target_group),
         ("the others", audit.other_group),
     ):
         n_events = group.value.n_events(group.cell.sums)
@@ -332,7 +332,7 @@ def _warnings(
         names = list(dict.fromkeys(score.what.feature for score in refused))
         warnings.append(
             f"{len(names)} of {len(question.features)} features have no score in "
-            f"{group_name(question.target_name)}: {', '.join(names[:5])}"
+            f"{group_name(question.target_name, question.attribute)}: {', '.join(names[:5])}"
             + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         )
     return warnings

@@ -136,6 +136,13 @@ class Audit(Value):
     plug_in: bool = False
     #: What regressions are made with in the place of the default.
     estimator: Any = None
+    #: The sensitive feature, for people.
+    attribute: str = ""
+
+    @property
+    def shown_name(self) -> str:
+        """The name of the target group for people."""
+        return group_name(self.target_name, self.attribute)
 
     @classmethod
     def of(
@@ -162,6 +169,7 @@ class Audit(Value):
             n_threads=n_threads,
             plug_in=plug_in,
             estimator=estimator,
+            attribute=question.attribute,
         )
 
     @property
@@ -198,7 +206,7 @@ class Audit(Value):
     @cached_property
     def target_group(self) -> Group:
         """The target group."""
-        return Group.of(self.measure, self.group_rows, group_name(self.target_name), self.call)
+        return Group.of(self.measure, self.group_rows, self.shown_name, self.call)
 
     @cached_property
     def other_group(self) -> Group:

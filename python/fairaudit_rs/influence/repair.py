@@ -337,7 +337,7 @@ class Repair(Finding):
         low, high = self.confidence_interval
         text = (
             f"The {self.method} repair moves {100 * self.moved:.3g} % of the rows of "
-            f"{self._sized(self.target)} that it was fitted to, at a cost of {number(self.cost)} a "
+            f"{self.sized(self.target)} that it was fitted to, at a cost of {number(self.cost)} a "
             f"row. On rows that had "
             f"no part in it the gap in {self.metric} goes from {number(self.gap_before)} to "
             f"{number(self.estimate)} ({100 * self.confidence_level:g} % interval {number(low)} to "
@@ -346,7 +346,7 @@ class Repair(Finding):
         accuracy = next((one for one in self.effects if one.metric == "accuracy"), None)
         if accuracy is not None:
             text += (
-                f"; accuracy in {self._named(self.target)} goes from {number(accuracy.before)} to "
+                f"; accuracy in {self.name_of(self.target)} goes from {number(accuracy.before)} to "
                 f"{number(accuracy.after)}"
             )
         worst = self._most_harmed()

@@ -167,7 +167,7 @@ class InfluenceResult(Finding):
             if not math.isnan(row["simultaneous_low"])
             and kind in (None, "marginal" if row["kind"] == "marginal" else "held_fixed")
         ]
-        return proxy_chart(shown, self.metric, self._named(self.target))
+        return proxy_chart(shown, self.metric, self.name_of(self.target))
 
     def descend(
         self,
@@ -367,7 +367,7 @@ class InfluenceResult(Finding):
         what = f"{self.metric} of scores" if self.of_scores else self.metric
         level = f"{100 * self.confidence_level:g} %"
         gap = (
-            f"{what} is {number(own)} for {self._sized(self.target)} and {number(rest)} for "
+            f"{what} is {number(own)} for {self.sized(self.target)} and {number(rest)} for "
             f"the others{self._of_others()}, a gap of {number(self.estimate)} ({level} "
             f"interval {number(low)} to {number(high)})"
         )
@@ -392,7 +392,7 @@ class InfluenceResult(Finding):
         compared = _compared(first)
         held = "" if first.kind == "marginal" else ", all else held fixed,"
         effect = "widens" if widens else "narrows"
-        who, p = self._named(self.target), p_text(first.adjusted_pvalue)
+        who, p = self.name_of(self.target), p_text(first.adjusted_pvalue)
         return (
             f"{gap}. What rows of {who} add to it differs with {len(names)} of {len(all_names)} "
             f"features; the clearest is {first.feature}: {compared}{held} {effect} the gap (score "
@@ -409,7 +409,7 @@ class InfluenceResult(Finding):
         return [
             {
                 "metric": self.metric,
-                "group": self._named(group),
+                "group": self.name_of(group),
                 "n_rows": n,
                 "value": self.values.get(group, math.nan),
             }

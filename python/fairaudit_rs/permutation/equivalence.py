@@ -98,7 +98,7 @@ class EquivalenceResult(Finding):
         )
         verdict = "is shown to lie" if shown else "is not shown to lie"
         worst = max(self.comparisons, key=lambda pair: pair.pvalue)
-        pair = f"{self._sized(worst.first)} and {self._sized(worst.second)}"
+        pair = f"{self.sized(worst.first)} and {self.sized(worst.second)}"
         if len(self.comparisons) == 1:
             who = f"the {what} of {number(self.estimate)} of {pair}"
         elif shown:
@@ -118,7 +118,7 @@ class EquivalenceResult(Finding):
         """Say of which groups nothing is shown, so that leaving them out buys no equality."""
         if not self.left_out:
             return ""
-        names = ", ".join(self._named(one.group) for one in self.left_out)
+        names = ", ".join(self.name_of(one.group) for one in self.left_out)
         return f" Nothing is shown about {names}, left out."
 
     def _advice(self, worst: EquivalenceComparison) -> str:
@@ -132,7 +132,7 @@ class EquivalenceResult(Finding):
         smaller = min((worst.first, worst.second), key=self.group_sizes.__getitem__)
         return (
             f" If the {what} stays as it is, {telling.factor:.3g} times the rows "
-            f"({telling.n_rows:,} of {self._named(smaller)}) would show with probability "
+            f"({telling.n_rows:,} of {self.name_of(smaller)}) would show with probability "
             f"{PROMISED:g} that it lies {telling.side} these bounds."
         )
 
@@ -159,8 +159,8 @@ class EquivalenceResult(Finding):
         return [
             {
                 "metric": self.metric,
-                "first": self._named(pair.first),
-                "second": self._named(pair.second),
+                "first": self.name_of(pair.first),
+                "second": self.name_of(pair.second),
                 "first_n_rows": self.group_sizes[pair.first],
                 "second_n_rows": self.group_sizes[pair.second],
                 "scale": self.scale,
@@ -175,7 +175,7 @@ class EquivalenceResult(Finding):
         ] + [
             {
                 "metric": self.metric,
-                "first": self._named(one.group),
+                "first": self.name_of(one.group),
                 "second": None,
                 "first_n_rows": one.n_rows,
                 "second_n_rows": None,
@@ -192,8 +192,8 @@ class EquivalenceResult(Finding):
 
     def group_rows(self) -> list[dict[str, Any]]:
         """Return one row per group."""
-        rows = [one.row(self._named(one.group)) for one in self.values]
-        return with_left_out(rows, self.left_out, self._named)
+        rows = [one.row(self.name_of(one.group)) for one in self.values]
+        return with_left_out(rows, self.left_out, self.name_of)
 
 
 def equivalence_test(

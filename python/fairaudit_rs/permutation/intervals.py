@@ -73,7 +73,7 @@ class IntervalResult(Finding):
         """Return a sentence that an auditor can quote."""
         low, high = self.confidence_interval
         who = (
-            f"{self._sized(self.values[0].first)} minus {self._sized(self.values[1].first)}"
+            f"{self.sized(self.values[0].first)} minus {self.sized(self.values[1].first)}"
             if len(self.values) == 2
             else f"the largest, {self._furthest()}"
         )
@@ -89,9 +89,9 @@ class IntervalResult(Finding):
         """Name the groups that are furthest apart, among those that are compared."""
         gap = max(self.gaps, key=lambda one: abs(one.estimate))
         if gap.estimate == 0:
-            return f"of {len(self.group_sizes)} groups ({self._sizes()})"
+            return f"of {len(self.group_sizes)} groups ({self.sizes()})"
         most, least = (gap.first, gap.second)[:: 1 if gap.estimate > 0 else -1]
-        return f"of {self._sized(most)} and {self._sized(least)}"
+        return f"of {self.sized(most)} and {self.sized(least)}"
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ class IntervalResult(Finding):
         rows = [
             {
                 "metric": self.metric,
-                "group": self._named(one.first),
+                "group": self.name_of(one.first),
                 "n_rows": self.group_sizes[one.first],
                 "n_used": one.n_used,
                 "value": one.estimate,
@@ -120,7 +120,7 @@ class IntervalResult(Finding):
             }
             for one in self.values
         ]
-        return with_left_out(rows, self.left_out, self._named)
+        return with_left_out(rows, self.left_out, self.name_of)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per estimate, then one per group that is left out, with the reason."""
@@ -135,8 +135,8 @@ class IntervalResult(Finding):
             {
                 "metric": self.metric,
                 "kind": entry.kind,
-                "first": None if entry.first is None else self._named(entry.first),
-                "second": None if entry.second is None else self._named(entry.second),
+                "first": None if entry.first is None else self.name_of(entry.first),
+                "second": None if entry.second is None else self.name_of(entry.second),
                 "first_n_rows": self.group_sizes.get(entry.first),
                 "second_n_rows": self.group_sizes.get(entry.second),
                 "estimate": entry.estimate,
@@ -150,7 +150,7 @@ class IntervalResult(Finding):
             {
                 "metric": self.metric,
                 "kind": "value",
-                "first": self._named(one.group),
+                "first": self.name_of(one.group),
                 "second": None,
                 "first_n_rows": one.n_rows,
                 "second_n_rows": None,

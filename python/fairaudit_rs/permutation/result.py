@@ -159,9 +159,9 @@ class PermutationResult(Finding):
         n_groups = len(self.group_sizes)
         if self._is_joint:
             who = (
-                " and ".join(map(self._sized, self.group_sizes))
+                " and ".join(map(self.sized, self.group_sizes))
                 if n_groups == 2
-                else f"{n_groups} groups ({self._sizes()})"
+                else f"{n_groups} groups ({self.sizes()})"
             )
             return (
                 f"{self.metric} of {who}: the differences in {self._components()}, taken together "
@@ -170,7 +170,7 @@ class PermutationResult(Finding):
             )
         if n_groups == 2:
             first, second = (
-                f"{number(one.value)} for {self._named(one.group)} "
+                f"{number(one.value)} for {self.name_of(one.group)} "
                 f"({row_count(one.n_rows, one.n_used)})"
                 for one in self.values
             )
@@ -179,7 +179,7 @@ class PermutationResult(Finding):
                 f"{number(self.estimate)} ({between}) is {verdict} ({tail}).{beside}"
             )
         return (
-            f"{self.metric} of {n_groups} groups ({self._sizes()}): {self._range()}. "
+            f"{self.metric} of {n_groups} groups ({self.sizes()}): {self._range()}. "
             f"The differences (largest {gap} {number(self.estimate)}, {between}) are {verdict} "
             f"({tail}).{beside}"
         )
@@ -191,8 +191,8 @@ class PermutationResult(Finding):
         if least.value == most.value:
             return f"{number(least.value)} for all of them"
         return (
-            f"from {number(least.value)} for {self._named(least.group)} to {number(most.value)} "
-            f"for {self._named(most.group)}"
+            f"from {number(least.value)} for {self.name_of(least.group)} to {number(most.value)} "
+            f"for {self.name_of(most.group)}"
         )
 
     @property
@@ -215,8 +215,8 @@ class PermutationResult(Finding):
             {
                 "metric": self.metric,
                 "comparison": "pair",
-                "first": self._named(pair.first),
-                "second": self._named(pair.second),
+                "first": self.name_of(pair.first),
+                "second": self.name_of(pair.second),
                 "first_n_rows": self.group_sizes[pair.first],
                 "second_n_rows": self.group_sizes[pair.second],
                 "first_value": values[pair.first],
@@ -262,7 +262,7 @@ class PermutationResult(Finding):
         return {
             "metric": self.metric,
             "comparison": "left out",
-            "first": self._named(one.group),
+            "first": self.name_of(one.group),
             "second": None,
             "first_n_rows": one.n_rows,
             "second_n_rows": None,
@@ -282,5 +282,5 @@ class PermutationResult(Finding):
 
     def group_rows(self) -> list[dict[str, Any]]:
         """Return one row per group; of a joint criterion one per group and component."""
-        rows = [one.row(self._named(one.group)) for one in self.values]
-        return with_left_out(rows, self.left_out, self._named)
+        rows = [one.row(self.name_of(one.group)) for one in self.values]
+        return with_left_out(rows, self.left_out, self.name_of)

@@ -217,7 +217,7 @@ class ProjectionResult(Finding):
             return super()._rows_of(table)
         return [
             {
-                "group": self._named(part.group),
+                "group": self.name_of(part.group),
                 "label": part.label,
                 "from": part.from_decision,
                 "to": part.to_decision,
@@ -280,7 +280,7 @@ class ProjectionResult(Finding):
         """Return a chart of the margins near the boundary by group, and of the moves."""
         from .chart import margins_and_moves
 
-        names = list(map(self._named, self.group_sizes))
+        names = list(map(self.name_of, self.group_sizes))
         return margins_and_moves(
             names, self.histogram, self.histogram_limit, self.moves, self.notion
         )

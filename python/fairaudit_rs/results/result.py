@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Version of the layout of `to_dict`: 2 is exact, 1 had no way back.
 SCHEMA_VERSION = 2
+#: Fields that the repr shows.
+_IN_REPR = ["metric", "notion", "ratio", "estimate", "statistic", "pvalue", "engine", "n_rows"]
 #: Up to so many groups are printed with the sentence.
 _MOST_PRINTED = 12
 
@@ -145,10 +147,6 @@ def from_dict(content: Mapping[str, Any]) -> Any:
     return found.from_dict(content)
 
 
-#: Fields that a repr shows.
-_IN_REPR = "metric notion ratio estimate statistic pvalue engine n_rows"
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Stored):
     """Base of all that a public function finds: a sentence, a dict, rows of tables."""
@@ -187,7 +185,7 @@ class Result(Stored):
     def __repr__(self) -> str:
         shown = ", ".join(
             f"{name}={_short(getattr(self, name))}"
-            for name in _IN_REPR.split()
+            for name in _IN_REPR
             if name in self.__dataclass_fields__
         )
         return f"{type(self).__name__}({shown})"
@@ -305,23 +303,23 @@ class Finding(Result):
 
     def group_rows(self) -> list[dict[str, Any]]:
         """Return one row per group."""
-        return [{"group": self._named(g), "n_rows": n} for g, n in self.group_sizes.items()]
+        return [{"group": self.name_of(g), "n_rows": n} for g, n in self.group_sizes.items()]
 
-    def _named(self, group: Any) -> str:
+    def name_of(self, group: Any) -> str:
         """Return the name of a group for people."""
         return group_name(group, getattr(self, "attribute", ""))
 
-    def _sized(self, group: Any) -> str:
+    def sized(self, group: Any) -> str:
         """Return the name of a group with its rows, for a sentence."""
-        return f"{self._named(group)} ({row_count(self.group_sizes[group])})"
+        return f"{self.name_of(group)} ({row_count(self.group_sizes[group])})"
 
-    def _sizes(self) -> str:
+    def sizes(self) -> str:
         """Return the sizes of many groups for a sentence."""
         least, most = min(self.group_sizes.values()), max(self.group_sizes.values())
         return row_count(most) + " each" if least == most else f"{least:,} to {row_count(most)}"
 
     def _group_names(self) -> Sequence[str]:
-        return [self._named(group) for group in self.group_sizes]
+        return [self.name_of(group) for group in self.group_sizes]
 
     def _group_lines(self) -> list[str]:
         """Return the groups as lines of text, when there are more than a sentence names."""
