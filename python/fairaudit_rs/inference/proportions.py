@@ -123,25 +123,55 @@ def _crossing(falling: Callable[[float], float], level: float, start: float) -> 
         below, above = (middle, above) if falling(middle) >= level else (below, middle)
 
 
-def mantel_haenszel(hits: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the Mantel-Haenszel difference of two groups and its standard error.
+class WithinStrata(NamedTuple):
+    """The Mantel-Haenszel difference of two groups, and what its variance is made of.
 
-    Of proportions, given as hits and rows by stratum and group; strata in which a group has no rows
-    take no part. The variance is that of Sato, Greenland and Robins (1989), which holds both for
-    few large strata and for many small ones: (D sum P + sum Q) / (sum k)^2, with the difference D,
+    The variance is that of Sato, Greenland and Robins (1989), which holds both for few large strata
+    and for many small ones: (D sum P + sum Q) / (sum k)^2, with the difference D,
     k = n_1 n_2 / N, P = (n_1^2 x_2 - n_2^2 x_1 + n_1 n_2 (n_2 - n_1) / 2) / N^2 and
     Q = (x_1 (n_2 - x_2) + x_2 (n_1 - x_1)) / (2 N) of each stratum.
     """
+
+    estimate: float
+    #: Sums of P, of Q, and of k.
+    tilt: float
+    spread: float
+    weight: float
+
+    def error_at(self, difference: float) -> float:
+        """Return the standard error if this is the true difference."""
+        # All strata without variation: rounding can be below 0.
+        return math.sqrt(max(difference * self.tilt + self.spread, 0.0)) / self.weight
+
+    @property
+    def error(self) -> float:
+        """The standard error."""
+        return self.error_at(self.estimate)
+
+    def statistic(self, margin: float) -> float:
+        """Return the z statistic of a difference of the margin; NaN where nothing varies.
+
+        Its standard error is that at the margin, or at the estimate where that is larger: at the
+        margin the variance of rates near 0 and 1 can fall below 0, and both are right if the
+        margin is true.
+        """
+        error = max(self.error_at(margin), self.error)
+        return (self.estimate - margin) / error if error > 0 and self.error > 0 else math.nan
+
+
+def mantel_haenszel(hits: NDArray[np.float64], rows: NDArray[np.float64]) -> WithinStrata:
+    """Return the Mantel-Haenszel difference of two groups.
+
+    Of proportions, given as hits and rows by stratum and group; strata in which a group has no rows
+    take no part.
+    """
     rows, hits = (part[np.all(rows > 0, axis=1)] for part in (rows, hits))
     if not len(rows):
-        return math.nan, math.nan
+        return WithinStrata(*[math.nan] * 4)
     (x, y), (n, m) = hits.T, rows.T
     both = n + m
     weight = n * m / both
-    total = weight.sum()
-    estimate = float(weight @ (x / n - y / m) / total)
+    total = float(weight.sum())
     tilt = ((n**2 * y - m**2 * x + n * m * (m - n) / 2) / both**2).sum()
     spread = ((x * (m - y) + y * (n - x)) / (2 * both)).sum()
-    # All strata without variation: rounding can be below 0.
-    variance = max(float(estimate * tilt + spread), 0.0) / total**2
-    return estimate, math.sqrt(variance)
+    return WithinStrata(float(weight @ (x / n - y / m) / total), float(tilt), float(spread), total)

@@ -20,7 +20,14 @@ from .. import _native
 from ..errors import ArgumentError
 from ..inference import mover
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
-from ..inference.proportions import Share, farrington_manning, ratio_interval, ratio_score, wilson
+from ..inference.proportions import (
+    Share,
+    WithinStrata,
+    farrington_manning,
+    ratio_interval,
+    ratio_score,
+    wilson,
+)
 from ..inference.pvalues import monte_carlo_pvalue, normal_cdf, standardized, upper_tail
 
 
@@ -111,6 +118,13 @@ class Formula(ABC):
         return False
 
 
+class Stratified(Measured, Protocol):
+    """Proportions in some groups, and their differences within strata."""
+
+    def within(self, pair: Pair) -> WithinStrata:
+        """Return the difference of two groups within strata."""
+
+
 class _Score(Formula):
     """Proportions: Wilson's interval, the score tests of Farrington and Manning and of ratios."""
 
@@ -139,6 +153,28 @@ class _Score(Formula):
     def _share(self, position: int) -> Share:
         entry = self.problem.evaluations[position]
         return Share(entry.value, entry.denominator)
+
+
+@dataclass(frozen=True)
+class MantelHaenszel(Formula):
+    """Differences of proportions within strata; values and ratios are not within them."""
+
+    problem: Stratified
+
+    def value(self, position: int, level: float) -> Interval:
+        """Return the interval of the metric of all rows of a group."""
+        return _Score(self.problem).value(position, level)
+
+    def ratio(self, pair: Pair, level: float) -> Interval:
+        """Return no interval: what is the same in all strata is the difference."""
+        return NOTHING
+
+    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+        """Test whether a difference lies within -+ margin, with Sato's variance at either end."""
+        if margin >= 1:
+            raise ArgumentError(f"margin is {margin:g}; accepted: below 1 for proportions")
+        within = self.problem.within(pair)
+        return Margins.of_normal(within.statistic(-margin), within.statistic(margin))
 
 
 class _Mover(Formula):
@@ -179,7 +215,8 @@ class _Normal(Formula):
         else:
             gap = self.problem.gap(pair)
             estimate, error = gap.estimate, gap.standard_error
-        if not all(self.problem.evaluations[i].variance > 0 for i in pair):
+        varies = all(self.problem.evaluations[i].variance > 0 for i in pair)
+        if not (varies and error > 0):
             # No variation is no precision: few rows can agree by chance.
             return Margins.of_normal(math.nan, math.nan)
         return Margins.of_normal(

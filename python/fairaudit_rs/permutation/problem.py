@@ -269,6 +269,8 @@ class Problem(Value, ABC):
         """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
         of_all = ("studentized", "delta", "basic", "percentile")
         del scale
+        if self.stratified:
+            return ("mantel-haenszel",) if self.is_proportion else ("delta",)
         if self.is_proportion:
             return ("score", *of_all)
         if self.prefers_mover:
@@ -277,6 +279,10 @@ class Problem(Value, ABC):
 
     def why_not(self, method: str) -> str:
         """Say why there is no interval by a method."""
+        if self.stratified:
+            return "within strata of your own"
+        if method == "mantel-haenszel":
+            return "which has no strata, or is not a proportion of rows that count the same"
         if method == "inversion":
             return "which is no mean or ratio of sums, nor a rate of weighted rows or of clusters"
         if method == "mover":
