@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from .intervals import NOTHING, Interval
 from .pvalues import standardized
 
-#: Logarithms of ratios beyond which none is looked for.
-_FARTHEST = 600.0
+#: Logarithms of ratios beyond which none is looked for: their squares are finite.
+_FARTHEST = 350.0
 
 
 class Share(NamedTuple):
@@ -38,7 +38,8 @@ def wilson(p: float, n: float, z: float) -> Interval:
     """Return the score interval of a proportion p of n rows."""
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return max(center - half, 0.0), min(center + half, 1.0)
+    # A tiny z leaves nothing but rounding between the limits.
+    return min(max(center - half, 0.0), p), max(min(center + half, 1.0), p)
 
 
 def farrington_manning(
@@ -104,18 +105,29 @@ def ratio_interval(first: Share, second: Share, z: float) -> Interval:
     start = math.log(first.value / second.value) if x and y else 0.0
     low = math.exp(_crossing(statistic, z, start)) if x else 0.0
     high = math.exp(_crossing(statistic, -z, start)) if y else math.inf
-    return low, high
+    if not (x and y):
+        return low, high
+    # The logarithm and back is not the ratio to the last bit.
+    ratio = first.value / second.value
+    return min(low, ratio), max(high, ratio)
 
 
 def _crossing(falling: Callable[[float], float], level: float, start: float) -> float:
-    """Return where a falling function has a value, to the last bits; looked for from a start."""
+    """Return where a falling function has a value, to the last bits; looked for from a start.
+
+    Infinite where it does not come that far.
+    """
     below, above = start, start
     step = 0.25
-    while falling(below) < level and below > -_FARTHEST:
-        below, step = below - step, 2 * step
+    while falling(below) < level:
+        if below <= -_FARTHEST:
+            return -math.inf
+        below, step = max(below - step, -_FARTHEST), 2 * step
     step = 0.25
-    while falling(above) > level and above < _FARTHEST:
-        above, step = above + step, 2 * step
+    while falling(above) > level:
+        if above >= _FARTHEST:
+            return math.inf
+        above, step = min(above + step, _FARTHEST), 2 * step
     while True:
         middle = 0.5 * (below + above)
         if not below < middle < above:

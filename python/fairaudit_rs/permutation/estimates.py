@@ -175,8 +175,12 @@ class Maker:
             ratio = a / b
             log, of_log = log_ratio(self.problem, pair)
             error = ratio * of_log
-            if self.bootstrap is None:
-                interval = self.formula.ratio(pair, self.level)
+            if self.drawn is not None:
+                interval = self.drawn.ratio(pair, self.level)
+            elif self.bootstrap is None:
+                low, high = self.formula.ratio(pair, self.level)
+                # The logarithm and back is not the ratio to the last bit.
+                interval = (low, high) if math.isnan(low) else (min(low, ratio), max(high, ratio))
             else:
                 values, variances = log_ratios(self.bootstrap, pair)
                 low, high = bootstrap_interval(

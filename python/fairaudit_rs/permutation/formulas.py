@@ -28,7 +28,14 @@ from ..inference.proportions import (
     ratio_score,
     wilson,
 )
-from ..inference.pvalues import monte_carlo_pvalue, normal_cdf, standardized, upper_tail
+from ..inference.pvalues import (
+    clamped,
+    monte_carlo_pvalue,
+    normal_cdf,
+    normal_of_level,
+    standardized,
+    upper_tail,
+)
 
 
 class Difference(Protocol):
@@ -88,7 +95,8 @@ class Margins(NamedTuple):
         """Return the tests of two normal statistics, those of the lower and the upper margin."""
         if math.isnan(above) or math.isnan(below):
             return cls(1.0, 1.0, math.nan)
-        return cls(upper_tail(above), normal_cdf(below), min(above, -below, key=abs))
+        pvalues = clamped(upper_tail(above)), clamped(normal_cdf(below))
+        return cls(*pvalues, min(above, -below, key=abs))
 
 
 @dataclass(frozen=True)
@@ -133,11 +141,11 @@ class _Score(Formula):
         return True
 
     def value(self, position: int, level: float) -> Interval:
-        return wilson(*self._share(position), normal_of(level))
+        return wilson(*self._share(position), normal_of_level(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         first, second = (self._share(i) for i in pair)
-        return ratio_interval(first, second, normal_of(level))
+        return ratio_interval(first, second, normal_of_level(level))
 
     def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
         first, second = (self.problem.evaluations[i] for i in pair)
@@ -181,11 +189,11 @@ class _Mover(Formula):
     """Limits of each value, put together; of ratios on the log scale."""
 
     def value(self, position: int, level: float) -> Interval:
-        return self.problem.limited(position).limits(normal_of(level))
+        return self.problem.limited(position).limits(normal_of_level(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         first, second = (self.problem.limited(i).logarithm() for i in pair)
-        low, high = mover.difference(first, second, normal_of(level))
+        low, high = mover.difference(first, second, normal_of_level(level))
         return exponential(low), exponential(high)
 
     def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
@@ -202,10 +210,10 @@ class _Normal(Formula):
 
     def value(self, position: int, level: float) -> Interval:
         entry = self.problem.evaluations[position]
-        return around(entry.value, math.sqrt(entry.variance), normal_of(level))
+        return around(entry.value, math.sqrt(entry.variance), normal_of_level(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
-        low, high = around(*log_ratio(self.problem, pair), normal_of(level))
+        low, high = around(*log_ratio(self.problem, pair), normal_of_level(level))
         return exponential(low), exponential(high)
 
     def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
@@ -239,11 +247,6 @@ def log_ratios(bootstrap: Bootstrap, pair: Pair) -> tuple[NDArray[np.float64], N
     a, b = (np.where(part > 0, part, np.nan) for part in (bootstrap.values[:, i] for i in pair))
     v_a, v_b = (bootstrap.variances[:, i] for i in pair)
     return np.log(a / b), v_a / a**2 + v_b / b**2
-
-
-def normal_of(level: float) -> float:
-    """Return how many standard errors a two-sided normal interval of a level reaches."""
-    return _native.normal_quantile(0.5 + level / 2)
 
 
 def around(estimate: float, error: float, z: float) -> Interval:

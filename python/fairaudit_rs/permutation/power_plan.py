@@ -14,7 +14,7 @@ from .. import _native, arguments
 from ..data.groups import group_name
 from ..errors import ArgumentTypeError
 from ..inference.proportions import farrington_manning
-from ..inference.pvalues import normal_cdf
+from ..inference.pvalues import normal_cdf, normal_of_tail
 from ..results.result import Result
 from ..results.words import number
 from .left_out import LeftOut, told
@@ -246,7 +246,7 @@ def power_of(
     """
     lost, null = (0.0, error) if exact is None else (exact.lost, exact.pooled_error)
     two_sided = alternative == "two-sided"
-    cut = _native.normal_quantile(1 - level / (2 if two_sided else 1)) * null
+    cut = _normal_above(level / (2 if two_sided else 1)) * null
     power = normal_cdf((gap - lost - cut) / error)
     return power + normal_cdf((-gap - lost - cut) / error) if two_sided else power
 
@@ -260,9 +260,14 @@ def power_of_equivalence(
     low = high = error
     if proportions is not None:
         low, high = proportions.errors_at(margin)
-    z = _native.normal_quantile(1 - level)
+    z = _normal_above(level)
     both = normal_cdf((margin - z * low) / error) + normal_cdf((margin - z * high) / error)
     return max(both - 1, 0.0)
+
+
+def _normal_above(tail: float) -> float:
+    """Return what a standard normal number exceeds with a probability, however small."""
+    return _native.normal_quantile(1 - tail) if 1 - tail < 1 else normal_of_tail(tail)
 
 
 def smallest_gap(power_at: Callable[[float], float], power: float, start: float) -> float:

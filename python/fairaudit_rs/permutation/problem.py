@@ -27,6 +27,7 @@ from ..errors import ArgumentError, NotMeasurableError
 from ..inference import mover
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval
 from ..inference.proportions import Share, newcombe
+from ..inference.pvalues import normal_of_level
 from ..metrics.metric import Metric
 from .formulas import FORMULAS, Formula
 from .relabelling import Audits, Shuffled, Tilted
@@ -338,7 +339,7 @@ class Problem(Value, ABC):
         """Return the two-sided interval of a difference; NaN where it cannot be measured."""
         if not self.metric.kind.has_gap_interval:
             return NOTHING
-        z = _native.normal_quantile(0.5 + level / 2)
+        z = normal_of_level(level)
         if method in ("newcombe", "score"):
             entries = (self.evaluations[i] for i in pair)
             first, second = (Share(entry.value, entry.denominator) for entry in entries)
