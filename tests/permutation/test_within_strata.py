@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import fairaudit_rs as fa
-from fairaudit_rs.errors import ArgumentError
+from fairaudit_rs.errors import ArgumentError, ArgumentTypeError
 
 from ..reference import within_strata
 from .test_designs import columns_of, design_of
@@ -261,6 +261,62 @@ class TestJoint:
         assert result.statistic == pytest.approx(expected, rel=1e-9)
 
 
+class TestPlans:
+    """The standard error within strata, times the root of rows over rows."""
+
+    def test_arguments(self):
+        rows = given(make(0), "tpr")
+        del rows["rng"]
+        with pytest.raises(ArgumentTypeError, match="strata goes with data, which tell how gaps"):
+            fa.sample_size(0.1, metric="tpr", value=0.5, strata=[0, 1])
+        with pytest.raises(ArgumentTypeError, match="group_sizes does not go with strata"):
+            fa.minimum_detectable_gap(**rows, group_sizes=[100, 100])
+        apart = {**rows, "strata": (rows["sensitive_features"] == "a").astype(int)}
+        with pytest.raises(ArgumentError, match="no standard error, of a and b; accepted: strata"):
+            fa.minimum_detectable_gap(**apart)
+
+    @pytest.mark.parametrize("design", DESIGNS)
+    @pytest.mark.parametrize("metric", ["selection_rate", "mean_prediction", "f1", "auc"])
+    def test_standard_errors(self, metric, design):
+        rows = given(make(1), metric, design)
+        tested = fa.permutation_test(**rows, n_resamples=99)
+        del rows["rng"]
+        plan = fa.minimum_detectable_gap(**rows)
+        assert plan.standard_error == pytest.approx(tested.standard_error, rel=1e-12)
+        z = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
+        assert plan.gap == pytest.approx(z * tested.standard_error, rel=1e-4)
+        assert "a gap within equal stratum of" in str(plan)
+        larger = fa.sample_size(plan.gap / 2, **rows)
+        n = sum(larger.group_sizes.values())
+        assert n == pytest.approx(4 * len(rows["sensitive_features"]), rel=0.01)
+
+    def test_the_hardest_of_several_pairs(self):
+        rows = given(make(2, groups="abc", n_clusters=180), "selection_rate")
+        pairs = fa.permutation_test(**rows, n_resamples=99).comparisons
+        del rows["rng"]
+        plan = fa.minimum_detectable_gap(**rows)
+        assert plan.n_comparisons == 3
+        hardest = max(pair.standard_error for pair in pairs)
+        assert plan.standard_error == pytest.approx(hardest, rel=1e-12)
+        equal = fa.minimum_detectable_gap(**rows, goal="equivalence")
+        assert "that no gap within equal stratum in 3 pairs is as large" in str(equal)
+
+    def test_cells_without_being_asked(self):
+        rows = make(9)
+        cells = fa.tabulate(
+            y_true=rows["y_true"],
+            y_pred=rows["y_pred"],
+            sensitive_features={"g": rows["group"]},
+            strata={"s": rows["stratum"]},
+        )
+        one = given(rows, "tpr")
+        del one["rng"]
+        within = fa.minimum_detectable_gap(data=cells, metric="tpr", strata="auto")
+        assert within.gap == fa.minimum_detectable_gap(**one).gap
+        without = fa.minimum_detectable_gap(data=cells, metric="tpr")
+        assert without.gap == fa.minimum_detectable_gap(**{**one, "strata": None}).gap
+
+
 SHARE = np.array([0.2, 0.5, 0.8])
 
 
@@ -374,3 +430,29 @@ def test_size_of_joint_criteria_and_calibration_errors(metric):
     assert low <= np.mean([pvalue(i, True) <= 0.05 for i in range(n_audits)]) <= high
     broken = np.mean([pvalue(i, False) <= 0.05 for i in range(n_audits // 4)])
     assert broken > band(0.05, n_audits // 4)[1]
+
+
+@pytest.mark.calibration
+@pytest.mark.parametrize(
+    ("metric", "n", "gap"),
+    [("f1", 1_500, 0.08), ("mean_prediction", 150, 0.04), ("auc", 1_500, 0.08)],
+)
+def test_power_is_as_planned(metric, n, gap):
+    """From many rows of the same kind; the plan for all rows together promises something else."""
+    columns, strata = drawn(metric, np.random.default_rng(15), 20 * n, gap)
+    plans = [
+        fa.minimum_detectable_gap(**columns, metric=metric, strata=one) for one in (strata, None)
+    ]
+    within, without = (plan.curve([gap], [n])["power"][0] for plan in plans)
+    rng, n_audits = np.random.default_rng(16), 400
+    found = 0
+    for audit in range(n_audits):
+        columns, strata = drawn(metric, rng, n, gap)
+        result = fa.permutation_test(
+            **columns, metric=metric, strata=strata, n_resamples=199, rng=audit
+        )
+        found += result.pvalue <= 0.05
+    low, high = band(within, n_audits)
+    assert low <= found / n_audits <= high
+    low, high = band(without, n_audits)
+    assert not low <= found / n_audits <= high

@@ -11,9 +11,9 @@ from .. import arguments, metrics
 from ..data.labels import Label
 from ..errors import ArgumentError
 from ..metrics.metric import Metric
-from .power_inputs import check_planned, from_data, from_value, question_of, sizes_of
+from .power_inputs import check_planned, error_within, from_data, from_value, question_of, sizes_of
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
-from .question import Question
+from .question import Question, within_strata
 
 
 def minimum_detectable_gap(
@@ -28,6 +28,7 @@ def minimum_detectable_gap(
     reference: Any = None,
     undefined: str = "raise",
     min_group_size: int | None = None,
+    strata: Any = None,
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -50,6 +51,10 @@ def minimum_detectable_gap(
         but calibration_error and joint criteria.
     undefined, min_group_size, clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`.
+    strata : None, "auto", array(s), or str(s) with ``data``
+        Plan for gaps within strata, as `permutation_test` and `equivalence_test` take them; rows
+        are in the proportions of the data, so ``group_sizes`` does not go with it. ``"auto"`` takes
+        the strata of cells. ``None``: gaps of all rows.
     value : float, optional
         Without data: the value of a proportion in the first group; the others lie the gap away,
         on the side of the alternative, or where proportions vary more.
@@ -82,7 +87,9 @@ def minimum_detectable_gap(
     with the linearised variances, the smallest one with that power. More than two groups: of the
     two that are hardest to tell apart. Rates of rows that count the same have an exact test: its
     critical value is that of the pooled rate, and whole numbers cost it
-    :math:`(1/n_a + 1/n_b)/2` of the gap [1]_. Equivalence: two one-sided tests, of rates with the
+    :math:`(1/n_a + 1/n_b)/2` of the gap [1]_. Within strata the standard error is that of the
+    data within strata (of rates Sato's), times the root of rows over rows, also of rates.
+    Equivalence: two one-sided tests, of rates with the
     variances of Farrington and Manning at the margin.
 
     References
@@ -116,6 +123,8 @@ def minimum_detectable_gap(
         given,
         groups=groups,
         reference=reference,
+        strata=strata,
+        group_sizes=group_sizes,
         undefined=undefined,
         min_group_size=min_group_size,
         score_bins=score_bins,
@@ -134,6 +143,7 @@ def minimum_detectable_gap(
         n_comparisons,
         confidence_level,
         power,
+        stratified=within_strata(strata)[0],
     )
     gap = smallest_gap(plan.power_at, power, plan.standard_error)
     low, high = chosen.range
@@ -172,6 +182,7 @@ def sample_size(
     reference: Any = None,
     undefined: str = "raise",
     min_group_size: int | None = None,
+    strata: Any = None,
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -194,8 +205,8 @@ def sample_size(
     group_sizes : mapping or sequence of number, optional
         Proportions of the groups; by default those of the data, without data equal groups.
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, undefined, \
-min_group_size, clusters, sample_weight, score_bins, pos_label, value, share, power, goal, \
-alternative, n_comparisons, confidence_level : optional
+min_group_size, strata, clusters, sample_weight, score_bins, pos_label, value, share, power, \
+goal, alternative, n_comparisons, confidence_level : optional
         See `minimum_detectable_gap`.
 
     Returns
@@ -237,6 +248,8 @@ alternative, n_comparisons, confidence_level : optional
         given,
         groups=groups,
         reference=reference,
+        strata=strata,
+        group_sizes=group_sizes,
         undefined=undefined,
         min_group_size=min_group_size,
         score_bins=score_bins,
@@ -255,6 +268,7 @@ alternative, n_comparisons, confidence_level : optional
         n_comparisons,
         confidence_level,
         power,
+        stratified=within_strata(strata)[0],
     )
     if value is not None and plan.goal == "difference":
         widest = _widest(value, plan.alternative)
@@ -299,6 +313,8 @@ def _plan(
     n_comparisons: int | None,
     confidence_level: float,
     power: float,
+    *,
+    stratified: bool,
 ) -> PowerPlan:
     """Return a plan without a gap."""
     goal = arguments.choice("goal", goal, ("difference", "equivalence"))
@@ -312,8 +328,12 @@ def _plan(
             f"alternative is {alternative!r} with goal 'equivalence', which has two one-sided "
             "tests; accepted: 'two-sided'"
         )
+    within = None
     if question is not None:
         sizes, deviations, values, shares, pairs = from_data(question)
+        if stratified and question.problem.stratified:
+            # The exact test of rates is one of each stratum, of which there is no formula.
+            within, values, shares = error_within(question), None, None
         if group_sizes is not None:
             sizes = sizes_of(group_sizes, list(sizes), whole)
     else:
@@ -339,6 +359,8 @@ def _plan(
         values,
         shares,
         () if question is None else question.left_out,
+        within,
+        () if within is None or question is None else question.strata_names,
     )
 
 

@@ -15,7 +15,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..metrics.metric import Metric
 from .left_out import check_unused
 from .power_plan import MOST_ROWS
-from .question import Question, named_columns, pose
+from .question import Question, named_columns, pose, within_strata
 
 
 def check_planned(
@@ -34,6 +34,8 @@ def question_of(
     metric: Metric,
     given: dict[str, Any],
     *,
+    strata: Any,
+    group_sizes: Any,
     undefined: str,
     min_group_size: int | None,
     **posed: Any,
@@ -52,8 +54,18 @@ def question_of(
                 raise ArgumentTypeError(
                     f"{name} is given without sensitive_features; accepted: both, or value="
                 )
+        if strata is not None:
+            raise ArgumentTypeError(
+                "strata goes with data, which tell how gaps vary within them, not with value"
+            )
         return None
-    table = AuditTable.make(**given, extra=named_columns(metric))
+    within, own_strata = within_strata(strata)
+    table = AuditTable.make(**given, strata=own_strata, extra=named_columns(metric))
+    if within and table.strata and group_sizes is not None:
+        raise ArgumentTypeError(
+            "group_sizes does not go with strata, whose rows are in the proportions of the data; "
+            "accepted: one of them"
+        )
     return pose(
         table,
         metric,
@@ -87,6 +99,24 @@ def from_data(
         values = {group: entry.value for group, entry in entries.items()}
         shares = {group: entry.denominator / sizes[group] for group, entry in entries.items()}
     return sizes, deviations, values, shares, max(len(question.pairs), 1)
+
+
+def error_within(question: Question) -> float:
+    """Return the largest standard error of a gap within strata, times the root of all rows."""
+    problem = question.problem
+    gaps = {pair: problem.gap(pair) for pair in question.pairs}
+    unknown = [
+        " and ".join(problem.names[i] for i in pair)
+        for pair, gap in gaps.items()
+        if not gap.standard_error > 0
+    ]
+    if unknown:
+        raise ArgumentError(
+            f"the gap of {problem.metric.name} within strata does not vary, or has no standard "
+            f"error, of {'; '.join(unknown)}; accepted: strata in which it varies, or fewer of them"
+        )
+    error = max(gap.standard_error for gap in gaps.values())
+    return error * math.sqrt(sum(problem.n_rows))
 
 
 def from_value(

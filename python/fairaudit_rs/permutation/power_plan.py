@@ -99,6 +99,11 @@ class PowerPlan(Result):
         Share of the rows of each group in the denominator of a proportion.
     left_out : tuple of LeftOut
         Groups of the data that the plan has not, with their rows and the reason.
+    error_within : float or None
+        Within strata: the standard error of the gap that is hardest to tell, times the root of all
+        rows; None for gaps of all rows.
+    strata : tuple of str
+        Names of the strata within which gaps are taken.
     """
 
     metric: str
@@ -114,6 +119,8 @@ class PowerPlan(Result):
     values: dict[Any, float] | None = None
     shares: dict[Any, float] | None = None
     left_out: tuple[LeftOut, ...] = ()
+    error_within: float | None = None
+    strata: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return self.gap
@@ -129,12 +136,15 @@ class PowerPlan(Result):
         if len(self.group_sizes) == 1:
             (n,) = self.group_sizes.values()
             sizes, what = f"{n:,} rows", "correlation"
+        if self.strata:
+            what += f" within equal {', '.join(self.strata)}"
         level = f"at the {100 * (1 - self.confidence_level):.3g} % level"
         if self.goal == "equivalence":
             pairs = "" if self.n_comparisons == 1 else f" in {self.n_comparisons} pairs"
             return (
                 f"{self.metric}: with {sizes} it is shown with probability {self.power:.3g} "
-                f"{level} that no gap{pairs} is as large as {number(self.gap)}, if there is none."
+                f"{level} that no {what}{pairs} is as large as {number(self.gap)}, if there is "
+                "none."
             )
         shared = "" if self.n_comparisons == 1 else f" shared by {self.n_comparisons} pairs"
         return (
@@ -145,6 +155,8 @@ class PowerPlan(Result):
     @property
     def standard_error(self) -> float:
         """Standard error of the gap of the two compared groups that are hardest to tell apart."""
+        if self.error_within is not None:
+            return self.error_within / math.sqrt(sum(self.group_sizes.values()))
         return math.sqrt(sum(self._variance(group) for group in self._hardest))
 
     def _variance(self, group: Any) -> float:
