@@ -50,7 +50,7 @@ def minimum_detectable_gap(
         Data at hand, as for `permutation_test`; they tell how much the metric varies. Any metric
         but calibration_error and joint criteria.
     undefined, min_group_size, clusters, sample_weight, score_bins, pos_label : optional
-        See `permutation_test`.
+        See `permutation_test`; ``"skip"`` also leaves out groups in which the metric does not vary.
     strata : None, "auto", array(s), or str(s) with ``data``
         Plan for gaps within strata, as `permutation_test` and `equivalence_test` take them; rows
         are in the proportions of the data, so ``group_sizes`` does not go with it. ``"auto"`` takes

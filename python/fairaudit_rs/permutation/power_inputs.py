@@ -71,6 +71,7 @@ def question_of(
         metric,
         undefined=checked.undefined,
         min_group_size=checked.min_group_size,
+        skips_certain=True,
         **posed,
     )
 

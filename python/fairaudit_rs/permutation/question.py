@@ -128,13 +128,15 @@ def pose(
     undefined: str = "raise",
     min_group_size: int | None = None,
     with_marginal: bool = False,
+    skips_certain: bool = False,
 ) -> Question:
     """Ask a metric of a table: read what it needs and make the problem.
 
     ``conditional`` says whether rows exchange their groups within strata: those of the table,
     and what the metric conditions on. Groups without a value, or with too few rows, are left out
     as if ``groups`` did not name them. ``with_marginal`` asks for the metric in all rows of each
-    group beside that within strata.
+    group beside that within strata, ``skips_certain`` also leaves out groups in which it does not
+    vary.
     """
     checked = arguments.check(undefined=undefined, min_group_size=min_group_size)
     weighted = "sample_weight" in table.roles or bool(table.clusters)
@@ -166,9 +168,7 @@ def pose(
     counted = cells if rows is None else rows.cells
     assert counted is not None
 
-    def make(
-        keys: Sequence[GroupKey], scaled: str = scaling, within: bool = conditional
-    ) -> Problem:
+    def problem_of(keys: Sequence[GroupKey], scaled: str, within: bool) -> Problem:
         if rows is None:
             kind = JointProblem if metric.components else CountProblem
             return kind.make(counted, metric, keys, scaled, within, n_threads)
@@ -176,6 +176,13 @@ def pose(
         if reads == "function":
             return FunctionProblem.make(taken, metric, keys, scaled, within, seed)
         return RowProblem.make(taken, metric, keys, scaled, within, n_threads)
+
+    def make(keys: Sequence[GroupKey]) -> Problem:
+        made = problem_of(keys, scaling, conditional)
+        if skips_certain and checked.undefined == "skip":
+            certain = [i for i, entry in enumerate(made.evaluations) if not entry.variance > 0]
+            made.refuse(dict.fromkeys(certain, f"no variation of {metric.name} to plan with"))
+        return made
 
     leaving = Leaving(
         make=make,
@@ -188,7 +195,7 @@ def pose(
     problem, left_out = leaving.rest(choose_groups(counted, groups, reference))
     marginal = None
     if with_marginal and problem.stratified:
-        marginal = make(problem.keys, scaling_of(studentize, metric, weighted), False)
+        marginal = problem_of(problem.keys, scaling_of(studentize, metric, weighted), False)
     names = counted.strata_names if conditional else ()
     clustered = bool(table.clusters)
     own = metric.conditions_on if conditional and not clustered else None
