@@ -17,10 +17,18 @@ PlainAdjustment: TypeAlias = Literal["holm", "bh", "none"]
 Engine: TypeAlias = Literal["auto", "exact", "cells", "stream", "shuffle", "melded", "callable"]
 GapInterval: TypeAlias = Literal["auto", "inversion", "delta", "studentized", "basic", "percentile"]
 IntervalMethod: TypeAlias = Literal[
-    "auto", "score", "mover", "inversion", "studentized", "delta", "basic", "percentile"
+    "auto",
+    "score",
+    "mover",
+    "mantel-haenszel",
+    "inversion",
+    "studentized",
+    "delta",
+    "basic",
+    "percentile",
 ]
 EquivalenceMethod: TypeAlias = Literal[
-    "auto", "score", "mover", "inversion", "studentized", "delta"
+    "auto", "score", "mover", "mantel-haenszel", "inversion", "studentized", "delta"
 ]
 Undefined: TypeAlias = Literal["raise", "skip"]
 Scale: TypeAlias = Literal["difference", "ratio"]

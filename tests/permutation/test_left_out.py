@@ -168,6 +168,18 @@ class TestEquality:
             assert told_apart(left, alone) <= SAYS
             assert "left out: x (3 rows: 0 rows with a positive label" in str(left)
 
+    def test_plans_need_a_group_that_varies(self, book):
+        one = given(book, "mean")
+        flat = np.where(np.isin(book["group"], ["x", "y"]), 0.5, book["y_score"])
+        one |= {"metric": "mean_prediction", "y_score": flat}
+        del one["y_true"]
+        with pytest.raises(ArgumentError, match="has no standard error, in 'x', 'y', so"):
+            CALLS["power"](**one)
+        left = CALLS["power"](**one, undefined="skip")
+        alone = CALLS["power"](**one, groups=["a", "b", "c"])
+        assert told_apart(left, alone) == {"left_out"}
+        assert "y (3 rows: no variation of mean_prediction to plan with)" in str(left)
+
     def test_max_t_and_adaptive(self, book):
         one = {**given(book, "formula"), "adjust": "max-t", "adaptive": True}
         left = CALLS["test"](**one, undefined="skip")

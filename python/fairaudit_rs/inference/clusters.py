@@ -15,6 +15,8 @@ from .pvalues import t_quantile
 Floats = NDArray[np.float64]
 #: With fewer clusters, counted as if of one size, there is no interval by formula.
 FEWEST_FOR_FORMULA = 3.0
+#: Below this the quantile of Student's t with few degrees of freedom is not known.
+_LEAST_TAIL = 1e-200
 
 
 def sums_of(cluster: NDArray[Any], values: Floats, n_clusters: int = 0) -> Floats:
@@ -116,5 +118,6 @@ def gap_interval(first: ClusteredRatio, second: ClusteredRatio, level: float) ->
 def _around(value: float, variance: float, df: float, effective: float, level: float) -> Interval:
     if effective < FEWEST_FOR_FORMULA or not (math.isfinite(variance) and variance > 0):
         return NOTHING
-    half = t_quantile((1 - level) / 2, df) * math.sqrt(variance)
+    # Levels of several intervals together can round to 1, and tails of tiny levels to above 1/2.
+    half = max(t_quantile(max((1 - level) / 2, _LEAST_TAIL), df), 0.0) * math.sqrt(variance)
     return value - half, value + half

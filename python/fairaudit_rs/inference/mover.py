@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .intervals import NOTHING, Interval
 from .proportions import Share, wilson
-from .pvalues import normal_cdf
+from .pvalues import clamped, normal_cdf
 
 #: Standard errors beyond which no limit is looked for.
 _FARTHEST = 40.0
@@ -66,10 +66,9 @@ def by_logit(value: float, error: float, range_: Interval) -> Limited:
     spread = error / width / (share * (1 - share))
 
     def limits(z: float) -> Interval:
-        return (
-            low + width * _expit(middle - z * spread),
-            low + width * _expit(middle + z * spread),
-        )
+        below, above = (low + width * _expit(middle + end * spread) for end in (-z, z))
+        # The logit and back is not the value to the last bit.
+        return min(below, value), max(above, value)
 
     return Limited(value, limits)
 
@@ -130,13 +129,13 @@ def statistic(first: Limited, second: Limited, margin: float) -> float:
 def at_most(first: Limited, second: Limited, margin: float) -> float:
     """Return the p-value P(m) of a difference of at most m; 1 where nothing is known."""
     z = statistic(first, second, margin)
-    return 1.0 if math.isnan(z) else normal_cdf(-z)
+    return 1.0 if math.isnan(z) else clamped(normal_cdf(-z))
 
 
 def at_least(first: Limited, second: Limited, margin: float) -> float:
     """Return the p-value P'(m) of a difference of at least m; 1 where nothing is known."""
     z = statistic(first, second, margin)
-    return 1.0 if math.isnan(z) else normal_cdf(z)
+    return 1.0 if math.isnan(z) else clamped(normal_cdf(z))
 
 
 def _expit(x: float) -> float:

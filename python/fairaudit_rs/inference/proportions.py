@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from .intervals import NOTHING, Interval
 from .pvalues import standardized
 
-#: Logarithms of ratios beyond which none is looked for.
-_FARTHEST = 600.0
+#: Logarithms of ratios beyond which none is looked for: their squares are finite.
+_FARTHEST = 350.0
 
 
 class Share(NamedTuple):
@@ -38,7 +38,8 @@ def wilson(p: float, n: float, z: float) -> Interval:
     """Return the score interval of a proportion p of n rows."""
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return max(center - half, 0.0), min(center + half, 1.0)
+    # A tiny z leaves nothing but rounding between the limits.
+    return min(max(center - half, 0.0), p), max(min(center + half, 1.0), p)
 
 
 def farrington_manning(
@@ -104,18 +105,29 @@ def ratio_interval(first: Share, second: Share, z: float) -> Interval:
     start = math.log(first.value / second.value) if x and y else 0.0
     low = math.exp(_crossing(statistic, z, start)) if x else 0.0
     high = math.exp(_crossing(statistic, -z, start)) if y else math.inf
-    return low, high
+    if not (x and y):
+        return low, high
+    # The logarithm and back is not the ratio to the last bit.
+    ratio = first.value / second.value
+    return min(low, ratio), max(high, ratio)
 
 
 def _crossing(falling: Callable[[float], float], level: float, start: float) -> float:
-    """Return where a falling function has a value, to the last bits; looked for from a start."""
+    """Return where a falling function has a value, to the last bits; looked for from a start.
+
+    Infinite where it does not come that far.
+    """
     below, above = start, start
     step = 0.25
-    while falling(below) < level and below > -_FARTHEST:
-        below, step = below - step, 2 * step
+    while falling(below) < level:
+        if below <= -_FARTHEST:
+            return -math.inf
+        below, step = max(below - step, -_FARTHEST), 2 * step
     step = 0.25
-    while falling(above) > level and above < _FARTHEST:
-        above, step = above + step, 2 * step
+    while falling(above) > level:
+        if above >= _FARTHEST:
+            return math.inf
+        above, step = min(above + step, _FARTHEST), 2 * step
     while True:
         middle = 0.5 * (below + above)
         if not below < middle < above:
@@ -123,25 +135,55 @@ def _crossing(falling: Callable[[float], float], level: float, start: float) -> 
         below, above = (middle, above) if falling(middle) >= level else (below, middle)
 
 
-def mantel_haenszel(hits: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the Mantel-Haenszel difference of two groups and its standard error.
+class WithinStrata(NamedTuple):
+    """The Mantel-Haenszel difference of two groups, and what its variance is made of.
 
-    Of proportions, given as hits and rows by stratum and group; strata in which a group has no rows
-    take no part. The variance is that of Sato, Greenland and Robins (1989), which holds both for
-    few large strata and for many small ones: (D sum P + sum Q) / (sum k)^2, with the difference D,
+    The variance is that of Sato, Greenland and Robins (1989), which holds both for few large strata
+    and for many small ones: (D sum P + sum Q) / (sum k)^2, with the difference D,
     k = n_1 n_2 / N, P = (n_1^2 x_2 - n_2^2 x_1 + n_1 n_2 (n_2 - n_1) / 2) / N^2 and
     Q = (x_1 (n_2 - x_2) + x_2 (n_1 - x_1)) / (2 N) of each stratum.
     """
+
+    estimate: float
+    #: Sums of P, of Q, and of k.
+    tilt: float
+    spread: float
+    weight: float
+
+    def error_at(self, difference: float) -> float:
+        """Return the standard error if this is the true difference."""
+        # All strata without variation: rounding can be below 0.
+        return math.sqrt(max(difference * self.tilt + self.spread, 0.0)) / self.weight
+
+    @property
+    def error(self) -> float:
+        """The standard error."""
+        return self.error_at(self.estimate)
+
+    def statistic(self, margin: float) -> float:
+        """Return the z statistic of a difference of the margin; NaN where nothing varies.
+
+        Its standard error is that at the margin, or at the estimate where that is larger: at the
+        margin the variance of rates near 0 and 1 can fall below 0, and both are right if the
+        margin is true.
+        """
+        error = max(self.error_at(margin), self.error)
+        return (self.estimate - margin) / error if error > 0 and self.error > 0 else math.nan
+
+
+def mantel_haenszel(hits: NDArray[np.float64], rows: NDArray[np.float64]) -> WithinStrata:
+    """Return the Mantel-Haenszel difference of two groups.
+
+    Of proportions, given as hits and rows by stratum and group; strata in which a group has no rows
+    take no part.
+    """
     rows, hits = (part[np.all(rows > 0, axis=1)] for part in (rows, hits))
     if not len(rows):
-        return math.nan, math.nan
+        return WithinStrata(*[math.nan] * 4)
     (x, y), (n, m) = hits.T, rows.T
     both = n + m
     weight = n * m / both
-    total = weight.sum()
-    estimate = float(weight @ (x / n - y / m) / total)
+    total = float(weight.sum())
     tilt = ((n**2 * y - m**2 * x + n * m * (m - n) / 2) / both**2).sum()
     spread = ((x * (m - y) + y * (n - x)) / (2 * both)).sum()
-    # All strata without variation: rounding can be below 0.
-    variance = max(float(estimate * tilt + spread), 0.0) / total**2
-    return estimate, math.sqrt(variance)
+    return WithinStrata(float(weight @ (x / n - y / m) / total), float(tilt), float(spread), total)

@@ -57,6 +57,11 @@ def normal_cdf(z: float) -> float:
     return 0.5 * math.erfc(-z / math.sqrt(2))
 
 
+def clamped(pvalue: float) -> float:
+    """Return a p-value of a formula that is not below what can be told from 0."""
+    return max(pvalue, LEAST)
+
+
 def t_upper_tail(t: float, df: float) -> float:
     """Return the probability of Student's t above a value; the normal law has infinite df."""
     return _native.t_upper_tail(t, df)
@@ -77,3 +82,15 @@ def chi_square_tail(value: float, df: int) -> float:
 def normal_of_tail(tail: float) -> float:
     """Return what a standard normal number exceeds with a probability."""
     return -_native.normal_quantile(tail)
+
+
+def normal_of_level(level: float) -> float:
+    """Return how many standard errors a two-sided normal interval of a level reaches.
+
+    At least 0, and finite: 1 - level can be half of what is told from 1, or, of several intervals
+    together, nothing.
+    """
+    place = 0.5 + level / 2
+    if place < 1:
+        return max(_native.normal_quantile(place), 0.0)
+    return normal_of_tail(max((1 - level) / 2, LEAST))

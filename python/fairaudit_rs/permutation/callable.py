@@ -191,7 +191,7 @@ class FunctionProblem(Problem):
     def interval_methods(self, scale: str = "difference") -> tuple[str, ...]:
         """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
         del scale
-        return ("delta", "basic", "percentile")
+        return ("delta",) if self.stratified else ("delta", "basic", "percentile")
 
     def why_not(self, method: str) -> str:
         """Say why there is no interval by a method."""

@@ -14,6 +14,7 @@ from .. import _native
 from ..data.rows import AttributeRows
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
+from ..inference.pvalues import normal_of_level
 from ..metrics.metric import Metric
 from ..metrics.row_values import row_value
 from .problem import Gap, Problem
@@ -111,7 +112,7 @@ class CorrelationProblem(Problem):
         r = gap.estimate
         if not gap.standard_error > 0 or abs(r) >= 1:
             return NOTHING
-        half = _native.normal_quantile(0.5 + level / 2) * gap.standard_error / (1 - r * r)
+        half = normal_of_level(level) * gap.standard_error / (1 - r * r)
         return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
     @property

@@ -15,10 +15,11 @@ from ..data.cells import Cells
 from ..data.labels import GroupKey
 from ..inference import mover
 from ..inference.intervals import Pair
-from ..inference.proportions import Share, mantel_haenszel
+from ..inference.proportions import Share, WithinStrata, mantel_haenszel
 from ..metrics.kind import Classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import fewer_of_labels
+from .formulas import Formula, MantelHaenszel
 from .problem import Gap, LabelledProblem
 from .relabelling import Audits, CountUnits, Resampled, Shuffled, Tilted, TiltedCounts
 
@@ -229,7 +230,16 @@ class CountProblem(CountedProblem):
         """Return the difference of two groups, within strata of the user's if there are any."""
         if not (self.stratified and self.metric.is_proportion):
             return super()._gap(pair)
+        within = self.within(pair)
+        return Gap(within.estimate, within.error)
+
+    def within(self, pair: Pair) -> WithinStrata:
+        """Return the difference of the proportions of two groups within strata of the user's."""
         fraction = self.native_metric.fraction
         assert fraction is not None
         hits, rows = (self.counts[:, list(pair), :] @ np.array(part) for part in fraction)
-        return Gap(*mantel_haenszel(hits, rows))
+        return mantel_haenszel(hits, rows)
+
+    def formula(self, method: str) -> Formula:
+        """Return a method of intervals and margins that needs no replicates."""
+        return MantelHaenszel(self) if method == "mantel-haenszel" else super().formula(method)

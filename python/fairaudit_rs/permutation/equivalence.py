@@ -23,7 +23,7 @@ from .comparison import group_values
 from .estimates import Maker, drawn_pairs, method_of, resample, warnings_of
 from .formulas import Margins, log_ratio, log_ratios
 from .left_out import LeftOut, with_left_out
-from .question import named_columns, pose
+from .question import named_columns, pose, within_strata
 from .result import GroupValue
 
 METHODS: tuple[EquivalenceMethod, ...] = get_args(EquivalenceMethod)
@@ -74,6 +74,8 @@ class EquivalenceResult(Finding):
         The metric of each group, with intervals of the level of those of gaps.
     left_out : tuple of LeftOut
         Groups about which nothing is shown, with their rows and the reason.
+    strata : tuple of str
+        Names of the strata within which the gaps are taken; none: of all rows.
     """
 
     metric: str
@@ -86,11 +88,14 @@ class EquivalenceResult(Finding):
     attribute: str
     values: tuple[GroupValue, ...]
     left_out: tuple[LeftOut, ...] = ()
+    strata: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         shown = rejects(self.pvalue, 1 - self.confidence_level)
         what = _WHAT[self.scale]
+        if self.strata:
+            what += f" within equal {', '.join(self.strata)}"
         bounds = (
             f"-{number(self.margin)} to {number(self.margin)}"
             if self.scale == "difference"
@@ -211,6 +216,7 @@ def equivalence_test(
     undefined: Undefined = "raise",
     min_group_size: int | None = None,
     method: EquivalenceMethod = "auto",
+    strata: Any = None,
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -241,16 +247,22 @@ def equivalence_test(
         ``scale="ratio"`` the smallest ratio, below 1: 0.8 for the four-fifths rule.
     scale : {"difference", "ratio"}
         What the margin is about.
-    method : {"auto", "score", "mover", "inversion", "studentized", "delta"}
+    method : {"auto", "score", "mover", "mantel-haenszel", "inversion", "studentized", "delta"}
         ``"score"``: the score tests of proportions, of Farrington and Manning for differences and
         of Miettinen and Nurminen (without their factor N / (N - 1)) for ratios, which have an
-        answer where a rate is 0 or 1 too. ``"mover"``: the limits of each group's value, put
-        together. ``"inversion"``: the permutation test of means and ratios at either margin, or
+        answer where a rate is 0 or 1 too. ``"mantel-haenszel"``: of proportions within strata,
+        with the variance of Sato at either margin. ``"mover"``: the limits of each group's value,
+        put together. ``"inversion"``: the permutation test of means and ratios at either margin, or
         melded limits where few rows are left and the range of values is known; nothing is shown
         where a tail can be missing. ``"studentized"``: bootstrap-t. ``"delta"``: the normal law.
         ``"auto"`` takes score for proportions, mover for F1, AUC, balanced accuracy and other
         metrics between two known ends, inversion for means, ratios of sums, and rates of weighted
-        rows or of clusters, delta for callables, studentized otherwise.
+        rows or of clusters, delta for callables, studentized otherwise. Within strata it takes
+        mantel-haenszel for proportions, inversion for means, ratios of sums and weighted or
+        clustered rates, delta otherwise, and no other method is there.
+    strata : None, "auto", array(s), or str(s) with ``data``
+        Gaps are taken within strata, as `permutation_test` takes them, on the scale of differences.
+        ``"auto"`` takes the strata of cells. ``None``: gaps of all rows.
     clusters, sample_weight, score_bins, pos_label, n_resamples : optional
         See `intervals`.
     missing, mixed_clusters : optional
@@ -306,12 +318,14 @@ def equivalence_test(
     if level <= 0.5:
         raise ArgumentError(f"confidence_level is {level:g}; accepted: above 0.5 here")
     chosen = metrics.get(metric)
+    within, own_strata = within_strata(strata)
     table = AuditTable.make(
         data=data,
         y_true=y_true,
         y_pred=y_pred,
         y_score=y_score,
         sensitive_features=sensitive_features,
+        strata=own_strata,
         clusters=clusters,
         sample_weight=sample_weight,
         extra=named_columns(chosen),
@@ -325,13 +339,18 @@ def equivalence_test(
         reference=reference,
         undefined=undefined,
         min_group_size=min_group_size,
-        conditional=False,
+        conditional=within and bool(table.strata),
         score_bins=score_bins,
         pos_label=pos_label,
         n_threads=n_threads,
         seed=seed,
     )
     problem = question.problem
+    if scale == "ratio" and problem.stratified:
+        raise ArgumentError(
+            "scale is 'ratio' with strata of your own, within which differences are compared; "
+            "accepted: 'difference', or no strata"
+        )
     method = method_of(method, problem, METHODS, scale)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
     # Intervals of confidence 1 - 2 alpha lie within the margin when the test rejects.
@@ -381,6 +400,7 @@ def equivalence_test(
         attribute=attribute_name(question.features),
         values=group_values(problem, maker.level),
         left_out=question.left_out,
+        strata=question.strata_names,
     )
 
 

@@ -180,8 +180,12 @@ class Maker:
             ratio = a / b
             log, of_log = log_ratio(self.problem, pair)
             error = ratio * of_log
-            if self.bootstrap is None:
-                interval = self.formula.ratio(pair, self.level)
+            if self.drawn is not None:
+                interval = self.drawn.ratio(pair, self.level)
+            elif self.bootstrap is None:
+                low, high = self.formula.ratio(pair, self.level)
+                # The logarithm and back is not the ratio to the last bit.
+                interval = (low, high) if math.isnan(low) else (min(low, ratio), max(high, ratio))
             else:
                 values, variances = log_ratios(self.bootstrap, pair)
                 low, high = bootstrap_interval(
@@ -219,6 +223,16 @@ class Maker:
                 "be above 0"
             )
 
+    def notes_of_values(self) -> Iterator[str]:
+        """Say what values are where gaps are taken within strata, and that there are no ratios."""
+        shown = self.problem.shown_method(self.method) if self.drawn is None else self.drawn.shown
+        yield (
+            f"gaps are those within strata; values are of all rows of a group ({shown} intervals), "
+            "so that a gap need not be the difference of two of them, and ratios are not given"
+        )
+        if self.method == "mover":
+            yield from self.problem.notes_of_limits()
+
     def simultaneous(self, pairs: list[Pair]) -> list[Interval]:
         """Return intervals of all differences that hold together."""
         if self.method == "studentized" and self.bootstrap is not None and len(pairs) > 1:
@@ -238,14 +252,32 @@ class Maker:
 
     def largest(self, pairs: list[Pair], together: list[Interval]) -> tuple[float, Interval]:
         """Return max - min and its interval."""
-        largest = max(abs(self.problem.gap(pair).estimate) for pair in pairs)
-        return largest, range_of_pairs(together)
+        # Two groups that share no stratum have no gap.
+        gaps = [abs(self.problem.gap(pair).estimate) for pair in pairs]
+        known = [gap for gap in gaps if not math.isnan(gap)]
+        return max(known, default=math.nan), range_of_pairs(together)
 
 
 def _clip(interval: Interval, low: float, high: float) -> Interval:
     if math.isnan(interval[0]):
         return interval
     return max(interval[0], low), min(interval[1], high)
+
+
+def _notes_of_unknown_gaps(question: Question) -> Iterator[str]:
+    """Say which gaps within strata have no standard error."""
+    problem = question.problem
+    errors = {pair: problem.gap(pair).standard_error for pair in question.pairs}
+    unknown = [
+        " and ".join(problem.names[i] for i in pair)
+        for pair, error in errors.items()
+        if math.isnan(error)
+    ]
+    if unknown:
+        yield (
+            f"the gap of {'; '.join(unknown)} within strata has no standard error: they share no "
+            "stratum, or a group of one row in one stratum alone, whose spread nothing tells"
+        )
 
 
 def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -> Iterator[str]:
@@ -258,6 +290,8 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
             f"the strata of the cells ({', '.join(question.unused_strata)}) play no part: gaps "
             "are those of all rows"
         )
+    if problem.stratified:
+        yield from _notes_of_unknown_gaps(question)
     if bootstrap is not None:
         enough = math.ceil(2 / (1 - maker.level) - 1 - 1e-9)
         if len(bootstrap.values) < enough:
@@ -285,7 +319,7 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
     if knows_range:
         yield str(problem.melding_note)
     certain = problem.certain_groups()
-    if certain and not knows_range and maker.method not in ("score", "mover"):
+    if certain and not knows_range and maker.method not in ("score", "mover", "mantel-haenszel"):
         yield (
             f"{problem.metric.name} does not vary at all within {', '.join(certain[:5])}: a gap "
             "whose standard error is 0 has no interval, others are too short"

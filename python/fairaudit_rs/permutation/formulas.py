@@ -20,8 +20,22 @@ from .. import _native
 from ..errors import ArgumentError
 from ..inference import mover
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
-from ..inference.proportions import Share, farrington_manning, ratio_interval, ratio_score, wilson
-from ..inference.pvalues import monte_carlo_pvalue, normal_cdf, standardized, upper_tail
+from ..inference.proportions import (
+    Share,
+    WithinStrata,
+    farrington_manning,
+    ratio_interval,
+    ratio_score,
+    wilson,
+)
+from ..inference.pvalues import (
+    clamped,
+    monte_carlo_pvalue,
+    normal_cdf,
+    normal_of_level,
+    standardized,
+    upper_tail,
+)
 
 
 class Difference(Protocol):
@@ -81,7 +95,8 @@ class Margins(NamedTuple):
         """Return the tests of two normal statistics, those of the lower and the upper margin."""
         if math.isnan(above) or math.isnan(below):
             return cls(1.0, 1.0, math.nan)
-        return cls(upper_tail(above), normal_cdf(below), min(above, -below, key=abs))
+        pvalues = clamped(upper_tail(above)), clamped(normal_cdf(below))
+        return cls(*pvalues, min(above, -below, key=abs))
 
 
 @dataclass(frozen=True)
@@ -111,6 +126,13 @@ class Formula(ABC):
         return False
 
 
+class Stratified(Measured, Protocol):
+    """Proportions in some groups, and their differences within strata."""
+
+    def within(self, pair: Pair) -> WithinStrata:
+        """Return the difference of two groups within strata."""
+
+
 class _Score(Formula):
     """Proportions: Wilson's interval, the score tests of Farrington and Manning and of ratios."""
 
@@ -119,11 +141,11 @@ class _Score(Formula):
         return True
 
     def value(self, position: int, level: float) -> Interval:
-        return wilson(*self._share(position), normal_of(level))
+        return wilson(*self._share(position), normal_of_level(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         first, second = (self._share(i) for i in pair)
-        return ratio_interval(first, second, normal_of(level))
+        return ratio_interval(first, second, normal_of_level(level))
 
     def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
         first, second = (self.problem.evaluations[i] for i in pair)
@@ -141,15 +163,37 @@ class _Score(Formula):
         return Share(entry.value, entry.denominator)
 
 
+@dataclass(frozen=True)
+class MantelHaenszel(Formula):
+    """Differences of proportions within strata; values and ratios are not within them."""
+
+    problem: Stratified
+
+    def value(self, position: int, level: float) -> Interval:
+        """Return the interval of the metric of all rows of a group."""
+        return _Score(self.problem).value(position, level)
+
+    def ratio(self, pair: Pair, level: float) -> Interval:
+        """Return no interval: what is the same in all strata is the difference."""
+        return NOTHING
+
+    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+        """Test whether a difference lies within -+ margin, with Sato's variance at either end."""
+        if margin >= 1:
+            raise ArgumentError(f"margin is {margin:g}; accepted: below 1 for proportions")
+        within = self.problem.within(pair)
+        return Margins.of_normal(within.statistic(-margin), within.statistic(margin))
+
+
 class _Mover(Formula):
     """Limits of each value, put together; of ratios on the log scale."""
 
     def value(self, position: int, level: float) -> Interval:
-        return self.problem.limited(position).limits(normal_of(level))
+        return self.problem.limited(position).limits(normal_of_level(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         first, second = (self.problem.limited(i).logarithm() for i in pair)
-        low, high = mover.difference(first, second, normal_of(level))
+        low, high = mover.difference(first, second, normal_of_level(level))
         return exponential(low), exponential(high)
 
     def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
@@ -166,10 +210,10 @@ class _Normal(Formula):
 
     def value(self, position: int, level: float) -> Interval:
         entry = self.problem.evaluations[position]
-        return around(entry.value, math.sqrt(entry.variance), normal_of(level))
+        return around(entry.value, math.sqrt(entry.variance), normal_of_level(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
-        low, high = around(*log_ratio(self.problem, pair), normal_of(level))
+        low, high = around(*log_ratio(self.problem, pair), normal_of_level(level))
         return exponential(low), exponential(high)
 
     def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
@@ -179,7 +223,8 @@ class _Normal(Formula):
         else:
             gap = self.problem.gap(pair)
             estimate, error = gap.estimate, gap.standard_error
-        if not all(self.problem.evaluations[i].variance > 0 for i in pair):
+        varies = all(self.problem.evaluations[i].variance > 0 for i in pair)
+        if not (varies and error > 0):
             # No variation is no precision: few rows can agree by chance.
             return Margins.of_normal(math.nan, math.nan)
         return Margins.of_normal(
@@ -202,11 +247,6 @@ def log_ratios(bootstrap: Bootstrap, pair: Pair) -> tuple[NDArray[np.float64], N
     a, b = (np.where(part > 0, part, np.nan) for part in (bootstrap.values[:, i] for i in pair))
     v_a, v_b = (bootstrap.variances[:, i] for i in pair)
     return np.log(a / b), v_a / a**2 + v_b / b**2
-
-
-def normal_of(level: float) -> float:
-    """Return how many standard errors a two-sided normal interval of a level reaches."""
-    return _native.normal_quantile(0.5 + level / 2)
 
 
 def around(estimate: float, error: float, z: float) -> Interval:

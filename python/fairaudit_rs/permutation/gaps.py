@@ -128,7 +128,7 @@ class GapIntervals:
         """Return the interval of a gap that belongs to the alternative."""
         low, high = self.interval(pair, self._two_sided)
         bound = self.parts[0].problem.bound
-        if self.alternative == "two-sided":
+        if self.alternative == "two-sided" or math.isnan(low) or math.isnan(high):
             return low, high
         return (low, bound) if self.alternative == "greater" else (-bound, high)
 

@@ -17,7 +17,7 @@ from ..results.result import Finding
 from ..results.words import number
 from .estimates import Estimate, Maker, drawn_pairs, method_of, resample, warnings_of
 from .left_out import LeftOut, with_left_out
-from .question import named_columns, pose
+from .question import named_columns, pose, within_strata
 
 METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
 
@@ -53,6 +53,8 @@ class IntervalResult(Finding):
         Names of the sensitive features.
     left_out : tuple of LeftOut
         Groups that are not compared, with their rows and the reason.
+    strata : tuple of str
+        Names of the strata within which the gaps are taken; none: of all rows.
     """
 
     metric: str
@@ -68,6 +70,7 @@ class IntervalResult(Finding):
     confidence_level: float
     attribute: str
     left_out: tuple[LeftOut, ...] = ()
+    strata: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -83,7 +86,8 @@ class IntervalResult(Finding):
             else f"{100 * self.confidence_level:g} % {self.method} interval {number(low)} to "
             f"{number(high)}"
         )
-        return f"{self.metric}: the gap, {who}, is {number(self.estimate)} ({interval})."
+        within = f" within equal {', '.join(self.strata)}" if self.strata else ""
+        return f"{self.metric}: the gap{within}, {who}, is {number(self.estimate)} ({interval})."
 
     def _furthest(self) -> str:
         """Name the groups that are furthest apart, among those that are compared."""
@@ -177,6 +181,7 @@ def intervals(
     undefined: Undefined = "raise",
     min_group_size: int | None = None,
     method: IntervalMethod = "auto",
+    strata: Any = None,
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -202,6 +207,7 @@ def intervals(
     method : {"auto", "score", "mover", "inversion", "studentized", "delta", "basic", ...}
         ``"score"``: Wilson's interval of a proportion, Newcombe's of a difference, the inverted
         score test of a ratio, which has an interval where a rate is 0 too.
+        ``"mantel-haenszel"``: within strata, of proportions, with the variance of Sato.
         ``"mover"``: the limits of each group's value, put together: those of the logit of a metric
         between two known ends, Wilson's of the proportions in a sum such as balanced accuracy.
         ``"inversion"``: all gaps that the permutation test of means and ratios does not reject, or
@@ -212,7 +218,13 @@ def intervals(
         ``"basic"`` and ``"percentile"`` are there to be compared with. ``"auto"`` takes score for
         proportions, mover for F1, AUC, balanced accuracy and other metrics between two known ends,
         inversion for means, ratios of sums, and rates of weighted rows or of clusters, delta with
-        the bootstrap standard error for callables, studentized otherwise.
+        the bootstrap standard error for callables, studentized otherwise. Within strata it takes
+        mantel-haenszel for proportions, inversion for means, ratios of sums and weighted or
+        clustered rates, delta otherwise, and no other method is there.
+    strata : None, "auto", array(s), or str(s) with ``data``
+        Gaps are taken within strata, as `permutation_test` takes them; values of groups stay those
+        of all their rows, and there are no ratios. ``"auto"`` takes the strata of cells. ``None``:
+        gaps of all rows.
     clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. Clusters are resampled as wholes.
     missing, mixed_clusters : optional
@@ -261,12 +273,14 @@ def intervals(
     n_resamples, level = checked.n_resamples, checked.confidence_level
     seed, n_threads, callback = checked.seed, checked.n_threads, checked.progress
     chosen = metrics.get(metric)
+    within, own_strata = within_strata(strata)
     table = AuditTable.make(
         data=data,
         y_true=y_true,
         y_pred=y_pred,
         y_score=y_score,
         sensitive_features=sensitive_features,
+        strata=own_strata,
         clusters=clusters,
         sample_weight=sample_weight,
         extra=named_columns(chosen),
@@ -280,13 +294,14 @@ def intervals(
         reference=reference,
         undefined=undefined,
         min_group_size=min_group_size,
-        conditional=False,
+        conditional=within and bool(table.strata),
         score_bins=score_bins,
         pos_label=pos_label,
         n_threads=n_threads,
         seed=seed,
+        with_marginal=True,
     )
-    problem = question.problem
+    problem, marginal = question.problem, question.marginal
     method = method_of(method, problem, METHODS)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
     everything = question.pairs
@@ -294,6 +309,16 @@ def intervals(
         problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(everything)
     )
     maker = Maker(problem=problem, method=method, bootstrap=bootstrap, level=level, drawn=drawn)
+    of_values = maker
+    if marginal is not None:
+        usual = method_of("auto", marginal, METHODS)
+        of_values = Maker(
+            problem=marginal,
+            method=usual,
+            bootstrap=resample(marginal, usual, n_resamples, seed, n_threads, None),
+            level=level,
+            drawn=drawn_pairs(marginal, usual, n_resamples, seed, n_threads, None, n_pairs=0),
+        )
     k = len(problem.keys)
     names = [label(key) for key in problem.keys]
     together = maker.simultaneous(everything)
@@ -320,11 +345,15 @@ def intervals(
         group_sizes=dict(zip(names, problem.n_rows, strict=True)),
         seed=seed,
         engine=problem.drawing_engine if bootstrap or drawn else "formula",
-        warnings=(*warnings_of(question, bootstrap, maker), *notes, *maker.ratio_notes()),
+        warnings=(
+            *warnings_of(question, bootstrap, maker),
+            *notes,
+            *(maker.ratio_notes() if marginal is None else of_values.notes_of_values()),
+        ),
         metric=problem.metric.name,
-        values=tuple(maker.value(i, names) for i in range(k)),
+        values=tuple(of_values.value(i, names) for i in range(k)),
         gaps=gaps,
-        ratios=tuple(maker.ratio(pair, names) for pair in question.pairs),
+        ratios=tuple(maker.ratio(pair, names) for pair in question.pairs if marginal is None),
         simultaneous=tuple(
             Estimate(
                 kind="simultaneous gap",
@@ -344,4 +373,5 @@ def intervals(
         confidence_level=level,
         attribute=attribute_name(question.features),
         left_out=question.left_out,
+        strata=question.strata_names,
     )

@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-import numpy as np
-
 from .. import arguments, metrics
-from ..data.groups import attribute_name, group_name
+from ..data.groups import attribute_name
 from ..data.labels import Label
-from ..data.tables import AuditTable
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError
 from ..literals import Alternative, Goal, Undefined
 from ..metrics.metric import AnyMetric, Metric
-from .left_out import check_unused
+from .power_inputs import check_planned, error_within, from_data, from_value, question_of, sizes_of
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
-from .question import Question, named_columns, pose
+from .question import Question, within_strata
 
 
 def minimum_detectable_gap(
@@ -33,6 +30,7 @@ def minimum_detectable_gap(
     reference: Any = None,
     undefined: Undefined = "raise",
     min_group_size: int | None = None,
+    strata: Any = None,
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -57,7 +55,11 @@ def minimum_detectable_gap(
         but calibration_error and joint criteria.
     undefined, min_group_size, clusters, sample_weight, score_bins, pos_label, missing, \
 mixed_clusters : optional
-        See `permutation_test`.
+        See `permutation_test`; ``"skip"`` also leaves out groups in which the metric does not vary.
+    strata : None, "auto", array(s), or str(s) with ``data``
+        Plan for gaps within strata, as `permutation_test` and `equivalence_test` take them; rows
+        are in the proportions of the data, so ``group_sizes`` does not go with it. ``"auto"`` takes
+        the strata of cells. ``None``: gaps of all rows.
     value : float, optional
         Without data: the value of a proportion in the first group; the others lie the gap away,
         on the side of the alternative, or where proportions vary more.
@@ -90,7 +92,9 @@ mixed_clusters : optional
     with the linearised variances, the smallest one with that power. More than two groups: of the
     two that are hardest to tell apart. Rates of rows that count the same have an exact test: its
     critical value is that of the pooled rate, and whole numbers cost it
-    :math:`(1/n_a + 1/n_b)/2` of the gap [1]_. Equivalence: two one-sided tests, of rates with the
+    :math:`(1/n_a + 1/n_b)/2` of the gap [1]_. Within strata the standard error is that of the
+    data within strata (of rates Sato's), times the root of rows over rows, also of rates.
+    Equivalence: two one-sided tests, of rates with the
     variances of Farrington and Manning at the margin.
 
     References
@@ -120,12 +124,14 @@ mixed_clusters : optional
         "mixed_clusters": mixed_clusters,
     }
     chosen = metrics.get(metric)
-    _check_planned(given, value, share)
-    question = _question(
+    check_planned(given, value, share)
+    question = question_of(
         chosen,
         given,
         groups=groups,
         reference=reference,
+        strata=strata,
+        group_sizes=group_sizes,
         undefined=undefined,
         min_group_size=min_group_size,
         score_bins=score_bins,
@@ -144,6 +150,7 @@ mixed_clusters : optional
         n_comparisons,
         confidence_level,
         power,
+        stratified=within_strata(strata)[0],
     )
     gap = smallest_gap(plan.power_at, power, plan.standard_error)
     low, high = chosen.range
@@ -182,6 +189,7 @@ def sample_size(
     reference: Any = None,
     undefined: Undefined = "raise",
     min_group_size: int | None = None,
+    strata: Any = None,
     clusters: Any = None,
     sample_weight: Any = None,
     score_bins: Any = None,
@@ -206,9 +214,8 @@ def sample_size(
     group_sizes : mapping or sequence of number, optional
         Proportions of the groups; by default those of the data, without data equal groups.
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, undefined, \
-min_group_size, clusters, sample_weight, score_bins, pos_label, missing, mixed_clusters, value, \
-share, power, goal, \
-alternative, n_comparisons, confidence_level : optional
+min_group_size, strata, clusters, sample_weight, score_bins, pos_label, missing, mixed_clusters, \
+value, share, power, goal, alternative, n_comparisons, confidence_level : optional
         See `minimum_detectable_gap`.
 
     Returns
@@ -246,12 +253,14 @@ alternative, n_comparisons, confidence_level : optional
         "mixed_clusters": mixed_clusters,
     }
     chosen = metrics.get(metric)
-    _check_planned(given, value, share)
-    question = _question(
+    check_planned(given, value, share)
+    question = question_of(
         chosen,
         given,
         groups=groups,
         reference=reference,
+        strata=strata,
+        group_sizes=group_sizes,
         undefined=undefined,
         min_group_size=min_group_size,
         score_bins=score_bins,
@@ -270,6 +279,7 @@ alternative, n_comparisons, confidence_level : optional
         n_comparisons,
         confidence_level,
         power,
+        stratified=within_strata(strata)[0],
     )
     if value is not None and plan.goal == "difference":
         widest = _widest(value, plan.alternative)
@@ -301,51 +311,6 @@ alternative, n_comparisons, confidence_level : optional
     return replace(found, power=found.power_at(gap))
 
 
-def _check_planned(
-    given: dict[str, Any], value: float | None, share: float | Sequence[float]
-) -> None:
-    """Refuse values to plan with beside data."""
-    if given["data"] is None and given["sensitive_features"] is None:
-        return
-    if value is not None:
-        raise ArgumentTypeError("value goes without data; the data have values of their own")
-    if not (isinstance(share, int | float) and share == 1):
-        raise ArgumentTypeError("share goes without data; the data have shares of their own")
-
-
-def _question(
-    metric: Metric,
-    given: dict[str, Any],
-    *,
-    undefined: str,
-    min_group_size: int | None,
-    **posed: Any,
-) -> Question | None:
-    """Ask the metric of the data at hand, which have values of their own; None without data."""
-    if not metric.kind.has_power:
-        raise ArgumentError(
-            f"metric is {metric.name!r}, whose power has no formula here; accepted: other metrics "
-            "(the components of a joint criterion one by one, or calibrate)"
-        )
-    checked = arguments.check(undefined=undefined, min_group_size=min_group_size)
-    if given["data"] is None and given["sensitive_features"] is None:
-        check_unused(checked.undefined, checked.min_group_size, "goes with data, not with value")
-        for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight", "missing"):
-            if given[name] is not None:
-                raise ArgumentTypeError(
-                    f"{name} is given without sensitive_features; accepted: both, or value="
-                )
-        return None
-    table = AuditTable.make(**given, extra=named_columns(metric))
-    return pose(
-        table,
-        metric,
-        undefined=checked.undefined,
-        min_group_size=checked.min_group_size,
-        **posed,
-    )
-
-
 def _plan(
     metric: Metric,
     question: Question | None,
@@ -359,6 +324,8 @@ def _plan(
     n_comparisons: int | None,
     confidence_level: float,
     power: float,
+    *,
+    stratified: bool,
 ) -> PowerPlan:
     """Return a plan without a gap."""
     goal = arguments.choice("goal", goal, get_args(Goal))
@@ -372,12 +339,16 @@ def _plan(
             f"alternative is {alternative!r} with goal 'equivalence', which has two one-sided "
             "tests; accepted: 'two-sided'"
         )
+    within = None
     if question is not None:
-        sizes, deviations, values, shares, pairs = _from_data(question)
+        sizes, deviations, values, shares, pairs = from_data(question)
+        if stratified and question.problem.stratified:
+            # The exact test of rates is one of each stratum, of which there is no formula.
+            within, values, shares = error_within(question), None, None
         if group_sizes is not None:
-            sizes = _sizes(group_sizes, list(sizes), whole)
+            sizes = sizes_of(group_sizes, list(sizes), whole)
     else:
-        sizes, deviations, values, shares = _from_value(metric, value, share, group_sizes, whole)
+        sizes, deviations, values, shares = from_value(metric, value, share, group_sizes, whole)
         pairs = len(sizes) * (len(sizes) - 1) // 2
     if goal == "equivalence" and len(sizes) == 1:
         raise ArgumentError(
@@ -401,71 +372,9 @@ def _plan(
         "" if question is None else attribute_name(question.features),
         () if question is None else question.left_out,
         () if question is None else question.notes,
+        within,
+        () if within is None or question is None else question.strata_names,
     )
-
-
-#: By group: a number for each.
-_Numbers = dict[Any, float]
-
-
-def _from_data(
-    question: Question,
-) -> tuple[dict[Any, int], _Numbers, _Numbers | None, _Numbers | None, int]:
-    """Return sizes, deviations, of rates also values and shares, and the number of pairs."""
-    problem = question.problem
-    deviations = problem.deviations()
-    sizes = dict(zip(deviations, problem.n_rows, strict=True))
-    flat = [group_name(name) for name, deviation in deviations.items() if not deviation > 0]
-    if flat:
-        raise ArgumentError(
-            f"{problem.metric.name} does not vary, or has no standard error, in "
-            f"{', '.join(map(repr, flat))}, so the data do not tell how large a gap must be; "
-            "accepted: data in which it varies, or value="
-        )
-    values = shares = None
-    if problem.is_proportion:
-        entries = dict(zip(deviations, problem.evaluations, strict=True))
-        values = {group: entry.value for group, entry in entries.items()}
-        shares = {group: entry.denominator / sizes[group] for group, entry in entries.items()}
-    return sizes, deviations, values, shares, max(len(question.pairs), 1)
-
-
-def _from_value(
-    metric: Metric,
-    value: float | None,
-    share: float | Sequence[float],
-    group_sizes: Any,
-    whole: bool,
-) -> tuple[dict[Any, int], _Numbers, _Numbers, _Numbers]:
-    """Return sizes, deviations, values and shares of equal proportions."""
-    if value is None:
-        raise ArgumentTypeError(
-            "there are neither data (sensitive_features, ...) nor a value to plan with; accepted: "
-            "one of them"
-        )
-    if not metric.is_proportion:
-        raise ArgumentError(
-            f"value goes with proportions; how much {metric.name} varies must come from data"
-        )
-    value = arguments.level("value", value)
-    if group_sizes is None:
-        raise ArgumentTypeError("group_sizes is None; without data it says how many rows there are")
-    sizes = _sizes(group_sizes, None, whole)
-    accepted = "a number above 0, up to 1, or one for each group"
-    one_for_all = isinstance(share, int | float | np.number)
-    if not one_for_all and (isinstance(share, str) or not hasattr(share, "__iter__")):
-        raise ArgumentTypeError(f"share is {share!r}; accepted: {accepted}")
-    shares: list[Any] = [share] * len(sizes) if one_for_all else list(share)  # type: ignore[arg-type]
-    if len(shares) != len(sizes):
-        raise ArgumentError(f"share has {len(shares)} entries for {len(sizes)} groups")
-    for one in shares:
-        if not isinstance(one, int | float | np.number):
-            raise ArgumentTypeError(f"share is {one!r}; accepted: {accepted}")
-        if isinstance(one, bool) or not 0 < one <= 1:
-            raise ArgumentError(f"share is {one!r}; accepted: {accepted}")
-    by_group = dict(zip(sizes, map(float, shares), strict=True))
-    deviations = {group: math.sqrt(value * (1 - value) / one) for group, one in by_group.items()}
-    return sizes, deviations, dict.fromkeys(sizes, value), by_group
 
 
 def _widest(value: float, alternative: str) -> float:
@@ -486,46 +395,3 @@ def _shifted(plan: PowerPlan, value: float, gap: float) -> PowerPlan:
         group: math.sqrt(rate * (1 - rate) / plan.shares[group]) for group, rate in values.items()
     }
     return replace(plan, standard_deviations=deviations, values=values)
-
-
-def _sizes(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any, int]:
-    """Return the rows of each group; proportions, if they need not be whole."""
-    accepted = "a mapping or sequence with a number for each group, at least two"
-    if isinstance(group_sizes, str) or not hasattr(group_sizes, "__iter__"):
-        raise ArgumentTypeError(f"group_sizes is {group_sizes!r}; accepted: {accepted}")
-    if hasattr(group_sizes, "keys"):
-        entries = dict(group_sizes)
-        if names is not None and set(entries) != set(names):
-            raise ArgumentError(
-                f"group_sizes names {list(entries)}; accepted: the groups "
-                f"{', '.join(map(group_name, names))}"
-            )
-        order = list(entries) if names is None else names
-    else:
-        listed = list(group_sizes)
-        order = [f"group {i + 1}" for i in range(len(listed))] if names is None else names
-        if len(listed) != len(order):
-            raise ArgumentError(
-                f"group_sizes has {len(listed)} entries; accepted: one for each of the groups "
-                f"{', '.join(map(group_name, order))}"
-            )
-        entries = dict(zip(order, listed, strict=True))
-    if names is None and len(entries) < 2:
-        raise ArgumentError(f"group_sizes has {len(entries)} entries; accepted: at least two")
-    if whole:
-        return {
-            group: arguments.count(
-                f"group_sizes of {group_name(group)}", entries[group], 1, MOST_ROWS
-            )
-            for group in order
-        }
-    for group, size in entries.items():
-        if not arguments.is_number(size) or not math.isfinite(size):
-            raise ArgumentTypeError(
-                f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0"
-            )
-        if size <= 0:
-            raise ArgumentError(
-                f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0"
-            )
-    return {group: entries[group] for group in order}

@@ -14,7 +14,7 @@ from .. import _native, arguments
 from ..data.groups import group_name
 from ..errors import ArgumentTypeError
 from ..inference.proportions import farrington_manning
-from ..inference.pvalues import normal_cdf
+from ..inference.pvalues import normal_cdf, normal_of_tail
 from ..results.result import Result
 from ..results.words import number
 from .left_out import LeftOut, told
@@ -103,6 +103,11 @@ class PowerPlan(Result):
         Groups of the data that the plan has not, with their rows and the reason.
     warnings : tuple of str
         What a reader must know besides the numbers.
+    error_within : float or None
+        Within strata: the standard error of the gap that is hardest to tell, times the root of all
+        rows; None for gaps of all rows.
+    strata : tuple of str
+        Names of the strata within which gaps are taken.
     """
 
     metric: str
@@ -120,6 +125,8 @@ class PowerPlan(Result):
     attribute: str = ""
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
+    error_within: float | None = None
+    strata: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return self.gap
@@ -138,12 +145,15 @@ class PowerPlan(Result):
         if len(self.group_sizes) == 1:
             (n,) = self.group_sizes.values()
             sizes, what = f"{n:,} rows", "correlation"
+        if self.strata:
+            what += f" within equal {', '.join(self.strata)}"
         level = f"at the {100 * (1 - self.confidence_level):.3g} % level"
         if self.goal == "equivalence":
             pairs = "" if self.n_comparisons == 1 else f" in {self.n_comparisons} pairs"
             return (
                 f"{self.metric}: with {sizes} it is shown with probability {self.power:.3g} "
-                f"{level} that no gap{pairs} is as large as {number(self.gap)}, if there is none."
+                f"{level} that no {what}{pairs} is as large as {number(self.gap)}, if there is "
+                "none."
             )
         shared = "" if self.n_comparisons == 1 else f" shared by {self.n_comparisons} pairs"
         return (
@@ -154,6 +164,8 @@ class PowerPlan(Result):
     @property
     def standard_error(self) -> float:
         """Standard error of the gap of the two compared groups that are hardest to tell apart."""
+        if self.error_within is not None:
+            return self.error_within / math.sqrt(sum(self.group_sizes.values()))
         return math.sqrt(sum(self._variance(group) for group in self._hardest))
 
     def _variance(self, group: Any) -> float:
@@ -264,7 +276,7 @@ def power_of(
     """
     lost, null = (0.0, error) if exact is None else (exact.lost, exact.pooled_error)
     two_sided = alternative == "two-sided"
-    cut = _native.normal_quantile(1 - level / (2 if two_sided else 1)) * null
+    cut = _normal_above(level / (2 if two_sided else 1)) * null
     power = normal_cdf((gap - lost - cut) / error)
     return power + normal_cdf((-gap - lost - cut) / error) if two_sided else power
 
@@ -278,9 +290,14 @@ def power_of_equivalence(
     low = high = error
     if proportions is not None:
         low, high = proportions.errors_at(margin)
-    z = _native.normal_quantile(1 - level)
+    z = _normal_above(level)
     both = normal_cdf((margin - z * low) / error) + normal_cdf((margin - z * high) / error)
     return max(both - 1, 0.0)
+
+
+def _normal_above(tail: float) -> float:
+    """Return what a standard normal number exceeds with a probability, however small."""
+    return _native.normal_quantile(1 - tail) if 1 - tail < 1 else normal_of_tail(tail)
 
 
 def smallest_gap(power_at: Callable[[float], float], power: float, start: float) -> float:

@@ -27,6 +27,7 @@ from ..errors import ArgumentError, NotMeasurableError
 from ..inference import mover
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval
 from ..inference.proportions import Share, newcombe
+from ..inference.pvalues import normal_of_level
 from ..metrics.metric import Metric
 from .formulas import FORMULAS, Formula
 from .relabelling import Audits, Shuffled, Tilted
@@ -272,6 +273,8 @@ class Problem(Value, ABC):
         """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
         of_all = ("studentized", "delta", "basic", "percentile")
         del scale
+        if self.stratified:
+            return ("mantel-haenszel",) if self.is_proportion else ("delta",)
         if self.is_proportion:
             return ("score", *of_all)
         if self.prefers_mover:
@@ -280,6 +283,10 @@ class Problem(Value, ABC):
 
     def why_not(self, method: str) -> str:
         """Say why there is no interval by a method."""
+        if self.stratified:
+            return "within strata of your own"
+        if method == "mantel-haenszel":
+            return "which has no strata, or is not a proportion of rows that count the same"
         if method == "inversion":
             return "which is no mean or ratio of sums, nor a rate of weighted rows or of clusters"
         if method == "mover":
@@ -349,7 +356,7 @@ class Problem(Value, ABC):
         """Return the two-sided interval of a difference; NaN where it cannot be measured."""
         if not self.metric.kind.has_gap_interval:
             return NOTHING
-        z = _native.normal_quantile(0.5 + level / 2)
+        z = normal_of_level(level)
         if method in ("newcombe", "score"):
             entries = (self.evaluations[i] for i in pair)
             first, second = (Share(entry.value, entry.denominator) for entry in entries)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from .. import arguments
@@ -23,6 +22,7 @@ from .joint import JointProblem
 from .left_out import Leaving, LeftOut, check_unused, told
 from .problem import Problem
 from .rows import RowProblem
+from .units import without_strata
 
 #: One replicate of the AUC costs 600 row visits per distinct score on cells: cells win above 600
 #: rows per score.
@@ -49,6 +49,8 @@ class Question:
     left_out: tuple[LeftOut, ...] = ()
     #: What a reader must know of how the rows were read.
     notes: tuple[str, ...] = ()
+    #: Of gaps within strata of the user's: the metric in all rows of each group.
+    marginal: Problem | None = None
 
     def notes_of_rows(self) -> list[str]:
         """Note the rows and groups that take no part."""
@@ -128,12 +130,16 @@ def pose(
     seed: int = 0,
     undefined: Undefined = "raise",
     min_group_size: int | None = None,
+    with_marginal: bool = False,
+    skips_certain: bool = False,
 ) -> Question:
     """Ask a metric of a table: read what it needs and make the problem.
 
     ``conditional`` says whether rows exchange their groups within strata: those of the table,
     and what the metric conditions on. Groups without a value, or with too few rows, are left out
-    as if ``groups`` did not name them.
+    as if ``groups`` did not name them. ``with_marginal`` asks for the metric in all rows of each
+    group beside that within strata, ``skips_certain`` also leaves out groups in which it does not
+    vary.
     """
     checked = arguments.check(undefined=undefined, min_group_size=min_group_size)
     weighted = "sample_weight" in table.roles or bool(table.clusters)
@@ -162,7 +168,7 @@ def pose(
         cells = reading.score_levels()
     elif reads == "classes" and not weighted:
         cells = reading.cells()
-    make: Callable[[Sequence[GroupKey]], Problem]
+    rows = None
     if cells is None:
         rows = reading.rows()
         settled = table.settled(rows, choose_groups(rows.cells, groups, reference))
@@ -170,39 +176,53 @@ def pose(
             rows = replace(rows, cluster=settled.cluster)
         if settled.keep is not None:
             rows = replace(reading, table=table.where(settled.keep)).rows()
-        notes, cells = settled.notes, rows.cells
+        notes = settled.notes
+    counted = cells if rows is None else rows.cells
+    assert counted is not None
+
+    def problem_of(keys: Sequence[GroupKey], scaled: str, within: bool) -> Problem:
+        if rows is None:
+            kind = JointProblem if metric.components else CountProblem
+            return kind.make(counted, metric, keys, scaled, within, n_threads)
+        taken = rows if within else without_strata(rows)
         if reads == "function":
-            make = partial(FunctionProblem.make, rows, metric)
-            make = partial(make, scaling=scaling, conditional=conditional, seed=seed)
-        else:
-            make = partial(RowProblem.make, rows, metric)
-            make = partial(make, scaling=scaling, conditional=conditional, n_threads=n_threads)
-    else:
-        make = partial(JointProblem.make if metric.components else CountProblem.make, cells, metric)
-        make = partial(make, scaling=scaling, conditional=conditional, n_threads=n_threads)
+            return FunctionProblem.make(taken, metric, keys, scaled, within, seed)
+        return RowProblem.make(taken, metric, keys, scaled, within, n_threads)
+
+    def make(keys: Sequence[GroupKey]) -> Problem:
+        made = problem_of(keys, scaling, conditional)
+        if skips_certain and checked.undefined == "skip":
+            certain = [i for i, entry in enumerate(made.evaluations) if not entry.variance > 0]
+            made.refuse(dict.fromkeys(certain, f"no variation of {metric.name} to plan with"))
+        return made
+
     leaving = Leaving(
         make=make,
         metric=metric.name,
-        sizes=cells.group_sizes(),
+        sizes=counted.group_sizes(),
         with_reference=reference is not None,
         undefined=checked.undefined,
         min_group_size=checked.min_group_size,
     )
-    problem, left_out = leaving.rest(choose_groups(cells, groups, reference))
-    names = cells.strata_names if conditional else ()
+    problem, left_out = leaving.rest(choose_groups(counted, groups, reference))
+    marginal = None
+    if with_marginal and problem.stratified:
+        marginal = problem_of(problem.keys, scaling_of(studentize, metric, weighted), False)
+    names = counted.strata_names if conditional else ()
     clustered = bool(table.clusters)
     own = metric.conditions_on if conditional and not clustered else None
     return Question(
         problem=problem,
-        n_rows=cells.n_rows,
-        n_missing=cells.n_missing,
-        features=cells.sensitive_features,
+        n_rows=counted.n_rows,
+        n_missing=counted.n_missing,
+        features=counted.sensitive_features,
         strata_names=names,
-        unused_strata=() if conditional else cells.strata_names,
+        unused_strata=() if conditional else counted.strata_names,
         pairs=pairs_of(problem.keys, reference),
         notes=notes,
         exchanged=exchanged(metric, own, names, "clusters" if clustered else "rows"),
         left_out=left_out,
+        marginal=marginal,
     )
 
 
@@ -297,6 +317,14 @@ def split_strata(strata: Any) -> tuple[bool, Any]:
     if strata is None or strata is False:
         return False, None
     return True, strata
+
+
+def within_strata(strata: Any) -> tuple[bool, Any]:
+    """Return whether gaps are taken within strata, and those of the user's own.
+
+    Without a test there is nothing that the metric's own strata could do.
+    """
+    return (False, None) if strata is None else split_strata(strata)
 
 
 def exchanged(

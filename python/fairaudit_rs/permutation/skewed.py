@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.intervals import Interval
+from ..inference.pvalues import LEAST
 
 #: Skewness over the root of the units, from which on a tail can be missing from a group:
 #: n < 25 G^2, which is Cochran's rule.
@@ -57,7 +58,8 @@ def tails(shifts: _native.Shifts, alternative: str, call: _native.Call) -> Tails
 
 def limits(shifts: _native.Shifts, level: float, call: _native.Call) -> Interval:
     """Return the gaps that the two-sided test does not reject; infinite ends are open."""
-    tail = (1 - level) / 2
+    # Levels of several intervals together can round to 1.
+    tail = max((1 - level) / 2, LEAST)
     return shifts.limit("greater", tail, call), shifts.limit("less", tail, call)
 
 

@@ -47,6 +47,15 @@ class Units:
         return Exchange(self.native(n_groups), scaling, self.sums, call)
 
 
+def without_strata(rows: Rows) -> Rows:
+    """Return rows that are in no strata; the cells name groups alone."""
+    if rows.stratum is None:
+        return rows
+    none = np.zeros_like(rows.cells.stratum)
+    cells = replace(rows.cells, strata_names=(), strata=(), stratum=none)
+    return replace(rows, stratum=None, cells=cells)
+
+
 def positions_of(cells: Cells, keys: Sequence[GroupKey]) -> NDArray[np.int64]:
     """Return the position of each group of the cells among the chosen keys, -1 for others."""
     position = np.full(len(cells.groups), -1, dtype=np.int64)
