@@ -125,7 +125,7 @@ def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
     """Return an array of finite numbers of so many dimensions, read-only and our own."""
     try:
         array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"{name} is no array of numbers: {error}") from None
     if array.ndim != dimensions or not array.size:
         raise ArgumentError(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import DataError
-from .columns import Coded, Column, check_numeric, count_not_finite
+from .columns import Coded, Column, as_float, check_numeric, count_not_finite
 
 #: Bin of a score that lies outside of all bins, or is missing.
 NO_BIN = 2**32 - 1
@@ -262,6 +262,6 @@ def _native_column(column: Column) -> NDArray[Any]:
 def _floats(name: str, column: Column) -> NDArray[np.float64]:
     check_numeric(name, column)
     if isinstance(column, Coded):
-        numbers = np.array([*map(float, column.labels), np.nan])
+        numbers = np.array([*map(as_float, column.labels), np.nan])
         return np.asarray(numbers[column.codes], dtype=np.float64)
     return np.require(column, dtype=np.float64, requirements=["C", "A"])

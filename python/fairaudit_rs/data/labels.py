@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -111,6 +111,9 @@ def _plain(value: Any) -> Label:
 
 def matches(label: Label, wanted: Any) -> bool:
     """Whether a label is the wanted one; text also names a number or boolean that reads so."""
+    if not isinstance(wanted, Hashable):
+        # Arrays and the like compare value by value.
+        return False
     if isinstance(label, str) or label is None:
         return bool(label == wanted)
     if isinstance(wanted, str):

@@ -14,6 +14,9 @@ from .pvalues import standardized
 
 #: Logarithms of ratios beyond which none is looked for.
 _FARTHEST = 600.0
+#: Logarithms of ratios beyond which the statistic no longer falls, and squares overflow.
+_FLAT = 300.0
+_LARGEST_EXPONENT = 709.0
 
 
 class Share(NamedTuple):
@@ -99,12 +102,17 @@ def ratio_interval(first: Share, second: Share, z: float) -> Interval:
         return NOTHING
 
     def statistic(log_ratio: float) -> float:
-        return ratio_score(x, n, y, m, math.exp(log_ratio))
+        return ratio_score(x, n, y, m, math.exp(max(-_FLAT, min(log_ratio, _FLAT))))
 
     start = math.log(first.value / second.value) if x and y else 0.0
-    low = math.exp(_crossing(statistic, z, start)) if x else 0.0
-    high = math.exp(_crossing(statistic, -z, start)) if y else math.inf
+    low = _exp(_crossing(statistic, z, start)) if x else 0.0
+    high = _exp(_crossing(statistic, -z, start)) if y else math.inf
     return low, high
+
+
+def _exp(value: float) -> float:
+    """Return e^value, at most the largest float."""
+    return math.exp(min(value, _LARGEST_EXPONENT))
 
 
 def _crossing(falling: Callable[[float], float], level: float, start: float) -> float:
