@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..arguments import as_float
 from ..errors import DataError
-from .columns import Coded, Column, as_float, check_numeric, count_not_finite
+from .columns import Coded, Column, check_numeric, count_not_finite
 
 #: Bin of a score that lies outside of all bins, or is missing.
 NO_BIN = 2**32 - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import as_float
 from ..errors import ArgumentTypeError
 from .equality import Value
 
@@ -185,14 +185,6 @@ def _coded(values: list[Any]) -> Coded:
         moved[missing] = len(place)
         codes = moved[codes]
     return Coded(codes, list(place))
-
-
-def as_float(value: Any) -> float:
-    """Return a number as a float; a whole one beyond all floats is infinite, with its sign."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
 
 
 def _may_be_missing(kind: type) -> bool:
