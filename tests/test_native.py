@@ -11,6 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -421,50 +422,57 @@ class TestReference:
 class TestSignals:
     def test_ctrl_c_is_heard(self):
         code = (
-            "import threading, _thread, time\n"
+            "import threading, time\n"
             "import os, signal\n"
             "from tests.test_native import long_test\n"
             "long_test(1000)\n"
-            "threading.Timer(0.5, lambda: (print(time.time(), flush=True),"
-            " os.kill(os.getpid(), signal.SIGINT))).start()\n"
+            "def interrupt(done):\n"
+            "    told.append(done)\n"
+            "    os.kill(os.getpid(), signal.SIGINT)\n"
+            "told = []\n"
             "try:\n"
-            "    long_test()\n"
+            "    long_test(progress=interrupt)\n"
             "except KeyboardInterrupt:\n"
-            "    print(time.time())\n"
+            "    print(len(told), told[0] < 100_000_000)\n"
         )
         done = run_python(code)
         assert done.returncode == 0, done.stderr
-        sent, heard = map(float, done.stdout.split())
-        assert heard - sent < 0.5
+        # At once: nobody was told more of a call that takes minutes.
+        assert done.stdout.split() == ["1", "True"]
 
     @pytest.mark.parametrize("make", long_calls.CALLS, ids=lambda make: make.__name__)
     def test_ctrl_c_during_public_calls(self, make):
         run, sent, ended_early = make(), [], []
 
         def interrupt():
-            sent.append(time.perf_counter())
+            sent.append(time.monotonic())
             os.kill(os.getpid(), signal.SIGINT)
 
         def run_and_wait():
+            threading.Timer(0.3, interrupt).start()
             run()
             ended_early.append(True)
             # A late signal comes here instead of ending the tests.
-            time.sleep(2)
+            while True:
+                time.sleep(2)
 
-        threading.Timer(0.3, interrupt).start()
         with pytest.raises(KeyboardInterrupt):
             run_and_wait()
-        assert time.perf_counter() - sent[0] < 0.5
+        # Heard within the call, which takes long, and not by its end.
         assert not ended_early
+        assert time.monotonic() - sent[0] < 30
 
     def test_an_error_in_the_progress_callback_stops_the_call(self):
+        told = []
+
         def stop(done):
+            told.append(done)
             raise RuntimeError("enough")
 
-        start = time.perf_counter()
         with pytest.raises(RuntimeError, match="enough"):
             long_test(progress=stop)
-        assert time.perf_counter() - start < 1
+        assert len(told) == 1
+        assert told[0] < 100_000_000
 
 
 class TestThreads:
@@ -480,10 +488,15 @@ class TestThreads:
 
         counter = threading.Thread(target=count)
         counter.start()
-        long_test(2_000_000, n_threads=1)
+        within = []
+        # Again where the machine had no time for the other thread.
+        while max(within, default=0) < 10 and len(within) < 200:
+            before = ticks
+            long_test(2_000_000, n_threads=1)
+            within.append(ticks - before)
         stop.set()
         counter.join()
-        assert ticks > 50
+        assert within[-1] >= 10
 
     def test_eight_python_threads_at_once(self):
         alone = long_test(40_000)
@@ -524,9 +537,15 @@ class TestThreads:
         assert done.stdout.strip() == "0", done.stderr
 
     def test_many_threads_are_not_all_started(self):
-        start = time.perf_counter()
-        long_test(50_000, n_threads=4096)
-        assert time.perf_counter() - start < 2
+        tasks = Path("/proc/self/task")
+        before, seen = len(list(tasks.iterdir())), []
+
+        def count(done):
+            seen.append(len(list(tasks.iterdir())))
+
+        long_test(2_000_000, n_threads=4096, progress=count)
+        assert max(seen) - before <= 4 * os.cpu_count() + 1
+        assert max(seen) > before
 
     def test_no_thread_stays(self):
         code = (
@@ -535,7 +554,7 @@ class TestThreads:
             "before = len(os.listdir('/proc/self/task'))\n"
             "long_test(200_000, n_threads=5)\n"
             "import time\n"
-            "deadline = time.monotonic() + 2\n"
+            "deadline = time.monotonic() + 30\n"
             # A thread that has ended leaves the table of processes a little later.
             "while len(os.listdir('/proc/self/task')) > before and time.monotonic() < deadline:\n"
             "    time.sleep(0.01)\n"
@@ -557,14 +576,14 @@ class TestImport:
         assert run_python(code).stdout.strip() == "[]"
 
     def test_importing_is_quick(self):
+        """Nothing but the native module, and no more of Python's own than NumPy loads."""
         code = (
-            "import time, numpy\n"
-            "start = time.perf_counter()\n"
+            "import sys, numpy\n"
+            "before = set(sys.modules)\n"
             "import fairaudit_rs\n"
-            "print(time.perf_counter() - start)\n"
+            "print(*sorted(set(sys.modules) - before))\n"
         )
-        seconds = min(float(run_python(code).stdout) for _ in range(5))
-        assert seconds < 0.02
+        assert run_python(code).stdout.split() == ["fairaudit_rs", "fairaudit_rs._native"]
 
     def test_the_core_works_without_any_extra(self):
         """An import blocker stands in for an environment without the optional packages."""

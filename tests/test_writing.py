@@ -245,12 +245,15 @@ class TestWhole:
         """A pipe without a reader waits; Ctrl-C ends it."""
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
-        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+
+        def write_when_asked():
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            write_text("path", pipe, "new")
+
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            timer.start()
             with pytest.raises(KeyboardInterrupt):
-                write_text("path", pipe, "new")
+                write_when_asked()
         finally:
             signal.signal(signal.SIGINT, before)
         assert stat.S_ISFIFO(pipe.stat().st_mode)

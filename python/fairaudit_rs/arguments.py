@@ -75,13 +75,18 @@ def number(
     one = value.ravel()[0] if isinstance(value, np.ndarray) and value.size == 1 else value
     if not is_number(one):
         raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
-    try:
-        found = float(one)
-    except OverflowError:
-        found = math.inf
+    found = as_float(one)
     if not within(found):
         raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
     return found
+
+
+def as_float(value: float) -> float:
+    """Return a number as a float; a whole one beyond all floats is infinite, with its sign."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -131,7 +136,7 @@ def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
     """Return an array of finite numbers of so many dimensions, read-only and our own."""
     try:
         array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # what is turned into an array may raise what it likes
         raise ArgumentTypeError(f"{name} is no array of numbers: {error}") from None
     if array.ndim != dimensions or not array.size:
         raise ArgumentError(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..arguments import as_float
 from ..errors import DataError
 from .columns import Coded, Column, check_numeric, count_not_finite
 
@@ -271,6 +272,6 @@ def _native_column(column: Column) -> NDArray[Any]:
 def _floats(name: str, column: Column) -> NDArray[np.float64]:
     check_numeric(name, column)
     if isinstance(column, Coded):
-        numbers = np.array([*map(float, column.labels), np.nan])
+        numbers = np.array([*map(as_float, column.labels), np.nan])
         return np.asarray(numbers[column.codes], dtype=np.float64)
     return np.require(column, dtype=np.float64, requirements=["C", "A"])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
-from ..errors import ArgumentError, DataError
+from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..writing import check_target, write_file
 from .arrays import MAX_ROWS, MAX_SCORED_ROWS, Counts
 from .frames import as_frame, check_columns, check_regular, factorize, names_of, reading
@@ -270,6 +270,9 @@ class Cells:
             strata_columns = names_of("strata", [] if strata is None else strata)
             if not group_columns:
                 raise ArgumentError("sensitive_features is empty; accepted: at least one name")
+        for role, column in {"y_true": y_true, "y_pred": y_pred, "count": count}.items():
+            if not isinstance(column, str) and (column is not None or role == "count"):
+                raise ArgumentTypeError(f"{role} is {column!r}; accepted: the name of a column")
         keys = [*group_columns, *strata_columns, *filter(None, (y_true, y_pred))]
         check_columns([*keys, count], table.columns)
         edges = score_bins = score_sums = None
@@ -339,7 +342,7 @@ def _label_series(name: str, labels: list[Label]) -> pl.Series:
         raise DataError(f"labels of {name!r} do not fit into one column: fractions beside 2^53")
     try:
         series = pl.Series(name, labels, dtype=dtype, strict=dtype is None)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
+    except (TypeError, OverflowError, UnicodeError, pl.exceptions.PolarsError) as error:
         raise DataError(f"labels of {name!r} do not fit into one column: {error}") from None
     if series.null_count() != labels.count(None) or series.n_unique() != len(set(labels)):
         raise DataError(f"labels of {name!r} do not fit into one column of {series.dtype}")
@@ -362,9 +365,17 @@ def _own_scores(
     table: pl.DataFrame,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """Return edges, bins and sums of scores from a frame that `Cells.to_frame` made."""
+    import polars as pl
+
     if table["score_edges"].n_unique() != 1:
         raise DataError("column 'score_edges' differs between rows; accepted: cells of one binning")
-    edges = score_edges_of(table["score_edges"][0].to_list())
+    first, place = table["score_edges"][0], table["score_bin"]
+    if not isinstance(first, pl.Series) or not place.dtype.is_integer() or place.null_count():
+        raise DataError(
+            "columns 'score_edges' and 'score_bin' do not hold edges and bins; accepted: cells as "
+            "`to_frame` makes them"
+        )
+    edges = score_edges_of(first.to_list())
     bins = table["score_bin"].to_numpy().astype(np.int64)
     if bins.min() < 0 or bins.max() > len(edges) - 2:
         raise DataError(

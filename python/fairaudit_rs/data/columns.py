@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import as_float
 from ..errors import ArgumentTypeError
 from .equality import Value
 from .ordered import in_order, used_codes
@@ -94,7 +95,7 @@ def column_array(name: str, value: Any) -> Column:
         return _from_objects(name, list(value))
     try:
         array = np.asarray(value)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"{name} is not a column: {error}") from None
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -175,7 +176,7 @@ def _from_objects(name: str, values: list[Any]) -> Column:
     if numbers and all(issubclass(kind, int | np.integer) for kind in kinds):
         return _coded(values)
     if numbers or (len(kinds) == 1 and next(iter(kinds)).__name__ == "Decimal"):
-        return np.array([np.nan if v is None else float(v) for v in values])
+        return np.array([np.nan if v is None else as_float(v) for v in values])
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds)[:5])
         raise ArgumentTypeError(f"{name} mixes values of types {names}; accepted: one type")
@@ -238,7 +239,11 @@ def _from_series(name: str, series: pl.Series) -> Column:
     if series.dtype == pl.Null:
         return np.full(len(series), np.nan)
     if series.dtype.is_float():
-        return np.asarray(series.to_numpy())
+        wide = series if series.dtype in (pl.Float32, pl.Float64) else series.cast(pl.Float64)
+        return np.asarray(wide.to_numpy())
+    if str(series.dtype) in ("Int128", "UInt128"):
+        # NumPy has none of them.
+        return _from_objects(name, series.to_list())
     if series.dtype.is_decimal():
         return np.asarray(series.cast(pl.Float64).to_numpy())
     if series.dtype.is_temporal():

@@ -149,7 +149,7 @@ def _any_numbers(X: Any) -> NDArray[Any]:
         array = np.asarray(X)
         if array.dtype.kind == "O":
             array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # what is turned into an array may raise what it likes
         raise ArgumentTypeError(
             f"X is no array of numbers: {error}; accepted: {accepted}"
         ) from None

@@ -24,7 +24,8 @@ def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) ->
     if groups is None:
         chosen = existing
     else:
-        if isinstance(groups, str) or not hasattr(groups, "__iter__"):
+        flat = isinstance(groups, np.ndarray) and not groups.ndim
+        if flat or isinstance(groups, str) or not hasattr(groups, "__iter__"):
             raise ArgumentTypeError(f"groups is {groups!r}; accepted: a sequence of groups")
         chosen = [find_group("groups", label, existing) for label in groups]
         if len(set(chosen)) < len(chosen):

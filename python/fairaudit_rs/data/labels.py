@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -106,6 +106,9 @@ def matches(label: Label, wanted: Any) -> bool:
 
     None names missing values that are a group, and intervals, periods and dates go by their text.
     """
+    if not isinstance(wanted, Hashable):
+        # Arrays and the like compare value by value.
+        return False
     if wanted is None and is_missing_group(label):
         return True
     if isinstance(label, str) or label is None:

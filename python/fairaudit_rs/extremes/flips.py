@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..data.groups import find_group, group_name, label
 from ..data.labels import GroupKey
-from ..errors import ArgumentError, ArgumentTypeError, DataError
+from ..errors import ArgumentError, ArgumentTypeError, DataError, FairAuditError, FunctionError
 from .attribute import Attribute
 from .distinct import row_words
 from .forms import Form, RowNumbers, check_like, copied, form_of
@@ -194,7 +194,12 @@ def _by_level(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDArray[np.i
 
 def mapped_flips(flip: Callable[[Any, Any], Any], form: Form, levels: Any) -> MappedFlips:
     """Return the counterfactuals that the user's function makes of X and the level of each row."""
-    made = flip(copied(form.given), levels)
+    try:
+        made = flip(copied(form.given), levels)
+    except FairAuditError:
+        raise
+    except Exception as error:
+        raise FunctionError(f"flip failed on X: {type(error).__name__}: {error}") from error
     one = not isinstance(made, list | tuple) or isinstance(form.given, list | tuple)
     several = [made] if one else list(made)
     if not several:

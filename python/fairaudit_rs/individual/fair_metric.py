@@ -85,7 +85,7 @@ class FairMetric(Value):
         array([[1., 0.],
                [0., 0.]])
         """
-        rows = finite_array("V", np.atleast_2d(np.asarray(V)), 2)
+        rows = finite_array("V", _wide("V", V), 2)
         basis = _span(rows)
         if not basis.shape[1]:
             raise ArgumentError("V holds zeros only; accepted: at least one direction")
@@ -155,7 +155,7 @@ class FairMetric(Value):
         attributes = attributes_of(protected, len(rows))
         more = None
         if given is not None:
-            more = finite_array("given", np.atleast_2d(np.asarray(given)), 2)
+            more = finite_array("given", _wide("given", given), 2)
             if more.shape[1] != rows.shape[1]:
                 raise ArgumentError(
                     f"given has {more.shape[1]} columns; accepted: the {rows.shape[1]} of X"
@@ -435,8 +435,16 @@ def _span(rows: Floats) -> Floats:
     return np.ascontiguousarray(basis[size > _RANK * size[0]].T)
 
 
+def _wide(name: str, value: ArrayLike) -> NDArray[Any]:
+    """Return an array of two dimensions, of a vector or a number too."""
+    try:
+        return np.atleast_2d(np.asarray(value))
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{name} is no array of numbers: {error}") from None
+
+
 def _symmetric(name: str, value: ArrayLike) -> Floats:
-    matrix = finite_array(name, np.atleast_2d(np.asarray(value)), 2)
+    matrix = finite_array(name, _wide(name, value), 2)
     if matrix.shape[0] != matrix.shape[1]:
         raise ArgumentError(f"{name} has shape {matrix.shape}; accepted: a square matrix")
     if np.abs(matrix - matrix.T).max() > _EQUAL * np.abs(matrix).max():

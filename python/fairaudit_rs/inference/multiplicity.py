@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import PlainAdjustment
 
 
@@ -39,7 +39,13 @@ def adjust_pvalues(
     [0.03, 0.06, 0.06]
     """
     method = arguments.choice("method", method, get_args(PlainAdjustment))
-    p = np.asarray(pvalues, dtype=np.float64)
+    try:
+        p = np.asarray(pvalues, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentTypeError(
+            f"pvalues is {type(pvalues).__name__}, no sequence of numbers ({error}); accepted: "
+            "numbers from 0 to 1, or NaN"
+        ) from None
     if p.ndim != 1:
         raise ArgumentError(f"pvalues has {p.ndim} dimensions; accepted: one")
     measured = ~np.isnan(p)

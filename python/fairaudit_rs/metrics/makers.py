@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import _native, arguments
@@ -48,7 +48,7 @@ def count_metric(
     True
     """
     _check_name(name)
-    if not isinstance(formula, str):
+    if not isinstance(formula, str) or not _is_text(formula):
         raise ArgumentTypeError(f"formula is {formula!r}; accepted: text such as 'tp / (tp + fn)'")
     _check_conditioning(conditions_on)
     native = _native.CountMetric.formula(formula)
@@ -303,13 +303,18 @@ def callable_metric(
     )
 
 
+def _is_text(text: str) -> bool:
+    """Whether a text can be encoded: halves of surrogates cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str) or not name.strip() or not _is_text(name):
         raise ArgumentError(f"name is {name!r}; accepted: a word that results can carry")
 
 
 def _check_conditioning(value: object) -> None:
-    if value not in (None, "label", "decision"):
+    if value is not None and not (isinstance(value, str) and value in ("label", "decision")):
         raise ArgumentError(f"conditions_on is {value!r}; accepted: None, 'label', 'decision'")
 
 
@@ -334,9 +339,10 @@ def _check_bounds(value: object) -> None:
 
 
 def _check_columns(columns: Sequence[str]) -> tuple[str, ...]:
-    unknown = set(columns) - {"y_true", "y_pred", "y_score"}
+    known = ("y_true", "y_pred", "y_score")
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise ArgumentTypeError(f"columns is {columns!r}; accepted: a sequence of {known}")
+    unknown = [name for name in columns if name not in known]
     if unknown:
-        raise ArgumentError(
-            f"columns names {sorted(unknown)}; accepted: 'y_true', 'y_pred', 'y_score'"
-        )
+        raise ArgumentError(f"columns names {unknown!r}; accepted: 'y_true', 'y_pred', 'y_score'")
     return tuple(columns)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.columns import count_not_finite
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FairAuditError, FunctionError
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint32]
@@ -258,7 +258,15 @@ def fewer_of_labels(n_positive: int, n_negative: int) -> tuple[int, str]:
 
 def row_value(name: str, argument: str, source: Any, columns: Columns, n_rows: int) -> Floats:
     """Return the value of every row that a function or a column gives, checked."""
-    array = np.ascontiguousarray(value_of(source, columns), dtype=np.float64)
+    try:
+        array = np.ascontiguousarray(value_of(source, columns), dtype=np.float64)
+    except FairAuditError:
+        raise
+    except Exception as error:
+        raise FunctionError(
+            f"{argument} of {name} failed on {n_rows:,} rows: {type(error).__name__}: {error}; "
+            "accepted: one finite number for each row"
+        ) from error
     n_bad = count_not_finite(array.ravel())[0]
     if array.shape != (n_rows,) or n_bad:
         raise ArgumentError(

@@ -400,7 +400,7 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
     for gap in listed:
         if not arguments.is_number(gap):
             raise ArgumentTypeError(f"gaps holds {gap!r}; accepted: numbers")
-        if not math.isfinite(gap) or gap == 0:
+        if not math.isfinite(arguments.as_float(gap)) or gap == 0:
             raise ArgumentError(f"gaps holds {gap!r}; accepted: numbers other than 0")
     return [float(gap) for gap in listed]
 

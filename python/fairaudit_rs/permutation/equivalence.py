@@ -408,7 +408,7 @@ def _margin(value: object, scale: str) -> float:
     accepted = "a number above 0" if scale == "difference" else "a number between 0 and 1"
     if not arguments.is_number(value):
         raise ArgumentError(f"margin is {value!r}; accepted: {accepted}")
-    margin = float(value)
+    margin = arguments.as_float(value)
     if scale == "ratio" and margin > 1:
         raise ArgumentError(
             f"margin is {margin:g}; accepted: {accepted}: {1 / margin:.4g} means from that to "

@@ -14,7 +14,7 @@ from .. import _native, arguments
 from ..data.groups import group_name
 from ..errors import ArgumentTypeError
 from ..inference.proportions import farrington_manning
-from ..inference.pvalues import normal_cdf, normal_of_tail
+from ..inference.pvalues import normal_cdf, normal_of_tail, standardized
 from ..results.result import Result
 from ..results.words import number
 from .left_out import LeftOut, told
@@ -277,8 +277,8 @@ def power_of(
     lost, null = (0.0, error) if exact is None else (exact.lost, exact.pooled_error)
     two_sided = alternative == "two-sided"
     cut = _normal_above(level / (2 if two_sided else 1)) * null
-    power = normal_cdf((gap - lost - cut) / error)
-    return power + normal_cdf((-gap - lost - cut) / error) if two_sided else power
+    power = normal_cdf(standardized(gap - lost - cut, error))
+    return power + normal_cdf(standardized(-gap - lost - cut, error)) if two_sided else power
 
 
 def power_of_equivalence(
@@ -291,7 +291,8 @@ def power_of_equivalence(
     if proportions is not None:
         low, high = proportions.errors_at(margin)
     z = _normal_above(level)
-    both = normal_cdf((margin - z * low) / error) + normal_cdf((margin - z * high) / error)
+    both = normal_cdf(standardized(margin - z * low, error))
+    both += normal_cdf(standardized(margin - z * high, error))
     return max(both - 1, 0.0)
 
 

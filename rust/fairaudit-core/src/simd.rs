@@ -47,7 +47,8 @@ impl InstructionSet {
 
     fn detect() -> Result<Self> {
         let available = Self::available();
-        let Ok(wanted) = std::env::var("FAIRAUDIT_SIMD") else {
+        // Set to nothing is not set.
+        let Some(wanted) = std::env::var("FAIRAUDIT_SIMD").ok().filter(|name| !name.is_empty()) else {
             return Ok(*available.last().unwrap_or(&Self::Baseline));
         };
         let named = available.iter().copied().find(|set| set.name() == wanted);

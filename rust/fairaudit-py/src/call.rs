@@ -18,6 +18,8 @@ const TICK: Duration = Duration::from_millis(50);
 const SHORT_WORK: u64 = 25_000_000;
 /// Work below which one thread does it all.
 const SHARED_WORK: u64 = 300_000;
+/// Threads beyond so many of each core help nobody.
+const THREADS_PER_CORE: usize = 4;
 /// Work that is worth a thread.
 const THREAD_WORK: u64 = 100_000;
 
@@ -62,7 +64,8 @@ impl Call {
         if work < SHARED_WORK {
             return 1;
         }
-        let wanted = self.n_threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let wanted = self.n_threads.unwrap_or(cores).min(cores.saturating_mul(THREADS_PER_CORE));
         wanted.min(usize::try_from(work / THREAD_WORK).unwrap_or(usize::MAX).max(2))
     }
 

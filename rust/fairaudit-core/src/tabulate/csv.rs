@@ -4,12 +4,19 @@
 mod combinations;
 mod plain;
 
+use std::cell::Cell;
 use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 
 use crate::error::{Error, Result};
 use crate::parallel::Control;
 use combinations::Combinations;
 use plain::{Layout, Plain};
+
+/// A field of the row that follows the last one, which no file has.
+const OWN: &str = "\u{0}fairaudit\u{0}";
+/// Bytes of a row, at most.
+const MAX_ROW: u64 = 1 << 26;
 
 /// What a CSV file was seen to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,11 +37,14 @@ pub struct CsvRows {
 /// length, to name its line.
 ///
 /// # Errors
-/// [`Error::Argument`] when the file cannot be read, or with the line that has another number of fields;
+/// [`Error::Argument`] when the file cannot be read, or with the line that has another number of fields or a quote
+/// without an end;
 /// [`Error::Cancelled`]; see also [`crate::simd::InstructionSet::current`].
 pub fn read_csv(path: &str, columns: &[String], control: &Control) -> Result<CsvRows> {
     let unreadable = |error: csv::Error| Error::Argument(error.to_string());
-    let mut reader = csv::ReaderBuilder::new().from_path(path).map_err(unreadable)?;
+    let file = File::open(path).map_err(|error| Error::Argument(error.to_string()))?;
+    let row_start = Cell::new(0);
+    let mut reader = csv::Reader::from_reader(Rows { input: file, at: 0, row_start: &row_start });
     let names = reader.headers().map_err(unreadable)?.iter().map(str::to_owned).collect::<Vec<_>>();
     let places = columns.iter().map(|column| names.iter().position(|name| name == column)).collect::<Option<Vec<_>>>();
     let counted = places.filter(|places| !places.is_empty()).map(Combinations::new);
@@ -43,33 +53,67 @@ pub fn read_csv(path: &str, columns: &[String], control: &Control) -> Result<Csv
         Plain::Counted(rows) => Some(rows.to_csv()).filter(|text| !text.is_empty()),
         Plain::Checked => None,
         Plain::Unlike => {
-            check_rows(&mut reader, names.len(), control)?;
+            check_rows(reader, names.len(), control)?;
             None
         }
     };
     Ok(CsvRows { names, distinct })
 }
 
-/// Reads all rows one after the other.
-fn check_rows(reader: &mut csv::Reader<File>, n_fields: usize, control: &Control) -> Result<()> {
-    let mut record = csv::ByteRecord::new();
-    let mut rows = 0u64;
-    while reader.read_byte_record(&mut record).map_err(|error| ragged(&error, n_fields))? {
-        rows += 1;
-        if rows.is_multiple_of(4096) {
+/// Reads all rows after the header one after the other.
+///
+/// A row of our own follows the last one: where it is not seen, a quote before it has no end.
+fn check_rows(reader: csv::Reader<Rows<File>>, n_fields: usize, control: &Control) -> Result<()> {
+    let header = reader.position().clone();
+    let mut file = reader.into_inner().input;
+    file.seek(SeekFrom::Start(header.byte())).map_err(|error| Error::Argument(error.to_string()))?;
+    let own = format!("\n{}\n", vec![OWN; n_fields].join(","));
+    let row_start = Cell::new(0);
+    let rows = Rows { input: file.chain(own.as_bytes()), at: 0, row_start: &row_start };
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(rows);
+    let line_of = |position: &csv::Position| header.line() + position.line() - 1;
+    let (mut record, mut line, mut ragged, mut is_own) = (csv::ByteRecord::new(), 0, None, false);
+    for count in 0u64.. {
+        if count.is_multiple_of(4096) {
             control.check()?;
         }
+        row_start.set(reader.position().byte());
+        let start = line_of(reader.position());
+        match reader.read_byte_record(&mut record) {
+            Ok(false) => break,
+            Ok(true) => {}
+            Err(error) => return Err(Error::Argument(format!("line {start}: {error}"))),
+        }
+        line = record.position().map_or(start, line_of);
+        is_own = record.iter().all(|field| field == OWN.as_bytes());
+        if record.len() != n_fields && ragged.is_none() {
+            ragged = Some((line, record.len()));
+        }
     }
-    Ok(())
+    let told = match ragged {
+        _ if !is_own => format!("a quote in the row of line {line} is not closed; accepted: closed quotes"),
+        Some((line, n)) => format!("line {line} has {n} fields; accepted: {n_fields}, as the header"),
+        None => return Ok(()),
+    };
+    Err(Error::Argument(told))
 }
 
-fn ragged(error: &csv::Error, expected: usize) -> Error {
-    match error.kind() {
-        csv::ErrorKind::UnequalLengths { pos, len, .. } => Error::Argument(format!(
-            "line {} has {len} fields; accepted: {expected}, as the header",
-            pos.as_ref().map_or(0, csv::Position::line)
-        )),
-        _ => Error::Argument(error.to_string()),
+/// The bytes of a file, none after the first ones of a row that would not fit into memory.
+struct Rows<'a, R> {
+    input: R,
+    at: u64,
+    row_start: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Rows<'_, R> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        if self.at.saturating_sub(self.row_start.get()) > MAX_ROW {
+            let told = format!("a row is longer than {} MiB: is a quote in it not closed?", MAX_ROW >> 20);
+            return Err(std::io::Error::other(told));
+        }
+        let n = self.input.read(bytes)?;
+        self.at += n as u64;
+        Ok(n)
     }
 }
 
@@ -115,6 +159,21 @@ mod tests {
         let absent = Temporary::new("absent", b"");
         std::fs::remove_file(&absent.0).unwrap();
         assert!(absent.read(&[]).is_err());
+    }
+
+    #[test]
+    fn a_quote_without_an_end_is_named_by_its_line() {
+        let refused = |text: &str| Temporary::new("open", text.as_bytes()).read(&["group"]).unwrap_err().to_string();
+        let told = |line| format!("a quote in the row of line {line} is not closed; accepted: closed quotes");
+        assert_eq!(refused("group,label\na,1\nb,\"0\n"), told(3));
+        assert_eq!(refused("group,label\na,\"1\n2\"\nb,0\n\"c,0\nd,1\n"), told(5));
+        assert_eq!(refused("group,label\r\na,1\r\nb,\""), told(3));
+        assert_eq!(refused("group,label\nb\"c,1\nb,\"0"), told(3));
+        let long = format!("group,label\na,1\n\"{}", "a,1\n".repeat(1 << 25));
+        assert_eq!(refused(&long), "line 3: a row is longer than 64 MiB: is a quote in it not closed?");
+        // Within a field that has none around it they are letters.
+        let rows = Temporary::new("letters", b"group,label\nb\"c,1\nb\",0").read(&["group"]).unwrap();
+        assert_eq!(rows.distinct, None);
     }
 
     #[test]

@@ -1,0 +1,208 @@
+"""Runs hostile calls in processes of their own: `python -m tests.hostile --calls 1000000 --seed 1`.
+
+Each call must answer, or raise one of our errors (a plain `TypeError` where Python itself refuses
+the call); no crash, no hang, no panic, no foreign exception, within a limit of memory. A call is
+known by its seed and number: `--one SEED:NUMBER` makes it again, in this process. What was done is
+kept in `target/hostile-SEED.jsonl`, where a stopped run goes on.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from . import corpus
+
+ROOT = Path(__file__).resolve().parents[2]
+BATCH = 2_500
+#: Seconds without a sign of life after which a call counts as hung; one takes some milliseconds.
+PATIENCE = 60
+#: What the status file holds while a child imports, and seconds that this may take.
+STARTING, START = b"starting", 300
+#: One thread for each child: they run side by side.
+QUIET = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+@dataclass
+class Report:
+    """What a run found: for each kind of failure how often, and the first call of it."""
+
+    calls: int = 0
+    found: dict = field(default_factory=dict)
+
+    def add(self, seed, findings, calls):
+        self.calls += calls
+        for one in findings:
+            entry = self.found.setdefault(one["what"], {"n": 0, "first": f"{seed}:{one['number']}"})
+            entry["n"] += 1
+            entry.setdefault("trace", one.get("trace", ""))
+
+    def unknown(self):
+        """Failures that nobody has said to be known."""
+        return {what: one for what, one in self.found.items() if known(what) is None}
+
+    def idle(self):
+        """Patterns of known failures that nothing fits any more."""
+        return [one for one in corpus.KNOWN if not any(fnmatchcase(w, one) for w in self.found)]
+
+    def __str__(self):
+        lines = [f"{self.calls:,} calls, {len(self.unknown())} failures, {len(self.found)} in all"]
+        for what, one in sorted(self.found.items(), key=lambda entry: -entry[1]["n"]):
+            reason = known(what)
+            lines.append(f"{'known' if reason else 'FAIL'} {one['n']}x {what}")
+            lines.append(f"     python -m tests.hostile --one {one['first']}   {one['trace']}")
+        return "\n".join(lines)
+
+
+def known(what):
+    """Why a failure is known; None where it is not."""
+    return next((why for one, why in corpus.KNOWN.items() if fnmatchcase(what, one)), None)
+
+
+def run_batch(seed, first, count):
+    """The findings of some calls; others go on after one that ends its process or hangs."""
+    findings, end = [], first + count
+    while first < end:
+        done, at, ending = _child(seed, first, end - first)
+        findings += done
+        if ending is None:
+            break
+        findings.append({"number": at, "what": ending[0], "trace": ending[1]})
+        first = at + 1
+    return findings
+
+
+def _child(seed, first, count):
+    """Findings of a process; with which call and how it ended, unless it came to its end."""
+    with tempfile.TemporaryDirectory() as folder:
+        status, errors = Path(folder) / "status", Path(folder) / "stderr"
+        status.write_bytes(STARTING)
+        command = [sys.executable, "-m", "tests.hostile.child", "--seed", str(seed)]
+        command += ["--first", str(first), "--count", str(count), "--status", str(status)]
+        with errors.open("wb") as stderr:
+            child = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                cwd=ROOT,
+                env={**os.environ, **QUIET},
+            )
+            hung = threading.Event()
+            threading.Thread(target=_watch, args=(child, status, hung), daemon=True).start()
+            lines = child.stdout.read().decode().splitlines()
+            code = child.wait()
+            child.stdout.close()
+        told = [json.loads(line) for line in lines]
+        at = status.read_text()
+        if code == 0 and at.startswith("done"):
+            return told, None, None
+        last = [line.strip() for line in errors.read_text(errors="replace").splitlines() if line]
+        frames = [line for line in last if "fairaudit_rs" in line or "hostile" in line]
+        what = "hangs" if hung.is_set() else f"ends the process ({code})"
+        at = int(at) if at.strip().isdigit() else first
+        named = next((line for line in last if "panicked" in line or "memory alloc" in line), "")
+        return (
+            told,
+            at,
+            (f"{what}: {named[:90]} {frames[0] if frames else ''}", " ".join(last)[-300:]),
+        )
+
+
+def _watch(child, status, hung):
+    """End a process that shows no sign of life."""
+    seen, since = None, time.monotonic()
+    while child.poll() is None:
+        time.sleep(0.2)
+        try:
+            now = status.read_bytes()
+        except OSError:
+            return
+        if now != seen:
+            seen, since = now, time.monotonic()
+        elif time.monotonic() - since > (START if now == STARTING else PATIENCE):
+            hung.set()
+            child.kill()
+            return
+
+
+def run_all(calls, seed, jobs=None, log=None, tell=None):
+    """Run the corpus, then so many calls; batches that the log has are not run again."""
+    report, done = Report(), {}
+    if log is not None and log.exists():
+        for line in log.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            done[entry["first"], entry["count"]] = entry["findings"]
+    batches = [("corpus", 0, len(corpus.CALLS))]
+    batches += [(seed, at, min(BATCH, calls - at)) for at in range(0, calls, BATCH)]
+    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        waiting = [
+            (one, None if one[0] != "corpus" and one[1:] in done else pool.submit(run_batch, *one))
+            for one in batches
+        ]
+        try:
+            for one, future in waiting:
+                findings = done[one[1:]] if future is None else future.result()
+                report.add(one[0], findings, one[2])
+                if log is not None and future is not None and one[0] != "corpus":
+                    entry = {"first": one[1], "count": one[2], "findings": findings}
+                    with log.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(entry) + "\n")
+                if tell is not None:
+                    tell(f"{report.calls:,} calls, {len(report.unknown())} failures")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return report
+
+
+def show_one(which):
+    """Make a call again, with all that it says."""
+    from . import child
+
+    seed, _, number = which.rpartition(":")
+    if seed == "corpus":
+        print(corpus.CALLS[int(number)])
+        print(child.run_corpus(int(number)))
+        return
+    name, function, given, r = child.draw(seed, int(number))
+    print(name, function, *(f"\n  {key} = {value!r:.800}" for key, value in given.items()))
+    try:
+        result = function(**given)
+        print(result)
+        child.public.look_at(result, r)
+    except BaseException:
+        traceback.print_exc()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calls", type=int, default=20_000)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--one", metavar="SEED:NUMBER")
+    parser.add_argument("--again", action="store_true", help="forget what was done")
+    given = parser.parse_args()
+    if given.one:
+        return show_one(given.one)
+    log = ROOT / "target" / f"hostile-{given.seed}.jsonl"
+    log.parent.mkdir(exist_ok=True)
+    if given.again:
+        log.unlink(missing_ok=True)
+    report = run_all(given.calls, given.seed, given.jobs, log, print)
+    print(report)
+    for one in report.idle():
+        print(f"no longer known: {one}")
+    return int(bool(report.unknown()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

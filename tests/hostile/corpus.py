@@ -1,0 +1,67 @@
+"""What once failed: calls that always run first, and what is known to fail still.
+
+A call is a line of Python with `np`, `pl`, `pd`, `fa`, `MagicMock` and the columns `y`, `p`, `s`,
+`g` of 40 rows. `KNOWN` says by patterns of what a run reports which failures are not mended yet:
+the run lists them, and the list must shrink.
+"""
+
+BY = "y, p, sensitive_features=g, n_resamples=9, rng=1"
+CALLS = (
+    # chains of operators that were evaluated by recursion
+    "fa.metrics.count_metric('x', 'tp' + '+tp' * 30_000)",
+    "fa.metrics.count_metric('x', '-' * 30_000 + 'tp')",
+    "fa.metrics.count_metric('x', '(' * 30_000 + 'tp' + ')' * 30_000)",
+    # a mock has every attribute, an address among them
+    "fa.permutation_test(y, y_score=s, sensitive_features=g, rng=1, n_resamples=9, metric="
+    "fa.metrics.callable_metric('x', MagicMock(address=1, return_value=.5), n_samples=2, "
+    "columns=('y_true', 'y_score')))",
+    "fa.metrics.callable_metric('x', type('X', (), {'address': 1})())",
+    "fa.individual_test(MagicMock(), np.c_[s, s], y, "
+    "fair_metric=fa.FairMetric.directions([[1, 0]]))",
+    # columns that polars has and NumPy has not
+    f"fa.permutation_test({BY}, metric='tpr', strata=pl.Series(y.tolist(), dtype=pl.Int128))",
+    "fa.tabulate(y_pred=p, sensitive_features=pl.Series(y.tolist(), dtype=pl.Int128))",
+    "fa.tabulate(y_pred=pl.Series(y.tolist(), dtype=pl.Int128), sensitive_features=g)",
+    "fa.tabulate(y_pred=p, sensitive_features=pl.Series(s.tolist(), dtype=pl.Float16))",
+    "fa.tabulate(y_pred=p, y_score=pl.Series(s.tolist(), dtype=pl.Float16), sensitive_features=g)",
+    "fa.tabulate(pl.DataFrame({'p': p, 'g': pl.Series(s, dtype=pl.Float16)}), y_pred='p', "
+    "sensitive_features='g')",
+    "fa.tabulate(pl.DataFrame({'p': p, 'g': pl.Series(y, dtype=pl.Int128)}), y_pred='p', "
+    "sensitive_features='g')",
+    # halves of surrogates
+    "fa.tabulate(y_pred=p, sensitive_features=['\\ud800', 'b'] * 20)",
+    "fa.tabulate(y_pred=p, sensitive_features={'\\ud800': g}).to_frame()",
+    "fa.tabulate('\\ud800.csv', y_pred='p', sensitive_features='g')",
+    "fa.metrics.count_metric('\\ud800', 'tp')",
+    "fa.metrics.count_metric('x', '\\ud800')",
+    # whole numbers that no float holds
+    "fa.tabulate(y_pred=p, sensitive_features=[10**400, 1] * 20)",
+    "fa.tabulate(y_pred=p, y_score=[10**400, 1] * 20, sensitive_features=g)",
+    f"fa.permutation_test({BY}, metric='tpr', sample_weight=[10**400, 1] * 20)",
+    "fa.sample_size(10**400, metric='tpr', value=.5)",
+    "fa.sample_size(5e-324, metric='tpr', value=.5)",
+    "fa.minimum_detectable_gap(metric='tpr', value=.5, group_sizes=[10**400, 10**400])",
+    "fa.minimum_detectable_gap(metric='tpr', value=5e-324, group_sizes=[10, 10])",
+    "fa.adjust_pvalues([10**400])",
+    # scores and tolerances at the ends of what floats hold
+    "fa.projection_test(y, y_score=s, sensitive_features=g, epsilon=1e153)",
+    "fa.projection_test(y, y_score=np.where(y, 1e308, -1e308), sensitive_features=g)",
+    f"fa.permutation_test({BY}, metric='tpr', sample_weight=np.full(40, 1e76))",
+    f"fa.permutation_test({BY}, metric='tpr', sample_weight=np.full(40, 1e-320))",
+    "fa.FairMetric.mahalanobis([[1e-310]])",
+    "fa.equivalence_test(y, p, sensitive_features=g, metric='tpr', margin=1e-308)",
+    "fa.intervals(y, p, sensitive_features=g, metric='tpr', confidence_level=1 - 2**-53)",
+    "fa.fit_tail(np.full(400, 1e308))",
+    "fa.fit_tail(s.repeat(10) * 1e-320)",
+    # a bool view of bytes that are neither 0 nor 1
+    "fa.permutation_test(np.full(40, 3, np.uint8).view(bool), p, sensitive_features=g, "
+    "metric='tpr', n_resamples=9)",
+    "fa.permutation_test(y, y_score=s, sensitive_features=g, metric='auc', n_threads=10**6)",
+    "fa.tabulate(y_pred=p, sensitive_features=g).write_parquet('/nowhere/x.parquet')",
+    "fa.tabulate(y_pred=p, sensitive_features=g).write_parquet(3)",
+    "fa.Cells.read_parquet(3)",
+    "fa.Cells.read_parquet('/dev/null')",
+)
+
+#: Pattern of what is reported (`fnmatch`), and what it waits for.
+KNOWN: dict[str, str] = {}
