@@ -331,3 +331,26 @@ def test_a_group_that_is_dropped_is_gone():
     given = {**CLUSTERED, "sensitive_features": group, "clusters": PERSON}
     found = fa.permutation_test(**given, mixed_clusters="drop")
     assert list(found.group_sizes) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("side", "few", "many"), [(1, 0.0, 0.01), (-1, 0.08, 0.2)])
+def test_pieces_of_a_person_count_as_independent(side, few, many):
+    """What a person shares makes the test timid on the same side, and rash on opposite ones."""
+    rng = np.random.default_rng(1)
+    n, n_audits = 100, 300
+    person, group = np.repeat(np.arange(n), 4), np.tile([0, 0, 1, 1], n)
+    rejected = 0
+    for audit in range(n_audits):
+        shared = np.repeat(rng.normal(size=n), 4) * np.where(group == 1, side, 1)
+        found = fa.permutation_test(
+            y_score=shared + rng.normal(size=4 * n),
+            sensitive_features=group,
+            metric="mean_prediction",
+            clusters=person,
+            mixed_clusters="split",
+            interval="delta",
+            n_resamples=199,
+            rng=audit,
+        )
+        rejected += found.pvalue <= 0.05
+    assert few <= rejected / n_audits <= many

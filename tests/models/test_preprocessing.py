@@ -165,6 +165,15 @@ def test_flows_live_in_the_features():
     assert result.unfair_examples(2).feature_names == models.adapt(fitted).feature_names
 
 
+def test_a_fair_metric_of_dummies_fits():
+    fitted = fit(transformer("first dropped"), linear_model.LogisticRegression())
+    dummies = pd.get_dummies(FRAME[["job", "owner", "age"]], columns=["job", "owner"])
+    metric = fa.FairMetric.subspace(dummies, FRAME["owner"])
+    raw = fa.individual_test(fitted, FRAME, Y, fair_metric=metric, n_steps=5)
+    encoded = fa.individual_test(fitted, dummies, Y, fair_metric=metric, n_steps=5)
+    assert raw.estimate == encoded.estimate
+
+
 def test_networks_of_both_kinds_of_libraries():
     torch = pytest.importorskip("torch")
     net = network.MLPClassifier((4,), max_iter=20, random_state=0)

@@ -88,7 +88,7 @@ pos_label = click.option(
 missing = click.option(
     "--missing",
     type=click.Choice(["own"]),
-    help="'own': missing values of --sensitive and --strata are a group of their own.",
+    help="'own': missing values of groups and strata are a group of their own.",
 )
 mixed_clusters = click.option(
     "--mixed-clusters",

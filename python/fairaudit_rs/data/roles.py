@@ -214,7 +214,7 @@ def _check_beside(name: str, value: Any, data: Any) -> None:
             f"{name} is a {type(value).__name__} beside data={where}, whose rows are not in "
             "memory; accepted: the name of a column, or a frame that is (read it first)"
         )
-    if np.ndim(value) == 0 and not hasattr(value, "__len__"):
+    if not hasattr(value, "__len__") and np.ndim(value) == 0:
         raise ArgumentTypeError(
             f"{name} is a {type(value).__name__}; with data= it is the name of a column, or an "
             "array of as many values as data have rows"
@@ -232,5 +232,6 @@ def _columns_of(data: Any, wanted: Mapping[str, str]) -> dict[str, Column]:
 
 def _n_rows(data: Any) -> int:
     if isinstance(data, Mapping):
-        return len(next(iter(data.values()), ()))
+        column = next(iter(data.values()), ())
+        return len(column) if hasattr(column, "__len__") else 1
     return len(data) if hasattr(data, "__len__") else as_frame("data", data).height
