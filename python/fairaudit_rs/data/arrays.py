@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -19,6 +20,8 @@ NO_BIN = 2**32 - 1
 MAX_ROWS = 2**53
 #: Most rows with scores, whose sums are kept in 64 bits.
 MAX_SCORED_ROWS = 2**32
+#: Weights whose largest one is beyond two to this power are taken in another unit, a power of 2.
+MAX_EXPONENT = 64
 #: What a column of counts can hold.
 WHOLE_NUMBERS = "whole numbers from 0 on, the persons that a row stands for"
 
@@ -198,7 +201,9 @@ class ArraySource:
             )
         if not weight.any():
             raise DataError(f"{key} is 0 in every row; accepted: some above 0")
-        return weight
+        # No answer depends on their unit, but sums of their powers leave the range of numbers.
+        exponent = math.frexp(weight.max())[1]
+        return weight if abs(exponent) <= MAX_EXPONENT else np.ldexp(weight, -exponent)
 
     def numbers(self, key: str, name: str) -> NDArray[np.float64]:
         """Return a column as finite floats."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, DataError
-from .arrays import MAX_ROWS, MAX_SCORED_ROWS, Counts
+from .arrays import MAX_ROWS, Counts, check_total
 from .frames import as_frame, check_columns, factorize, names_of, reading
 from .labels import (
     ABSENT,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SCORE_BINS = 100
+#: Most counts of a table that has a place for every stratum, group and class (128 MB).
+MAX_ENTRIES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +127,16 @@ class Cells:
         group = position[self.group]
         keep = group != ABSENT
         n_strata = max(len(self.strata), 1)
+        entries = n_strata * len(groups) * n_classes
+        if entries > MAX_ENTRIES:
+            raise DataError(
+                f"{int(self.count.sum()):,} rows in {n_strata:,} strata, {len(groups):,} groups and "
+                f"{n_classes:,} classes need a table of {entries:,} counts, {entries / 2**27:.3g} "
+                f"GB; accepted: up to {MAX_ENTRIES:,} counts, from coarser strata, fewer groups "
+                "(groups=), or fewer scores"
+            )
         flat = (self.stratum[keep] * len(groups) + group[keep]) * n_classes + classes[keep]
-        counts = np.zeros(n_strata * len(groups) * n_classes, dtype=np.uint64)
+        counts = np.zeros(entries, dtype=np.uint64)
         np.add.at(counts, flat, self.count[keep].astype(np.uint64))
         return counts.reshape(n_strata, len(groups), n_classes)
 
@@ -387,6 +397,7 @@ def _canonical(
     ):
         for i, name in enumerate(columns):
             check_one_kind(f"{role} {name!r}", [key[i] for key in keys])
+    check_total(float(count.sum(dtype=np.float64)), score_edges is not None)
     keep = count > 0
     groups, group = relabel(groups, group[keep])
     strata, stratum = relabel(strata, stratum[keep])
@@ -394,11 +405,6 @@ def _canonical(
     distinct, inverse = distinct_rows(rows.astype(np.int64))
     totals = np.zeros(len(distinct), dtype=np.int64)
     sums = np.zeros(len(distinct), dtype=np.int64)
-    if score_edges is not None and int(count.sum()) > MAX_SCORED_ROWS:
-        raise DataError(
-            f"{int(count.sum()):,} rows with scores; accepted: at most {MAX_SCORED_ROWS:,}, "
-            "because sums of scores are kept in 64 bits"
-        )
     np.add.at(totals, inverse, count[keep])
     np.add.at(sums, inverse, score_sum[keep])
     return Cells(

@@ -22,6 +22,7 @@ from .row_values import (
     RowValues,
     as_floats,
     check_bounds,
+    check_size,
     few_labels,
     rank_influence,
     row_value,
@@ -321,7 +322,9 @@ class _Ratio(Kind):
 
     def _checked(self, argument: str, columns: Columns, n_rows: int) -> Floats:
         source = getattr(self.metric, argument)
-        return row_value(self.metric.name, argument, source, columns, n_rows)
+        values = row_value(self.metric.name, argument, source, columns, n_rows)
+        check_size(self.metric.name, argument, values)
+        return values
 
     def influence(self, rows: Columns, weight: Floats | None) -> Floats:
         n = len(next(iter(rows.values())))

@@ -14,6 +14,9 @@ from .linear import LinearModel
 from .multiclass import MulticlassModel
 from .network import TorchModel, network
 
+#: Searches within searches that are looked through.
+_MOST_SEARCHES = 10
+
 
 def from_sklearn(
     model: Any, threshold: float | None = None
@@ -52,7 +55,7 @@ def from_sklearn(
             f"model is a {type(model).__name__}; accepted: a fitted estimator of scikit-learn"
         )
     if hasattr(model, "best_estimator_"):
-        return from_sklearn(model.best_estimator_, threshold)
+        return from_sklearn(_best(model), threshold)
     names = sklearn_names(model)
     for accepted, read in _READERS.items():
         if accepted in names:
@@ -87,6 +90,19 @@ def sklearn_names(model: Any) -> list[str]:
     """Return the scikit-learn classes that a model is an instance of."""
     names = [c.__name__ for c in type(model).__mro__ if c.__module__.startswith("sklearn.")]
     return names if "BaseEstimator" in names else []
+
+
+def _best(model: Any) -> Any:
+    """Return what searches within searches found; anything else as it is."""
+    for _ in range(_MOST_SEARCHES):
+        # An object that has every attribute is no search.
+        if not (sklearn_names(model) and hasattr(model, "best_estimator_")):
+            return model
+        model = model.best_estimator_
+    raise ArgumentTypeError(
+        f"model is a {type(model).__name__} with more than {_MOST_SEARCHES} searches within each "
+        "other; accepted: a fitted estimator of scikit-learn"
+    )
 
 
 def _fitted(model: Any, attribute: str) -> Any:
@@ -234,7 +250,7 @@ def _unscaled(model: Any) -> tuple[Any, Any, Any]:
     for name, step in steps[:-1]:
         more, by = _affine(name, step)
         scale, shift = scale * more, shift * more + by
-    last = getattr(steps[-1][1], "best_estimator_", steps[-1][1])
+    last = _best(steps[-1][1])
     if "Pipeline" in sklearn_names(last):
         last, more, by = _unscaled(last)
         scale, shift = scale * more, shift * more + by
@@ -277,8 +293,7 @@ def _layers(model: Any, scale: Any, shift: Any) -> Any:
 
 def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
     """Return a fitted estimator with more than two classes; None for anything else."""
-    while hasattr(model, "best_estimator_"):
-        model = model.best_estimator_
+    model = _best(model)
     names = sklearn_names(model)
     classes = getattr(model, "classes_", ())
     if not names or isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) < 3:

@@ -69,6 +69,9 @@ impl CorrelationTest {
         let pick = |values: &[f64]| -> Vec<f64> { order.iter().map(|&key| values[row_of(key)]).collect() };
         let (x, y, observed) = (pick(x), pick(y), Observed::default());
         let mut test = Self { x, y, ends, studentize, scale: 0.0, observed };
+        // Before, so that no sum is infinite; after, because the rest can be small.
+        scale_by_power(&mut test.x);
+        scale_by_power(&mut test.y);
         for segment in test.segments() {
             center(&mut test.x[segment.clone()]);
             center(&mut test.y[segment]);
