@@ -16,7 +16,11 @@ X = np.random.default_rng(0).normal(size=(30, 3))
 y = (X[:, 0] > 0).astype(int)
 metric = fa.FairMetric.directions([[0, 0, 1.0]])
 model = mock.{kind}()
-for call in (lambda: fa.individual_test(model, X, y, fair_metric=metric), lambda: from_sklearn(model)):
+calls = (
+    lambda: fa.individual_test(model, X, y, fair_metric=metric),
+    lambda: from_sklearn(model),
+)
+for call in calls:
     try:
         call()
     except fa.errors.ArgumentTypeError as error:
@@ -72,6 +76,6 @@ except fa.errors.ArgumentError as error:
 def test_covariances_of_any_usual_unit_are_taken():
     for scale in (1e-90, 1.0, 1e90):
         metric = FairMetric.mahalanobis(np.diag([1.0, 2.0]) * scale)
-        assert metric.D == pytest.approx(np.diag([1.0, 0.5]) / scale)
-    with pytest.raises(errors.ArgumentError, match="has the eigenvalue 1e-300.*largest"):
+        assert pytest.approx(np.diag([1.0, 0.5]) / scale) == metric.D
+    with pytest.raises(errors.ArgumentError, match=r"has the eigenvalue 1e-300.*largest"):
         FairMetric.mahalanobis([[1e-300]])

@@ -35,12 +35,12 @@ def test_a_long_chain_is_refused_and_overflows_no_stack(text, n):
 def test_a_chain_up_to_the_limit_is_a_metric():
     recall = metrics.count_metric("recall", "tp" + " * 1" * 498 + " / (tp + fn)")
     assert recall.kind.native.evaluate([3.0, 0.0, 1.0, 0.0]).value == 0.75
-    with pytest.raises(errors.FormulaError, match="more than 500 operators and functions"):
+    with pytest.raises(errors.FormulaError, match=r"more than 500 operators and functions"):
         metrics.count_metric("recall", "tp" + " * 1" * 499 + " / (tp + fn)")
 
 
 def test_joint_criteria_are_not_nested():
     one = _native.CountMetric.formula("tp / (tp + fn)")
     joint = _native.CountMetric.joint([one, one])
-    with pytest.raises(errors.ArgumentError, match="a joint criterion among others"):
+    with pytest.raises(errors.ArgumentError, match=r"a joint criterion among others"):
         _native.CountMetric.joint([joint, one])

@@ -1,4 +1,4 @@
-"""Weights and values in any unit: a power of two changes no bit, what leaves the numbers is told."""
+"""Weights and values in any unit: powers of two change no bit, what leaves the numbers is told."""
 
 import re
 
@@ -87,10 +87,8 @@ def test_an_attribute_whose_differences_overflow_is_correlated():
 
 @pytest.mark.parametrize("size", [1e200, 1e76, 1e-120, 1e-310])
 def test_row_values_whose_powers_are_no_numbers_are_refused(size):
-    with pytest.raises(
-        errors.ArgumentError,
-        match=rf"mean_prediction has values of up to {re.escape(f'{size:.1g}'[0])}?.*in another unit",
-    ):
+    told = rf"mean_prediction has values of up to {re.escape(f'{size:g}')} .*in another unit"
+    with pytest.raises(errors.ArgumentError, match=told):
         fa.permutation_test(
             LABEL,
             y_score=np.where(SCORE > 0.5, size, -size),
@@ -101,7 +99,7 @@ def test_row_values_whose_powers_are_no_numbers_are_refused(size):
 
 def test_counts_beyond_the_whole_floats_are_refused():
     half = 2**52 + 1
-    with pytest.raises(errors.DataError, match="counts add up to .* rows; accepted: up to"):
+    with pytest.raises(errors.DataError, match=r"counts add up to .* rows; accepted: up to"):
         fa.tabulate(
             y_true=[1, 0, 1],
             y_pred=[1, 0, 1],
@@ -111,5 +109,5 @@ def test_counts_beyond_the_whole_floats_are_refused():
     cells = fa.tabulate(
         y_true=[1, 0], y_pred=[1, 0], sensitive_features=["a", "b"], counts=[half, 1]
     )
-    with pytest.raises(errors.DataError, match="counts add up to .* rows; accepted: up to"):
+    with pytest.raises(errors.DataError, match=r"counts add up to .* rows; accepted: up to"):
         cells + cells

@@ -34,13 +34,13 @@ def test_a_tolerance_of_any_size_is_kept(notion, n_groups, epsilon):
 @pytest.mark.parametrize("calibration", ["asymptotic", "permutation"])
 def test_distances_whose_squares_are_no_numbers_are_refused(notion, calibration, size):
     columns = {"sensitive_features": LABEL[::-1], "notion": notion, "calibration": calibration}
-    with pytest.raises(errors.DataError, match="the largest distance to the boundary is .*units"):
+    with pytest.raises(errors.DataError, match=r"the largest distance to the boundary is .*units"):
         fa.projection_test(LABEL, y_score=(SCORE - 0.5) * size, threshold=0.0, **columns)
-    with pytest.raises(errors.DataError, match="the largest distance to the boundary is .*units"):
+    with pytest.raises(errors.DataError, match=r"the largest distance to the boundary is .*units"):
         fa.projection_test(LABEL, (SCORE > 0.5).astype(int), distance=SCORE * size, **columns)
 
 
 def test_a_box_far_away_is_refused_where_it_arrives():
     one = np.ones(1)
-    with pytest.raises(errors.ArgumentError, match="a box side is .*up to 1e100"):
+    with pytest.raises(errors.ArgumentError, match=r"a box side is .*up to 1e100"):
         _native.BoxLaw(one, one, -1e153 * one, 1e153 * one, _native.Call())

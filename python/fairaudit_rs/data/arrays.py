@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..errors import DataError
 from .columns import Coded, Column, check_numeric, count_not_finite
+from .numbering import numbered
 
 #: Bin of a score that lies outside of all bins, or is missing.
 NO_BIN = 2**32 - 1
@@ -163,7 +164,7 @@ class ArraySource:
 
     def units(self, keys: Sequence[str], names: Sequence[str]) -> NDArray[np.uint32]:
         """Return the place of every row's combination of values among the sorted ones."""
-        combined = np.zeros(0, dtype=np.int64)
+        combined: NDArray[Any] = np.zeros(0, dtype=np.uint32)
         for key, name in zip(keys, names, strict=True):
             column = self.columns[key]
             place, n_distinct, missing = _places(column)
@@ -172,10 +173,11 @@ class ArraySource:
                     f"clusters column {name!r} is missing in {int(missing.sum()):,} of "
                     f"{len(column):,} rows; leave these rows out or fill them in"
                 )
-            combined = place if not len(combined) else combined * n_distinct + place
+            if len(combined):
+                place = combined.astype(np.int64) * n_distinct + place
             # Numbered anew at each step, so that products stay small.
-            combined = np.unique(combined, return_inverse=True)[1].ravel().astype(np.int64)
-        return combined.astype(np.uint32)
+            combined = numbered(place)[0]
+        return combined.astype(np.uint32, copy=False)
 
     def numbers_or_missing(
         self, key: str, name: str
@@ -227,17 +229,17 @@ def check_total(total: float, scored: bool) -> None:
         )
 
 
-def _places(column: Column) -> tuple[NDArray[np.int64], int, NDArray[np.bool_]]:
+def _places(column: Column) -> tuple[NDArray[Any], int, NDArray[np.bool_]]:
     """Return the place of every value among the sorted ones, their number, what is missing."""
     if isinstance(column, Coded):
-        labels = np.array([str(label) for label in column.labels])
+        # Not as an array of text, in which each label takes the room of the longest.
+        labels = [str(label) for label in column.labels]
         place = np.empty(len(labels) + 1, dtype=np.int64)
-        place[np.argsort(labels, kind="stable")] = np.arange(len(labels))
+        place[sorted(range(len(labels)), key=labels.__getitem__)] = np.arange(len(labels))
         place[-1] = len(labels)
         return place[column.codes], len(labels) + 1, column.codes == len(labels)
-    distinct, place = np.unique(column, return_inverse=True)
     missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
-    return place.ravel().astype(np.int64), len(distinct), missing
+    return *numbered(column), missing
 
 
 def _values_at(column: Column, rows: NDArray[Any]) -> list[Any]:

@@ -130,8 +130,8 @@ class Cells:
         entries = n_strata * len(groups) * n_classes
         if entries > MAX_ENTRIES:
             raise DataError(
-                f"{int(self.count.sum()):,} rows in {n_strata:,} strata, {len(groups):,} groups and "
-                f"{n_classes:,} classes need a table of {entries:,} counts, {entries / 2**27:.3g} "
+                f"{int(self.count.sum()):,} rows in {n_strata:,} strata, {len(groups):,} groups "
+                f"and {n_classes:,} classes need a table of {entries:,} counts, {entries / 2**27:.3g} "
                 f"GB; accepted: up to {MAX_ENTRIES:,} counts, from coarser strata, fewer groups "
                 "(groups=), or fewer scores"
             )

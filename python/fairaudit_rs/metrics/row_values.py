@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.columns import count_not_finite
+from ..data.numbering import parts
 from ..errors import ArgumentError
 
 Floats = NDArray[np.float64]
@@ -291,11 +292,13 @@ def check_bounds(name: str, bounds: Any, above: Floats, below: Floats | None) ->
             f"denominator of {name} is {below.min():g} in a row; accepted with bounds: numbers "
             "of at least 0"
         )
-    size = np.ones(len(above)) if below is None else below
     slack = 1e-12 * max(abs(low), abs(high))
-    outside = (above < (low - slack) * size) | (above > (high + slack) * size)
-    if outside.any():
-        row = int(np.argmax(outside))
+    for part in parts(len(above)):
+        size: Any = 1.0 if below is None else below[part]
+        outside = (above[part] < (low - slack) * size) | (above[part] > (high + slack) * size)
+        if not outside.any():
+            continue
+        row = part.start + int(np.argmax(outside))
         shown = f"{above[row]:g}" if below is None else f"{above[row]:g} of {below[row]:g}"
         raise ArgumentError(
             f"{name} is {shown} in row {row}; accepted: from {low:g} to {high:g}, its bounds"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -147,8 +148,11 @@ class _Reading:
 
 def _check_size(distance: Array) -> None:
     """Raise when costs and densities, squares and inverses of distances, would be no numbers."""
-    largest = max(-float(distance.min(initial=0.0)), float(distance.max(initial=0.0)))
-    if largest and not 1 / _FARTHEST <= largest <= _FARTHEST:
+    largest = float(distance.max(initial=0.0))
+    if math.isinf(largest):
+        # A row that cannot be moved.
+        largest = float(distance.max(initial=0.0, where=np.isfinite(distance)))
+    if largest and not math.isnan(largest) and not 1 / _FARTHEST <= largest <= _FARTHEST:
         raise DataError(
             f"the largest distance to the boundary is {largest:g}; accepted: from "
             f"{1 / _FARTHEST:g} to {_FARTHEST:g} (scores and distances in other units)"

@@ -30,7 +30,7 @@ impl PyTailValues {
     #[new]
     fn new(py: Python<'_>, values: PyReadonlyArray1<'_, f64>, call: &Call) -> PyResult<Self> {
         let values = slice(&values)?;
-        let core = call.run(py, 80 * values.len() as u64, |_| Values::new(values))?;
+        let core = call.run(py, 80 * values.len() as u64, |control| Values::new(values, control))?;
         Ok(Self { core })
     }
 

@@ -62,8 +62,7 @@ fn gev_of_excesses(py: Python<'_>, threshold: f64, scale: f64, shape: f64, expec
     if !(expected > 0.0 && expected.is_finite()) {
         return Err(to_python(py, &Error::argument("expected", expected, "a finite number above 0")));
     }
-    let Law { location, scale, shape } =
-        Call::brief(py, || Ok(Law::of_excesses(threshold, scale, shape, expected)))?;
+    let Law { location, scale, shape } = Call::brief(py, || Ok(Law::of_excesses(threshold, scale, shape, expected)))?;
     Ok((location, scale, shape))
 }
 

@@ -58,8 +58,7 @@ impl CorrelationTest {
         let rows = x.len();
         let stratum_of = |key: u64| stratum.map_or(0, |stratum| stratum[row_of(key)]);
         // By stratum, x and y: rows that agree in all of them are the same.
-        let mut order = order(x, |row| ordered_bits(y[row]));
-        control.check()?;
+        let mut order = order(x, |row| ordered_bits(y[row]), control)?;
         if stratum.is_some() {
             order.sort_by_key(|&key| stratum_of(key));
         }

@@ -186,10 +186,10 @@ impl<'a> Units<'a> {
     /// Puts what `value` gives for every unit in an order that does not depend on the one in which
     /// they arrive, nor on the names of the groups: by stratum, part and group, smaller groups first, and
     /// within these by value. Sorted in place: there are no indices. Strata without units are left out.
-    pub(super) fn sort<T: Copy + Default + Send>(
+    pub(super) fn sort<T: Copy + Default + Send + Sync>(
         &self,
         value: impl Fn(usize) -> T,
-        key: impl Fn(&T) -> [u64; 4] + Sync,
+        key: impl Fn(&T) -> [u64; 4] + Sync + Send,
         control: &Control,
     ) -> Result<Vec<Sorted<T>>> {
         let (units, parts) = (self.group.len(), self.n_parts());
@@ -237,7 +237,8 @@ impl<'a> Units<'a> {
             rest = others;
         }
         control.check()?;
-        parallel::for_each(pieces, |piece| parallel::sort_by_key(piece, &key));
+        let sorted = parallel::map_each(pieces, |piece| parallel::sort_by_key(piece, &key, control));
+        sorted.into_iter().collect::<Result<()>>()?;
         let stratum = |segment: usize| code(segment) / (parts * self.n_groups);
         let strata: Vec<&[usize]> = order.chunk_by(|&a, &b| stratum(a) == stratum(b)).collect();
         let mut sorted = Vec::with_capacity(strata.len());
