@@ -131,9 +131,9 @@ class Cells:
         if entries > MAX_ENTRIES:
             raise DataError(
                 f"{int(self.count.sum()):,} rows in {n_strata:,} strata, {len(groups):,} groups "
-                f"and {n_classes:,} classes need a table of {entries:,} counts, {entries / 2**27:.3g} "
-                f"GB; accepted: up to {MAX_ENTRIES:,} counts, from coarser strata, fewer groups "
-                "(groups=), or fewer scores"
+                f"and {n_classes:,} classes need a table of {entries:,} counts, "
+                f"{entries / 2**27:.3g} GB; accepted: up to {MAX_ENTRIES:,} counts, from coarser "
+                "strata, fewer groups (groups=), or fewer scores"
             )
         flat = (self.stratum[keep] * len(groups) + group[keep]) * n_classes + classes[keep]
         counts = np.zeros(entries, dtype=np.uint64)
