@@ -444,6 +444,27 @@ MEMORY = {
         "n_resamples=32, rng=1)",
         "del y_pred",
     ),
+    "AUC of 2 x 10^6 clusters, 32 permutations": (
+        "fa.permutation_test(y_true, y_score=y_score, sensitive_features=group, clusters=cluster, "
+        "metric='auc', n_resamples=32, rng=1)",
+        "del y_pred\ncluster = np.arange(n) // 5\ngroup = group[cluster]",
+    ),
+    "Spearman, 32 permutations": (
+        "fa.permutation_test(y_true, y_score=y_score, sensitive_features=attribute, "
+        "metric='spearman', n_resamples=32, rng=1)",
+        "del y_pred, group\nattribute = _rng.normal(size=n)",
+    ),
+    "mean squared error, 32 permutations": (
+        "fa.permutation_test(y_true, y_score=y_score, sensitive_features=group, "
+        "metric='mean_squared_error', n_resamples=32, rng=1)",
+        "del y_pred",
+    ),
+    "AUC in 10^3 strata of 10 groups, 32 permutations": (
+        "fa.permutation_test(y_true, y_score=y_score, sensitive_features=group, strata=stratum, "
+        "metric='auc', n_resamples=32, rng=1)",
+        "del y_pred\nstratum = _rng.integers(0, 1_000, n).astype(np.int16)\n"
+        "group = _rng.integers(0, 10, n).astype(np.int8)",
+    ),
     "mean of a row value, 32 permutations": (
         "fa.permutation_test(y_score=y_score, sensitive_features=group, metric='mean_score', "
         "n_resamples=32, rng=1)",

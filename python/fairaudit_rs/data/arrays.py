@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from .. import _native
 from ..arguments import as_float
 from ..errors import DataError
 from .columns import Coded, Column, check_numeric, count_not_finite
+from .numbering import numbered
 
 #: Bin of a score that lies outside of all bins, or is missing.
 NO_BIN = 2**32 - 1
@@ -20,6 +22,8 @@ NO_BIN = 2**32 - 1
 MAX_ROWS = 2**53
 #: Most rows with scores, whose sums are kept in 64 bits.
 MAX_SCORED_ROWS = 2**32
+#: Weights whose largest one is beyond two to this power are taken in another unit, a power of 2.
+MAX_EXPONENT = 64
 #: What a column of counts can hold.
 WHOLE_NUMBERS = "whole numbers from 0 on, the persons that a row stands for"
 
@@ -170,7 +174,7 @@ class ArraySource:
 
     def units(self, keys: Sequence[str], names: Sequence[str]) -> NDArray[np.uint32]:
         """Return the place of every row's combination of values among the sorted ones."""
-        combined = np.zeros(0, dtype=np.int64)
+        combined: NDArray[Any] = np.zeros(0, dtype=np.uint32)
         for key, name in zip(keys, names, strict=True):
             column = self.columns[key]
             place, n_distinct, missing = _places(column)
@@ -179,10 +183,11 @@ class ArraySource:
                     f"clusters column {name!r} is missing in {int(missing.sum()):,} of "
                     f"{len(column):,} rows; leave these rows out or fill them in"
                 )
-            combined = place if not len(combined) else combined * n_distinct + place
+            if len(combined):
+                place = combined.astype(np.int64) * n_distinct + place
             # Numbered anew at each step, so that products stay small.
-            combined = np.unique(combined, return_inverse=True)[1].ravel().astype(np.int64)
-        return combined.astype(np.uint32)
+            combined = numbered(place)[0]
+        return combined.astype(np.uint32, copy=False)
 
     def numbers_or_missing(
         self, key: str, name: str
@@ -208,7 +213,9 @@ class ArraySource:
             )
         if not weight.any():
             raise DataError(f"{key} is 0 in every row; accepted: some above 0")
-        return weight
+        # No answer depends on their unit, but sums of their powers leave the range of numbers.
+        exponent = math.frexp(weight.max())[1]
+        return weight if abs(exponent) <= MAX_EXPONENT else np.ldexp(weight, -exponent)
 
     def numbers(self, key: str, name: str) -> NDArray[np.float64]:
         """Return a column as finite floats."""
@@ -232,17 +239,17 @@ def check_total(total: float, scored: bool) -> None:
         )
 
 
-def _places(column: Column) -> tuple[NDArray[np.int64], int, NDArray[np.bool_]]:
+def _places(column: Column) -> tuple[NDArray[Any], int, NDArray[np.bool_]]:
     """Return the place of every value among the sorted ones, their number, what is missing."""
     if isinstance(column, Coded):
-        labels = np.array([str(label) for label in column.labels])
+        # Not as an array of text, in which each label takes the room of the longest.
+        labels = [str(label) for label in column.labels]
         place = np.empty(len(labels) + 1, dtype=np.int64)
-        place[np.argsort(labels, kind="stable")] = np.arange(len(labels))
+        place[sorted(range(len(labels)), key=labels.__getitem__)] = np.arange(len(labels))
         place[-1] = len(labels)
         return place[column.codes], len(labels) + 1, column.codes == len(labels)
-    distinct, place = np.unique(column, return_inverse=True)
     missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
-    return place.ravel().astype(np.int64), len(distinct), missing
+    return *numbered(column), missing
 
 
 def _values_at(column: Column, rows: NDArray[Any]) -> list[Any]:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..writing import check_target, write_file
-from .arrays import MAX_ROWS, MAX_SCORED_ROWS, Counts
+from .arrays import MAX_ROWS, Counts, check_total
 from .frames import as_frame, check_columns, check_regular, factorize, names_of, reading
 from .labels import (
     ABSENT,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SCORE_BINS = 100
+#: Most counts of a table that has a place for every stratum, group and class (128 MB).
+MAX_ENTRIES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +129,16 @@ class Cells:
         group = position[self.group]
         keep = group != ABSENT
         n_strata = max(len(self.strata), 1)
+        entries = n_strata * len(groups) * n_classes
+        if entries > MAX_ENTRIES:
+            raise DataError(
+                f"{int(self.count.sum()):,} rows in {n_strata:,} strata, {len(groups):,} groups "
+                f"and {n_classes:,} classes need a table of {entries:,} counts, "
+                f"{entries / 2**27:.3g} GB; accepted: up to {MAX_ENTRIES:,} counts, from coarser "
+                "strata, fewer groups (groups=), or fewer scores"
+            )
         flat = (self.stratum[keep] * len(groups) + group[keep]) * n_classes + classes[keep]
-        counts = np.zeros(n_strata * len(groups) * n_classes, dtype=np.uint64)
+        counts = np.zeros(entries, dtype=np.uint64)
         np.add.at(counts, flat, self.count[keep].astype(np.uint64))
         return counts.reshape(n_strata, len(groups), n_classes)
 
@@ -421,6 +431,7 @@ def _canonical(
         groups = with_one_order(groups, i)
     for i in range(len(strata_names)):
         strata = with_one_order(strata, i)
+    check_total(float(count.sum(dtype=np.float64)), score_edges is not None)
     keep = count > 0
     groups, group = relabel(groups, group[keep])
     strata, stratum = relabel(strata, stratum[keep])
@@ -428,11 +439,6 @@ def _canonical(
     distinct, inverse = distinct_rows(rows.astype(np.int64))
     totals = np.zeros(len(distinct), dtype=np.int64)
     sums = np.zeros(len(distinct), dtype=np.int64)
-    if score_edges is not None and int(count.sum()) > MAX_SCORED_ROWS:
-        raise DataError(
-            f"{int(count.sum()):,} rows with scores; accepted: at most {MAX_SCORED_ROWS:,}, "
-            "because sums of scores are kept in 64 bits"
-        )
     np.add.at(totals, inverse, count[keep])
     np.add.at(sums, inverse, score_sum[keep])
     return Cells(

@@ -20,6 +20,9 @@ from .sensitive import _CONSTANT, Attribute, varying_space
 _RANK = 1e-10
 #: Eigenvalues closer than this share of the largest are one.
 _EQUAL = 1e-12
+#: Covariances and metrics whose largest eigenvalue is smaller than this, or larger than its
+#: inverse, have no squares or inverses that are numbers.
+_SMALLEST = 1e-100
 
 Floats: TypeAlias = NDArray[np.float64]
 Positions: TypeAlias = NDArray[np.intp]
@@ -207,6 +210,12 @@ class FairMetric(Value):
             raise ArgumentError(
                 f"S has the eigenvalue {values[0]:.3g}; accepted: a covariance matrix of full rank"
             )
+        if not _SMALLEST <= values[-1] <= 1 / _SMALLEST:
+            raise ArgumentError(
+                f"S has the eigenvalue {values[-1]:.3g}, whose inverse leaves the range of "
+                f"numbers; accepted: a largest eigenvalue from {_SMALLEST:g} to {1 / _SMALLEST:g} "
+                "(features in other units)"
+            )
         ones = np.ones(len(values))
         turned = np.ascontiguousarray(vectors[:, ::-1])
         return cls("Mahalanobis", len(values), 1 / values[::-1], turned, 0.0, ones)
@@ -230,6 +239,12 @@ class FairMetric(Value):
         if values[0] < -_EQUAL * np.abs(values).max():
             raise ArgumentError(
                 f"D has the eigenvalue {values[0]:.3g}; accepted: a positive semidefinite matrix"
+            )
+        largest = float(np.abs(values).max())
+        if largest and not _SMALLEST <= largest <= 1 / _SMALLEST:
+            raise ArgumentError(
+                f"D has the eigenvalue {largest:.3g}; accepted: a largest eigenvalue of 0, or from "
+                f"{_SMALLEST:g} to {1 / _SMALLEST:g} (features in other units)"
             )
         ones = np.ones(len(values))
         return cls("given matrix", len(values), np.maximum(values, 0.0), vectors, 0.0, ones)
@@ -257,7 +272,7 @@ class FairMetric(Value):
         Q = self._eigenvectors
         rest = self._rest * (np.eye(self.n_features) - Q @ Q.T)
         matrix = ((Q * self._eigenvalues) @ Q.T + rest) / np.outer(self.units, self.units)
-        return np.asarray((matrix + matrix.T) / 2)
+        return np.asarray(matrix / 2 + matrix.T / 2)
 
     def pulls(self, penalty: float) -> tuple[Floats, Floats, float]:
         """Return 2 penalty times the eigenvalues, the eigenvectors, and that of all the rest."""
@@ -344,7 +359,8 @@ class FairMetric(Value):
         scale = _EQUAL * self.largest_eigenvalue
         while place < len(self._eigenvalues):
             close = np.abs(self._eigenvalues[place:] - self._eigenvalues[place]) <= scale
-            end = place + int(close.argmin() if not close.all() else len(close))
+            # The eigenvalue itself belongs to its space, whatever it is.
+            end = place + max(int(close.argmin() if not close.all() else len(close)), 1)
             Q = self._eigenvectors[:, place:end]
             values.append(float(self._eigenvalues[place:end].mean()))
             parts.append((vectors @ Q) @ Q.T)
@@ -449,4 +465,4 @@ def _symmetric(name: str, value: ArrayLike) -> Floats:
         raise ArgumentError(f"{name} has shape {matrix.shape}; accepted: a square matrix")
     if np.abs(matrix - matrix.T).max() > _EQUAL * np.abs(matrix).max():
         raise ArgumentError(f"{name} is not symmetric; accepted: a symmetric matrix")
-    return np.asarray((matrix + matrix.T) / 2)
+    return np.asarray(matrix / 2 + matrix.T / 2)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.cells import Cells
+from ..data.numbering import parts
 from ..errors import ArgumentError
 from .kind import Classes, Kind, confusion_classes
 from .row_values import (
@@ -22,6 +23,7 @@ from .row_values import (
     RowValues,
     as_floats,
     check_bounds,
+    check_size,
     few_labels,
     rank_influence,
     row_value,
@@ -310,8 +312,11 @@ class _Ratio(Kind):
         given = self.metric.bounds
         if not callable(given):
             return None if given is None else (float(given[0]), float(given[1]))
-        found = given(as_floats(columns))
-        return None if found is None else (float(found[0]), float(found[1]))
+        for part in parts(len(next(iter(columns.values())))):
+            found = given(as_floats({name: column[part] for name, column in columns.items()}))
+            if found is None:
+                return None
+        return float(found[0]), float(found[1])
 
     def events(self, columns: Columns) -> tuple[Floats, Floats] | None:
         if not self.metric.is_residual or self.bounds(columns) is None:
@@ -321,7 +326,9 @@ class _Ratio(Kind):
 
     def _checked(self, argument: str, columns: Columns, n_rows: int) -> Floats:
         source = getattr(self.metric, argument)
-        return row_value(self.metric.name, argument, source, columns, n_rows)
+        values = row_value(self.metric.name, argument, source, columns, n_rows)
+        check_size(self.metric.name, argument, values)
+        return values
 
     def influence(self, rows: Columns, weight: Floats | None) -> Floats:
         n = len(next(iter(rows.values())))

@@ -269,11 +269,13 @@ def _residual(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def _absolute_residual(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.abs(_residual(rows))
+    residual = _residual(rows)
+    return np.abs(residual, out=residual)
 
 
 def _squared_residual(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    return _residual(rows) ** 2
+    residual = _residual(rows)
+    return np.square(residual, out=residual)
 
 
 def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -30,7 +30,8 @@ def count_metric(
     formula : str
         Numbers, ``tp``, ``fp``, ``fn``, ``tn``, ``+ - * / **`` (whole exponents),
         parentheses, ``sqrt()``, ``abs()``, ``min(,)``, ``max(,)``. The value must not change
-        when all counts are scaled. It is parsed and differentiated, never evaluated as code.
+        when all counts are scaled. It is parsed and differentiated, never evaluated as code, and
+        has at most 500 operators and functions.
     description : str, optional
         One line for tables.
     conditions_on : {"label", "decision"}, optional
@@ -75,7 +76,8 @@ def ratio_metric(
         The name that results carry.
     numerator, denominator : callable or str
         The value of each row: the name of a column of ``data``, or a function of a mapping of
-        the columns named in ``columns``. Without a denominator the metric is a mean.
+        the columns named in ``columns``. Without a denominator the metric is a mean. The largest
+        one in size lies from 1e-70 to 1e70.
     description : str, optional
         One line for tables.
     columns : tuple of str

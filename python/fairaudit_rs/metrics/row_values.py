@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.columns import count_not_finite
+from ..data.numbering import parts
 from ..errors import ArgumentError, FairAuditError, FunctionError
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint32]
 Columns = Mapping[str, NDArray[Any]]
+#: The largest row value is not larger than this, nor smaller than its inverse.
+MAX_SIZE = 1e70
 #: Adds up row values over each unit: rows, or clusters of rows.
 Sums = Callable[[Floats], Floats]
 
@@ -277,6 +280,16 @@ def row_value(name: str, argument: str, source: Any, columns: Columns, n_rows: i
     return array
 
 
+def check_size(name: str, argument: str, values: Floats) -> None:
+    """Raise when sums of the third powers of row values would be no numbers."""
+    largest = max(-float(values.min(initial=0.0)), float(values.max(initial=0.0)))
+    if largest and not 1 / MAX_SIZE <= largest <= MAX_SIZE:
+        raise ArgumentError(
+            f"{argument} of {name} has values of up to {largest:g} in size; accepted: a largest "
+            f"one from {1 / MAX_SIZE:g} to {MAX_SIZE:g} (the same values in another unit)"
+        )
+
+
 def check_bounds(name: str, bounds: Any, above: Floats, below: Floats | None) -> None:
     """Raise when row values are not within the range that the user gave."""
     if bounds is None or callable(bounds):
@@ -287,11 +300,13 @@ def check_bounds(name: str, bounds: Any, above: Floats, below: Floats | None) ->
             f"denominator of {name} is {below.min():g} in a row; accepted with bounds: numbers "
             "of at least 0"
         )
-    size = np.ones(len(above)) if below is None else below
     slack = 1e-12 * max(abs(low), abs(high))
-    outside = (above < (low - slack) * size) | (above > (high + slack) * size)
-    if outside.any():
-        row = int(np.argmax(outside))
+    for part in parts(len(above)):
+        size: Any = 1.0 if below is None else below[part]
+        outside = (above[part] < (low - slack) * size) | (above[part] > (high + slack) * size)
+        if not outside.any():
+            continue
+        row = part.start + int(np.argmax(outside))
         shown = f"{above[row]:g}" if below is None else f"{above[row]:g} of {below[row]:g}"
         raise ArgumentError(
             f"{name} is {shown} in row {row}; accepted: from {low:g} to {high:g}, its bounds"
@@ -306,7 +321,9 @@ def as_floats(columns: Columns) -> dict[str, Floats]:
 def value_of(source: Any, columns: Columns) -> NDArray[Any]:
     """Return the value of every row that a function or a column gives."""
     floats = as_floats(columns)
-    return np.asarray(floats[source] if isinstance(source, str) else source(floats))
+    # What is too large is refused, with its name.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(floats[source] if isinstance(source, str) else source(floats))
 
 
 def rank_influence(

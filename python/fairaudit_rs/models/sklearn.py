@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Link
 from .binary import BinaryModel
-from .estimators import fitted, sklearn_names
+from .estimators import best_of, fitted, sklearn_names
 from .kernel import KernelModel
 from .linear import LinearModel
 from .multiclass import MulticlassModel
@@ -59,7 +59,7 @@ def from_sklearn(
             f"model is a {type(model).__name__}; accepted: a fitted estimator of scikit-learn"
         )
     if hasattr(model, "best_estimator_"):
-        return from_sklearn(model.best_estimator_, threshold)
+        return from_sklearn(best_of(model), threshold)
     names = sklearn_names(model)
     last = last_step(model)
     called = type(last).__name__
@@ -88,13 +88,10 @@ _TREES = ("Tree", "Forest", "Boost", "LGBM", "XGB", "Booster", "Stump")
 
 def last_step(model: Any) -> Any:
     """Return what a pipeline or a search ends in; any other model itself."""
-    while True:
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif "Pipeline" in sklearn_names(model):
-            model = model.steps[-1][1]
-        else:
-            return model
+    model = best_of(model)
+    while "Pipeline" in sklearn_names(model):
+        model = best_of(model.steps[-1][1])
+    return model
 
 
 def is_tree(model: Any) -> bool:
@@ -239,7 +236,7 @@ def _unfolded(model: Any) -> tuple[Any, Prepared]:
     while "Pipeline" in sklearn_names(last):
         *before, (_, after) = steps_of(last)
         columns = prepared_by(before, columns)
-        last = getattr(after, "best_estimator_", after)
+        last = best_of(after)
     return last, columns
 
 
@@ -279,8 +276,7 @@ def _layers(model: Any, columns: Prepared | None) -> Any:
 
 def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
     """Return a fitted estimator with more than two classes; None for anything else."""
-    while hasattr(model, "best_estimator_"):
-        model = model.best_estimator_
+    model = best_of(model)
     names = sklearn_names(model)
     classes = getattr(model, "classes_", ())
     if not names or isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) < 3:

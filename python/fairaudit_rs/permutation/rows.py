@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.labels import GroupKey
+from ..data.numbering import numbered, of_units
 from ..data.rows import Rows
 from ..errors import ArgumentError
 from ..inference.clusters import ClusteredRatio, gap_interval
@@ -104,8 +105,10 @@ class RowProblem(LabelledProblem):
         rows = self.rows
         if rows.cluster is None:
             return ()
-        place = self.position[rows.group]
-        return tuple(len(np.unique(rows.cluster[place == i])) for i in self.everything)
+        cluster, n_clusters = numbered(rows.cluster)
+        # Making the test refuses clusters of several groups.
+        group = self.position[of_units(rows.group, cluster, n_clusters)]
+        return tuple(int(np.count_nonzero(group == i)) for i in self.everything)
 
     @cached_property
     def fewest(self) -> Sequence[tuple[int, str]] | None:

@@ -13,6 +13,7 @@ from .. import _native
 from ..data.cells import Cells
 from ..data.groups import group_name, label
 from ..data.labels import GroupKey
+from ..data.numbering import differing, numbered, of_units
 from ..data.rows import Rows
 from ..errors import DataError
 from ..inference.clusters import sums_of
@@ -94,10 +95,9 @@ def make_units(
     if rows.cluster is None:
         return Units(codes, stratum, None if own_strata is None else own_strata[keep], None)
     # Clusters of the kept rows, numbered in order.
-    present, place = np.unique(rows.cluster[keep], return_inverse=True)
-    cluster: NDArray[np.uint32] = place.ravel().astype(np.uint32)
-    group = _of_clusters(codes, cluster, len(present))
-    differs = group[cluster] != codes
+    cluster, n_clusters = numbered(rows.cluster[keep])
+    group = of_units(codes, cluster, n_clusters)
+    differs = differing(codes, cluster, group)
     if differs.any():
         at = int(differs.argmax())
         names = sorted(
@@ -105,17 +105,17 @@ def make_units(
             for code in (codes[at], group[cluster[at]])
         )
         raise DataError(
-            f"{_n_mixed(differs, cluster):,} of {len(present):,} clusters have rows in more than "
+            f"{_n_mixed(differs, cluster):,} of {n_clusters:,} clusters have rows in more than "
             f"one group (the first one in {names[0]!r} and {names[1]!r}); a cluster must be of one "
             "group. Rows that share something else than a group belong in strata="
         )
     if stratum is None:
         return Units(group, None, None, cluster)
-    unit_stratum = _of_clusters(stratum, cluster, len(present))
-    differs = unit_stratum[cluster] != stratum
+    unit_stratum = of_units(stratum, cluster, n_clusters)
+    differs = differing(stratum, cluster, unit_stratum)
     if differs.any():
         raise DataError(
-            f"{_n_mixed(differs, cluster):,} of {len(present):,} clusters have rows in more than "
+            f"{_n_mixed(differs, cluster):,} of {n_clusters:,} clusters have rows in more than "
             "one stratum; a cluster must be of one stratum"
         )
     return Units(group, unit_stratum, None, cluster)
@@ -162,12 +162,6 @@ class Regrouping:
         group[self.keep] = self.code_of_group[codes]
         n_rows = np.bincount(codes, minlength=len(self.code_of_group)).tolist()
         return replace(self.rows, group=group), tuple(n_rows)
-
-
-def _of_clusters(codes: NDArray[Any], cluster: NDArray[np.uint32], n: int) -> NDArray[Any]:
-    of_cluster = np.zeros(n, dtype=codes.dtype)
-    of_cluster[cluster] = codes
-    return of_cluster
 
 
 def _n_mixed(differs: NDArray[np.bool_], cluster: NDArray[np.uint32]) -> int:

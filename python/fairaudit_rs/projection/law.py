@@ -27,6 +27,8 @@ _FEW_MARGINS = 100
 #: What this sample says that a 5 % test of each criterion would reject; beyond it, the limit law
 #: does not fit the margins.
 _SIZES = (0.01, 0.10)
+#: Far beyond the largest gap.
+_FARTHEST = 1e6
 #: A test that would reject so rarely says nothing: rows move at no cost.
 _HARDLY_EVER = 0.001
 
@@ -129,7 +131,11 @@ class _Law:
     def __init__(self, criteria: Criteria, tolerance: Tolerance, matrix: NDArray[Any]) -> None:
         self.covariance, self.matrix = criteria.covariance, matrix
         root = math.sqrt(criteria.n_rows)
-        self.low, self.high = tolerance.low * root, tolerance.high * root
+        # No gap is farther than 1 from another: what lies beyond is as good as no bound.
+        self.low, self.high = (
+            np.where(np.isfinite(side), np.clip(side, -_FARTHEST, _FARTHEST), side) * root
+            for side in (tolerance.low, tolerance.high)
+        )
         self.call = criteria.call
         scale = np.sqrt(np.diag(matrix))
         self.exists = bool((scale > 0).all()) and bool(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +30,8 @@ from .problem import Criteria, RowCriteria, UnitCriteria
 from .transport import MarginRows, Plan
 
 _MOST_UNITS = 32_000
+#: The largest distance is not larger than this, nor smaller than its inverse.
+_FARTHEST = 1e150
 
 Array = NDArray[np.float64]
 
@@ -114,6 +117,7 @@ class _Reading:
     def rows(self, cell: NDArray[np.uint16], n_cells: int) -> tuple[MarginRows, Distances | None]:
         """Return the rows; cells know the decision when there is y_pred, and get it otherwise."""
         distances, values = self._distances()
+        _check_size(values)
         if "y_pred" not in self.table.roles:
             assert distances is not None
             cell += distances.decisions
@@ -146,6 +150,19 @@ class _Reading:
                 f"rows (the first is row {int(differ.argmax())}); accepted: the decisions that "
                 "the distances belong to"
             )
+
+
+def _check_size(distance: Array) -> None:
+    """Raise when costs and densities, squares and inverses of distances, would be no numbers."""
+    largest = float(distance.max(initial=0.0))
+    if math.isinf(largest):
+        # A row that cannot be moved.
+        largest = float(distance.max(initial=0.0, where=np.isfinite(distance)))
+    if largest and not math.isnan(largest) and not 1 / _FARTHEST <= largest <= _FARTHEST:
+        raise DataError(
+            f"the largest distance to the boundary is {largest:g}; accepted: from "
+            f"{1 / _FARTHEST:g} to {_FARTHEST:g} (scores and distances in other units)"
+        )
 
 
 def pose(

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -38,6 +38,11 @@ impl Control {
         Self { cancelled: Arc::clone(&self.cancelled), ..Self::default() }
     }
 
+    /// How many threads the computation runs on.
+    pub(crate) fn threads(&self) -> usize {
+        if in_pool() { rayon::current_num_threads() } else { self.helpers + 1 }
+    }
+
     /// Asks the computation to stop at its next block.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
@@ -59,6 +64,52 @@ impl Control {
     /// [`Error::Cancelled`].
     pub fn check(&self) -> Result<()> {
         if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// What threads work in that takes much memory: so many at a time have one, and the next gets what one of them left.
+#[derive(Debug)]
+pub(crate) struct Workspaces<S> {
+    /// Those that nobody works in, and how many are in use.
+    idle: Mutex<(Vec<S>, usize)>,
+    returned: Condvar,
+}
+
+impl<S> Default for Workspaces<S> {
+    fn default() -> Self {
+        Self { idle: Mutex::new((Vec::new(), 0)), returned: Condvar::new() }
+    }
+}
+
+/// A workspace in use, which goes back even if the work panics.
+struct Borrowed<'a, S> {
+    from: &'a Workspaces<S>,
+    space: Option<S>,
+}
+
+impl<S> Drop for Borrowed<'_, S> {
+    fn drop(&mut self) {
+        let mut state = self.from.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1 -= 1;
+        state.0.extend(self.space.take());
+        drop(state);
+        self.from.returned.notify_one();
+    }
+}
+
+impl<S> Workspaces<S> {
+    /// Works in a workspace when fewer than `most` (at least one) are in use.
+    pub(crate) fn with<R>(&self, most: usize, new: impl FnOnce() -> S, work: impl FnOnce(&mut S) -> R) -> R {
+        let mut state = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.1 >= most.max(1) {
+            state = self.returned.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.1 += 1;
+        let space = state.0.pop();
+        drop(state);
+        // Borrowed before it is made: making it can panic too.
+        let mut borrowed = Borrowed { from: self, space };
+        work(borrowed.space.get_or_insert_with(new))
     }
 }
 
@@ -183,19 +234,68 @@ pub(crate) fn reduce_blocks<S: Send>(
     }
 }
 
-/// Calls `run` on every item.
-pub(crate) fn for_each<T: Send>(items: Vec<T>, run: impl Fn(T) + Sync + Send) {
-    if in_pool() { items.into_par_iter().for_each(run) } else { items.into_iter().for_each(run) }
+/// What `run` says of every item.
+pub(crate) fn map_each<T: Send, R: Send>(items: Vec<T>, run: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
+    if in_pool() { items.into_par_iter().map(run).collect() } else { items.into_iter().map(run).collect() }
 }
 
 /// Sorts values in place.
-pub(crate) fn sort<T: Ord + Send>(values: &mut [T]) {
-    if in_pool() { values.par_sort_unstable() } else { values.sort_unstable() }
+///
+/// # Errors
+/// [`Error::Cancelled`] when the control says so; the values are then in any order.
+pub(crate) fn sort<T: Copy + Ord + Send + Sync>(values: &mut [T], control: &Control) -> Result<()> {
+    sort_by_key(values, |value| *value, control)
 }
 
-/// Sorts values in place by what `key` says of each.
-pub(crate) fn sort_by_key<T: Send, K: Ord>(values: &mut [T], key: impl Fn(&T) -> K + Sync) {
-    if in_pool() { values.par_sort_unstable_by_key(key) } else { values.sort_unstable_by_key(key) }
+/// Sorts values in place by what `key` says of each, cut into pieces that are sorted soon: between them it looks at the
+/// control.
+///
+/// # Errors
+/// As [`sort`].
+pub(crate) fn sort_by_key<T: Copy + Send + Sync, K: Ord>(
+    values: &mut [T],
+    key: impl Fn(&T) -> K + Copy + Sync + Send,
+    control: &Control,
+) -> Result<()> {
+    control.check()?;
+    let n = values.len();
+    let cut = if n > PIECE { cut(values, key) } else { 0 };
+    // Where one side has almost all, values are mostly equal: sorting them is fast.
+    if cut.min(n - cut) < n / 64 || n <= PIECE {
+        if in_pool() && n > PIECE {
+            values.par_sort_unstable_by_key(key);
+        } else {
+            values.sort_unstable_by_key(key);
+        }
+        return Ok(());
+    }
+    let (low, high) = values.split_at_mut(cut);
+    let sort = |part| sort_by_key(part, key, control);
+    if !in_pool() {
+        return sort(low).and_then(|()| sort(high));
+    }
+    let (low, high) = rayon::join(|| sort(low), || sort(high));
+    low.and(high)
+}
+
+/// Values that are sorted without a look at the control: some 20 milliseconds.
+const PIECE: usize = 1 << 19;
+
+/// Brings the values below a pivot, which is a median of some, to the front, and returns how many there are.
+fn cut<T: Copy, K: Ord>(values: &mut [T], key: impl Fn(&T) -> K) -> usize {
+    const LOOKS: usize = 101;
+    let mut some: Vec<T> = (0..LOOKS).map(|look| values[look * (values.len() - 1) / (LOOKS - 1)]).collect();
+    some.sort_unstable_by_key(&key);
+    let pivot = key(&some[LOOKS / 2]);
+    let mut low = 0;
+    for at in 0..values.len() {
+        // Without a branch, whose outcome nothing foretells.
+        let value = values[at];
+        values[at] = values[low];
+        values[low] = value;
+        low += usize::from(key(&value) < pivot);
+    }
+    low
 }
 
 /// Calls `run` on every run of neighbours that are the `same`.
@@ -266,6 +366,49 @@ mod tests {
         let control = Control::with_threads(3);
         control.cancel();
         assert_eq!(share(0..10, &control, || (), |(), _| control.check()), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn sorts_of_any_values_are_sorts_and_stop() {
+        let n = 3 * PIECE as u64 + 17;
+        let scrambled: Vec<u64> = (0..n).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).collect();
+        let few: Vec<u64> = scrambled.iter().map(|value| value % 3).collect();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        for values in [scrambled, few, (0..n).collect(), (0..n).rev().collect(), vec![7; n as usize]] {
+            let mut expected = values.clone();
+            expected.sort_unstable();
+            let (mut here, mut there) = (values.clone(), values.clone());
+            sort(&mut here, &Control::default()).unwrap();
+            pool.install(|| sort(&mut there, &Control::default())).unwrap();
+            assert!(here == expected && there == expected);
+            let mut back = values;
+            sort_by_key(&mut back, |value| std::cmp::Reverse(*value), &Control::default()).unwrap();
+            assert!(back.iter().eq(expected.iter().rev()));
+        }
+        let control = Control::default();
+        control.cancel();
+        assert_eq!(sort(&mut [2, 1], &control), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn no_more_workspaces_are_in_use_than_were_said() {
+        let (spaces, made, used, most) = <(Workspaces<u64>, AtomicU64, AtomicU64, AtomicU64)>::default();
+        let control = Control::with_threads(8);
+        let run = |(): &mut (), _: u64| {
+            let new = || made.fetch_add(1, Ordering::SeqCst);
+            spaces.with(2, new, |_| {
+                let now = used.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+                std::thread::yield_now();
+                used.fetch_sub(1, Ordering::SeqCst);
+            });
+            Ok(())
+        };
+        share(0..500u64, &control, || (), run).unwrap();
+        assert!(most.into_inner() <= 2 && made.into_inner() <= 2);
+        let panics = std::panic::AssertUnwindSafe(|| spaces.with(1, || 0, |_| panic!("planted")));
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(spaces.with(1, || 5, |_| 3), 3);
     }
 
     #[test]

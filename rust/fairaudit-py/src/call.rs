@@ -59,6 +59,11 @@ impl Call {
         self.finish(py, &control, outcome)
     }
 
+    /// Runs what takes no time: a panic in it becomes an error too.
+    pub(crate) fn brief<T: Send>(py: Python<'_>, compute: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+        Self::or_ordinary(None).run(py, 0, |_| compute())
+    }
+
     /// No more threads than there is work for: starting one costs some 20 microseconds.
     fn threads(&self, work: u64) -> usize {
         if work < SHARED_WORK {

@@ -7,7 +7,6 @@ use fairaudit_core::extremes::tables::{TABLED, default_k, designs_of, level_cuts
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::call::to_python;
 use crate::influence::matrix;
 use crate::options::{Call, Draws};
 
@@ -24,21 +23,22 @@ pub(crate) struct PyCuts {
 impl PyCuts {
     #[new]
     fn new(py: Python<'_>, values: PyReadonlyArray2<'_, f64>) -> PyResult<Self> {
-        let core = Cuts::new(matrix(&values)?).map_err(|error| to_python(py, &error))?;
+        let values = matrix(&values)?;
+        let core = Call::brief(py, || Cuts::new(values))?;
         Ok(Self { core })
     }
 
     /// The shipped ones of a return level: of horizon `m`, from `k` exceedances among `n` rows.
     #[staticmethod]
     fn of_level(py: Python<'_>, k: usize, n: f64, m: f64) -> PyResult<Option<Self>> {
-        let found = level_cuts(k, n, m).map_err(|error| to_python(py, &error))?;
+        let found = Call::brief(py, || level_cuts(k, n, m))?;
         Ok(found.map(|core| Self { core }))
     }
 
     /// The shipped ones of the shape.
     #[staticmethod]
     fn of_shape(py: Python<'_>, k: usize) -> PyResult<Option<Self>> {
-        let found = shape_cuts(k).map_err(|error| to_python(py, &error))?;
+        let found = Call::brief(py, || shape_cuts(k))?;
         Ok(found.map(|core| Self { core }))
     }
 
@@ -49,8 +49,8 @@ impl PyCuts {
     }
 
     /// Phi^-1 of the null probability of a root at a shape.
-    fn z(&self, root: f64, shape: f64) -> f64 {
-        self.core.z(root, shape)
+    fn z(&self, py: Python<'_>, root: f64, shape: f64) -> PyResult<f64> {
+        Call::brief(py, || Ok(self.core.z(root, shape)))
     }
 
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyArray2<f64>>,)> {
@@ -66,8 +66,8 @@ fn cut_grid() -> (Vec<f64>, Vec<f64>) {
 
 /// The default number of exceedances of `n` rows.
 #[pyfunction]
-fn default_exceedances(n: u64) -> usize {
-    default_k(n)
+fn default_exceedances(py: Python<'_>, n: u64) -> PyResult<usize> {
+    Call::brief(py, || Ok(default_k(n)))
 }
 
 /// What is shipped: each number of exceedances with the rows it is the default of, and its horizons in exceedances with

@@ -30,7 +30,7 @@ impl PyTailValues {
     #[new]
     fn new(py: Python<'_>, values: PyReadonlyArray1<'_, f64>, call: &Call) -> PyResult<Self> {
         let values = slice(&values)?;
-        let core = call.run(py, 80 * values.len() as u64, |_| Values::new(values))?;
+        let core = call.run(py, 80 * values.len() as u64, |control| Values::new(values, control))?;
         Ok(Self { core })
     }
 
@@ -45,25 +45,25 @@ impl PyTailValues {
     }
 
     /// The order statistics around the level of horizon `m`, and whether they hold at the confidence.
-    fn order_limits(&self, m: f64, confidence: f64) -> (f64, f64, bool) {
-        self.core.order_limits(m, confidence)
+    fn order_limits(&self, py: Python<'_>, m: f64, confidence: f64) -> PyResult<(f64, f64, bool)> {
+        Call::brief(py, || Ok(self.core.order_limits(m, confidence)))
     }
 
     /// Distinct values among the `k` largest above the next one; the step of their grid where they are tied on one.
-    fn ties(&self, k: usize) -> (usize, Option<f64>) {
-        self.core.ties(k)
+    fn ties(&self, py: Python<'_>, k: usize) -> PyResult<(usize, Option<f64>)> {
+        Call::brief(py, || Ok(self.core.ties(k)))
     }
 
     /// The fit of the `k` largest.
     fn fit(&self, py: Python<'_>, k: usize, upper: Option<f64>, resolution: Option<f64>) -> PyResult<PyTail> {
-        let made = Tail::over_rank(&self.core, k, upper, resolution);
-        made.map(|core| PyTail { core }).map_err(|error| to_python(py, &error))
+        let core = Call::brief(py, || Tail::over_rank(&self.core, k, upper, resolution))?;
+        Ok(PyTail { core })
     }
 
     /// The fit of all above a threshold.
     fn fit_over(&self, py: Python<'_>, threshold: f64, upper: Option<f64>) -> PyResult<PyTail> {
-        let made = Tail::over(&self.core, threshold, upper);
-        made.map(|core| PyTail { core }).map_err(|error| to_python(py, &error))
+        let core = Call::brief(py, || Tail::over(&self.core, threshold, upper))?;
+        Ok(PyTail { core })
     }
 }
 

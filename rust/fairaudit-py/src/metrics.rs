@@ -64,7 +64,7 @@ impl PyMetric {
     /// Reads a formula over tp, fp, fn, tn.
     #[staticmethod]
     fn formula(py: Python<'_>, text: &str) -> PyResult<Self> {
-        let formula = Formula::parse(text).map_err(|error| to_python(py, &error))?;
+        let formula = Call::brief(py, || Formula::parse(text))?;
         Ok(Self { metric: formula.to_metric(), formula: Some(formula) })
     }
 
@@ -91,9 +91,13 @@ impl PyMetric {
 
     /// Several metrics over tp, fp, fn, tn at once.
     #[staticmethod]
-    fn joint(components: Vec<PyRef<'_, Self>>) -> Self {
+    fn joint(py: Python<'_>, components: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        if components.iter().any(|component| matches!(component.metric, Metric::Joint(_))) {
+            let error = fairaudit_core::Error::argument("components", "a joint criterion among others", "metrics");
+            return Err(to_python(py, &error));
+        }
         let components = components.iter().map(|component| component.metric.clone()).collect();
-        Self { metric: Metric::Joint(components), formula: None }
+        Ok(Self { metric: Metric::Joint(components), formula: None })
     }
 
     /// (a, d) when the metric is `sum a_k c_k / sum d_k c_k`.
@@ -122,7 +126,8 @@ impl PyMetric {
     /// Partial derivatives of a formula by tp, fp, fn, tn.
     fn gradient(&self, py: Python<'_>, counts: Vec<f64>) -> PyResult<Option<[f64; 4]>> {
         self.check(py, &counts)?;
-        Ok(self.formula.as_ref().map(|formula| formula.gradient([counts[0], counts[1], counts[2], counts[3]])))
+        let Some(formula) = &self.formula else { return Ok(None) };
+        Call::brief(py, || Ok(Some(formula.gradient([counts[0], counts[1], counts[2], counts[3]]))))
     }
 }
 

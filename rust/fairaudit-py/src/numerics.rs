@@ -3,34 +3,36 @@
 use fairaudit_core::numerics::laws;
 use pyo3::prelude::*;
 
+use crate::options::Call;
+
 /// The z with Phi(z) = p.
 #[pyfunction]
-fn normal_quantile(p: f64) -> f64 {
-    laws::normal_quantile(p)
+fn normal_quantile(py: Python<'_>, p: f64) -> PyResult<f64> {
+    Call::brief(py, || Ok(laws::normal_quantile(p)))
 }
 
 /// The exact interval of a binomial probability.
 #[pyfunction]
-fn clopper_pearson(successes: u64, trials: u64, level: f64) -> (f64, f64) {
-    laws::clopper_pearson(successes.min(trials), trials, level)
+fn clopper_pearson(py: Python<'_>, successes: u64, trials: u64, level: f64) -> PyResult<(f64, f64)> {
+    Call::brief(py, || Ok(laws::clopper_pearson(successes.min(trials), trials, level)))
 }
 
 /// The p-quantile of the beta law with parameters a, b of at least 1.
 #[pyfunction]
-fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
-    laws::beta_quantile(a.max(1.0), b.max(1.0), p)
+fn beta_quantile(py: Python<'_>, a: f64, b: f64, p: f64) -> PyResult<f64> {
+    Call::brief(py, || Ok(laws::beta_quantile(a.max(1.0), b.max(1.0), p)))
 }
 
 /// The probability of Student's t above a number.
 #[pyfunction]
-fn t_upper_tail(t: f64, df: f64) -> f64 {
-    laws::t_upper_tail(t, df)
+fn t_upper_tail(py: Python<'_>, t: f64, df: f64) -> PyResult<f64> {
+    Call::brief(py, || Ok(laws::t_upper_tail(t, df)))
 }
 
 /// The number that Student's t exceeds with a probability.
 #[pyfunction]
-fn t_tail_quantile(tail: f64, df: f64) -> f64 {
-    laws::t_tail_quantile(tail, df)
+fn t_tail_quantile(py: Python<'_>, tail: f64, df: f64) -> PyResult<f64> {
+    Call::brief(py, || Ok(laws::t_tail_quantile(tail, df)))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

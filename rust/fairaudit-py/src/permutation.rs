@@ -220,8 +220,8 @@ impl PyPermutationTest {
 
     /// The metric of every group; of a correlation that.
     #[getter]
-    fn evaluations(&self) -> Vec<Evaluation> {
-        self.test.evaluations().into_iter().map(Evaluation::of).collect()
+    fn evaluations(&self, py: Python<'_>) -> PyResult<Vec<Evaluation>> {
+        Call::brief(py, || Ok(self.test.evaluations().into_iter().map(Evaluation::of).collect()))
     }
 
     /// Number of strata of the user's.
@@ -237,7 +237,8 @@ impl PyPermutationTest {
             let accepted = format!("places of groups below {}", test.n_groups());
             return Err(to_python(py, &Error::argument("pair", place, &accepted)));
         }
-        Ok(test.contrast((first, second)).map(|contrast| Contrast {
+        let contrast = Call::brief(py, || Ok(test.contrast((first, second))))?;
+        Ok(contrast.map(|contrast| Contrast {
             estimate: contrast.estimate(),
             variance: contrast.variance(),
             n_used: contrast.n_used,
@@ -308,7 +309,8 @@ impl PyPermutationTest {
         counts: Dense<'_, u64>,
         n: u64,
     ) -> PyResult<Vec<f64>> {
-        step_down_pvalues(self.groups(py)?, &pairs, &counts, n).map_err(|error| to_python(py, &error))
+        let (test, counts) = (self.groups(py)?, &counts[..]);
+        Call::brief(py, || step_down_pvalues(test, &pairs, counts, n))
     }
 
     /// The metric in bootstrap replicates; `variances=False` leaves these out.

@@ -26,7 +26,7 @@ fn hypergeometric<'py>(
     draws: &Draws,
     call: &Call,
 ) -> PyResult<Counts<'py>> {
-    let law = Hypergeometric::new(population, marked.min(population), drawn.min(population));
+    let law = Call::brief(py, || Ok(Hypergeometric::new(population, marked.min(population), drawn.min(population))))?;
     sampled(py, draws, call, |stream| law.sample(stream))
 }
 
@@ -36,7 +36,7 @@ fn binomial<'py>(py: Python<'py>, trials: u64, probability: f64, draws: &Draws, 
     if !(0.0..=1.0).contains(&probability) {
         return Err(to_python(py, &Error::argument("probability", probability, "from 0 to 1")));
     }
-    let law = Binomial::new(trials, probability);
+    let law = Call::brief(py, || Ok(Binomial::new(trials, probability)))?;
     sampled(py, draws, call, |stream| law.sample(stream))
 }
 

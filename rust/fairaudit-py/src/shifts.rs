@@ -1,6 +1,7 @@
 //! Two groups of a mean or ratio, tested at any gap.
 
 use fairaudit_core::Error;
+use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{self, Alternative, NUMBERS, Shape, Shift, Side};
 use numpy::ndarray::{Array2, Ix2};
 use numpy::{PyArray1, PyArray2, ToPyArray};
@@ -143,9 +144,12 @@ impl Shifts {
 
     /// The same test with the replicates of both.
     fn joined(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
-        let rows: Vec<Shift> = self.shifts.replicates().chain(other.shifts.replicates()).collect();
-        let joined = permutation::Shifts::new(self.shifts.observed, self.shifts.shapes, &rows);
-        joined.map(|shifts| Self { shifts }).map_err(|error| to_python(py, &error))
+        let work = WORK * (self.shifts.n() + other.shifts.n()) as u64;
+        let join = |_: &Control| {
+            let rows: Vec<Shift> = self.shifts.replicates().chain(other.shifts.replicates()).collect();
+            permutation::Shifts::new(self.shifts.observed, self.shifts.shapes, &rows)
+        };
+        Call::or_ordinary(None).run(py, work, join).map(Self::of)
     }
 }
 

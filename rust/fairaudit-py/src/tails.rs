@@ -37,7 +37,7 @@ fn gev_fit(py: Python<'_>, maxima: Numbers<'_>, call: &Call) -> PyResult<Maxima>
 /// The level that one row in m exceeds, of blocks of `block_size` rows.
 #[pyfunction]
 fn gev_return_level(py: Python<'_>, law: Parameters, block_size: f64, m: f64) -> PyResult<f64> {
-    gev::return_level(law_of(law), block_size, m).map_err(|error| to_python(py, &error))
+    Call::brief(py, || gev::return_level(law_of(law), block_size, m))
 }
 
 /// The profile-likelihood interval of the level that one row in m exceeds.
@@ -62,14 +62,14 @@ fn gev_of_excesses(py: Python<'_>, threshold: f64, scale: f64, shape: f64, expec
     if !(expected > 0.0 && expected.is_finite()) {
         return Err(to_python(py, &Error::argument("expected", expected, "a finite number above 0")));
     }
-    let Law { location, scale, shape } = Law::of_excesses(threshold, scale, shape, expected);
+    let Law { location, scale, shape } = Call::brief(py, || Ok(Law::of_excesses(threshold, scale, shape, expected)))?;
     Ok((location, scale, shape))
 }
 
 /// Scale of the excesses over a threshold, and how many rows of a block are expected above it.
 #[pyfunction]
-fn gev_excesses(law: Parameters, threshold: f64) -> (f64, f64) {
-    law_of(law).excesses(threshold)
+fn gev_excesses(py: Python<'_>, law: Parameters, threshold: f64) -> PyResult<(f64, f64)> {
+    Call::brief(py, || Ok(law_of(law).excesses(threshold)))
 }
 
 fn law_of((location, scale, shape): Parameters) -> Law {
@@ -94,7 +94,7 @@ fn tail_variations<'py>(
 /// The first k of the table of critical values of the residual coefficient of variation, and those from there on.
 #[pyfunction]
 fn critical_variations(py: Python<'_>, level: f64) -> PyResult<(usize, Floats<'_>)> {
-    let found = diagnostics::critical_variations(level).map_err(|error| to_python(py, &error))?;
+    let found = Call::brief(py, || diagnostics::critical_variations(level))?;
     Ok((found.0, PyArray1::from_vec(py, found.1)))
 }
 
@@ -129,8 +129,8 @@ fn fitted(found: &Goodness) -> Fitted {
 
 /// How many of the first of ordered hypotheses are rejected at a false discovery rate.
 #[pyfunction]
-fn forward_stop(pvalues: Vec<f64>, rate: f64) -> usize {
-    diagnostics::forward_stop(&pvalues, rate)
+fn forward_stop(py: Python<'_>, pvalues: Vec<f64>, rate: f64) -> PyResult<usize> {
+    Call::brief(py, || Ok(diagnostics::forward_stop(&pvalues, rate)))
 }
 
 /// Rows of observed excess, fitted quantile and its band, ascending.

@@ -9,7 +9,7 @@ use super::pair::{Levels, from_t, to_t};
 use crate::error::{Error, Result};
 use crate::numerics::laws::normal_quantile;
 use crate::numerics::order::ordered_bits;
-use crate::parallel::sort_by_key;
+use crate::parallel::{Control, sort_by_key};
 
 /// No comparison asks for a z beyond this.
 const SURE: f64 = 7.0;
@@ -30,8 +30,8 @@ impl Values {
     /// Values in any order.
     ///
     /// # Errors
-    /// [`Error::Argument`] for one that is not finite, or none.
-    pub fn new(values: &[f64]) -> Result<Self> {
+    /// [`Error::Argument`] for one that is not finite, or none; [`Error::Cancelled`].
+    pub fn new(values: &[f64], control: &Control) -> Result<Self> {
         if values.is_empty() {
             return Err(Error::argument("values", "empty", "at least one number"));
         }
@@ -41,7 +41,7 @@ impl Values {
         }
         // 0 and -0 are one value.
         let mut descending: Vec<f64> = values.iter().map(|&value| value + 0.0).collect();
-        sort_by_key(&mut descending, |value| std::cmp::Reverse(ordered_bits(*value)));
+        sort_by_key(&mut descending, |value| std::cmp::Reverse(ordered_bits(*value)), control)?;
         Ok(Self { descending })
     }
 

@@ -54,7 +54,7 @@ pub fn limits(
         return Err(Error::argument("score", wrong, "numbers from 0 to 1"));
     }
     let events = n_events as usize;
-    let law = Law::new(scores, instructions);
+    let law = Law::new(scores, instructions, control)?;
     let mean = law.total / n as f64;
     let upper = if events == n { Curve::through(vec![(0.0, 1.0 - mean)]) } else { law.curve(events, control)? };
     let lower = if events == 0 { Curve::through(vec![(0.0, -mean)]) } else { law.curve(events - 1, control)? };
@@ -113,12 +113,12 @@ struct Shifted {
 }
 
 impl Law {
-    fn new(scores: &[f64], instructions: InstructionSet) -> Self {
+    fn new(scores: &[f64], instructions: InstructionSet, control: &Control) -> Result<Self> {
         let mut kept: Vec<f64> = scores.iter().map(|score| score.clamp(CLIP, 1.0 - CLIP)).collect();
-        sort_by_key(&mut kept, |score| ordered_bits(*score));
+        sort_by_key(&mut kept, |score| ordered_bits(*score), control)?;
         let total = kept.iter().sum();
         let logits = kept.iter().map(|&score| libm::log(score) - libm::log1p(-score)).collect();
-        Self { logits, total, instructions }
+        Ok(Self { logits, total, instructions })
     }
 
     fn n(&self) -> usize {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn law(scores: &[f64]) -> Law {
-        Law::new(scores, InstructionSet::current().unwrap())
+        Law::new(scores, InstructionSet::current().unwrap(), &Control::default()).unwrap()
     }
 
     fn drawn(scores: &[f64], n_events: u64, n: u64) -> Limits {

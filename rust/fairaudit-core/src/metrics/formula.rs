@@ -170,7 +170,7 @@ impl Formula {
     /// [`Error::Formula`] with the position of the first thing that cannot be read, or with the
     /// two values that show why the formula is not a metric.
     pub fn parse(text: &str) -> Result<Self> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        let mut parser = Parser { text, at: 0, depth: 0, operations: 0 };
         let root = parser.sum()?;
         parser.skip_blanks();
         if parser.at < text.len() {
@@ -191,10 +191,12 @@ impl Formula {
             let invariant = (here.value - scaled.value).abs() <= 1e-9 * (1.0 + here.value.abs());
             if !here.value.is_finite() || !invariant {
                 return Err(Error::Formula(format!(
-                    "formula \"{text}\" is {} for tp, fp, fn, tn = {counts:?} and {} when every count is \
+                    "formula \"{}\" is {} for tp, fp, fn, tn = {counts:?} and {} when every count is \
                      three times as large; accepted: a quotient that does not depend on the number of rows, \
                      such as tp / (tp + fn)",
-                    here.value, scaled.value
+                    shown(text),
+                    here.value,
+                    scaled.value
                 )));
             }
             varies |= here.gradient.iter().any(|&g| g != 0.0);
@@ -202,7 +204,7 @@ impl Formula {
         if varies {
             Ok(())
         } else {
-            Err(Error::Formula(format!("formula \"{text}\" does not depend on tp, fp, fn or tn")))
+            Err(Error::Formula(format!("formula \"{}\" does not depend on tp, fp, fn or tn", shown(text))))
         }
     }
 
@@ -248,9 +250,23 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    /// Operators and functions that were read.
+    operations: usize,
 }
 
 const MAX_DEPTH: usize = 64;
+/// A chain of operators is a tree as deep as it is long, which is walked, copied and dropped by recursion.
+const MAX_OPERATIONS: usize = 500;
+/// Characters of a formula that a message shows.
+const SHOWN: usize = 200;
+
+/// The formula as messages show it.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
 
 impl Parser<'_> {
     fn error(&self, problem: &str) -> Error {
@@ -259,9 +275,18 @@ impl Parser<'_> {
         Error::Formula(format!(
             "formula \"{}\": {problem} at position {}, found {found}; accepted: tp, fp, fn, tn, numbers, \
              + - * / **, parentheses, sqrt(), abs(), min(,), max(,)",
-            self.text,
+            shown(self.text),
             self.text[..self.at].chars().count() + 1
         ))
+    }
+
+    /// Counts an operator or a function.
+    fn operation(&mut self) -> Result<()> {
+        self.operations += 1;
+        if self.operations > MAX_OPERATIONS {
+            return Err(self.error(&format!("more than {MAX_OPERATIONS} operators and functions")));
+        }
+        Ok(())
     }
 
     fn skip_blanks(&mut self) {
@@ -296,6 +321,7 @@ impl Parser<'_> {
                 self.depth -= 1;
                 return Ok(node);
             };
+            self.operation()?;
             node = Node::Binary(operation, Box::new((node, self.product()?)));
         }
     }
@@ -311,12 +337,14 @@ impl Parser<'_> {
             } else {
                 return Ok(node);
             };
+            self.operation()?;
             node = Node::Binary(operation, Box::new((node, self.signed()?)));
         }
     }
 
     fn signed(&mut self) -> Result<Node> {
         if self.accept("-") {
+            self.operation()?;
             self.depth += 1;
             if self.depth > MAX_DEPTH {
                 return Err(self.error("too many signs"));
@@ -333,6 +361,7 @@ impl Parser<'_> {
         if !self.accept("**") {
             return Ok(base);
         }
+        self.operation()?;
         let negative = self.accept("-");
         self.skip_blanks();
         let start = self.at;
@@ -376,6 +405,7 @@ impl Parser<'_> {
         }
         match word {
             "sqrt" | "abs" => {
+                self.operation()?;
                 self.expect("(")?;
                 let inner = Box::new(self.sum()?);
                 self.expect(")")?;
@@ -383,6 +413,7 @@ impl Parser<'_> {
                 Ok(Node::Unary(function, inner))
             }
             "min" | "max" => {
+                self.operation()?;
                 self.expect("(")?;
                 let first = self.sum()?;
                 self.expect(",")?;
@@ -476,7 +507,23 @@ mod tests {
             assert!(message.contains(problem), "{text}: {message}");
         }
         let deep = "(".repeat(100_000);
+        assert!(Formula::parse(&deep).unwrap_err().to_string().len() < 500);
         assert!(Formula::parse(&deep).unwrap_err().to_string().contains("nested"));
         assert!(Formula::parse(&"-".repeat(100_000)).is_err());
+    }
+
+    #[test]
+    fn chains_are_bounded() {
+        let chain = |operators: usize, operator: &str| format!("tp{} / (tp + fn)", operator.repeat(operators - 2));
+        for operator in [" + 0", " - 0", " * 1", " / 1", "**1"] {
+            let text = chain(30_000, operator);
+            let message = Formula::parse(&text).unwrap_err().to_string();
+            assert!(operator == "**1" || message.contains("more than 500 operators"), "{message}");
+            assert!(message.len() < 500);
+        }
+        assert!(Formula::parse(&chain(500, " * 1")).is_ok());
+        assert!(Formula::parse(&chain(501, " * 1")).is_err());
+        let calls = vec!["abs(tp)"; 30_000].join(" + ");
+        assert!(Formula::parse(&calls).unwrap_err().to_string().contains("more than 500 operators"));
     }
 }

@@ -1,6 +1,7 @@
 //! Orders of rows that do not depend on how the rows arrive.
 
-use crate::parallel;
+use crate::error::Result;
+use crate::parallel::{self, Control};
 
 /// Bits that are in the order of the values.
 pub(crate) fn ordered_bits(value: f64) -> u64 {
@@ -17,7 +18,10 @@ pub(crate) fn row_of(key: u64) -> usize {
 /// Rows in ascending order of the score and then of what else a test looks at, so that the
 /// result does not depend on the order in which they arrive. Each entry has the row in its low
 /// half, the high half of the score above: eight bytes per row, and few comparisons of more.
-pub(crate) fn order<K: Ord>(score: &[f64], rest: impl Fn(usize) -> K + Sync) -> Vec<u64> {
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled).
+pub(crate) fn order<K: Ord>(score: &[f64], rest: impl Fn(usize) -> K + Sync, control: &Control) -> Result<Vec<u64>> {
     let mut keys: Vec<u64> =
         score.iter().zip(0u64..).map(|(&value, row)| ordered_bits(value) >> 32 << 32 | row).collect();
     let exact = |key: &u64| (ordered_bits(score[row_of(*key)]), rest(row_of(*key)));
@@ -26,7 +30,9 @@ pub(crate) fn order<K: Ord>(score: &[f64], rest: impl Fn(usize) -> K + Sync) -> 
             run.sort_unstable_by_key(exact);
         }
     };
-    parallel::sort(&mut keys);
+    control.check()?;
+    parallel::sort(&mut keys, control)?;
     parallel::for_each_run(&mut keys, |a, b| a >> 32 == b >> 32, refine);
-    keys
+    control.check()?;
+    Ok(keys)
 }

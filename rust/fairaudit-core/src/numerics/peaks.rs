@@ -20,6 +20,11 @@ pub(crate) fn peak(places: &[f64], width: f64, function: impl Fn(f64) -> f64) ->
     climb(low, places[best], most, high, width, at)
 }
 
+/// The place, or the end that it lies beyond; without ends that are numbers the place itself.
+fn within(place: f64, low: f64, high: f64) -> f64 {
+    if low <= high { place.clamp(low, high) } else { place }
+}
+
 /// (place, value) of the peak that lies uphill of a place, between `low` and `high`: steps that double, until it goes
 /// down on both sides.
 pub(crate) fn peak_near(
@@ -30,13 +35,13 @@ pub(crate) fn peak_near(
     width: f64,
     function: impl Fn(f64) -> f64,
 ) -> (f64, f64) {
-    let mut best = start.clamp(low, high);
+    let mut best = within(start, low, high);
     let mut most = function(best);
     let mut sides = [None, None];
     for (side, sign) in [(0, -1.0), (1, 1.0)] {
         let mut length = step;
         while sides[side].is_none() {
-            let next = (best + sign * length).clamp(low, high);
+            let next = within(best + sign * length, low, high);
             let value = if next == best { f64::NEG_INFINITY } else { function(next) };
             if value > most {
                 sides[1 - side] = Some(best);

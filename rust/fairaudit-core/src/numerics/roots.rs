@@ -75,7 +75,7 @@ pub(crate) fn crossing_between(
         }
         (a, at_a) = (middle, at_middle);
         let tolerance = 0.5 * width / (b - a).abs();
-        if at_a == 0.0 || tolerance > 0.5 {
+        if at_a == 0.0 || tolerance > 0.5 || tolerance.is_nan() {
             break;
         }
         let (x, y) = ((a - b) / (c - b), (at_a - at_b) / (at_c - at_b));

@@ -193,10 +193,11 @@ impl WeakRows {
         };
         let mut order: Vec<usize> = (0..cell.len()).collect();
         control.check()?;
-        sort_by_key(&mut order, |&i| {
+        let key = |&i: &usize| {
             let ([a, d], group, stratum) = unit(i);
             (cell[i], group, ordered_bits(a), ordered_bits(d), stratum)
-        });
+        };
+        sort_by_key(&mut order, key, control)?;
         control.check()?;
         let differs = |&i: &usize| cell[order[i - 1]] != cell[order[i]];
         let mut ends: Vec<usize> = (1..order.len()).filter(differs).collect();

@@ -58,8 +58,7 @@ impl CorrelationTest {
         let rows = x.len();
         let stratum_of = |key: u64| stratum.map_or(0, |stratum| stratum[row_of(key)]);
         // By stratum, x and y: rows that agree in all of them are the same.
-        let mut order = order(x, |row| ordered_bits(y[row]));
-        control.check()?;
+        let mut order = order(x, |row| ordered_bits(y[row]), control)?;
         if stratum.is_some() {
             order.sort_by_key(|&key| stratum_of(key));
         }
@@ -69,6 +68,9 @@ impl CorrelationTest {
         let pick = |values: &[f64]| -> Vec<f64> { order.iter().map(|&key| values[row_of(key)]).collect() };
         let (x, y, observed) = (pick(x), pick(y), Observed::default());
         let mut test = Self { x, y, ends, studentize, scale: 0.0, observed };
+        // Before, so that no sum is infinite; after, because the rest can be small.
+        scale_by_power(&mut test.x);
+        scale_by_power(&mut test.y);
         for segment in test.segments() {
             center(&mut test.x[segment.clone()]);
             center(&mut test.y[segment]);

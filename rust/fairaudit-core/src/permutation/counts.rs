@@ -108,17 +108,16 @@ impl CountTest {
         let width = table.n_groups() * table.n_classes();
         let mut margins = vec![0.0; n_blocks * width];
         let mut expected = Vec::new();
-        for (block, margin) in margins.chunks_mut(width).enumerate() {
-            let strata = table.strata().zip(&block_of).filter(|&(_, &of)| of == block);
-            for (stratum, _) in strata {
-                margin.iter_mut().zip(stratum).for_each(|(sum, &count)| *sum += count as f64);
-            }
+        for (stratum, &block) in table.strata().zip(&block_of) {
+            let margin = &mut margins[block * width..(block + 1) * width];
+            margin.iter_mut().zip(stratum).for_each(|(sum, &count)| *sum += count as f64);
         }
         if n_blocks > 1 {
             let size = components_of(&merged).len();
             let shares: Vec<bool> = components_of(&merged).iter().map(Metric::is_proportion).collect();
             for block in 0..n_blocks {
-                let of_block = table.some_strata(|stratum| block_of[stratum] == block);
+                let [start, end] = [block, block + 1].map(|first| block_of.partition_point(|&of| of < first));
+                let of_block = table.range(start..end);
                 // The groups of a stratum have one expected share.
                 let values = expected_of(&of_block.mean_margin()).into_iter().enumerate();
                 expected.extend(values.map(|(at, value)| if shares[at % size] { 0.0 } else { value }));

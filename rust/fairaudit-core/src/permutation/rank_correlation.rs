@@ -16,7 +16,7 @@ use crate::draws::Draws;
 use crate::error::Result;
 use crate::metrics::Evaluation;
 use crate::numerics::order::{order, ordered_bits, row_of};
-use crate::parallel::{Control, each_replicate};
+use crate::parallel::{Control, Workspaces, each_replicate};
 use crate::random::{Domain, RowGenerator};
 
 /// Strata of fewer rows than this, if there are as many of them, are units of the variance: in them the influence of
@@ -29,16 +29,24 @@ const LOG_BUCKET_ROWS: u32 = 13;
 /// Most buckets: each is a stream that is written to.
 const MOST_BUCKETS: usize = 1 << 11;
 
+/// Bytes that the buffers of all threads together may take: so many, or so many for each row. A buffer of one thread
+/// takes some 22 for each row.
+const ROOM: usize = 1 << 28;
+const ROOM_PER_ROW: usize = 22;
+const SCRATCH_BYTES: usize = 22;
+
 /// Rank correlation of two columns, the second permuted within strata.
 #[derive(Debug, Clone)]
 pub struct RankCorrelationTest {
     strata: Vec<Stratum>,
-    /// Ranks of x, in its order, by stratum: whole numbers, the rank times two less n + 1.
-    x: Vec<f64>,
+    n_rows: usize,
+    /// Ranks of x, in its order, by stratum: whole numbers, the rank times two less n + 1. Nothing without ties, where
+    /// the place tells the rank.
+    x: Option<Vec<f64>>,
     /// Those of y, in its order.
-    y: Vec<f64>,
-    /// Place of each row of x in the order of y, from the start of its stratum.
-    place: Vec<u32>,
+    y: Option<Vec<f64>>,
+    /// The correlation as observed, and its variance.
+    observed: (f64, f64),
     studentize: Studentize,
     /// sqrt(sum u^2 sum w^2).
     scale: f64,
@@ -140,71 +148,88 @@ impl RankCorrelationTest {
         let rows = x.len();
         let stratum_of = |key: u64| stratum.map_or(0, |stratum| stratum[row_of(key)]);
         let ordered = |first: &[f64], second: &[f64]| -> Result<Vec<u64>> {
-            let mut order = order(first, |row| ordered_bits(second[row]));
-            control.check()?;
+            let mut order = order(first, |row| ordered_bits(second[row]), control)?;
             if stratum.is_some() {
                 order.sort_by_key(|&key| stratum_of(key));
             }
             control.check()?;
             Ok(order)
         };
-        let (by_x, by_y) = (ordered(x, y)?, ordered(y, x)?);
-        let mut ends: Vec<usize> = (1..rows).filter(|&i| stratum_of(by_x[i - 1]) != stratum_of(by_x[i])).collect();
+        // One order after the other: together they would take more than the columns.
+        let by_y = ordered(y, x)?;
+        let mut ends: Vec<usize> = (1..rows).filter(|&i| stratum_of(by_y[i - 1]) != stratum_of(by_y[i])).collect();
         ends.push(rows);
         let starts = [0].into_iter().chain(ends.iter().copied());
         let segments: Vec<Range<usize>> = starts.zip(&ends).map(|(start, &end)| start..end).collect();
-        let ranked = |order: &[u64], values: &[f64]| -> Vec<f64> {
-            segments.iter().flat_map(|rows| ranks(&order[rows.clone()], values)).collect()
+        let ranked = |order: &[u64], values: &[f64]| -> Option<Vec<f64>> {
+            let tied = |rows: &Range<usize>| {
+                order[rows.clone()].windows(2).any(|pair| values[row_of(pair[0])] == values[row_of(pair[1])])
+            };
+            let all = || segments.iter().flat_map(|rows| ranks(&order[rows.clone()], values)).collect();
+            segments.iter().any(tied).then(all)
         };
-        let (x, y) = (ranked(&by_x, x), ranked(&by_y, y));
-        let mut place = vec![0u32; rows];
+        let ranks_of_y = ranked(&by_y, y);
         let mut at = vec![0u32; rows];
         for rows in &segments {
             by_y[rows.clone()].iter().zip(0..).for_each(|(&key, place)| at[row_of(key)] = place);
         }
-        by_x.iter().zip(&mut place).for_each(|(&key, place)| *place = at[row_of(key)]);
+        drop(by_y);
+        let by_x = ordered(x, y)?;
+        let ranks_of_x = ranked(&by_x, x);
+        // Place of each row of x in the order of y, from the start of its stratum.
+        let place: Vec<u32> = by_x.iter().map(|&key| at[row_of(key)]).collect();
+        drop((by_x, at));
+        control.check()?;
+        let (x, y) = (ranks_of_x, ranks_of_y);
         // Of whole numbers, scaled once, as products are: ranks that agree have a correlation of 1.
-        let squares = |values: &[f64], rows: &Range<usize>| {
-            values[rows.clone()].iter().map(|rank| rank * rank).sum::<f64>() * unit_of(rows)
+        let squares = |values: &Option<Vec<f64>>, rows: &Range<usize>| {
+            let ranks = Ranks::of(values.as_deref(), rows);
+            (0..rows.len()).map(|i| ranks.at(i) * ranks.at(i)).sum::<f64>() * unit_of(rows)
         };
         let strata: Vec<Stratum> = segments
             .into_iter()
             .map(|rows| {
                 let scale = (squares(&x, &rows) * squares(&y, &rows)).sqrt();
-                let is_tied = y[rows.clone()].windows(2).any(|pair| pair[0] == pair[1]);
+                let is_tied = y.as_ref().is_some_and(|y| y[rows.clone()].windows(2).any(|pair| pair[0] == pair[1]));
                 Stratum { is_unit: rows.len() < FEW && scale > 0.0, rows, scale, is_tied }
             })
             .collect();
-        let total = |values: &[f64]| strata.iter().map(|stratum| squares(values, &stratum.rows)).sum::<f64>();
+        let total =
+            |values: &Option<Vec<f64>>| strata.iter().map(|stratum| squares(values, &stratum.rows)).sum::<f64>();
         let scale = (total(&x) * total(&y)).sqrt();
         let units = strata.iter().filter(|stratum| stratum.is_unit).count();
         let inflation = if units < FEW { 0.0 } else { units as f64 / (units - 1) as f64 };
-        Ok(Self { strata, x, y, place, studentize, scale, inflation })
+        let observed = (f64::NAN, f64::NAN);
+        let mut test = Self { strata, n_rows: rows, x, y, observed, studentize, scale, inflation };
+        let mut scratch = Scratch { paired: vec![[0.0; 2]; rows], ..Scratch::default() };
+        test.observed = test.pairing(&mut scratch, Pairing::Observed(&place));
+        Ok(test)
     }
 
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
-        self.x.len()
+        self.n_rows
     }
 
-    /// The correlation and its variance, of a permutation or as observed.
-    fn pairing(&self, scratch: &mut Scratch, mut generator: Option<&mut RowGenerator>) -> (f64, f64) {
+    /// The correlation and its variance.
+    fn pairing(&self, scratch: &mut Scratch, mut pairing: Pairing<'_>) -> (f64, f64) {
         let Scratch { place, paired, tied, units, buckets } = scratch;
         units.clear();
         let (mut sum, mut variance) = (0.0, 0.0);
         for stratum in &self.strata {
             let rows = stratum.rows.clone();
-            let (x, y) = (&self.x[rows.clone()], &self.y[rows.clone()]);
-            let (place, paired) = (&mut place[rows.clone()], &mut paired[rows.clone()]);
-            // Without ties the place tells the rank: nothing need be read from afar.
-            let lowest = 1.0 - y.len() as f64;
-            let rank = |at: u32| if stratum.is_tied { y[at as usize] } else { lowest + 2.0 * f64::from(at) };
-            let products = match &mut generator {
-                None => {
-                    let observed = &self.place[rows.clone()];
+            let paired = &mut paired[rows.clone()];
+            // Without ties in the stratum the place tells the rank: nothing need be read from afar.
+            let y = Ranks::of(self.y.as_deref().filter(|_| stratum.is_tied), &rows);
+            let x = Ranks::of(self.x.as_deref(), &rows);
+            let rank = |at: u32| y.at(at as usize);
+            let products = match &mut pairing {
+                Pairing::Observed(place) => {
+                    let observed = &place[rows.clone()];
                     pair_all(x, paired, tied, |row| (observed[row] as usize, rank(observed[row])))
                 }
-                Some(generator) if rows.len() <= MOST_ROWS_AT_ONCE => {
+                Pairing::Drawn(generator) if rows.len() <= MOST_ROWS_AT_ONCE => {
+                    let place = &mut place[rows.clone()];
                     place.iter_mut().zip(0..).for_each(|(place, at)| *place = at);
                     // Fisher and Yates from the back: what is swapped in stays.
                     pair_all(x, paired, tied, |row| {
@@ -212,7 +237,8 @@ impl RankCorrelationTest {
                         (place[row] as usize, rank(place[row]))
                     })
                 }
-                Some(generator) => {
+                Pairing::Drawn(generator) => {
+                    let place = &mut place[rows.clone()];
                     buckets.draw(place, generator);
                     let products = pair_all(x, paired, tied, |row| {
                         let seat = buckets.seat(row);
@@ -238,10 +264,6 @@ impl RankCorrelationTest {
         (r, (variance + self.inflation * between) / (self.scale * self.scale))
     }
 
-    fn observe(&self) -> (f64, f64) {
-        self.pairing(&mut self.scratch(), None)
-    }
-
     fn scratch(&self) -> Scratch {
         let n = self.n_rows();
         Scratch { place: vec![0; n], paired: vec![[0.0; 2]; n], ..Scratch::default() }
@@ -254,12 +276,12 @@ impl RankCorrelationTest {
 
 impl PermutationTest for RankCorrelationTest {
     fn observed(&self) -> f64 {
-        self.statistic(self.observe())
+        self.statistic(self.observed)
     }
 
     /// The correlation.
     fn evaluations(&self) -> Vec<Evaluation> {
-        let (value, variance) = self.observe();
+        let (value, variance) = self.observed;
         vec![Evaluation { value, variance, ..Evaluation::UNDEFINED }]
     }
 
@@ -269,17 +291,49 @@ impl PermutationTest for RankCorrelationTest {
 
     fn null_distribution(&self, draws: &Draws, control: &Control) -> Result<Vec<f64>> {
         let mut null = draws.zeros();
-        each_replicate(
-            &mut null,
-            control,
-            || self.scratch(),
-            |offset, scratch| {
-                let replicate = draws.replicates.start + offset;
-                let mut generator = RowGenerator::new(draws.seed, Domain::Permutation, draws.series, replicate, 0);
-                self.statistic(self.pairing(scratch, Some(&mut generator)))
-            },
-        )?;
+        let room = ROOM.max(ROOM_PER_ROW * self.n_rows);
+        let (scratches, most) = (Workspaces::default(), room / (SCRATCH_BYTES * self.n_rows).max(1));
+        let replicate = |offset: u64, (): &mut ()| {
+            let replicate = draws.replicates.start + offset;
+            let mut generator = RowGenerator::new(draws.seed, Domain::Permutation, draws.series, replicate, 0);
+            scratches.with(
+                most,
+                || self.scratch(),
+                |scratch| self.statistic(self.pairing(scratch, Pairing::Drawn(&mut generator))),
+            )
+        };
+        each_replicate(&mut null, control, || (), replicate)?;
         Ok(null)
+    }
+}
+
+/// How the rows of x meet those of y.
+enum Pairing<'a> {
+    /// At these places in the order of y.
+    Observed(&'a [u32]),
+    /// By chance.
+    Drawn(&'a mut RowGenerator),
+}
+
+/// The ranks of a stratum, in order.
+#[derive(Clone, Copy)]
+enum Ranks<'a> {
+    Tied(&'a [f64]),
+    /// Of so many rows that all differ: the lowest of them is this, each other is 2 more.
+    Distinct(f64),
+}
+
+impl<'a> Ranks<'a> {
+    fn of(values: Option<&'a [f64]>, rows: &Range<usize>) -> Self {
+        values.map_or(Self::Distinct(1.0 - rows.len() as f64), |values| Self::Tied(&values[rows.clone()]))
+    }
+
+    #[inline(always)]
+    fn at(&self, place: usize) -> f64 {
+        match self {
+            Self::Tied(values) => values[place],
+            Self::Distinct(lowest) => lowest + 2.0 * place as f64,
+        }
     }
 }
 
@@ -303,23 +357,23 @@ fn ranks(order: &[u64], values: &[f64]) -> Vec<f64> {
 /// seat that it gets with its rank of y, and returns the sum of products. All sums are of whole numbers.
 #[inline(always)]
 fn pair_all(
-    x: &[f64],
+    x: Ranks<'_>,
     paired: &mut [[f64; 2]],
     tied: &mut Vec<(usize, f64)>,
     mut seat_of: impl FnMut(usize) -> (usize, f64),
 ) -> f64 {
     let (mut products, mut above) = (0.0, 0.0);
-    let mut last = x.len();
+    let mut last = paired.len();
     while last > 0 {
         last -= 1;
-        let rank = x[last];
+        let rank = x.at(last);
         let (seat, mut other) = seat_of(last);
         products += rank * other;
         paired[seat] = [rank, rank * other + 2.0 * above + other];
-        if last > 0 && x[last - 1] == rank {
+        if last > 0 && x.at(last - 1) == rank {
             tied.clear();
             tied.push((seat, other));
-            while last > 0 && x[last - 1] == rank {
+            while last > 0 && x.at(last - 1) == rank {
                 last -= 1;
                 let (seat, one) = seat_of(last);
                 products += rank * one;
@@ -338,14 +392,14 @@ fn pair_all(
 }
 
 /// The sum of squares of the influence of the rows of a stratum, to which the order of y has the last part.
-fn influence_squares(y: &[f64], paired: &[[f64; 2]], products: f64) -> f64 {
+fn influence_squares(y: Ranks<'_>, paired: &[[f64; 2]], products: f64) -> f64 {
     // Each of the three parts has the same mean.
-    let mean = 3.0 * products / y.len() as f64;
+    let mean = 3.0 * products / paired.len() as f64;
     let (mut squares, mut above) = (0.0, 0.0);
-    let mut last = y.len();
+    let mut last = paired.len();
     while last > 0 {
-        let (end, rank, mut tied) = (last, y[last - 1], 0.0);
-        while last > 0 && y[last - 1] == rank {
+        let (end, rank, mut tied) = (last, y.at(last - 1), 0.0);
+        while last > 0 && y.at(last - 1) == rank {
             last -= 1;
             tied += paired[last][0];
         }
@@ -437,14 +491,15 @@ mod tests {
             let mut squares = 0.0;
             for replicate in 0..60 {
                 let mut generator = RowGenerator::new(1, Domain::Permutation, 0, replicate, 0);
-                let (r, variance) = test.pairing(&mut scratch, Some(&mut generator));
+                let (r, variance) = test.pairing(&mut scratch, Pairing::Drawn(&mut generator));
                 squares += test.statistic((r, variance)).powi(2);
                 assert!((variance * n as f64 - 1.0).abs() < 0.05, "{variance}");
                 let mut seen = scratch.place.clone();
                 seen.sort_unstable();
                 assert!(seen.iter().zip(0..).all(|(&at, i)| at == i));
                 let ranks: f64 = scratch.paired.iter().map(|pair| pair[0]).sum();
-                let products: f64 = scratch.paired.iter().zip(&test.y).map(|(pair, y)| pair[0] * y).sum();
+                let y = Ranks::of(test.y.as_deref(), &(0..test.n_rows));
+                let products: f64 = scratch.paired.iter().enumerate().map(|(i, pair)| pair[0] * y.at(i)).sum();
                 assert_eq!(ranks, 0.0);
                 assert!((products / (4.0 * (n as f64).powi(2)) / test.scale - r).abs() < 1e-12);
             }

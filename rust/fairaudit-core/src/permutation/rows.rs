@@ -13,7 +13,7 @@ use super::{GroupTest, PermutationTest, Studentize};
 use crate::bootstrap::{self, Replicates};
 use crate::draws::Draws;
 use crate::error::{Error, Result};
-use crate::metrics::auc::{Auc, ClusteredAuc, RowFlags, WeightedAuc};
+use crate::metrics::auc::{Auc, ClusteredAuc, Drawn, Members, Observed, RowFlags, WeightedAuc};
 use crate::metrics::row_sums::{Counts, Lanes, Mean, Ratio, RowSums};
 use crate::metrics::{Evaluation, Metric, RowMetric, of_each_metric};
 use crate::numerics::order::{order, ordered_bits, row_of};
@@ -110,24 +110,41 @@ impl Block {
                 let sums = observed_sums(metric, &block.group, n_groups);
                 sums.into_iter().enumerate().map(|(g, sums)| block.member(metric, g, sums)).collect()
             }),
-            UnitMetric::Clusters(_) => block.evaluate_members(|row, member| {
-                member.fill([0.0; LANES]);
-                member[usize::from(block.group[row])] = [1.0; LANES];
-            }),
+            UnitMetric::Clusters(auc) => {
+                let observed = Observed(&block.group);
+                block.members_of_clusters(auc, &observed, 1, true, InstructionSet::current()?, control)?
+            }
         };
         if block.sizes.len() > 1 {
             control.check()?;
-            let groups = block.evaluate_members(|row, member| {
-                let sizes = &block.sizes[block.part_of(row)];
-                let rows = f64::from(sizes.iter().sum::<u32>());
-                for (member, &size) in member.iter_mut().zip(sizes) {
-                    *member = [f64::from(size) / rows; LANES];
-                }
-            });
-            let value = |group: &Member| if group.evaluation.is_defined() { group.evaluation.value } else { 0.0 };
-            block.expected = groups.iter().map(value).collect();
+            let expected = block.expectations();
+            block.expected = expected.into_iter().map(|value| if value.is_nan() { 0.0 } else { value }).collect();
         }
         Ok(block)
+    }
+
+    /// The metric of every group when each unit belongs to it by the share of its part that does.
+    fn expectations(&self) -> Vec<f64> {
+        let n_groups = self.expected.len();
+        let shares: Vec<Vec<f64>> = self
+            .sizes
+            .iter()
+            .map(|sizes| {
+                let rows = f64::from(sizes.iter().sum::<u32>());
+                sizes.iter().map(|&size| f64::from(size) / rows).collect()
+            })
+            .collect();
+        match &self.metric {
+            UnitMetric::Rows(metric) => of_each_metric!(metric, metric => {
+                let sums = sums_of(metric, self.n_units(), n_groups, |row, member| {
+                    for (member, &share) in member.iter_mut().zip(&shares[self.part_of(row)]) {
+                        *member = [share; LANES];
+                    }
+                });
+                sums.into_iter().map(|sums| metric.evaluate(sums).value).collect()
+            }),
+            UnitMetric::Clusters(auc) => auc.expected(n_groups, |cluster, group| shares[self.part_of(cluster)][group]),
+        }
     }
 
     /// What a group with this area brings: rows count for themselves.
@@ -145,37 +162,29 @@ impl Block {
         self.sizes.iter().map(|sizes| f64::from(sizes[group])).sum()
     }
 
-    /// The metric of every group, `members` telling to what extent a unit belongs to each.
-    fn evaluate_members(&self, members: impl Fn(usize, &mut [Lanes])) -> Vec<Member> {
-        let (rows, n_groups) = (self.n_units(), self.expected.len());
-        match &self.metric {
-            UnitMetric::Rows(metric) => of_each_metric!(metric, metric => {
-                let sums = sums_of(metric, rows, n_groups, members);
-                sums.into_iter().enumerate().map(|(g, sums)| self.member(metric, g, sums)).collect()
-            }),
-            UnitMetric::Clusters(auc) => {
-                let mut member = vec![[0.0; LANES]; rows * n_groups];
-                member.chunks_mut(n_groups).enumerate().for_each(|(unit, member)| members(unit, member));
-                let mut groups = self.members_of_clusters(auc, &member);
-                groups.truncate(n_groups);
-                groups
-            }
-        }
-    }
-
     /// The metric of a group from its sums, with what it counts for.
     pub(super) fn member<const N: usize, M: RowSums<N>>(&self, metric: &M, group: usize, sums: [f64; N]) -> Member {
         let units = metric.units(sums, self.n_members(group));
         Member { evaluation: metric.evaluate(sums), size: metric.size(sums), units }
     }
 
-    /// The area of every group (fastest) in every lane.
-    pub(super) fn members_of_clusters(&self, auc: &ClusteredAuc, member: &[Lanes]) -> Vec<Member> {
+    /// The area of every group (fastest) in some lanes; what a group counts for in a stratum is 0 where nobody asks.
+    pub(super) fn members_of_clusters(
+        &self,
+        auc: &ClusteredAuc,
+        members: &impl Members,
+        lanes: usize,
+        with_sizes: bool,
+        instructions: InstructionSet,
+        control: &Control,
+    ) -> Result<Vec<Member>> {
         let n_groups = self.expected.len();
-        let (groups, sizes) = (auc.evaluate(member, n_groups), auc.sizes(member, n_groups));
+        let groups = auc.evaluate(members, n_groups, lanes, instructions, control)?;
+        let sizes = if with_sizes { auc.sizes(members, n_groups, lanes) } else { vec![0.0; groups.len()] };
         let each = groups.into_iter().zip(sizes).enumerate();
-        each.map(|(i, (evaluation, size))| Member { evaluation, size, units: (self.n_members(i % n_groups), false) })
-            .collect()
+        Ok(each
+            .map(|(i, (evaluation, size))| Member { evaluation, size, units: (self.n_members(i % n_groups), false) })
+            .collect())
     }
 
     /// The part of a unit.
@@ -523,12 +532,13 @@ impl GroupTest for RowTest {
             UnitMetric::Clusters(auc) => {
                 let n_groups = self.n_groups;
                 bootstrap::of_lanes(n_groups, with_variances, draws, control, |first| {
-                    let mut member = vec![[0.0; LANES]; block.n_units() * n_groups];
+                    let mut drawn = Drawn { group: &block.group, times: vec![[0; LANES]; block.n_units()] };
                     for (group, units) in members.iter().enumerate() {
-                        let visit = |i: usize, times: Lanes| member[units[i] as usize * n_groups + group] = times;
+                        // A unit is drawn 2^16 times by no chance that could be seen.
+                        let visit = |i: usize, times: Lanes| drawn.times[units[i] as usize] = times.map(|t| t as u16);
                         bootstrap::multiplicities(units.len(), draws, first, group as u64, self.instructions, visit);
                     }
-                    Ok(auc.evaluate(&member, n_groups))
+                    auc.evaluate(&drawn, n_groups, LANES, self.instructions, control)
                 })?
             }
         };
@@ -557,13 +567,13 @@ impl Scores<'_> {
         let at = |i: usize| rows.map_or(i, |rows| rows[i] as usize);
         let n_rows = rows.map_or(self.score.len(), Vec::len);
         let some: Option<Vec<f64>> = rows.map(|rows| rows.iter().map(|&row| self.score[row as usize]).collect());
-        let order = order(some.as_deref().unwrap_or(self.score), |i| {
+        let rest = |i: usize| {
             let row = at(i);
             let weight = self.weight.map_or(0, |weight| ordered_bits(weight[row]));
             (self.positive[row] != 0, weight, units.stratum_of(row), units.part_of(row), units.group[row])
-        });
+        };
+        let order = order(some.as_deref().unwrap_or(self.score), rest, control)?;
         drop(some);
-        control.check()?;
         let row = |i: usize| at(row_of(order[i]));
         let tied = |i: usize| i + 1 < n_rows && self.score[row(i)] == self.score[row(i + 1)];
         let flags = (0..n_rows).map(|i| RowFlags::new(self.positive[row(i)] != 0, tied(i))).collect();
@@ -602,11 +612,11 @@ impl Scores<'_> {
                 let weight: Option<Vec<f64>> =
                     self.weight.map(|weight| rows.iter().map(|row| weight[of(row)]).collect());
                 let cluster: Vec<u32> = rows.iter().map(|row| place[cluster[of(row)] as usize]).collect();
-                ClusteredAuc::new(&score, &positive, weight.as_deref(), &cluster, members.len())
+                ClusteredAuc::new(&score, &positive, weight.as_deref(), &cluster, members.len(), control)
             };
             let auc = match rows {
                 Some(rows) => pick(rows)?,
-                None => ClusteredAuc::new(self.score, self.positive, self.weight, cluster, members.len())?,
+                None => ClusteredAuc::new(self.score, self.positive, self.weight, cluster, members.len(), control)?,
             };
             let group = members.iter().map(|&unit| units.group[unit as usize]).collect();
             let part = units.part.map(|part| members.iter().map(|&unit| part[unit as usize]).collect());

@@ -15,7 +15,7 @@ use super::GroupTest;
 use super::rows::{Block, Member, RowTest, UnitMetric};
 use crate::draws::Draws;
 use crate::error::Result;
-use crate::metrics::auc::{Auc, OpenPair, PairSums};
+use crate::metrics::auc::{Auc, Codes, OpenPair, PairSums, Pairs, codes_of};
 use crate::metrics::row_sums::{LaneMask, Lanes, RowSums};
 use crate::metrics::{RowMetric, of_each_metric};
 use crate::parallel::Control;
@@ -46,12 +46,20 @@ impl RowTest {
                 UnitMetric::Rows(metric) => of_each_metric!(metric, metric => self.walk(block, metric, draw, control))?,
                 UnitMetric::Clusters(auc) => {
                     control.check()?;
-                    let mut draw = draw;
-                    let mut member = vec![[0.0; LANES]; block.n_units() * self.n_groups()];
-                    for (unit, member) in member.chunks_mut(self.n_groups()).enumerate() {
-                        draw.many(block.part_of(unit), member);
+                    let (mut draw, units) = (draw, 0..block.n_units());
+                    let with_sizes = self.blocks.len() > 1;
+                    if self.n_groups() == 2 {
+                        let pairs = Pairs::new(units.map(|unit| draw.of_two(block.part_of(unit))));
+                        block.members_of_clusters(auc, &pairs, LANES, with_sizes, self.instructions, control)?
+                    } else {
+                        let mut member = vec![[0.0; LANES]; self.n_groups()];
+                        let drawn = units.map(|unit| {
+                            draw.many(block.part_of(unit), &mut member);
+                            codes_of(&member)
+                        });
+                        let codes = Codes(drawn.collect());
+                        block.members_of_clusters(auc, &codes, LANES, with_sizes, self.instructions, control)?
                     }
-                    block.members_of_clusters(auc, &member)
                 }
             };
             visit(block, &members);

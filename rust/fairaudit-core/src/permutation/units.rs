@@ -5,8 +5,18 @@ use crate::parallel::{self, Control};
 
 /// Most groups: their codes have 16 bits.
 const MAX_GROUPS: usize = 1 << 16;
-/// Most strata times groups.
+/// Most strata, with their parts, times groups, whatever the number of units ...
 const MAX_SEGMENTS: usize = 1 << 27;
+/// ... and so many if there are not as many for each unit: strata that hold few of the groups.
+const FEW_SEGMENTS: usize = 1 << 23;
+const SEGMENTS_PER_UNIT: usize = 8;
+/// Bytes that a stratum keeps of a group, about: sizes, what it brings, and what is expected of it.
+const SEGMENT_BYTES: usize = 100;
+/// Most groups whose gaps within strata are compared at once: their covariance is a matrix for each of sixteen
+/// replicates.
+const MAX_STRATIFIED_GROUPS: usize = 2_048;
+/// A table of all segments is kept where so many of them are a unit's own.
+const DENSE: usize = 4;
 
 /// The units whose groups are exchanged.
 #[derive(Debug, Clone, Copy)]
@@ -86,10 +96,23 @@ impl<'a> Units<'a> {
     /// Refuses codes and lengths that do not fit, and strata that would take too much room.
     pub(super) fn check(&self) -> Result<()> {
         self.check_codes()?;
-        let segments = self.n_strata().saturating_mul(self.n_parts()).saturating_mul(self.n_groups);
-        if segments > MAX_SEGMENTS {
-            let both = format!("of {} strata for {} groups", self.n_strata() * self.n_parts(), self.n_groups);
-            return Err(Error::argument("stratum", both, "at most 2^27 strata times groups"));
+        let (units, strata) = (self.group.len(), self.n_strata().saturating_mul(self.n_parts()));
+        let segments = strata.saturating_mul(self.n_groups);
+        let most = MAX_SEGMENTS.min(FEW_SEGMENTS.max(SEGMENTS_PER_UNIT.saturating_mul(units)));
+        if segments > most {
+            let bytes = segments.saturating_mul(SEGMENT_BYTES) as f64;
+            let given = format!(
+                "of {strata} strata for {units} units in {} groups, a table of {segments} parts ({:.1} GB)",
+                self.n_groups,
+                bytes / 1e9
+            );
+            let accepted = format!("at most {most} strata times groups: coarser strata, or fewer groups (groups=)");
+            return Err(Error::argument("stratum", given, &accepted));
+        }
+        if self.stratum.is_some() && self.n_strata() > 1 && self.n_groups > MAX_STRATIFIED_GROUPS {
+            let given = format!("of {} strata for {} groups", self.n_strata(), self.n_groups);
+            let accepted = format!("at most {MAX_STRATIFIED_GROUPS} groups within strata (groups=)");
+            return Err(Error::argument("stratum", given, &accepted));
         }
         Ok(())
     }
@@ -163,24 +186,37 @@ impl<'a> Units<'a> {
     /// Puts what `value` gives for every unit in an order that does not depend on the one in which
     /// they arrive, nor on the names of the groups: by stratum, part and group, smaller groups first, and
     /// within these by value. Sorted in place: there are no indices. Strata without units are left out.
-    pub(super) fn sort<T: Copy + Default + Send>(
+    pub(super) fn sort<T: Copy + Default + Send + Sync>(
         &self,
         value: impl Fn(usize) -> T,
-        key: impl Fn(&T) -> [u64; 4] + Sync,
+        key: impl Fn(&T) -> [u64; 4] + Sync + Send,
         control: &Control,
     ) -> Result<Vec<Sorted<T>>> {
         let (units, parts) = (self.group.len(), self.n_parts());
-        let segment_of = |unit: usize| {
+        let code_of = |unit: usize| {
             (self.stratum_of(unit) as usize * parts + self.part_of(unit) as usize) * self.n_groups
                 + usize::from(self.group[unit])
         };
-        let mut segments = vec![Segment::default(); self.n_strata() * parts * self.n_groups];
+        let all = self.n_strata() * parts * self.n_groups;
+        // Where most segments are empty, the others alone have a place, in the same order.
+        let present = (all > DENSE * units).then(|| {
+            let mut codes: Vec<usize> = (0..units).map(code_of).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            codes
+        });
+        let segment_of = |unit: usize| match &present {
+            Some(codes) => codes.partition_point(|&code| code < code_of(unit)),
+            None => code_of(unit),
+        };
+        let code = |segment: usize| present.as_ref().map_or(segment, |codes| codes[segment]);
+        let mut segments = vec![Segment::default(); present.as_ref().map_or(all, Vec::len)];
         for unit in 0..units {
             segments[segment_of(unit)].add(key(&value(unit)));
         }
         control.check()?;
         let mut order: Vec<usize> = (0..segments.len()).filter(|&segment| segments[segment].size > 0).collect();
-        order.sort_by_key(|&segment| (segment / self.n_groups, segments[segment]));
+        order.sort_by_key(|&segment| (code(segment) / self.n_groups, segments[segment]));
         let mut next = vec![0; segments.len()];
         let mut start = 0;
         for &segment in &order {
@@ -201,17 +237,18 @@ impl<'a> Units<'a> {
             rest = others;
         }
         control.check()?;
-        parallel::for_each(pieces, |piece| parallel::sort_by_key(piece, &key));
-        let stratum = |segment: usize| segment / (parts * self.n_groups);
+        let sorted = parallel::map_each(pieces, |piece| parallel::sort_by_key(piece, &key, control));
+        sorted.into_iter().collect::<Result<()>>()?;
+        let stratum = |segment: usize| code(segment) / (parts * self.n_groups);
         let strata: Vec<&[usize]> = order.chunk_by(|&a, &b| stratum(a) == stratum(b)).collect();
         let mut sorted = Vec::with_capacity(strata.len());
         let mut start = 0;
         for of_stratum in &strata {
             let (mut group, mut part) = (Vec::new(), Vec::new());
             for &segment in *of_stratum {
-                group.resize(group.len() + segments[segment].size, (segment % self.n_groups) as u16);
+                group.resize(group.len() + segments[segment].size, (code(segment) % self.n_groups) as u16);
                 if self.part.is_some() {
-                    part.resize(group.len(), (segment / self.n_groups % parts) as u32);
+                    part.resize(group.len(), (code(segment) / self.n_groups % parts) as u32);
                 }
             }
             let end = start + group.len();

@@ -53,7 +53,7 @@ pub fn distinct_rows(values: &[f64], width: usize, control: &Control) -> Result<
             Ok(())
         },
     )?;
-    sort_by_key(&mut keys, |&key| key);
+    sort_by_key(&mut keys, |&key| key, control)?;
     control.check()?;
     let mut found = Distinct { first: Vec::new(), counts: Vec::new(), place: vec![0; keys.len()] };
     for run in keys.chunk_by_mut(|one, other| one.0 == other.0) {

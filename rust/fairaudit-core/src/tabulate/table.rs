@@ -1,5 +1,7 @@
 //! Tables of counts, and what is done to their strata and classes.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 
 /// Counts by stratum, group and class.
@@ -108,6 +110,12 @@ impl Table {
     pub(crate) fn some_strata(&self, wanted: impl Fn(usize) -> bool) -> Self {
         let strata = self.strata().enumerate().filter(|&(i, _)| wanted(i));
         Self { counts: strata.flat_map(|(_, stratum)| stratum.iter().copied()).collect(), ..*self }
+    }
+
+    /// The strata of a range of numbers.
+    pub(crate) fn range(&self, strata: Range<usize>) -> Self {
+        let width = self.n_groups * self.n_classes;
+        Self { counts: self.counts[strata.start * width..strata.end * width].to_vec(), ..*self }
     }
 
     /// Mean of the margin over all permutations within strata.

@@ -26,7 +26,7 @@ mod clusters;
 mod pair;
 mod weighted;
 
-pub(crate) use clusters::ClusteredAuc;
+pub(crate) use clusters::{ClusteredAuc, Codes, Drawn, Members, Observed, Pairs, codes_of};
 pub(crate) use pair::{OpenPair, PairSums};
 pub use weighted::WeightedAuc;
 

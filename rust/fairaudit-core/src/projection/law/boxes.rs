@@ -74,6 +74,9 @@ pub struct BoxLaw {
 /// A q this far below the critical value of a fixed mean, in logarithms, stands for 0.
 const DEEP: f64 = 30.0;
 
+/// Sides farther away than this have squares that are infinite.
+const FARTHEST: f64 = 1e100;
+
 /// A coordinate's bounds as seen from a vertex.
 type Bounds = (f64, f64);
 
@@ -88,12 +91,10 @@ impl BoxLaw {
             return Err(Error::argument("high", format!("{} numbers", high.len()), &format!("{}, as low", low.len())));
         }
         for (low, high) in low.iter().zip(high) {
-            if !(low <= high && (low.is_finite() || high.is_finite())) {
-                return Err(Error::argument(
-                    "a box side",
-                    format!("[{low}, {high}]"),
-                    "low <= high, one of them finite",
-                ));
+            let fits = |side: f64| side.is_infinite() || side.abs() <= FARTHEST;
+            if !(low <= high && (low.is_finite() || high.is_finite()) && fits(*low) && fits(*high)) {
+                let accepted = "low <= high, one of them finite, up to 1e100";
+                return Err(Error::argument("a box side", format!("[{low}, {high}]"), accepted));
             }
         }
         let widths: Vec<f64> = low.iter().zip(high).map(|(low, high)| high - low).collect();
@@ -164,7 +165,8 @@ impl BoxLaw {
             contenders =
                 self.vertices.iter().map(|vertex| Ok((rough(vertex)?, vertex.as_slice()))).collect::<Result<_>>()?;
             let largest = contenders.iter().map(|&(tail, _)| tail).fold(0.0, f64::max);
-            contenders.retain(|&(tail, _)| tail >= CONTENDER * largest);
+            // One whose tail is not known stays.
+            contenders.retain(|&(tail, _)| tail.is_nan() || tail >= CONTENDER * largest);
         }
         let copies: Vec<Vec<f64>> = match self.rank {
             1 => vec![self.directions(0..2, 2)],
@@ -181,6 +183,8 @@ impl BoxLaw {
             let tails =
                 copies.iter().map(|copy| self.tails(vertex, copy, q, control)).collect::<Result<Vec<_>>>()?.concat();
             let (tail, error) = controlled_mean(&tails, &fixed, fixed_mean, copies.len());
+            // What cannot be computed rejects nothing.
+            let (tail, error) = if tail.is_nan() { (1.0, 0.0) } else { (tail, error) };
             if tail > worst.tail {
                 worst = law(tail, error);
             }

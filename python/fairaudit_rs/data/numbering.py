@@ -1,0 +1,83 @@
+"""Values as numbers from 0 on, a part of the rows at a time, which takes the memory of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Rows that are looked at together.
+_PART = 1 << 18
+#: A table of all values is kept where there are at most so many for each row.
+_PER_ROW = 4
+
+
+def parts(n: int) -> Iterator[slice]:
+    """Return consecutive ranges of ``n`` rows."""
+    return (slice(start, min(start + _PART, n)) for start in range(0, n, _PART))
+
+
+def numbered(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
+    """Return the place of every value among the sorted distinct ones, and how many there are.
+
+    As ``np.unique`` does, NaN all being one, without the columns that it sorts.
+    """
+    if values.dtype.kind in "biu" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < _PER_ROW * len(values) + _PART and max(abs(low), abs(high)) < 2**62:
+            return _by_table(values, low, high - low + 1)
+    return _by_order(values)
+
+
+def _by_table(values: NDArray[Any], low: int, size: int) -> tuple[NDArray[np.uint32], int]:
+    seen = np.zeros(size, dtype=np.bool_)
+    for part in parts(len(values)):
+        seen[values[part].astype(np.int64) - low] = True
+    n = int(np.count_nonzero(seen))
+    if values.dtype == np.uint32 and n == size and not low:
+        return values, n
+    number = np.cumsum(seen, dtype=np.uint32)
+    codes = np.empty(len(values), dtype=np.uint32)
+    for part in parts(len(values)):
+        codes[part] = number[values[part].astype(np.int64) - low] - 1
+    return codes, n
+
+
+def _by_order(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
+    order = np.argsort(values, kind="stable")
+    codes = np.empty(len(values), dtype=np.uint32)
+    n = 0
+    last = values[:0]
+    for part in parts(len(values)):
+        rows = order[part]
+        held = values[rows]
+        before = np.concatenate([last, held[:-1]])
+        differs = held[len(held) - len(before) :] != before
+        if values.dtype.kind == "f":
+            differs &= ~(np.isnan(held[len(held) - len(before) :]) & np.isnan(before))
+        # The very first value differs from all before it, of which there are none.
+        new = np.concatenate([np.ones(len(held) - len(before), dtype=np.bool_), differs])
+        codes[rows] = n + np.cumsum(new) - 1
+        n += int(np.count_nonzero(new))
+        last = held[-1:]
+    return codes, n
+
+
+def of_units(codes: NDArray[Any], unit: NDArray[np.uint32], n_units: int) -> NDArray[Any]:
+    """Return the code of each unit, from those of its rows: that of the last one."""
+    found = np.zeros(n_units, dtype=codes.dtype)
+    for part in parts(len(unit)):
+        found[unit[part]] = codes[part]
+    return found
+
+
+def differing(
+    codes: NDArray[Any], unit: NDArray[np.uint32], of_unit: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Return which rows have another code than their unit."""
+    differs = np.empty(len(unit), dtype=np.bool_)
+    for part in parts(len(unit)):
+        np.not_equal(of_unit[unit[part]], codes[part], out=differs[part])
+    return differs
