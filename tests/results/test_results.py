@@ -74,6 +74,18 @@ def counterfactual():
     )  # fmt: skip
 
 
+def augmented():
+    rng = np.random.default_rng(0)
+    X = {"sex": rng.integers(0, 2, 1_000), "income": rng.normal(size=1_000)}
+
+    def model(X):
+        return 1 / (1 + np.exp(-X["income"] - (0.5 + 0.3 * X["income"]) * X["sex"]))
+
+    return fa.extreme_test(
+        model, X, attribute="sex", horizon=200, generator="bootstrap", n_resamples=9, rng=1
+    )
+
+
 class Scaled:
     """Nothing is fitted."""
 
@@ -169,7 +181,7 @@ MADE = {
     "AlignmentResult": {"": lambda: influence(metric="divergence")},
     "Counterfactual": {"": lambda: counterfactual().descend(tolerance=0.2, rng=1)},
     "Repair": {"": lambda: counterfactual().repair(rng=1)},
-    "ExtremeResult": {"": tails},
+    "ExtremeResult": {"": tails, "generated rows": augmented},
     "TailFit": {
         "": lambda: fa.fit_tail(np.random.default_rng(7).normal(size=500)),
         "no fit": lambda: fa.fit_tail(np.repeat([0.0, 1.0], 200)),

@@ -5,7 +5,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -28,6 +28,11 @@ class Inner:
     group: Any
     value: float
     limit: float | None
+
+
+class Named(NamedTuple):
+    first: float
+    second: Any
 
 
 def there_and_back(value, hint):
@@ -90,6 +95,11 @@ def test_arrays(array, hint):
     assert again.dtype == array.dtype
     assert again.shape == array.shape
     assert np.array_equal(again, array, equal_nan=array.dtype.kind == "f")
+
+
+def test_named_tuples():
+    value = (Named(math.nan, (0,)), Named(math.inf, None))
+    assert repr(there_and_back(value, tuple[Named, ...])) == repr(value)
 
 
 def test_lists_are_no_tuples():

@@ -51,6 +51,8 @@ def encode(value: Any, hint: Any = Any) -> Any:
     if isinstance(value, Mapping):
         of_value = get_args(hint)[1] if get_origin(hint) is dict else Any
         return {_key(key): encode(entry, of_value) for key, entry in value.items()}
+    if hasattr(value, "_fields"):
+        return encode_fields(value)
     if isinstance(value, list | tuple):
         each = [encode(entry, one) for entry, one in zip(value, _entries(hint, value), strict=True)]
         return {"$list": each} if isinstance(value, list) and get_origin(hint) is not list else each
@@ -63,12 +65,12 @@ def encode(value: Any, hint: Any = Any) -> Any:
 
 
 def encode_fields(value: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Return the fields of a dataclass as JSON holds them."""
+    """Return the fields of a dataclass or named tuple as JSON holds them."""
     hints = get_type_hints(type(value))
     return {
-        entry.name: encode(getattr(value, entry.name), hints[entry.name])
-        for entry in fields(value)
-        if entry.name not in without
+        name: encode(getattr(value, name), hints[name])
+        for name in _fields_of(type(value))
+        if name not in without
     }
 
 
@@ -96,18 +98,18 @@ def decode(content: Any, hint: Any = Any) -> Any:
         return origin(decode(entry, one) for entry, one in each)
     if isinstance(hint, type) and hasattr(hint, "from_dict"):
         return hint.from_dict(content)
-    if isinstance(hint, type) and is_dataclass(hint):
+    if isinstance(hint, type) and (is_dataclass(hint) or hasattr(hint, "_fields")):
         return hint(**decode_fields(hint, content))
     return _decode_any(content)
 
 
 def decode_fields(kind: Any, content: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Return the fields of a dataclass that `encode_fields` wrote, by name."""
+    """Return the fields that `encode_fields` wrote, by name."""
     content, hints = _mapping(content), get_type_hints(kind)
     return {
-        entry.name: decode_entry(content, entry.name, hints[entry.name])
-        for entry in fields(kind)
-        if entry.name not in without
+        name: decode_entry(content, name, hints[name])
+        for name in _fields_of(kind)
+        if name not in without
     }
 
 
@@ -119,6 +121,11 @@ def decode_entry(content: Mapping[str, Any], name: str, hint: Any) -> Any:
         return decode(content[name], hint)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DataError(f"{name}: {error}") from None
+
+
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    named: tuple[str, ...] | None = getattr(kind, "_fields", None)
+    return named or tuple(entry.name for entry in fields(kind))
 
 
 # -- annotations -------------------------------------------------------------------------------
