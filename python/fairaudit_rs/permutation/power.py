@@ -284,6 +284,7 @@ def _question(
     share: float | Sequence[float],
 ) -> Question | None:
     """Ask the metric of the data at hand, which have values of their own; None without data."""
+    arguments.check(missing=given["missing"], mixed_clusters=given["mixed_clusters"])
     at_hand = given["data"] is not None or given["sensitive_features"] is not None
     if at_hand and value is not None:
         raise ArgumentTypeError("value goes without data; the data have values of their own")
