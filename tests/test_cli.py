@@ -227,7 +227,7 @@ class TestArguments:
             level,
         )
 
-    @pytest.mark.parametrize("threads", ["0", "-1", "100000"])
+    @pytest.mark.parametrize("threads", ["0", "-2", "100000"])
     def test_threads(self, threads, tmp_path, book):
         self.refused(tmp_path, "--threads is .*accepted", book, *BY_SEX, "--threads", threads)
 

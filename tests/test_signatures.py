@@ -387,6 +387,9 @@ CALLS = {
     ),
     "sample_size": lambda b, **bad: fa.sample_size(0.1, value=0.5, **{"metric": "tpr", **bad}),
     "calibrate": lambda b, **bad: fa.calibrate(**b.by_group, **{"metric": "tpr", **bad}),
+    "Cells.from_frame": lambda b, **bad: fa.Cells.from_frame(
+        {"g": ["a", "b"], "count": [1, 2]}, **{"sensitive_features": "g", **bad}
+    ),
     "tabulate": lambda b, **bad: fa.tabulate(**b.by_group, **bad),
     "LinearModel": lambda b, **bad: fa.LinearModel([1.0], **bad),
     "KernelModel": lambda b, **bad: fa.KernelModel([[0.0]], [1.0], **bad),
@@ -501,7 +504,8 @@ WRONG = [
 ]
 #: Functions of which WRONG says nothing, by argument.
 OTHERWISE = {
-    "pos_label": {"extreme_test"},
+    "pos_label": {"extreme_test", "Cells.from_frame"},
+    "strata": {"Cells.from_frame"},
     "clusters": {"influence_audit"},
     "y_score": {"extreme_test", "projection_test", "score_distance"},
     "metric": {"influence_audit"},

@@ -252,8 +252,8 @@ class TestArguments:
         frame = pl.DataFrame({"y": [0, 1], "g": ["a", "b"]})
         with pytest.raises(errors.ColumnError, match="column 'd' does not exist"):
             fa.projection_test("y", "y", distance="d", sensitive_features="g", data=frame)
-        with pytest.raises(errors.ArgumentTypeError, match="it is the name of a column"):
-            fa.projection_test("y", "y", distance=np.ones(2), sensitive_features="g", data=frame)
+        with pytest.raises(errors.DataError, match="differ in length: data 2, distance 3"):
+            fa.projection_test("y", "y", distance=np.ones(3), sensitive_features="g", data=frame)
 
     def test_counts_are_refused(self):
         label, score, group = random_rows(0, 300)

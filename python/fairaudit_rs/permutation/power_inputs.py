@@ -41,6 +41,7 @@ def question_of(
     **posed: Any,
 ) -> Question | None:
     """Ask the metric of the data at hand; None when there are none."""
+    arguments.check(missing=given["missing"], mixed_clusters=given["mixed_clusters"])
     if not metric.kind.has_power:
         raise ArgumentError(
             f"metric is {metric.name!r}, whose power has no formula here; accepted: other metrics "
