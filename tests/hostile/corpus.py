@@ -64,4 +64,7 @@ CALLS = (
 )
 
 #: Pattern of what is reported (`fnmatch`), and what it waits for.
-KNOWN: dict[str, str] = {}
+KNOWN = {
+    "ends the process (-11)*makers.py*count_metric*": "chains of operators are evaluated by recursion",
+    "hangs:*": "an individual test of a mock, and FairMetric.mahalanobis([[1e-310]])",
+}
