@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -111,14 +111,19 @@ def _plain(value: Any) -> Label:
 
 def matches(label: Label, wanted: Any) -> bool:
     """Whether a label is the wanted one; text also names a number or boolean that reads so."""
-    if not isinstance(wanted, Hashable):
-        # Arrays and the like compare value by value.
-        return False
     if isinstance(label, str) or label is None:
-        return bool(label == wanted)
+        return _equal(label, wanted)
     if isinstance(wanted, str):
         return str(label).lower() == wanted.strip().lower()
-    return bool(label == wanted)
+    return _equal(label, wanted)
+
+
+def _equal(label: Label, wanted: Any) -> bool:
+    """Whether two values are equal; arrays and missing values of pandas do not say."""
+    try:
+        return bool(label == wanted)
+    except (TypeError, ValueError):
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
