@@ -15,7 +15,7 @@ CORE = ROOT / "rust" / "fairaudit-core" / "src"
 LENSES = {"permutation", "projection", "individual", "influence", "extremes"}
 LAYERS = [
     {"errors", "literals"},
-    {"arguments", "progress", "linear_programs", "writing"},
+    {"arguments", "progress", "linear_programs", "writing", "interrupts"},
     {"data", "datasets"},
     {"metrics", "models", "inference", "results"},
     LENSES,

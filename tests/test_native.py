@@ -21,6 +21,7 @@ import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
 
 from . import long_calls, native_calls
+from .children import run_child
 from .reference import permutation as reference
 
 DRAWS = _native.Draws(200_000, seed=3)
@@ -563,6 +564,12 @@ class TestThreads:
         if not os.path.isdir("/proc/self/task"):  # noqa: PTH112
             pytest.skip("needs /proc")
         assert run_python(code).stdout.strip() == "0"
+
+
+def test_an_instruction_set_that_is_set_to_nothing_is_not_set():
+    code = "import fairaudit_rs as fa; fa.tabulate(y_pred=[0, 1], sensitive_features=[0, 1])"
+    assert run_child(code, FAIRAUDIT_SIMD="").returncode == 0
+    assert "FAIRAUDIT_SIMD is  ; accepted" in run_child(code, FAIRAUDIT_SIMD=" ").stderr
 
 
 class TestImport:

@@ -112,7 +112,7 @@ def test_a_value_that_does_not_fit_is_told_of_the_file(late, tmp_path):
     [
         ("1,f,1", "line 3002 has 3 fields; accepted: 4, as the header"),
         ("1,f,1,1,1", "line 3002 has 5 fields; accepted: 4, as the header"),
-        ('1,"f,1,1', "line 3002 has 2 fields; accepted: 4, as the header"),
+        ('1,"f,1,1', "a quote in the row of line 3002 is not closed; accepted: closed quotes"),
     ],
 )
 @pytest.mark.parametrize("columns", [ROLES, ROLES | {"strata": "id"}])

@@ -9,6 +9,7 @@ kept in `target/hostile-SEED.jsonl`, where a stopped run goes on.
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -110,11 +111,10 @@ def _child(seed, first, count):
         what = "hangs" if hung.is_set() else f"ends the process ({code})"
         at = int(at) if at.strip().isdigit() else first
         named = next((line for line in last if "panicked" in line or "memory alloc" in line), "")
-        return (
-            told,
-            at,
-            (f"{what}: {named[:90]} {frames[0] if frames else ''}", " ".join(last)[-300:]),
-        )
+        if seed == "corpus":
+            what = f"corpus {corpus.CALLS[at][:60]}: {what}"
+        where = frames[0].split("/")[-1] if frames else ""
+        return told, at, (f"{what}: {named[:90]} {where}", " ".join(last)[-300:])
 
 
 def _watch(child, status, hung):
@@ -130,6 +130,9 @@ def _watch(child, status, hung):
             seen, since = now, time.monotonic()
         elif time.monotonic() - since > (START if now == STARTING else PATIENCE):
             hung.set()
+            # It says where it is; then it may be too far gone even for that.
+            child.send_signal(signal.SIGABRT)
+            time.sleep(2)
             child.kill()
             return
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..writing import check_target, write_file
-from .arrays import MAX_ROWS, Counts, check_total
+from .arrays import Counts, check_total
+from .cell_columns import label_series, own_scores, row_counts
 from .frames import as_frame, check_columns, check_regular, factorize, names_of, reading
 from .labels import (
     ABSENT,
@@ -28,13 +29,12 @@ from .labels import (
     name_combinations,
     relabel,
 )
-from .ordered import Ordered, is_missing_group, sort_key, with_one_order
+from .ordered import is_missing_group, with_one_order
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-DEFAULT_SCORE_BINS = 100
 #: Most counts of a table that has a place for every stratum, group and class (128 MB).
 MAX_ENTRIES = 2**24
 
@@ -213,7 +213,7 @@ class Cells:
         ):
             for i, name in enumerate(names):
                 held = [None if is_missing_group(key[i]) else key[i] for key in keys]
-                labels = _label_series(f"{kind}:{name}", held)
+                labels = label_series(f"{kind}:{name}", held)
                 columns[f"{kind}:{name}"] = labels.gather(codes.astype(np.uint32))
         for name in ("y_true", "y_pred"):
             if self._has(name):
@@ -288,13 +288,13 @@ class Cells:
         edges = score_bins = score_sums = None
         if own and "score_edges" in table.columns and len(table):
             check_columns(["score_bin", "score_sum"], table.columns)
-            edges, score_bins, score_sums = _own_scores(table)
+            edges, score_bins, score_sums = own_scores(table)
         values, codes = factorize(table, keys)
         return cells_of(
             Counts(
                 values=values,
                 codes=codes,
-                counts=_row_counts(table, count),
+                counts=row_counts(table, count),
                 score_sums=score_sums,
                 score_bins=score_bins,
             ),
@@ -337,62 +337,6 @@ class Cells:
 
     def _repr_html_(self) -> str:
         return self.to_frame()._repr_html_()
-
-
-def _label_series(name: str, labels: list[Label]) -> pl.Series:
-    """Return labels as a column that keeps every one of them apart."""
-    import polars as pl
-
-    if any(isinstance(label, Ordered) for label in labels):
-        known = sorted({label for label in labels if label is not None}, key=sort_key)
-        return pl.Series(name, labels, dtype=pl.Enum(list(map(str, known))))
-    kinds = {type(label) for label in labels if label is not None}
-    dtype = pl.Float64 if kinds == {int, float} else None
-    if dtype and any(isinstance(label, int) and abs(label) > MAX_ROWS for label in labels):
-        raise DataError(f"labels of {name!r} do not fit into one column: fractions beside 2^53")
-    try:
-        series = pl.Series(name, labels, dtype=dtype, strict=dtype is None)
-    except (TypeError, OverflowError, UnicodeError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"labels of {name!r} do not fit into one column: {error}") from None
-    if series.null_count() != labels.count(None) or series.n_unique() != len(set(labels)):
-        raise DataError(f"labels of {name!r} do not fit into one column of {series.dtype}")
-    return series
-
-
-def _row_counts(table: pl.DataFrame, name: str) -> NDArray[np.int64]:
-    """Return the column that counts rows."""
-    counts = table[name]
-    whole = counts.dtype.is_integer() and not counts.null_count()
-    if not whole or (len(counts) and (counts.min() < 0 or counts.max() > MAX_ROWS)):  # type: ignore[operator]
-        raise DataError(
-            f"column {name!r} holds the number of rows; accepted: whole numbers from 0 to 2^53, "
-            "none missing"
-        )
-    return counts.to_numpy().astype(np.int64)
-
-
-def _own_scores(
-    table: pl.DataFrame,
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return edges, bins and sums of scores from a frame that `Cells.to_frame` made."""
-    import polars as pl
-
-    if table["score_edges"].n_unique() != 1:
-        raise DataError("column 'score_edges' differs between rows; accepted: cells of one binning")
-    first, place = table["score_edges"][0], table["score_bin"]
-    if not isinstance(first, pl.Series) or not place.dtype.is_integer() or place.null_count():
-        raise DataError(
-            "columns 'score_edges' and 'score_bin' do not hold edges and bins; accepted: cells as "
-            "`to_frame` makes them"
-        )
-    edges = score_edges_of(first.to_list())
-    bins = table["score_bin"].to_numpy().astype(np.int64)
-    if bins.min() < 0 or bins.max() > len(edges) - 2:
-        raise DataError(
-            f"column 'score_bin' goes from {bins.min()} to {bins.max()}; accepted: 0 to "
-            f"{len(edges) - 2}"
-        )
-    return edges, bins, table["score_sum"].to_numpy().astype(np.int64)
 
 
 def _same_edges(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> bool:
@@ -486,24 +430,3 @@ def cells_of(
         zeros if counted.score_sums is None else counted.score_sums,
         score_edges=edges,
     )
-
-
-def score_edges_of(score_bins: int | ArrayLike | None) -> NDArray[np.float64]:
-    """Return the edges of score bins: of so many equal ones from 0 to 1, or those given."""
-    if score_bins is None:
-        score_bins = DEFAULT_SCORE_BINS
-    if isinstance(score_bins, int | np.integer) and not isinstance(score_bins, bool):
-        n = arguments.count("score_bins", score_bins, 1, 10_000)
-        return np.arange(n + 1) / n
-    edges = np.asarray(score_bins)
-    if (
-        edges.dtype.kind not in "iuf"
-        or edges.ndim != 1
-        or len(edges) < 2
-        or not bool(np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0))
-    ):
-        raise ArgumentError(
-            f"score_bins is {score_bins!r}; accepted: a number of bins, or at least two "
-            "increasing edges"
-        )
-    return edges.astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -106,17 +106,22 @@ def matches(label: Label, wanted: Any) -> bool:
 
     None names missing values that are a group, and intervals, periods and dates go by their text.
     """
-    if not isinstance(wanted, Hashable):
-        # Arrays and the like compare value by value.
-        return False
     if wanted is None and is_missing_group(label):
         return True
     if isinstance(label, str) or label is None:
         plain = wanted is None or isinstance(wanted, str | int | float)
-        return bool(label == (wanted if plain else str(wanted)))
+        return _equal(label, wanted if plain else str(wanted))
     if isinstance(wanted, str):
         return str(label).lower() == wanted.strip().lower()
-    return bool(label == wanted)
+    return _equal(label, wanted)
+
+
+def _equal(label: Label, wanted: Any) -> bool:
+    """Whether two values are equal; arrays and missing values of pandas do not say."""
+    try:
+        return bool(label == wanted)
+    except (TypeError, ValueError):
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
 from .arrays import Counts
-from .cells import Cells, cells_of, score_edges_of
+from .cell_columns import score_edges_of
+from .cells import Cells, cells_of
 from .columns import check_numeric
 from .frames import check_columns
 from .labels import GroupKey, Label, Named, name_combinations, relabel

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..data.equality import Value
 from ..errors import DataError
+from ..interrupts import interruptible
 
 _MAX_ITERATIONS = 200
 #: Singular values below this share of the largest are rank that is not there ...
@@ -56,7 +57,8 @@ class Attribute(Value):
         if self.n_levels == 0:
             centred = rows - rows.mean(axis=0)
             target = self.values - self.values.mean()
-            return np.asarray(np.linalg.lstsq(centred, target, rcond=None)[0][None])
+            found = interruptible(lambda: np.linalg.lstsq(centred, target, rcond=None))
+            return np.asarray(found[0][None])
         if len(np.unique(self.values)) < self.n_levels:
             raise DataError(f"{self.called} lacks a value in these rows; accepted: all of them")
         return _softmax(rows, self.values, self.n_levels, C)
@@ -75,7 +77,8 @@ def varying_space(rows: Floats) -> Floats | None:
     if not len(varies) or np.linalg.eigvalsh(gram)[0] > _FULL_RANK * len(varies):
         return None
     # The singular values themselves: their squares would hide what is below 1e-8.
-    _, size, right = np.linalg.svd(np.linalg.qr(scaled, mode="r"), full_matrices=True)
+    triangle = interruptible(lambda: np.linalg.qr(scaled, mode="r"))
+    _, size, right = np.linalg.svd(triangle, full_matrices=True)
     rank = int((size > _RANK * size[0]).sum())
     if rank == len(varies):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import _native, arguments
@@ -56,7 +56,7 @@ def count_metric(
     conditioning: Conditioning | None = conditions_on
     if conditions_on is None and native.is_proportion:
         conditioning = "denominator"
-    return Metric(name, formula, description or formula, (), conditioning)
+    return Metric(name, formula, _told(description) or formula, (), conditioning)
 
 
 def ratio_metric(
@@ -115,7 +115,7 @@ def ratio_metric(
     return Metric(
         name,
         f"{shown(numerator)} / {shown(denominator)}",
-        description,
+        _told(description),
         family="ratio",
         numerator=numerator,
         denominator=denominator,
@@ -169,7 +169,7 @@ def joint_metric(
         )
     formula = " and ".join(part.name for part in parts)
     return Metric(
-        name, formula, description or formula, (), conditions_on, "joint", components=parts
+        name, formula, _told(description) or formula, (), conditions_on, "joint", components=parts
     )
 
 
@@ -221,7 +221,7 @@ def correlation_metric(
     return Metric(
         name,
         f"{method} correlation of {shown} and the attribute",
-        description,
+        _told(description),
         family="correlation",
         numerator=value,
         columns=columns,
@@ -296,13 +296,19 @@ def callable_metric(
     return Metric(
         name,
         f"f({', '.join(columns)}, weight)",
-        description or getattr(function, "__doc__", None) or "",
+        _told(description) or getattr(function, "__doc__", None) or "",
         conditions_on=conditions_on,
         family="callable",
         columns=tuple(columns),
         function=function,
         n_samples=arguments.count("n_samples", n_samples, 2, 1_000_000),
     )
+
+
+def _told(description: object) -> str:
+    if description is not None and not isinstance(description, str):
+        raise ArgumentTypeError(f"description is {description!r}; accepted: a line of text")
+    return description or ""
 
 
 def _is_text(text: str) -> bool:
@@ -342,7 +348,7 @@ def _check_bounds(value: object) -> None:
 
 def _check_columns(columns: Sequence[str]) -> tuple[str, ...]:
     known = ("y_true", "y_pred", "y_score")
-    if isinstance(columns, str) or not isinstance(columns, Iterable):
+    if not isinstance(columns, list | tuple | set | frozenset):
         raise ArgumentTypeError(f"columns is {columns!r}; accepted: a sequence of {known}")
     unknown = [name for name in columns if name not in known]
     if unknown:

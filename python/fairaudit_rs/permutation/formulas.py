@@ -238,8 +238,20 @@ FORMULAS: dict[str, type[Formula]] = {"score": _Score, "mover": _Mover, "delta":
 def log_ratio(problem: Measured, pair: Pair) -> tuple[float, float]:
     """Return the logarithm of the ratio of two values above 0, and its standard error."""
     first, second = (problem.evaluations[i] for i in pair)
-    error = math.sqrt(first.variance / first.value**2 + second.variance / second.value**2)
-    return math.log(first.value / second.value), error
+    error = math.sqrt(_relative(first) + _relative(second))
+    ratio = first.value / second.value
+    if 0 < ratio < math.inf:
+        return math.log(ratio), error
+    return math.log(first.value) - math.log(second.value), error
+
+
+def _relative(evaluation: _native.Evaluation) -> float:
+    """Return a variance over the square of the value, which may be beyond what floats hold."""
+    try:
+        return evaluation.variance / evaluation.value**2
+    except (ZeroDivisionError, OverflowError):
+        share = math.sqrt(evaluation.variance) / evaluation.value
+        return share * share
 
 
 def log_ratios(bootstrap: Bootstrap, pair: Pair) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -305,7 +305,8 @@ def smallest_gap(power_at: Callable[[float], float], power: float, start: float)
     """Return the smallest gap, or margin, that is found with the power; from a first guess."""
     if power <= power_at(0.0):
         return 0.0
-    low, high = 0.0, start
+    # Without an error there is no first guess.
+    low, high = 0.0, start or math.ulp(0.0)
     while power_at(high) < power:
         high *= 2
         if math.isinf(high):

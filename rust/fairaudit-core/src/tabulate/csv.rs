@@ -202,7 +202,6 @@ mod tests {
             "a,b\nx,1\r\r\n",
             "\na,b\nx,1\n",
             "\u{feff}a,b\nx,1\n",
-            "a,b\nx,\"1\n",
         ] {
             let rows = Temporary::new("unlike", text.as_bytes()).read(&["a"]);
             assert!(rows.is_ok_and(|rows| rows.distinct.is_none()), "{text:?}");
@@ -249,7 +248,11 @@ mod tests {
                 for columns in [&["first"][..], &[]] {
                     let error = Temporary::new(&format!("ragged-{case}"), longer.as_bytes()).read(columns).unwrap_err();
                     let line = csv::Reader::from_reader(longer.as_bytes()).records().find_map(std::result::Result::err);
-                    assert_eq!(error, ragged(&line.unwrap(), 3));
+                    let csv::ErrorKind::UnequalLengths { pos: Some(at), len, .. } = line.unwrap().into_kind() else {
+                        panic!("another error")
+                    };
+                    let told = format!("line {} has {len} fields; accepted: 3, as the header", at.line());
+                    assert_eq!(error.to_string(), told);
                 }
             }
         }
