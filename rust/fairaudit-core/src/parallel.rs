@@ -262,7 +262,7 @@ pub(crate) fn sort_by_key<T: Copy + Send + Sync, K: Ord>(
     let cut = if n > PIECE { cut(values, key) } else { 0 };
     // Where one side has almost all, values are mostly equal: sorting them is fast.
     if cut.min(n - cut) < n / 64 || n <= PIECE {
-        if in_pool() && n > PIECE {
+        if in_pool() {
             values.par_sort_unstable_by_key(key);
         } else {
             values.sort_unstable_by_key(key);
@@ -290,10 +290,8 @@ fn cut<T: Copy, K: Ord>(values: &mut [T], key: impl Fn(&T) -> K) -> usize {
     let mut low = 0;
     for at in 0..values.len() {
         // Without a branch, whose outcome nothing foretells.
-        let value = values[at];
-        values[at] = values[low];
-        values[low] = value;
-        low += usize::from(key(&value) < pivot);
+        values.swap(at, low);
+        low += usize::from(key(&values[low]) < pivot);
     }
     low
 }

@@ -515,8 +515,9 @@ mod tests {
     fn any_number_of_replicates_side_by_side_gives_the_same_bits() {
         let (auc, group) = auc(90);
         let two: Vec<u16> = group.iter().map(|&g| g.min(1)).collect();
-        let masks: Vec<LaneMask> =
-            (0..7).map(|c: usize| std::array::from_fn(|lane| if (c + lane) % 3 == 0 { u32::MAX } else { 0 })).collect();
+        let masks: Vec<LaneMask> = (0..7)
+            .map(|c: usize| std::array::from_fn(|lane| if (c + lane).is_multiple_of(3) { u32::MAX } else { 0 }))
+            .collect();
         let pairs = Pairs::new(masks.iter().copied());
         let codes = Codes((0..7).map(|c| std::array::from_fn(|lane| pairs.group(c, lane) as u16)).collect());
         let control = Control::default();
@@ -555,7 +556,7 @@ mod tests {
         let many = ClusteredAuc { weights: vec![[0.0; 2]; 1 << 22], ..auc };
         for threads in [1, 2, 8, 64] {
             let (lanes, at_a_time) = many.room(threads);
-            assert!(lanes * at_a_time.min(threads) * CLUSTER_BYTES << 22 <= ROOM, "{threads}: {lanes} {at_a_time}");
+            assert!((lanes * at_a_time.min(threads) * CLUSTER_BYTES) << 22 <= ROOM, "{threads}: {lanes} {at_a_time}");
         }
     }
 }
