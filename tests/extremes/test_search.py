@@ -288,7 +288,8 @@ def test_the_result_in_words_rows_and_dicts():
     assert "(0 minus 1) on the part on which it was chosen, which is optimistic" in text
     (pair,) = result.report
     limits = f"({number(pair.low)} to {number(pair.high)})"
-    assert f"{limits} (0 minus 1) on the part kept for the report, with accuracy" in text
+    first, second = (f"{group} ({result.group_sizes[group]} rows)" for group in (0, 1))
+    assert f"{limits}, {first} minus {second}, on the part kept for the report, with" in text
     table = result.to_frame()
     assert table.columns == ["w", "accuracy", "ecd", "first", "second", "feasible", "best", "note"]
     assert table["best"].to_list() == [True, False]

@@ -130,8 +130,8 @@ class SearchResult(Result):
         if not math.isnan(worst.low):
             limits = f" ({number(worst.low)} to {number(worst.high)})"
         return (
-            f"{sentence}; {number(self.report_ecd)}{limits} ({self._sized(worst.first)} minus "
-            f"{self._sized(worst.second)}) on the part kept for the report, with accuracy "
+            f"{sentence}; {number(self.report_ecd)}{limits}, {self._sized(worst.first)} minus "
+            f"{self._sized(worst.second)}, on the part kept for the report, with accuracy "
             f"{number(self.report_accuracy)}."
         )
 
