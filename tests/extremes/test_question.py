@@ -242,13 +242,14 @@ def test_columns_of_data_of_every_kind(columns, kind, tmp_path):
 def test_a_column_that_the_data_do_not_have(columns):
     with pytest.raises(ColumnError, match="column 'u' does not exist"):
         pose(data=columns, y_score="s", counterfactual_score="u", sensitive_features="sex")
-    with pytest.raises(ArgumentTypeError, match="counterfactual_score is a ndarray; with data="):
-        pose(
-            data=columns,
-            y_score="s",
-            counterfactual_score=columns["t"],
-            sensitive_features="sex",
-        )
+    with pytest.raises(ArgumentTypeError, match="counterfactual_score is a float; with data="):
+        pose(data=columns, y_score="s", counterfactual_score=0.5, sensitive_features="sex")
+
+
+def test_an_array_beside_data(columns):
+    given = {"data": columns, "y_score": "s", "sensitive_features": "sex"}
+    named, beside = (pose(**given, counterfactual_score=one) for one in ("t", columns["t"]))
+    assert np.array_equal(by_row(named, 600), by_row(beside, 600))
 
 
 def test_other_groups_than_the_levels(frame, fitted):

@@ -211,7 +211,7 @@ class TestArguments:
         rows = make()
         rows["cluster"] = np.arange(300) // 3
         with pytest.raises(errors.DataError, match=r"of 100 clusters have rows in more than one "
-                           r"group .*'a' and 'b'\).*strata="):  # fmt: skip
+                           r"group: cluster .* has rows in 'a', 'b'.*strata="):  # fmt: skip
             test_of(rows, "f1", "clusters")
         rows = make()
         with pytest.raises(errors.DataError, match="clusters have rows in more than one stratum"):
