@@ -125,7 +125,7 @@ class TestArguments:
             audit(make()).descend(**{"tolerance": 0.1, "rng": 1, **options})
 
     def test_too_few_events_name_the_part(self):
-        words = r"fit part has 4\d.\d events of false_positive_rate in 0 .* needed: 80"
+        words = r"fit part has 4\d.\d events of false_positive_rate in group=0 .* needed: 80"
         with pytest.raises(errors.NotMeasurableError, match=words):
             audit(make(1_500, design=designs.toy_descent())).descend(tolerance=0.1, rng=1)
         X, y, f, group = make()

@@ -154,7 +154,7 @@ class TestKnownValues:
     def test_the_sentence(self):
         text = str(audit(make(seed=1), metric="selection_rate"))
         assert "selection_rate of scores is 0." in text
-        assert "for the others, a gap of" in text
+        assert "for the others (1,513 rows), a gap of" in text
 
     def test_a_gap_that_may_be_zero_has_no_direction(self):
         result = audit(make(seed=3, n=300))
