@@ -81,6 +81,8 @@ CALLS = (
     "fa.LinearModel([1.0, 2.0]).predict_proba([[10**400, 1]])",
     "fa.LinearModel([1.0, 2.0]).predict_proba(pl.Series([1, 2], dtype=pl.Int128))",
     "fa.fit_tail(pl.Series(y, dtype=pl.Int128))",
+    "fa.FairMetric.subspace(np.c_[s, s], y, fit_on=[[1], [1, 2]])",
+    "fa.permutation_test('y', 'p', data=pd.Series(y), sensitive_features='g', metric='tpr')",
     "fa.ecd_search(dict, np.c_[y, s], y, attribute=0, space={'w': (.1, 2.)}, flip=object)",
     "fa.Cells.read_parquet('/dev/null')",
 )

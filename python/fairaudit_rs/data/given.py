@@ -61,6 +61,10 @@ def check_lengths(lengths: dict[str, int]) -> None:
 
 def named_columns(data: Any, wanted: Mapping[str, str]) -> dict[str, Column]:
     """Return columns of a pandas frame or a mapping by their role."""
+    if not isinstance(data, Mapping) and not hasattr(data, "columns"):
+        raise ArgumentTypeError(
+            f"data is a {type(data).__name__}; accepted: a frame or a mapping of columns"
+        )
     existing = list(data) if isinstance(data, Mapping) else list(data.columns)
     # A column named by a number goes by its text.
     names = {str(name): name for name in existing}

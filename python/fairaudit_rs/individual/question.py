@@ -270,7 +270,12 @@ def _attribute(name: str, given: Any, n_rows: int) -> Attribute:
 
 def chosen_rows(argument: str, given: ArrayLike, n_rows: int) -> Positions:
     """Return positions of rows, from positions or a mask."""
-    positions = np.asarray(given)
+    try:
+        positions = np.asarray(given)
+    except Exception as error:  # what is turned into an array may raise what it likes
+        raise ArgumentTypeError(
+            f"{argument} is no array ({error}); accepted: positions of rows, or a mask"
+        ) from None
     if positions.ndim != 1 or positions.dtype.kind not in "biu":
         raise ArgumentTypeError(
             f"{argument} has dtype {positions.dtype} and {positions.ndim} dimensions; accepted: "
