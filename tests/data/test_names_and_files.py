@@ -103,7 +103,7 @@ def test_other_files_that_are_none(tmp_path):
     with pytest.raises(DataError, match="which is no regular file"):
         fa.tabulate(tmp_path / "zero.csv", y_pred="p", sensitive_features="g")
     for path in ("nowhere", "zero\0", tmp_path):
-        with pytest.raises(DataError, match=r"path is .*(cannot be read|no regular file)"):
+        with pytest.raises(DataError, match=r"cannot be read|no regular file"):
             fa.Cells.read_parquet(path)
 
 

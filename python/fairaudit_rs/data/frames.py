@@ -331,7 +331,7 @@ def check_regular(name: str, file: str | Path) -> None:
     try:
         mode = Path(file).stat().st_mode
     except (OSError, ValueError) as error:
-        raise DataError(f"{name} is {str(file)!r}, which cannot be read: {error}") from None
+        raise DataError(f"data from {file} cannot be read: {error}") from None
     if not stat.S_ISREG(mode):
         kind = "a named pipe" if stat.S_ISFIFO(mode) else "no regular file"
         raise DataError(

@@ -64,6 +64,10 @@ pub fn read_csv(path: &str, columns: &[String], control: &Control) -> Result<Csv
 ///
 /// A row of our own follows the last one: where it is not seen, a quote before it has no end.
 fn check_rows(reader: csv::Reader<Rows<File>>, n_fields: usize, control: &Control) -> Result<()> {
+    if n_fields == 0 {
+        // An empty file, which is told by whoever reads it.
+        return Ok(());
+    }
     let header = reader.position().clone();
     let mut file = reader.into_inner().input;
     file.seek(SeekFrom::Start(header.byte())).map_err(|error| Error::Argument(error.to_string()))?;
