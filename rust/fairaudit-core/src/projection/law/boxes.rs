@@ -594,7 +594,10 @@ mod tests {
     #[test]
     fn what_is_no_box_is_refused() {
         let message = |low: &[f64], high: &[f64]| BoxLaw::new(&[1.0], &[1.0], low, high).unwrap_err().to_string();
-        assert_eq!(message(&[1.0], &[0.0]), "a box side is [1, 0]; accepted: low <= high, one of them finite");
+        assert_eq!(
+            message(&[1.0], &[0.0]),
+            "a box side is [1, 0]; accepted: low <= high, one of them finite, up to 1e100"
+        );
         assert!(message(&[FREE], &[f64::INFINITY]).contains("[-inf, inf]"));
         assert!(message(&[f64::NAN], &[0.0]).contains("[NaN, 0]"));
         assert!(message(&[0.0], &[0.0; 2]).contains("high is 2 numbers; accepted: 1, as low"));
