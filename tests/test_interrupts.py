@@ -72,8 +72,8 @@ def test_linear_algebra_lets_others_run():
 
     counter = threading.Thread(target=count)
     counter.start()
-    matrix = np.random.default_rng(0).normal(size=(20_000, 60))
-    for _ in range(200):
+    matrix = np.random.default_rng(0).normal(size=(200_000, 60))
+    for _ in range(20):
         before = len(turns)
         np.linalg.qr(matrix, mode="r")
         if len(turns) - before > 3:

@@ -171,6 +171,8 @@ def page(entries):
     withheld = [entry for entry in entries if entry["withheld"] > 0.1]
     metrics_over = pooled_too_often(entries)
     uncovered = [entry for entry in entries if misses_coverage(entry)]
+    short = [entry for entry in uncovered if entry["coverage"] < COVERAGE[0]]
+    long = [entry for entry in uncovered if entry not in short]
     near = [entry for entry in entries if outside(entry) and entry not in uncovered]
     lines = [
         "**Size**: two groups have one value of the metric and differ in all else (base rate, "
@@ -211,9 +213,12 @@ def page(entries):
         "a group has too few rows for what they seem to show"
         + (": " + "; ".join(map(named, withheld)) if withheld else "")
         + ".",
-        f"- With 500 or more rows a group, coverage lies outside of 93.5 to 96.5 % by more than "
-        f"chance explains (one time in a thousand) in {len(uncovered)} scenarios"
-        + (": " + "; ".join(map(named, uncovered)) if uncovered else "")
+        f"- With 500 or more rows a group, coverage lies below 93.5 % by more than chance explains "
+        f"(one time in a thousand) in {len(short)} scenarios"
+        + (": " + "; ".join(map(named, short)) if short else "")
+        + f". It lies above 96.5 % in {len(long)}, where melded limits stand in for few events "
+        "near an end of a known range, or where a group has few rows that count"
+        + (": " + "; ".join(map(briefly, long)) if long else "")
         + ".",
         f"- In {len(near)} more it was measured outside, by no more than the noise of the audits"
         + (": " + "; ".join(map(named, near)) if near else "")
@@ -225,8 +230,8 @@ def page(entries):
         f"{percent(max(e['percentile'] for e in plain if e['percentile'] is not None))} %.",
         "",
         "Results warn about data of the kind that missed: few rows of a label (below 20) or of "
-        "a cell of the confusion table (below 5) in a group, or an interval within strata of a "
-        "metric that is no proportion.",
+        "a cell of the confusion table (below 5) in a group, few clusters (F1, AUC and the like), "
+        "strata of few rows (intervals of metrics that are no proportion, mean or ratio).",
         "",
         "In the pictures a dot is one scenario of the table *Rows* (n and base rates); the green "
         "band is where it should lie. Dots beyond an axis are drawn at its end.",
@@ -272,6 +277,11 @@ def named(entry):
         f"size {percent(entry['size'])}, at 1 % {percent(entry['size_at_1'])}, "
         f"coverage {percent(entry['coverage'])})"
     )
+
+
+def briefly(entry):
+    n, coverage = entry["n"], percent(entry["coverage"])
+    return f"{entry['metric']} ({entry['design']}, n = {n}: {coverage})"
 
 
 def table(entries):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ArgumentError, ArgumentTypeError
-from .literals import Alternative, Compatibility, Undefined
+from .literals import Alternative, Compatibility, Missing, MixedClusters, Undefined
 
 ProgressCallback = Callable[[int, int], object]
 #: Gets the name and the value of an argument; returns the checked value.
@@ -245,7 +245,7 @@ RULES: Mapping[str, Rule] = {
     "n_comparisons": partial(optional, rule=partial(count, low=1, high=1_000_000)),
     # of data
     "missing": _missing,
-    "mixed_clusters": partial(choice, accepted=("refuse", "split", "drop")),
+    "mixed_clusters": partial(choice, accepted=get_args(MixedClusters)),
     "compat": partial(optional, rule=partial(choice, accepted=get_args(Compatibility))),
     # of groups
     "undefined": partial(choice, accepted=get_args(Undefined)),
@@ -291,8 +291,8 @@ class Checked:
     alpha: float
     power: float
     n_comparisons: int | None
-    missing: str | None
-    mixed_clusters: str
+    missing: Missing | None
+    mixed_clusters: MixedClusters
     compat: Compatibility | None
     undefined: Undefined
     min_group_size: int | None

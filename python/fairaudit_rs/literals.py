@@ -31,6 +31,8 @@ EquivalenceMethod: TypeAlias = Literal[
     "auto", "score", "mover", "mantel-haenszel", "inversion", "studentized", "delta"
 ]
 Undefined: TypeAlias = Literal["raise", "skip"]
+Missing: TypeAlias = Literal["own"]
+MixedClusters: TypeAlias = Literal["refuse", "split", "drop"]
 Scale: TypeAlias = Literal["difference", "ratio"]
 NullHypothesis: TypeAlias = Literal["shuffle", "weak"]
 Goal: TypeAlias = Literal["difference", "equivalence"]

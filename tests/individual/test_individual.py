@@ -421,7 +421,7 @@ class TestKnownValues:
         assert "ratios" not in content
         assert found.to_frame().shape == (1, 13)
         assert "<table>" in found._repr_html_()
-        assert repr(found).startswith("IndividualResult(estimate=")
+        assert repr(found).startswith("IndividualResult(metric=")
         assert small_case(delta=2.0).summary().count("four-fifths") == 0
 
     def test_its_chart(self, tmp_path):

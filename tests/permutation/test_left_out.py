@@ -215,7 +215,7 @@ class TestRows:
     def test_two_groups_are_left(self, book):
         result = CALLS["test"](**given(book, "counts"), undefined="skip", groups=["a", "b", "x"])
         assert len(result.comparisons) == 1
-        assert "for a and" in result.summary()
+        assert "for a (64 of 131 rows) and" in result.summary()
         assert result.to_frame()["comparison"].to_list() == ["pair", "left out"]
 
 

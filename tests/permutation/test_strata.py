@@ -315,3 +315,31 @@ class TestProperties:
         ):
             assert other.to_dict() == first.to_dict()
             assert np.array_equal(other.null_distribution, first.null_distribution)
+
+
+class TestFewRows:
+    """Intervals by formula are too short where strata hold few rows; others are not."""
+
+    @staticmethod
+    def notes(metric, n_strata):
+        rng = np.random.default_rng(5)
+        columns = {name: rng.integers(0, 2, 600) for name in ("y_true", "y_pred")}
+        groups, strata = rng.integers(0, 2, 600), rng.integers(0, n_strata, 600)
+        result = fa.permutation_test(
+            **columns,
+            sensitive_features=groups,
+            strata=strata,
+            metric=metric,
+            n_resamples=99,
+            rng=1,
+        )
+        return [text for text in result.warnings if "rows of a group on average" in text]
+
+    def test_it_is_noted(self):
+        [note] = self.notes("f1", 60)
+        assert "strata hold 5" in note
+        assert "the interval of a gap of f1 within strata is too short; its test holds" in note
+
+    @pytest.mark.parametrize(("metric", "n_strata"), [("f1", 3), ("selection_rate", 60)])
+    def test_where_it_matters_alone(self, metric, n_strata):
+        assert self.notes(metric, n_strata) == []

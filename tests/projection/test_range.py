@@ -29,10 +29,10 @@ def test_a_tolerance_of_any_size_is_kept(notion, n_groups, epsilon):
     assert (result.statistic, result.pvalue) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("size", [1.7e308, 1e308, 1e153, 1e-152, 1e-310])
+@pytest.mark.parametrize("size", [1.7e308, 1e308, 1e-310])
 @pytest.mark.parametrize("notion", NOTIONS)
 @pytest.mark.parametrize("calibration", ["asymptotic", "permutation"])
-def test_distances_whose_squares_are_no_numbers_are_refused(notion, calibration, size):
+def test_distances_at_the_end_of_the_numbers_are_refused(notion, calibration, size):
     columns = {"sensitive_features": LABEL[::-1], "notion": notion, "calibration": calibration}
     with pytest.raises(errors.DataError, match=r"the largest distance to the boundary is .*units"):
         fa.projection_test(LABEL, y_score=(SCORE - 0.5) * size, threshold=0.0, **columns)

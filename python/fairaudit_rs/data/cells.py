@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
+from ..literals import Missing
 from ..writing import check_target, write_file
 from .arrays import Counts, check_total
 from .cell_columns import label_series, own_scores, row_counts
@@ -245,7 +246,7 @@ class Cells:
         strata: str | Sequence[str] | None = None,
         count: str = "count",
         pos_label: Label = None,
-        missing: Literal["own"] | None = None,
+        missing: Missing | None = None,
     ) -> Cells:
         """Make cells from a frame of counts: that of `to_frame`, or a group-by of your own.
 

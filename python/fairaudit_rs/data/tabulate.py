@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from .. import arguments
 from ..errors import ArgumentTypeError
+from ..literals import Missing
 from .cells import Cells
 from .labels import Label
 from .tables import AuditTable
@@ -24,7 +25,7 @@ def tabulate(
     counts: Any = None,
     score_bins: int | ArrayLike | None = None,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
+    missing: Missing | None = None,
     n_threads: int | None = None,
 ) -> Cells:
     """Collapse rows to cells: counts by group, stratum, label, decision and score bin.

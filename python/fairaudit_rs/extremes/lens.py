@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from .. import arguments
 from ..data.groups import attribute_name, group_name
 from ..data.labels import Label
 from ..errors import NotMeasurableError
-from ..literals import Auto, ExtremeNull, UpperByRow
+from ..literals import Auto, ExtremeNull, Missing, UpperByRow
 from .augment import NO_INTERVAL
 from .fit_tail import exceedances_of
 from .generated import augmented, check_design, top_ups_of
@@ -48,7 +48,7 @@ def extreme_test(
     confidence_level: float = 0.95,
     n_resamples: int = 999,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
+    missing: Missing | None = None,
     rng: Any = None,
     random_state: Any = None,
     n_threads: int | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .. import arguments
 from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..errors import ArgumentError, DataError
-from ..literals import SamplerName, UpperByRow
+from ..literals import Missing, SamplerName, UpperByRow
 from .dealing import Labels, dealt
 from .forms import RowNumbers, taken
 from .maker import Maker
@@ -48,7 +48,7 @@ def ecd_search(
     flip: Any = None,
     upper: float | UpperByRow | None = 1.0,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
+    missing: Missing | None = None,
     n_settings: int = 50,
     accuracy_floor: float | None = None,
     horizon: int = 1_000,

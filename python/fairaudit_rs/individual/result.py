@@ -135,7 +135,7 @@ class IndividualResult(Finding):
     n_repeated: int
     df: float
     sample: Sample | None
-    index: NDArray[Any] | None = None
+    index: NDArray[Any] | None
 
     _bulky = Finding._bulky | {
         "ratios",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from .. import arguments
 from ..data.groups import group_name
 from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
-from ..literals import Compatibility
+from ..literals import Compatibility, Missing
 from ..metrics.metric import AnyMetric
 from .alignment import aligned
 from .given import Given
@@ -44,7 +44,7 @@ def influence_audit(
     sample_weight: Any = None,
     clusters: Any = None,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
+    missing: Missing | None = None,
     compat: Compatibility | None = None,
     rng: Any = None,
     random_state: Any = None,

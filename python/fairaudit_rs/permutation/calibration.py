@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from ..data.groups import attribute_name, group_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
-from ..literals import NullHypothesis, Studentize, Undefined
+from ..literals import Missing, MixedClusters, NullHypothesis, Studentize, Undefined
 from ..metrics.metric import AnyMetric
 from ..progress import Progress
 from ..results.result import Result
@@ -183,8 +183,8 @@ def calibrate(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
-    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
+    missing: Missing | None = None,
+    mixed_clusters: MixedClusters = "refuse",
     n_audits: int = 1_000,
     n_resamples: int = 999,
     confidence_level: float = 0.95,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from .. import arguments, metrics
 from ..data.groups import attribute_name, label
@@ -14,7 +14,7 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError
 from ..inference.intervals import Pair, studentize
 from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
-from ..literals import EquivalenceMethod, Scale, Undefined
+from ..literals import EquivalenceMethod, Missing, MixedClusters, Scale, Undefined
 from ..metrics.metric import AnyMetric
 from ..results.result import Finding
 from ..results.verdict import rejects
@@ -221,8 +221,8 @@ def equivalence_test(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
-    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
+    missing: Missing | None = None,
+    mixed_clusters: MixedClusters = "refuse",
     n_resamples: int = 9_999,
     confidence_level: float = 0.95,
     rng: Any = None,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from .. import arguments, metrics
 from ..data.groups import attribute_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
-from ..literals import IntervalMethod, Undefined
+from ..literals import IntervalMethod, Missing, MixedClusters, Undefined
 from ..metrics.metric import AnyMetric
 from ..results.result import Finding
 from ..results.words import number
@@ -186,8 +186,8 @@ def intervals(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
-    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
+    missing: Missing | None = None,
+    mixed_clusters: MixedClusters = "refuse",
     n_resamples: int = 9_999,
     confidence_level: float = 0.95,
     rng: Any = None,

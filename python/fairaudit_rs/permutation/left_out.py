@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -92,7 +93,7 @@ def with_left_out(
     """Return the rows of a table of groups with those that are left out, and why they are."""
     if not left_out:
         return rows
-    empty = dict.fromkeys(rows[0])
+    empty = {k: math.nan if isinstance(v, float) else None for k, v in rows[0].items()}
     metric = rows[0]["metric"]
     return [{**row, "reason": None} for row in rows] + [
         {

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Any, Literal
+from typing import Any
 
 from .. import metrics
 from ..data.labels import Label
 from ..data.tables import AuditTable
-from ..literals import Adjustment, Alternative, Engine, GapInterval, Studentize, Undefined
+from ..literals import (
+    Adjustment,
+    Alternative,
+    Engine,
+    GapInterval,
+    Missing,
+    MixedClusters,
+    Studentize,
+    Undefined,
+)
 from ..metrics.metric import AnyMetric
 from .comparison import Settings, compare
 from .question import named_columns, pose, split_strata
@@ -38,8 +47,8 @@ def permutation_test(
     interval: GapInterval = "auto",
     score_bins: Any = None,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
-    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
+    missing: Missing | None = None,
+    mixed_clusters: MixedClusters = "refuse",
     n_resamples: int = 9_999,
     adaptive: bool = False,
     confidence_level: float = 0.95,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from .. import arguments, metrics
 from ..data.groups import attribute_name
 from ..data.labels import Label
 from ..errors import ArgumentError
-from ..literals import Alternative, Goal, Undefined
+from ..literals import Alternative, Goal, Missing, MixedClusters, Undefined
 from ..metrics.metric import AnyMetric, Metric
 from .power_inputs import check_planned, error_within, from_data, from_value, question_of, sizes_of
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
@@ -35,8 +35,8 @@ def minimum_detectable_gap(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
-    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
+    missing: Missing | None = None,
+    mixed_clusters: MixedClusters = "refuse",
     value: float | None = None,
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,
@@ -53,9 +53,10 @@ def minimum_detectable_gap(
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
         Data at hand, as for `permutation_test`; they tell how much the metric varies. Any metric
         but calibration_error and joint criteria.
-    undefined, min_group_size, clusters, sample_weight, score_bins, pos_label, missing, \
-mixed_clusters : optional
+    undefined, min_group_size, clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`; ``"skip"`` also leaves out groups in which the metric does not vary.
+    missing, mixed_clusters : optional
+        See `permutation_test`.
     strata : None, "auto", array(s), or str(s) with ``data``
         Plan for gaps within strata, as `permutation_test` and `equivalence_test` take them; rows
         are in the proportions of the data, so ``group_sizes`` does not go with it. ``"auto"`` takes
@@ -194,8 +195,8 @@ def sample_size(
     sample_weight: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
-    mixed_clusters: Literal["refuse", "split", "drop"] = "refuse",
+    missing: Missing | None = None,
+    mixed_clusters: MixedClusters = "refuse",
     value: float | None = None,
     share: float | Sequence[float] = 1.0,
     group_sizes: Any = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..inference.pvalues import LEAST
-from ..literals import Alternative, Attributes, NotionName, ProjectionCalibration
+from ..literals import Alternative, Attributes, Missing, NotionName, ProjectionCalibration
 from ..models.distances import Distances
 from ..results.verdict import rejects
 from .criteria import Tolerance
@@ -48,7 +48,7 @@ def projection_test(
     alternative: Alternative = "two-sided",
     sample_weight: Any = None,
     pos_label: Label = None,
-    missing: Literal["own"] | None = None,
+    missing: Missing | None = None,
     bandwidth: float | None = None,
     calibration: ProjectionCalibration = "asymptotic",
     n_resamples: int = 999,

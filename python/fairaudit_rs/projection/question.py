@@ -31,7 +31,7 @@ from .transport import MarginRows, Plan
 
 _MOST_UNITS = 32_000
 #: The largest distance is not larger than this, nor smaller than its inverse.
-_FARTHEST = 1e150
+_FARTHEST = 1e305
 
 Array = NDArray[np.float64]
 
@@ -153,7 +153,7 @@ class _Reading:
 
 
 def _check_size(distance: Array) -> None:
-    """Raise when costs and densities, squares and inverses of distances, would be no numbers."""
+    """Raise when sums of distances, or their inverses, would be no numbers."""
     largest = float(distance.max(initial=0.0))
     if math.isinf(largest):
         # A row that cannot be moved.
