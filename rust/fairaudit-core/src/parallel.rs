@@ -234,6 +234,11 @@ pub(crate) fn reduce_blocks<S: Send>(
     }
 }
 
+/// What both say, side by side where there is a pool.
+pub(crate) fn join<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
+    if in_pool() { rayon::join(one, other) } else { (one(), other()) }
+}
+
 /// What `run` says of every item.
 pub(crate) fn map_each<T: Send, R: Send>(items: Vec<T>, run: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
     if in_pool() { items.into_par_iter().map(run).collect() } else { items.into_iter().map(run).collect() }
@@ -262,24 +267,17 @@ pub(crate) fn sort_by_key<T: Copy + Send + Sync, K: Ord>(
     let cut = if n > PIECE { cut(values, key) } else { 0 };
     // Where one side has almost all, values are mostly equal: sorting them is fast.
     if cut.min(n - cut) < n / 64 || n <= PIECE {
-        if in_pool() {
-            values.par_sort_unstable_by_key(key);
-        } else {
-            values.sort_unstable_by_key(key);
-        }
+        values.sort_unstable_by_key(key);
         return Ok(());
     }
     let (low, high) = values.split_at_mut(cut);
     let sort = |part| sort_by_key(part, key, control);
-    if !in_pool() {
-        return sort(low).and_then(|()| sort(high));
-    }
-    let (low, high) = rayon::join(|| sort(low), || sort(high));
+    let (low, high) = join(|| sort(low), || sort(high));
     low.and(high)
 }
 
-/// Values that are sorted without a look at the control: some 20 milliseconds.
-const PIECE: usize = 1 << 19;
+/// Values that are sorted without a look at the control, on one thread: some milliseconds.
+const PIECE: usize = 1 << 16;
 
 /// Brings the values below a pivot, which is a median of some, to the front, and returns how many there are.
 fn cut<T: Copy, K: Ord>(values: &mut [T], key: impl Fn(&T) -> K) -> usize {

@@ -183,8 +183,11 @@ impl RankCorrelationTest {
         let (x, y) = (ranks_of_x, ranks_of_y);
         // Of whole numbers, scaled once, as products are: ranks that agree have a correlation of 1.
         let squares = |values: &Option<Vec<f64>>, rows: &Range<usize>| {
-            let ranks = Ranks::of(values.as_deref(), rows);
-            (0..rows.len()).map(|i| ranks.at(i) * ranks.at(i)).sum::<f64>() * unit_of(rows)
+            let squares: f64 = match values {
+                Some(values) => values[rows.clone()].iter().map(|rank| rank * rank).sum(),
+                None => (0..rows.len()).map(|i| Distinct::of(rows.len()).at(i).powi(2)).sum(),
+            };
+            squares * unit_of(rows)
         };
         let strata: Vec<Stratum> = segments
             .into_iter()
@@ -218,42 +221,29 @@ impl RankCorrelationTest {
         let (mut sum, mut variance) = (0.0, 0.0);
         for stratum in &self.strata {
             let rows = stratum.rows.clone();
-            let paired = &mut paired[rows.clone()];
+            let n = rows.len();
+            let mut work = Pairs {
+                paired: &mut paired[rows.clone()],
+                tied,
+                place: place.get_mut(rows.clone()).unwrap_or_default(),
+                buckets,
+                with_influence: !(stratum.is_unit && self.inflation > 0.0),
+            };
+            let x = self.x.as_deref().map(|ranks| Tied(&ranks[rows.clone()]));
             // Without ties in the stratum the place tells the rank: nothing need be read from afar.
-            let y = Ranks::of(self.y.as_deref().filter(|_| stratum.is_tied), &rows);
-            let x = Ranks::of(self.x.as_deref(), &rows);
-            let rank = |at: u32| y.at(at as usize);
-            let products = match &mut pairing {
-                Pairing::Observed(place) => {
-                    let observed = &place[rows.clone()];
-                    pair_all(x, paired, tied, |row| (observed[row] as usize, rank(observed[row])))
-                }
-                Pairing::Drawn(generator) if rows.len() <= MOST_ROWS_AT_ONCE => {
-                    let place = &mut place[rows.clone()];
-                    place.iter_mut().zip(0..).for_each(|(place, at)| *place = at);
-                    // Fisher and Yates from the back: what is swapped in stays.
-                    pair_all(x, paired, tied, |row| {
-                        place.swap(row, generator.below(row as u32 + 1) as usize);
-                        (place[row] as usize, rank(place[row]))
-                    })
-                }
-                Pairing::Drawn(generator) => {
-                    let place = &mut place[rows.clone()];
-                    buckets.draw(place, generator);
-                    let products = pair_all(x, paired, tied, |row| {
-                        let seat = buckets.seat(row);
-                        (seat, rank(place[seat]))
-                    });
-                    buckets.put_in_place(place, paired);
-                    products
-                }
+            let y = self.y.as_deref().filter(|_| stratum.is_tied).map(|ranks| Tied(&ranks[rows.clone()]));
+            let (products, squares) = match (x, y) {
+                (None, None) => work.pair(Distinct::of(n), Distinct::of(n), &rows, &mut pairing),
+                (None, Some(y)) => work.pair(Distinct::of(n), y, &rows, &mut pairing),
+                (Some(x), None) => work.pair(x, Distinct::of(n), &rows, &mut pairing),
+                (Some(x), Some(y)) => work.pair(x, y, &rows, &mut pairing),
             };
             let unit = unit_of(&rows);
             sum += products * unit;
-            if stratum.is_unit && self.inflation > 0.0 {
-                units.push([products * unit, stratum.scale]);
+            if work.with_influence {
+                variance += squares * unit * unit;
             } else {
-                variance += influence_squares(y, paired, products) * unit * unit;
+                units.push([products * unit, stratum.scale]);
             }
         }
         if self.scale == 0.0 {
@@ -316,24 +306,85 @@ enum Pairing<'a> {
 }
 
 /// The ranks of a stratum, in order.
-#[derive(Clone, Copy)]
-enum Ranks<'a> {
-    Tied(&'a [f64]),
-    /// Of so many rows that all differ: the lowest of them is this, each other is 2 more.
-    Distinct(f64),
+trait Ranks: Copy {
+    /// Whether some of them are the same.
+    const TIES: bool;
+
+    /// The rank of a row, times two, less the number of rows and 1.
+    fn at(self, place: usize) -> f64;
 }
 
-impl<'a> Ranks<'a> {
-    fn of(values: Option<&'a [f64]>, rows: &Range<usize>) -> Self {
-        values.map_or(Self::Distinct(1.0 - rows.len() as f64), |values| Self::Tied(&values[rows.clone()]))
-    }
+/// Ranks that are read.
+#[derive(Clone, Copy)]
+struct Tied<'a>(&'a [f64]);
+
+impl Ranks for Tied<'_> {
+    const TIES: bool = true;
 
     #[inline(always)]
-    fn at(&self, place: usize) -> f64 {
-        match self {
-            Self::Tied(values) => values[place],
-            Self::Distinct(lowest) => lowest + 2.0 * place as f64,
-        }
+    fn at(self, place: usize) -> f64 {
+        self.0[place]
+    }
+}
+
+/// Of rows that all differ: the lowest rank is this, each other is 2 more.
+#[derive(Clone, Copy)]
+struct Distinct(f64);
+
+impl Distinct {
+    fn of(rows: usize) -> Self {
+        Self(1.0 - rows as f64)
+    }
+}
+
+impl Ranks for Distinct {
+    const TIES: bool = false;
+
+    #[inline(always)]
+    fn at(self, place: usize) -> f64 {
+        self.0 + 2.0 * place as f64
+    }
+}
+
+/// The buffers for the rows of one stratum.
+struct Pairs<'a> {
+    paired: &'a mut [[f64; 2]],
+    tied: &'a mut Vec<(usize, f64)>,
+    place: &'a mut [u32],
+    buckets: &'a mut Buckets,
+    /// Whether the squares of the influence of the rows are asked for.
+    with_influence: bool,
+}
+
+impl Pairs<'_> {
+    /// The sum of products of ranks, and that of squares of the influence.
+    fn pair(&mut self, x: impl Ranks, y: impl Ranks, rows: &Range<usize>, pairing: &mut Pairing<'_>) -> (f64, f64) {
+        let Self { paired, tied, place, buckets, with_influence } = self;
+        let rank = |at: u32| y.at(at as usize);
+        let products = match pairing {
+            Pairing::Observed(place) => {
+                let observed = &place[rows.clone()];
+                pair_all(x, paired, tied, |row| (observed[row] as usize, rank(observed[row])))
+            }
+            Pairing::Drawn(generator) if rows.len() <= MOST_ROWS_AT_ONCE => {
+                place.iter_mut().zip(0..).for_each(|(place, at)| *place = at);
+                // Fisher and Yates from the back: what is swapped in stays.
+                pair_all(x, paired, tied, |row| {
+                    place.swap(row, generator.below(row as u32 + 1) as usize);
+                    (place[row] as usize, rank(place[row]))
+                })
+            }
+            Pairing::Drawn(generator) => {
+                buckets.draw(place, generator);
+                let products = pair_all(x, paired, tied, |row| {
+                    let seat = buckets.seat(row);
+                    (seat, rank(place[seat]))
+                });
+                buckets.put_in_place(place, paired);
+                products
+            }
+        };
+        (products, if *with_influence { influence_squares(y, paired, products) } else { 0.0 })
     }
 }
 
@@ -356,8 +407,8 @@ fn ranks(order: &[u64], values: &[f64]) -> Vec<f64> {
 /// Pairs the rows of a stratum, from the last in the order of x to the first, puts what that order says of each into the
 /// seat that it gets with its rank of y, and returns the sum of products. All sums are of whole numbers.
 #[inline(always)]
-fn pair_all(
-    x: Ranks<'_>,
+fn pair_all<X: Ranks>(
+    x: X,
     paired: &mut [[f64; 2]],
     tied: &mut Vec<(usize, f64)>,
     mut seat_of: impl FnMut(usize) -> (usize, f64),
@@ -370,7 +421,7 @@ fn pair_all(
         let (seat, mut other) = seat_of(last);
         products += rank * other;
         paired[seat] = [rank, rank * other + 2.0 * above + other];
-        if last > 0 && x.at(last - 1) == rank {
+        if X::TIES && last > 0 && x.at(last - 1) == rank {
             tied.clear();
             tied.push((seat, other));
             while last > 0 && x.at(last - 1) == rank {
@@ -392,14 +443,14 @@ fn pair_all(
 }
 
 /// The sum of squares of the influence of the rows of a stratum, to which the order of y has the last part.
-fn influence_squares(y: Ranks<'_>, paired: &[[f64; 2]], products: f64) -> f64 {
+fn influence_squares<Y: Ranks>(y: Y, paired: &[[f64; 2]], products: f64) -> f64 {
     // Each of the three parts has the same mean.
     let mean = 3.0 * products / paired.len() as f64;
     let (mut squares, mut above) = (0.0, 0.0);
     let mut last = paired.len();
     while last > 0 {
         let (end, rank, mut tied) = (last, y.at(last - 1), 0.0);
-        while last > 0 && y.at(last - 1) == rank {
+        while last > 0 && (last == end || Y::TIES && y.at(last - 1) == rank) {
             last -= 1;
             tied += paired[last][0];
         }
@@ -498,8 +549,8 @@ mod tests {
                 seen.sort_unstable();
                 assert!(seen.iter().zip(0..).all(|(&at, i)| at == i));
                 let ranks: f64 = scratch.paired.iter().map(|pair| pair[0]).sum();
-                let y = Ranks::of(test.y.as_deref(), &(0..test.n_rows));
-                let products: f64 = scratch.paired.iter().enumerate().map(|(i, pair)| pair[0] * y.at(i)).sum();
+                let y = |i: usize| test.y.as_ref().map_or_else(|| Distinct::of(n).at(i), |ranks| ranks[i]);
+                let products: f64 = scratch.paired.iter().enumerate().map(|(i, pair)| pair[0] * y(i)).sum();
                 assert_eq!(ranks, 0.0);
                 assert!((products / (4.0 * (n as f64).powi(2)) / test.scale - r).abs() < 1e-12);
             }

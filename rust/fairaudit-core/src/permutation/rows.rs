@@ -18,7 +18,7 @@ use crate::metrics::row_sums::{Counts, Lanes, Mean, Ratio, RowSums};
 use crate::metrics::{Evaluation, Metric, RowMetric, of_each_metric};
 use crate::numerics::order::{order, ordered_bits, row_of};
 use crate::parallel::{self, Control};
-use crate::simd::{InstructionSet, LANES};
+use crate::simd::{InstructionSet, LANES, Task};
 
 /// A permutation test on rows, or on clusters of rows.
 #[derive(Debug, Clone)]
@@ -86,9 +86,10 @@ impl Block {
         control: &Control,
     ) -> Result<Self> {
         control.check()?;
+        let instructions = InstructionSet::current()?;
         let (center, totals) = match &mut metric {
             UnitMetric::Rows(metric) => {
-                (metric.center(), of_each_metric!(metric, metric => totals(metric, group.len())))
+                (metric.center(), of_each_metric!(metric, metric => totals(metric, group.len(), instructions)))
             }
             UnitMetric::Clusters(_) => (0.0, Vec::new()),
         };
@@ -107,12 +108,12 @@ impl Block {
                 groups.into_iter().enumerate().map(|(g, of_group)| block.member_of_auc(of_group, g)).collect()
             }
             UnitMetric::Rows(metric) => of_each_metric!(metric, metric => {
-                let sums = observed_sums(metric, &block.group, n_groups);
+                let sums = observed_sums(metric, &block.group, n_groups, instructions);
                 sums.into_iter().enumerate().map(|(g, sums)| block.member(metric, g, sums)).collect()
             }),
             UnitMetric::Clusters(auc) => {
                 let observed = Observed(&block.group);
-                block.members_of_clusters(auc, &observed, 1, true, InstructionSet::current()?, control)?
+                block.members_of_clusters(auc, &observed, 1, true, instructions, control)?
             }
         };
         if block.sizes.len() > 1 {
@@ -328,25 +329,26 @@ impl RowTest {
     }
 
     /// A test of units that are sorted, by stratum.
-    fn sorted<T: Copy>(
+    fn sorted<T: Copy + Send + Sync>(
         sorted: Vec<Sorted<T>>,
-        metric: impl Fn(Vec<T>) -> Result<RowMetric>,
+        metric: impl Fn(Vec<T>) -> Result<RowMetric> + Sync,
         n_groups: usize,
         studentize: Studentize,
         control: &Control,
     ) -> Result<Self> {
-        let all = if sorted.len() > 1 {
-            let values = sorted.iter().flat_map(|stratum| stratum.values.iter().copied()).collect();
-            let group = sorted.iter().flat_map(|stratum| stratum.group.iter().copied()).collect();
-            Some(Block::new(UnitMetric::Rows(metric(values)?), group, n_groups, Exchange::All, control)?)
-        } else {
-            None
-        };
         let block = |Sorted { values, group, exchange }| {
             Block::new(UnitMetric::Rows(metric(values)?), group, n_groups, exchange, control)
         };
-        let blocks: Result<Vec<Block>> = sorted.into_iter().map(block).collect();
-        Self::new(blocks?, all.as_ref(), n_groups, studentize)
+        let all = (sorted.len() > 1).then(|| {
+            let values = sorted.iter().map(|stratum| &stratum.values[..]).collect::<Vec<_>>().concat();
+            let group = sorted.iter().map(|stratum| &stratum.group[..]).collect::<Vec<_>>().concat();
+            Sorted { values, group, exchange: Exchange::All }
+        });
+        let (all, blocks) = parallel::join(
+            || all.map(block).transpose(),
+            || parallel::map_each(sorted, block).into_iter().collect::<Result<Vec<Block>>>(),
+        );
+        Self::new(blocks?, all?.as_ref(), n_groups, studentize)
     }
 
     /// Number of units: rows or clusters.
@@ -655,32 +657,68 @@ fn sums_of<const N: usize, M: RowSums<N>>(
     sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
 }
 
-/// The sums of every group as observed. A row of an additive metric changes those of its group alone.
-fn observed_sums<const N: usize, M: RowSums<N>>(metric: &M, group: &[u16], n_groups: usize) -> Vec<[f64; N]> {
+/// The sums of every group as observed.
+fn observed_sums<const N: usize, M: RowSums<N>>(
+    metric: &M,
+    group: &[u16],
+    n_groups: usize,
+    instructions: InstructionSet,
+) -> Vec<[f64; N]> {
     if !M::ADDITIVE {
         return sums_of(metric, group.len(), n_groups, |row, member| {
             member.fill([0.0; LANES]);
             member[usize::from(group[row])] = [1.0; LANES];
         });
     }
-    let (mut sums, mut open) = (vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
-    for (row, &g) in group.iter().enumerate() {
-        let g = usize::from(g);
-        metric.add(row, &[[1.0; LANES]], &mut sums[g..=g], &mut open);
-    }
-    sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
+    add_up(metric, group.len(), n_groups, |row| usize::from(group[row]), instructions)
 }
 
 /// Sums over all rows of a metric whose sums are the same in every replicate.
-fn totals<const N: usize, M: RowSums<N>>(metric: &M, rows: usize) -> Vec<f64> {
+fn totals<const N: usize, M: RowSums<N>>(metric: &M, rows: usize, instructions: InstructionSet) -> Vec<f64> {
     if !M::ADDITIVE {
         return Vec::new();
     }
-    let (mut sums, mut open) = ([[[0.0; LANES]; N]], M::Open::default());
-    for row in 0..rows {
-        metric.add(row, &[[1.0; LANES]], &mut sums, &mut open);
+    add_up(metric, rows, 1, |_| 0, instructions).concat()
+}
+
+/// The sums of every group of an additive metric, of which a row changes those of its group alone.
+fn add_up<const N: usize, M: RowSums<N>>(
+    metric: &M,
+    rows: usize,
+    n_groups: usize,
+    group: impl Fn(usize) -> usize,
+    instructions: InstructionSet,
+) -> Vec<[f64; N]> {
+    let mut sums = vec![[[0.0; LANES]; N]; n_groups];
+    instructions.run(AddUp { metric, rows, group, sums: &mut sums });
+    sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
+}
+
+/// The rows that are added to the sums of their groups.
+struct AddUp<'a, const N: usize, M, G> {
+    metric: &'a M,
+    rows: usize,
+    group: G,
+    sums: &'a mut [[Lanes; N]],
+}
+
+impl<const N: usize, M: RowSums<N>, G: Fn(usize) -> usize> Task for AddUp<'_, N, M, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        // Neighbours are mostly of one group, whose sums stay in registers.
+        let (mut current, mut of_current, mut open) = (0, [self.sums[0]], M::Open::default());
+        for row in 0..self.rows {
+            let group = (self.group)(row);
+            if group != current {
+                self.sums[current] = of_current[0];
+                (current, of_current) = (group, [self.sums[group]]);
+            }
+            self.metric.add(row, &[[1.0; LANES]], &mut of_current, &mut open);
+        }
+        self.sums[current] = of_current[0];
     }
-    sums[0].iter().map(|lanes| lanes[0]).collect()
 }
 
 #[cfg(test)]
