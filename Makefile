@@ -13,7 +13,7 @@ PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi') pyproject.t
 CALLS ?= 1000000
 SEED ?= 1
 
-.PHONY: demo test check calibration bench atlas papers docs fuzz lock clean
+.PHONY: demo test check calibration bench atlas papers docs fuzz mutants lock clean
 
 demo: $(VENV)/.wheel
 	$(BIN)/fairaudit demo
@@ -66,6 +66,13 @@ docs: $(VENV)/.extras $(VENV)/.wheel
 # Hostile calls, as many as asked for; goes on where it was stopped (target/hostile-SEED.jsonl).
 fuzz: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m tests.hostile --calls $(CALLS) --seed $(SEED)
+
+# Changes the core in 60 places, one at a time, and looks whether the tests notice; goes on where it was stopped.
+mutants: $(VENV)/.extras target/tools/bin/cargo-mutants
+	$(BIN)/python benches/python/mutants.py --write
+
+target/tools/bin/cargo-mutants:
+	cargo install cargo-mutants --version 27.1.0 --locked --quiet --root target/tools
 
 # Pins every dependency anew; run it after a change to pyproject.toml.
 lock: $(VENV)/.extras

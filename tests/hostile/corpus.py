@@ -85,6 +85,12 @@ CALLS = (
     "fa.permutation_test('y', 'p', data=pd.Series(y), sensitive_features='g', metric='tpr')",
     "fa.ecd_search(dict, np.c_[y, s], y, attribute=0, space={'w': (.1, 2.)}, flip=object)",
     "fa.Cells.read_parquet('/dev/null')",
+    # found by a million calls
+    "fa.adjust_pvalues(pl.Series(y.tolist(), dtype=pl.Int128))",
+    "fa.fit_tail(s.repeat(10), method='gev', block_size=20, resolution=np.array([1, 2]))",
+    "fa.LinearModel([1.0, -1.0]).distance(np.c_[s, s], immovable=np.array(.5))",
+    "fa.Cells.from_frame(pl.DataFrame({'p': p, 'g': g, 'count': y + 1}), sensitive_features='g', "
+    "y_true='', y_pred='p')",
 )
 
 #: Pattern of what is reported (`fnmatch`), and what it waits for.

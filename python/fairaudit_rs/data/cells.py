@@ -284,7 +284,8 @@ class Cells:
         for role, column in {"y_true": y_true, "y_pred": y_pred, "count": count}.items():
             if not isinstance(column, str) and (column is not None or role == "count"):
                 raise ArgumentTypeError(f"{role} is {column!r}; accepted: the name of a column")
-        keys = [*group_columns, *strata_columns, *filter(None, (y_true, y_pred))]
+        labels = [column for column in (y_true, y_pred) if column is not None]
+        keys = [*group_columns, *strata_columns, *labels]
         check_columns([*keys, count], table.columns)
         edges = score_bins = score_sums = None
         if own and "score_edges" in table.columns and len(table):

@@ -165,7 +165,8 @@ def positions_of(
 ) -> NDArray[np.intp]:
     """Return the positions of features that are given by name or position, in their order."""
     chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
-    if not isinstance(chosen, Iterable):
+    # An array without dimensions has what makes things iterable, and is not.
+    if not isinstance(chosen, Iterable) or getattr(chosen, "ndim", 1) == 0:
         raise ArgumentTypeError(
             f"{argument} is {columns!r}; accepted: names or positions of features"
         )

@@ -108,10 +108,9 @@ def fit_tail(
         for name, given in (("threshold", threshold), ("upper", upper)):
             if given is not None:
                 raise ArgumentError(f"{name} does not go with method='gev'; accepted: None")
-        if resolution != "auto":
-            raise ArgumentError("resolution does not go with method='gev'; accepted: 'auto'")
-        if n_exceedances != "auto":
-            raise ArgumentError("n_exceedances does not go with method='gev'; accepted: 'auto'")
+        for name, value in (("resolution", resolution), ("n_exceedances", n_exceedances)):
+            if not (isinstance(value, str) and value == "auto"):
+                raise ArgumentError(f"{name} does not go with method='gev'; accepted: 'auto'")
         maxima = block_maxima(numbers, blocks=blocks, block_size=block_size)
         return fit_gev(maxima, confidence_level=level, call=_native.Call(n_threads))
     if blocks is not None:

@@ -41,7 +41,7 @@ def adjust_pvalues(
     method = arguments.choice("method", method, get_args(PlainAdjustment))
     try:
         p = np.asarray(pvalues, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # what is turned into an array may raise what it likes
         raise ArgumentTypeError(
             f"pvalues is {type(pvalues).__name__}, no sequence of numbers ({error}); accepted: "
             "numbers from 0 to 1, or NaN"
