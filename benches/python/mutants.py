@@ -32,6 +32,8 @@ BUILDING = {
     "CARGO_TARGET_DIR": str(BUILD),
     "CARGO_PROFILE_DEV_OPT_LEVEL": "1",
     "CARGO_PROFILE_TEST_OPT_LEVEL": "1",
+    "CARGO_PROFILE_DEV_DEBUG": "0",
+    "CARGO_PROFILE_TEST_DEBUG": "0",
 }
 DATA = os.environ.get("FAIRAUDIT_DATA") or str(ROOT.parent / "shared" / "data")
 SURROUNDINGS = {"PYTHONPATH": str(TREE / "python"), "FAIRAUDIT_DATA": DATA}
@@ -45,13 +47,22 @@ def name(mutant):
     return f"{mutant['file'].removeprefix(CORE)}: {text}"
 
 
+def body(mutant):
+    """The lines that are changed and those around them, without their numbers."""
+    return mutant["diff"].split("@@\n", 1)[-1]
+
+
 def sample(count, seed):
     """Draw mutants of the core."""
     command = [TOOLS / "cargo-mutants", "mutants", "--list", "--json", "--diff"]
     command += ["--package", "fairaudit-core"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    everything = sorted(json.loads(listed), key=lambda mutant: mutant["name"])
-    return random.Random(seed).sample(everything, count), len(everything)
+    everything = json.loads(listed)
+    # Each has its own luck, so that the sample stays what it is when other lines change.
+    luck = {
+        id(one): random.Random(f"{seed}:{name(one)}:{body(one)}").random() for one in everything
+    }
+    return sorted(everything, key=lambda one: luck[id(one)])[:count], len(everything)
 
 
 def copy_tree():
@@ -180,8 +191,7 @@ def main():
     copy_tree()
     tried = []
     for mutant in mutants:
-        # Without the numbers of the lines.
-        diff = mutant["diff"].split("@@\n", 1)[-1]
+        diff = body(mutant)
         entry = known.get(diff)
         if entry is None:
             entry = {"name": name(mutant), "diff": diff, **attempt(mutant)}

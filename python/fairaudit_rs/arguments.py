@@ -94,6 +94,15 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
+def is_listing(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether a value can be gone through; an array without dimensions only looks like that."""
+    return (
+        isinstance(value, Iterable)
+        and not isinstance(value, str)
+        and getattr(value, "ndim", 1) != 0
+    )
+
+
 def finite(name: str, value: object) -> float:
     """Return a finite number."""
     return number(name, value, "a finite number")

@@ -32,7 +32,9 @@ KINDS = {public: 55, formulas: 15, files: 10, native: 20}
 MEMORY = 3 << 30
 #: Of plain TypeErrors those of Python itself, for calls with other arguments than there are.
 WRONG_CALL = re.compile(
+    # The last one: a callback of the user's that takes something else.
     r"unexpected keyword|required (keyword-only|positional)|positional argument"
+    r"|exactly one argument"
 )
 
 

@@ -91,6 +91,19 @@ CALLS = (
     "fa.LinearModel([1.0, -1.0]).distance(np.c_[s, s], immovable=np.array(.5))",
     "fa.Cells.from_frame(pl.DataFrame({'p': p, 'g': g, 'count': y + 1}), sensitive_features='g', "
     "y_true='', y_pred='p')",
+    "fa.fit_tail(s.repeat(10), method='gev', blocks=[[], [1], [1, 2]] * 133 + [[]])",
+    "fa.metrics.correlation_metric('x', lambda rows: rows['y_true'], method=np.array([1, 2]))",
+    "fa.metrics.ratio_metric('x', lambda rows: rows['y_true'], columns=[np.array([1, 2])])",
+    f"fa.permutation_test({BY}, metric=fa.metrics.count_metric('x', 'tn - tn'))",
+    "fa.minimum_detectable_gap(metric='ppv', value=np.array([.5]), group_sizes=[30, 40], "
+    "share=.1, goal='equivalence')",
+    "fa.sample_size(1e-6, metric='fnr', value=np.array([.5]))",
+    "fa.sample_size(.1, metric='tpr', value=.5, group_sizes=np.array(.5))",
+    "fa.sample_size(.1, metric='tpr', value=.5, share=np.array(.5))",
+    "fa.generator_quality(pl.Series([{'a': 1}, {'a': 2}] * 40), {'a': y}, rng=1)",
+    "fa.permutation_test(y, y_score=[10**400, 1] * 20, sensitive_features=g, metric='auc', "
+    "engine='cells')",
+    "fa.FairMetric.subspace(np.c_[s, p], [[1, {'a': 1}, []], 'auto', 3])",
 )
 
 #: Pattern of what is reported (`fnmatch`), and what it waits for.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from .arrays import ArraySource
 from .columns import Column, column_array, count_not_finite, is_pandas, some
@@ -165,8 +166,7 @@ def positions_of(
 ) -> NDArray[np.intp]:
     """Return the positions of features that are given by name or position, in their order."""
     chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
-    # An array without dimensions has what makes things iterable, and is not.
-    if not isinstance(chosen, Iterable) or getattr(chosen, "ndim", 1) == 0:
+    if not arguments.is_listing(chosen):
         raise ArgumentTypeError(
             f"{argument} is {columns!r}; accepted: names or positions of features"
         )

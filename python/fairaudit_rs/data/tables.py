@@ -305,7 +305,7 @@ class AuditTable:
                 return None
             raise self._too_many(keys[error.column], error) from None
         scores = np.array(
-            [np.nan if value is None else float(value) for value in counted.values[-1]]
+            [np.nan if value is None else arguments.as_float(value) for value in counted.values[-1]]
         )
         if not np.all(np.isfinite(scores)):
             # The same message as for rows.

@@ -120,7 +120,14 @@ def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = No
         notes = (f"the last {rows} no whole block and were left out",) if left else ()
         maxima = numbers[: len(numbers) - left].reshape(-1, size).max(axis=1)
         return BlockMaxima(maxima=maxima, block_size=float(size), notes=notes)
-    return _labelled(numbers, np.asarray(blocks))
+    try:
+        labels = np.asarray(blocks)
+    except Exception as error:  # what is turned into an array may raise what it likes
+        raise ArgumentTypeError(
+            f"blocks is no array of labels: {error}; accepted: a label for each of "
+            f"{len(numbers)} rows"
+        ) from None
+    return _labelled(numbers, labels)
 
 
 def _labelled(numbers: Floats, labels: NDArray[Any]) -> BlockMaxima:

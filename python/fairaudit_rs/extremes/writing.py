@@ -37,7 +37,7 @@ def own_columns(X: Any) -> list[Any]:
         return list(X.values())
     if form == "of pandas":
         return [X.iloc[:, place] for place in range(X.shape[1])]
-    if form == "of polars":
+    if form == "of polars" and hasattr(X, "get_columns"):
         return list(X.get_columns())
     if form == "of Arrow":
         return list(X.columns)

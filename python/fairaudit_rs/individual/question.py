@@ -247,7 +247,7 @@ def attributes_of(protected: Any, n_rows: int) -> list[Attribute]:
 
 
 def _is_value(value: Any) -> bool:
-    return value is None or np.ndim(value) == 0
+    return isinstance(value, str) or (not isinstance(value, Sequence) and np.ndim(value) == 0)
 
 
 def _attribute(name: str, given: Any, n_rows: int) -> Attribute:

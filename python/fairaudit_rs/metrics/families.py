@@ -81,7 +81,9 @@ class _Counts(_OfCounts):
 
     def smallest_cell(self, cells: Sequence[int]) -> tuple[int, str]:
         # Counts that a formula leaves out, such as tn of F1, can be as small as they like.
-        matters = self.native.gradient([7.0, 3.0, 5.0, 11.0]) or [1.0] * 4
+        matters = self.native.gradient([7.0, 3.0, 5.0, 11.0])
+        if not matters or not any(matters):
+            matters = [1.0] * 4
         n, name = min((n, i) for n, i, by in zip(cells, range(4), matters, strict=True) if by)
         return n, _CELLS[name] + ("" if n == 1 else "s")
 

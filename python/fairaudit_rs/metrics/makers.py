@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from .. import _native, arguments
 from ..errors import ArgumentError, ArgumentTypeError
@@ -215,8 +215,7 @@ def correlation_metric(
     _check_name(name)
     _check_row_value("value", value)
     columns = _check_columns(columns)
-    if method not in ("pearson", "spearman"):
-        raise ArgumentError(f"method is {method!r}; accepted: 'pearson', 'spearman'")
+    method = arguments.choice("method", method, get_args(CorrelationMethod))
     shown = value if isinstance(value, str) else "f(row)"
     return Metric(
         name,
@@ -350,7 +349,7 @@ def _check_columns(columns: Sequence[str]) -> tuple[str, ...]:
     known = ("y_true", "y_pred", "y_score")
     if not isinstance(columns, list | tuple | set | frozenset):
         raise ArgumentTypeError(f"columns is {columns!r}; accepted: a sequence of {known}")
-    unknown = [name for name in columns if name not in known]
+    unknown = [name for name in columns if not (isinstance(name, str) and name in known)]
     if unknown:
         raise ArgumentError(f"columns names {unknown!r}; accepted: 'y_true', 'y_pred', 'y_score'")
     return tuple(columns)

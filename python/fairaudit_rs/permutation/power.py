@@ -157,6 +157,7 @@ def minimum_detectable_gap(
     low, high = chosen.range
     widest = high - low
     if value is not None:
+        value = arguments.level("value", value)
         widest = _widest(value, plan.alternative)
     if value is not None and plan.goal == "difference":
         # The gap changes the variance of the other groups, and that the gap.
@@ -283,6 +284,7 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
         stratified=within_strata(strata)[0],
     )
     if value is not None and plan.goal == "difference":
+        value = arguments.level("value", value)
         widest = _widest(value, plan.alternative)
         if gap > widest:
             raise ArgumentError(

@@ -144,9 +144,9 @@ def from_value(
     sizes = sizes_of(group_sizes, None, whole)
     accepted = "a number above 0, up to 1, or one for each group"
     one_for_all = isinstance(share, int | float | np.number)
-    if not one_for_all and (isinstance(share, str) or not hasattr(share, "__iter__")):
+    if not one_for_all and not arguments.is_listing(share):
         raise ArgumentTypeError(f"share is {share!r}; accepted: {accepted}")
-    shares: list[Any] = [share] * len(sizes) if one_for_all else list(share)  # type: ignore[arg-type]
+    shares: list[Any] = list(share) if arguments.is_listing(share) else [share] * len(sizes)
     if len(shares) != len(sizes):
         raise ArgumentError(f"share has {len(shares)} entries for {len(sizes)} groups")
     for one in shares:
@@ -162,7 +162,7 @@ def from_value(
 def sizes_of(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any, int]:
     """Return the rows of each group; proportions, if they need not be whole."""
     accepted = "a mapping or sequence with a number for each group, at least two"
-    if isinstance(group_sizes, str) or not hasattr(group_sizes, "__iter__"):
+    if not arguments.is_listing(group_sizes):
         raise ArgumentTypeError(f"group_sizes is {group_sizes!r}; accepted: {accepted}")
     if hasattr(group_sizes, "keys"):
         entries = dict(group_sizes)
