@@ -464,6 +464,7 @@ NULLS = {
     "one way": (law(0.4, 0.6, 0.2, 0.7, 0.25, 1.0),) * 2,
     "near 0": (law(0.1, 0.1, 0.02, 0.15, 0.02, 0.8),) * 2,
     "near 1": (law(0.5, 0.98, 0.95, 0.99, 0.96, 0.7),) * 2,
+    "few selected": (law(0.2, 0.5, 0.05, 0.7, 0.05, 0.8),) * 2,
     "noise in one": (law(0.4, 0.7, 0.2, 0.7, 0.2, 0.3), law(0.4, 0.7, 0.2, 0.7, 0.2, 0.95)),
 }
 
@@ -494,7 +495,7 @@ class TestCalibration:
         changed = (law(0.4, 0.6, 0.2, 0.8, 0.3, 0.95), law(0.4, 0.7, 0.2, 0.7, 0.2, 0.95))
         tables = drawn(self.N, (100, 2_000), changed)
         ours = np.mean(np.abs(list(paired_scores(tables))) >= Z)
-        assert ours > 0.85 > 0.35 > np.mean(np.abs(wald(tables, paired=False)) >= Z)
+        assert ours > 0.3 + np.mean(np.abs(wald(tables, paired=False)) >= Z)
 
     @staticmethod
     def sizes(gap_1, error_1, gap_2, error_2, level=0.05):
@@ -544,20 +545,23 @@ class TestCalibration:
         change = np.sign(first) * (second - first) / math.hypot(1, 0.05)
         assert np.mean(stats.norm.cdf(change) <= 0.05) > band(0.05, 20_000)[1]
 
-    @pytest.mark.parametrize("metric", ["ppv", "f1"])
-    def test_size_of_other_metrics_of_counts(self, metric):
+    @pytest.mark.parametrize(("metric", "broken"), [("ppv", "few selected"), ("f1", "one way")])
+    def test_size_of_other_metrics_of_counts(self, metric, broken):
         """40 and 100 rows beside 2,000: at most 5.4 and 1.4 %; without one more row up to 22."""
         from fairaudit_rs.permutation.paired_cells import CellsProblem
 
         chosen = fa.metrics.get(metric)
         for sizes in ((40, 2_000), (100, 2_000)):
-            for name in ("equal changes", "one way"):
+            for name in ("equal changes", "one way", "few selected"):
                 p, plain = [], []
                 for counts in drawn(1_500, sizes, NULLS[name]):
-                    problem = CellsProblem(
-                        metric=chosen, keys=(("a",), ("b",)), n_rows=sizes,
-                        counts=counts.reshape(2, 2, 2, 2), has_labels=True,
-                    )  # fmt: skip
+                    try:
+                        problem = CellsProblem(
+                            metric=chosen, keys=(("a",), ("b",)), n_rows=sizes,
+                            counts=counts.reshape(2, 2, 2, 2), has_labels=True,
+                        )  # fmt: skip
+                    except fa.errors.NotMeasurableError:
+                        continue
                     change, _, _ = problem.tested((0, 1), 0.95)
                     p.append(change.two_sided)
                     bare = sum(problem._variances(c.ravel())[0] for c in problem.counts)
@@ -565,7 +569,7 @@ class TestCalibration:
                     plain.append(2 * stats.norm.sf(z))
                 for level, most in ((0.05, 0.055), (0.01, 0.014)):
                     assert np.mean(np.array(p) <= level) <= band(most, 1_500)[1]
-                if sizes[0] == 40 and name == "one way":
+                if sizes[0] == 40 and name == broken:
                     assert np.mean(np.array(plain) <= 0.01) > band(0.014, 1_500)[1]
 
     @pytest.mark.parametrize("metric", ["auc", "brier_score"])
