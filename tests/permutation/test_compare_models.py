@@ -476,7 +476,7 @@ class TestCalibration:
     @pytest.mark.parametrize("sizes", [(40, 40), (40, 2_000), (100, 2_000)])
     @pytest.mark.parametrize("name", list(NULLS))
     def test_size_of_the_score(self, name, sizes):
-        """Two-sided 5, 1 and .1 %: measured at most 6.0, 1.1 and .12."""
+        """Two-sided 5, 1 and .1 %: measured at most 6.0, 1.1 and .11."""
         tables = drawn(self.N, sizes, NULLS[name])
         z = np.abs(list(paired_scores(tables)))
         for level, most in ((0.05, 0.06), (0.01, 0.012), (0.001, 0.0013)):

@@ -34,6 +34,10 @@ from .pvalues import (
 
 #: Halvings that find a root between -2 and 2 to the last bits.
 _HALVINGS = 56
+#: Ends of intervals are found to within this, or where the statistic is.
+_NEAR = 1e-12
+#: Standard errors that are as good as any number more.
+_MOST = 100.0
 #: Of a variance: what rounding leaves of 0.
 _ROUNDING = 1e-15
 
@@ -117,8 +121,8 @@ def by_score(first: Changes, second: Changes | None, level: float) -> Difference
         estimate, variance = estimate - second.mean, variance + second.variance
     z, most = score(first, second, 0.0), 1.0 if second is None else 2.0
     reached = normal_of_level(level)
-    low = _last(lambda m: score(first, second, m) >= reached, -most, estimate)
-    high = _last(lambda m: score(first, second, m) <= -reached, most, estimate)
+    low = _end(lambda m: min(score(first, second, m), _MOST) - reached, -most, estimate)
+    high = _end(lambda m: min(-score(first, second, m), _MOST) - reached, most, estimate)
     return Difference(
         estimate=estimate,
         standard_error=math.sqrt(variance),
@@ -201,11 +205,31 @@ def _moments(changes: Changes, mean: float) -> tuple[float, float]:
     return (moved - mean**2) / n, (mean - 3 * mean * moved + 2 * mean**3) / n**2
 
 
-def _last(rejected: Callable[[float], bool], far: float, near: float) -> float:
-    """Return the end of what is not rejected between an estimate and the farthest value."""
-    if not rejected(far):
+def _end(beyond: Callable[[float], float], far: float, near: float) -> float:
+    """Return where a function is 0 between an estimate and the farthest value there can be.
+
+    It grows from below 0 on; the farthest value itself where it does not come that far. Secants
+    find the place, and every fourth step halves what is left.
+    """
+    at_far, at_near = beyond(far), beyond(near)
+    if at_far <= 0:
         return far
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (far + near)
-        far, near = (middle, near) if rejected(middle) else (far, middle)
-    return near
+    if at_near >= 0:
+        return near
+    moved = 0
+    for step in range(4 * _HALVINGS):
+        if abs(far - near) <= _NEAR:
+            break
+        share = 0.5 if step % 4 == 3 else at_near / (at_near - at_far)
+        middle = near + share * (far - near)
+        value = beyond(middle)
+        if abs(value) <= _NEAR:
+            return middle
+        # An end that stays twice counts half, so that it comes to move (the Illinois rule).
+        if value > 0:
+            far, at_far = middle, value
+            at_near, moved = (0.5 * at_near, 1) if moved == 1 else (at_near, 1)
+        else:
+            near, at_near = middle, value
+            at_far, moved = (0.5 * at_far, -1) if moved == -1 else (at_far, -1)
+    return 0.5 * (far + near)
