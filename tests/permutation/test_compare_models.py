@@ -184,6 +184,15 @@ class TestKnownValues:
         limit = Z**2 / (40 + Z**2)
         assert (low, high) == pytest.approx((-limit, limit), abs=2e-4)
 
+    def test_no_interval_is_wider_than_there_can_be(self):
+        result = fa.compare_models(**of_counts((0, 1, 0, 1), (0, 0, 1, 1)))
+        pair = result.comparisons[0]
+        low, high = pair.confidence_interval
+        assert -1 <= low < high <= 1
+        assert -2 <= pair.change_interval[0] < pair.change_interval[1] <= 2
+        for value in result.values:
+            assert -1 <= value.confidence_interval[0] < value.confidence_interval[1] <= 1
+
     def test_a_gap_on_the_other_side(self):
         """-.2 becomes .2: it has changed for sure, and its size has not."""
         result = fa.compare_models(**of_counts((500, 0, 400, 100), (700, 0, 0, 300)))

@@ -10,6 +10,7 @@ from .. import arguments, metrics
 from ..data.groups import attribute_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
+from ..inference.intervals import within
 from ..inference.multiplicity import adjust_pvalues
 from ..literals import Alternative, Missing, PlainAdjustment, Undefined
 from ..metrics.metric import AnyMetric
@@ -215,7 +216,7 @@ def _value(question: PairedQuestion, position: int, level: float) -> ModelValue:
         of_first=first,
         of_second=second,
         change=change.estimate,
-        confidence_interval=change.interval,
+        confidence_interval=within(change.interval, problem.bound),
     )
 
 

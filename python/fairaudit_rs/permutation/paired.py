@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..data.equality import Value
 from ..data.groups import attribute_name, group_name, label
 from ..data.labels import GroupKey
 from ..inference.absolute import SizeChange, size_change
-from ..inference.intervals import Pair
+from ..inference.intervals import Pair, within
 from ..inference.paired import Changes, Difference, by_score
 from ..inference.proportions import wilson
 from ..inference.pvalues import normal_of_level
@@ -40,9 +40,8 @@ class PairOfGaps:
     """The gap of two groups with each of two models."""
 
     gaps: tuple[float, float]
-    #: The second gap less the first, and both together.
+    #: The second gap less the first.
     change: Difference
-    total: Difference
     size: SizeChange
 
 
@@ -70,6 +69,12 @@ class PairedProblem(Value, ABC):
     @abstractmethod
     def values(self) -> Floats:
         """The metric by model and group."""
+
+    @property
+    def bound(self) -> float:
+        """The largest gap that there can be."""
+        low, high = self.metric.range
+        return high - low
 
     @property
     def n_resamples(self) -> int:
@@ -123,12 +128,12 @@ class PairedProblem(Value, ABC):
     def compare(self, pair: Pair, level: float) -> PairOfGaps:
         """Return the gap of two groups with each model, and how it changes."""
         change, total, correlation = self.tested(pair, level)
+        size = size_change(change, total, correlation)
         first, second = (float(row[pair[0]] - row[pair[1]]) for row in self.values)
         return PairOfGaps(
             gaps=(first, second),
-            change=change,
-            total=total,
-            size=size_change(change, total, correlation),
+            change=replace(change, interval=within(change.interval, 2 * self.bound)),
+            size=replace(size, interval=within(size.interval, self.bound)),
         )
 
 

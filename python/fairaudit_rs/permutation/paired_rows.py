@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..inference.intervals import Pair
+from ..inference.intervals import Pair, within
 from ..inference.paired import Difference, by_law, nothing
 from ..inference.pvalues import monte_carlo_pvalue
 from ..metrics.row_values import Exchange, fewer_of_labels
@@ -66,7 +66,7 @@ class PairedRows(PairedProblem):
             of_first=first,
             of_second=second,
             estimate=change.estimate,
-            confidence_interval=change.interval,
+            confidence_interval=within(change.interval, self.bound),
             n_rows=len(self.group),
         )
 
