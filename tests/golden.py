@@ -595,6 +595,31 @@ cases(
 )
 
 
+def both_models(metric: Any, by: str = "sex", scores: bool = False, **options: Any) -> Any:
+    """The scores of the frame, and others that are nearer to the labels."""
+    known = roles(600, by)
+    label, score = np.asarray(known["y_true"]), np.asarray(known["y_score"])
+    models = [score, 0.8 * score + 0.2 * label]
+    first, second = models if scores else [one > 0.5 for one in models]
+    given = {"n_resamples": 199, "rng": 7, "n_threads": 2, **options}
+    groups = known["sensitive_features"]
+    return fa.compare_models(
+        label, first, second, sensitive_features=groups, metric=metric, **given
+    )
+
+
+cases(
+    "two models",
+    {
+        "score": lambda: both_models("tpr"),
+        "score, less, 3 groups": lambda: both_models("fpr", by="age", alternative="less"),
+        "delta": lambda: both_models("f1", by="age", reference="60+"),
+        "inversion": lambda: both_models("auc", scores=True),
+        "inversion of means": lambda: both_models("brier_score", by="age", scores=True),
+    },
+)
+
+
 def planned(call: Callable[..., Any], metric: str, by: str = "sex", **options: Any) -> Any:
     return call(metric=metric, **roles(600, by), **options)
 

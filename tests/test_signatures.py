@@ -382,6 +382,13 @@ CALLS = {
     "equivalence_test": lambda b, **bad: fa.equivalence_test(
         **b.by_group, margin=0.1, **{"metric": "tpr", **bad}
     ),
+    "compare_models": lambda b, **bad: fa.compare_models(
+        b.by_group["y_true"],
+        b.by_group["y_pred"],
+        b.by_group["y_pred"],
+        sensitive_features=b.by_group["sensitive_features"],
+        **{"metric": "tpr", **bad},
+    ),
     "minimum_detectable_gap": lambda b, **bad: fa.minimum_detectable_gap(
         value=0.5, group_sizes=[100, 100], **{"metric": "tpr", **bad}
     ),

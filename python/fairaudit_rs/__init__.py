@@ -48,9 +48,11 @@ if TYPE_CHECKING:
     from .models.multiclass import MulticlassModel
     from .models.network import TorchModel
     from .permutation.calibration import CalibrationReport, calibrate
+    from .permutation.compare_models import compare_models
     from .permutation.equivalence import EquivalenceResult, equivalence_test
     from .permutation.intervals import IntervalResult, intervals
     from .permutation.lens import permutation_test
+    from .permutation.model_comparison import ModelComparison
     from .permutation.power import minimum_detectable_gap, sample_size
     from .permutation.power_plan import PowerPlan
     from .permutation.result import PermutationResult
@@ -71,6 +73,7 @@ __all__ = [
     "generator_quality",
     "intervals",
     "equivalence_test",
+    "compare_models",
     "minimum_detectable_gap",
     "sample_size",
     "calibrate",
@@ -109,6 +112,7 @@ __all__ = [
     "UnfairExamples",
     "IntervalResult",
     "EquivalenceResult",
+    "ModelComparison",
     "PowerPlan",
     "CalibrationReport",
     "__version__",
@@ -122,6 +126,8 @@ _HOMES = {
     "IntervalResult": "permutation.intervals",
     "equivalence_test": "permutation.equivalence",
     "EquivalenceResult": "permutation.equivalence",
+    "compare_models": "permutation.compare_models",
+    "ModelComparison": "permutation.model_comparison",
     "minimum_detectable_gap": "permutation.power",
     "sample_size": "permutation.power",
     "PowerPlan": "permutation.power_plan",

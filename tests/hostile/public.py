@@ -318,6 +318,16 @@ MAKERS = {
     ),
     "intervals": _lens("intervals", "method"),
     "equivalence_test": _lens("equivalence_test", "method", "scale", margin=0.1),
+    "compare_models": lambda r, rows: (
+        fa.compare_models,
+        {
+            **{one: rows.of(one) for one in ("y_true", "sensitive_features")},
+            "first": rows.of("y_pred"),
+            "second": rows.of("y_pred"),
+            **{one: words(r)[one] for one in ("metric", "alternative", "adjust")},
+            **_few(r),
+        },
+    ),
     "calibrate": _lens("calibrate", "null", "studentize", n_audits=10),
     "projection_test": _projection,
     "tabulate": lambda r, rows: (

@@ -34,6 +34,17 @@ def comparison(function, **options):
     return lambda: function(label, score > 0.5, sensitive_features=group, **options)
 
 
+def two_models(metric, **options):
+    label, score, group = rows()
+    first, second = score, np.clip(score + 0.05 * label, 0, 1)
+    if metric != "auc":
+        first, second = first > 0.5, second > 0.5
+    given = {"y_true": label, **options}
+    return fa.compare_models(
+        first=first, second=second, sensitive_features=group, metric=metric, **given
+    )
+
+
 def individual():
     rng = np.random.default_rng(4)
     features = rng.normal(size=(60, 3))
@@ -154,6 +165,12 @@ MADE = {
     },
     "IntervalResult": {"": comparison(fa.intervals, metric="f1", n_resamples=99, rng=1)},
     "EquivalenceResult": {"": comparison(fa.equivalence_test, metric="tpr", margin=0.2)},
+    "ModelComparison": {
+        "two groups": lambda: two_models(groups=["a", "b"], metric="tpr"),
+        "three groups": lambda: two_models(metric="f1"),
+        "scores": lambda: two_models(metric="auc", n_resamples=99, rng=1),
+        "no labels": lambda: two_models(metric="selection_rate", y_true=None),
+    },
     "CalibrationReport": {
         "": comparison(fa.calibrate, metric="tpr", n_audits=10, gaps=[0.1], rng=1)
     },

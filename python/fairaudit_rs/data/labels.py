@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -134,6 +134,14 @@ class Named:
     stratum: NDArray[np.int64]
     y_true: NDArray[np.int64]
     y_pred: NDArray[np.int64]
+    #: The decisions of models that are compared, by role.
+    decisions: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    def coded(self, name: str) -> NDArray[np.int64]:
+        """Return labels or decisions by their role."""
+        if name in self.decisions:
+            return self.decisions[name]
+        return self.y_true if name == "y_true" else self.y_pred
 
     @classmethod
     def nothing(cls) -> Named:
@@ -181,8 +189,9 @@ def name_combinations(
         group=group,
         strata=strata,
         stratum=stratum,
-        y_true=coded["y_true"],
-        y_pred=coded["y_pred"],
+        y_true=coded.pop("y_true"),
+        y_pred=coded.pop("y_pred"),
+        decisions=coded,
     )
 
 
@@ -260,7 +269,7 @@ def binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64
         raise DataError(
             f"{name} holds {some(shown)}; accepted: 0/1 or booleans. Name the positive class with "
             f"pos_label, such as pos_label={shown[-1]!r}"
-            + ("; scores belong in y_score" if text else "")
+            + ("; scores belong in y_score" if text and name.startswith("y_") else "")
         )
     if not found and len(values) > 1:
         raise ArgumentError(

@@ -70,7 +70,7 @@ def _of_cells(
     source = CellsSource(cells)
     of_rows = ("sample_weight", "clusters", "counterfactual_score", "distance", "counts")
     rows_only = {**given, **several, **dict.fromkeys(extra, True)}
-    for name in (*of_rows, *extra):
+    for name in (*of_rows, "first", "second", *extra):
         if rows_only[name] is not None:
             source.in_memory(name)
     for name in ("y_true", "y_pred", "y_score", "strata"):

@@ -25,6 +25,7 @@ from .mixed import Settled, settle
 from .roles import read_roles
 from .rows import AttributeRows, CodedRows, Rows
 from .sources import CellsSource, SharedSource, Source
+from .twice import Twice
 
 MAX_GROUP_VALUES = 1_000
 MAX_ROW_GROUPS = 65_535
@@ -66,6 +67,8 @@ class AuditTable:
         sample_weight: Any = None,
         distance: Any = None,
         counts: Any = None,
+        first: Any = None,
+        second: Any = None,
         extra: Sequence[str] = (),
         rows_for: str | None = None,
         missing: str | None = None,
@@ -73,7 +76,8 @@ class AuditTable:
     ) -> AuditTable:
         """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name.
 
-        ``counts`` says how many persons each row stands for, for those who count rows only.
+        ``counts`` says how many persons each row stands for, for those who count rows only;
+        ``first`` and ``second`` are decisions or scores of two models that are compared.
         ``rows_for`` is who needs rows, for the refusal of cells, which hold counts alone.
         """
         given = {
@@ -84,6 +88,8 @@ class AuditTable:
             "sample_weight": sample_weight,
             "distance": distance,
             "counts": counts,
+            "first": first,
+            "second": second,
         }
         several = {"sensitive_features": sensitive_features, "strata": strata, "clusters": clusters}
         checked = arguments.check(missing=missing, mixed_clusters=mixed_clusters)
@@ -153,6 +159,24 @@ class AuditTable:
             self.missing,
         )
 
+    def decided_twice(self, *, pos_label: Label = None, n_threads: int | None = None) -> Twice:
+        """Count the rows by group, label and the decisions of two models."""
+        labels = [name for name in ("y_true", "first", "second") if name in self.roles]
+        keys = [*self.sensitive_features, *labels]
+        limits = [MAX_GROUP_VALUES] * len(self.sensitive_features)
+        try:
+            counted = self.source.count(
+                keys, [*limits, *[MAX_DECISION_VALUES] * len(labels)], None, None, n_threads
+            )
+        except TooManyValuesError as error:
+            raise self._too_many(keys[error.column], error) from None
+        names = tuple(self._keys[key] for key in self.sensitive_features)
+        named = name_combinations(counted, len(names), (), labels, pos_label, self.missing)
+        cells = cells_of(counted, names, (), False, False, None, None, self.missing)
+        groups, group = relabel(named.groups, named.group)
+        assert groups == cells.groups
+        return Twice.of(cells, named, group, counted.counts)
+
     def rows(
         self,
         *,
@@ -168,7 +192,8 @@ class AuditTable:
         ``needed_by`` is who needs rows, for the refusal of a table that holds counts alone.
         """
         source = self.source.in_memory(needed_by)
-        labels = [name for name in ("y_true", "y_pred") if name in columns and binary]
+        coded_roles = ("y_true", "y_pred", "first", "second")
+        labels = [name for name in coded_roles if name in columns and binary]
         coded = self.combinations(labels, pos_label)
         cells, named, cell = coded.cells, coded.named, coded.combination
         _, group = relabel(named.groups, named.group)
@@ -179,7 +204,7 @@ class AuditTable:
                 "of rows"
             )
         values: dict[str, NDArray[Any]] = {
-            name: getattr(named, name).astype(bool)[cell] for name in labels
+            name: named.coded(name).astype(bool)[cell] for name in labels
         }
         for name in (*columns, *extra):
             if name not in values:
@@ -386,6 +411,8 @@ class AuditTable:
         hint = {
             "y_true": "it must hold the label, 0 or 1",
             "y_pred": "it must hold the decision, 0 or 1; scores belong in y_score",
+            "first": "of this metric it must hold decisions, 0 or 1",
+            "second": "of this metric it must hold decisions, 0 or 1",
         }.get(key, "put its values into fewer classes first")
         role = key.split(":")[0]
         shown = role if role == key else f"{role} {name!r}"

@@ -27,6 +27,12 @@ class Bootstrap:
         return float(undefined.any(axis=1).mean()) if undefined.any() else 0.0
 
 
+def within(interval: Interval, bound: float) -> Interval:
+    """Return an interval of a difference that is nowhere larger than a bound."""
+    low, high = interval
+    return interval if math.isnan(low) else (max(low, -bound), min(high, bound))
+
+
 def tails(values: NDArray[np.float64], level: float) -> Interval:
     """Return the quantiles that leave (1 - level)/2 in each tail.
 

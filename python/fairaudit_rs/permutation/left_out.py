@@ -79,6 +79,20 @@ class Leaving(Generic[Made]):
         return LeftOut(group=label(key), n_rows=self.sizes[key], reason=found[key])
 
 
+def refuse_groups(
+    shortages: Mapping[int, str], keys: Sequence[GroupKey], names: Sequence[str]
+) -> None:
+    """Raise when there are groups that cannot be compared, by position; names them all."""
+    if not shortages:
+        return
+    found = [f"group {names[i]!r} has {why}" for i, why in sorted(shortages.items())]
+    raise NotMeasurableError(
+        f"{'; '.join(found)}. Name the groups to compare with groups=, leave out those without "
+        "a value with undefined='skip', or choose another metric",
+        {label(keys[i]): why for i, why in shortages.items()},
+    )
+
+
 def told(left_out: Sequence[LeftOut]) -> str:
     """Say which groups are left out, with their rows and why."""
     named = "; ".join(

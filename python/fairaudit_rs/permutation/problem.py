@@ -23,13 +23,14 @@ from .. import _native
 from ..data.equality import Value
 from ..data.groups import attribute_name, group_name, label
 from ..data.labels import GroupKey
-from ..errors import ArgumentError, NotMeasurableError
+from ..errors import ArgumentError
 from ..inference import mover
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval
 from ..inference.proportions import Share, newcombe
 from ..inference.pvalues import normal_of_level
 from ..metrics.metric import Metric
 from .formulas import FORMULAS, Formula
+from .left_out import refuse_groups
 from .relabelling import Audits, Shuffled, Tilted
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
@@ -441,14 +442,7 @@ class Problem(Value, ABC):
 
     def refuse(self, shortages: Mapping[int, str]) -> None:
         """Raise when there are groups that cannot be compared; the message names them all."""
-        if not shortages:
-            return
-        told = [f"group {self.names[i]!r} has {why}" for i, why in sorted(shortages.items())]
-        raise NotMeasurableError(
-            f"{'; '.join(told)}. Name the groups to compare with groups=, leave out those without "
-            "a value with undefined='skip', or choose another metric",
-            {label(self.keys[i]): why for i, why in shortages.items()},
-        )
+        refuse_groups(shortages, self.keys, self.names)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

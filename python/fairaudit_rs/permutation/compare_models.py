@@ -1,0 +1,242 @@
+"""Two models on the same rows: whether the gap of the second is smaller than that of the first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, get_args
+
+from .. import arguments, metrics
+from ..data.groups import attribute_name, label
+from ..data.labels import Label
+from ..data.tables import AuditTable
+from ..inference.intervals import within
+from ..inference.multiplicity import adjust_pvalues
+from ..literals import Alternative, Missing, PlainAdjustment, Undefined
+from ..metrics.metric import AnyMetric
+from ..progress import Progress
+from .model_comparison import GapChange, ModelComparison, ModelValue, clearest
+from .paired_question import Drawing, PairedQuestion, pose_twice
+
+
+def compare_models(
+    y_true: Any = None,
+    first: Any = None,
+    second: Any = None,
+    *,
+    sensitive_features: Any = None,
+    data: Any = None,
+    metric: AnyMetric,
+    groups: Sequence[Any] | None = None,
+    reference: Any = None,
+    undefined: Undefined = "raise",
+    min_group_size: int | None = None,
+    alternative: Alternative = "two-sided",
+    adjust: PlainAdjustment = "holm",
+    pos_label: Label = None,
+    missing: Missing | None = None,
+    n_resamples: int = 9_999,
+    confidence_level: float = 0.95,
+    rng: Any = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+) -> ModelComparison:
+    r"""Ask whether the gap of a second model is smaller than that of a first one, on the same rows.
+
+    Parameters
+    ----------
+    y_true, sensitive_features, data, metric, groups, reference : optional
+        See `permutation_test`. Metrics of counts, the AUC, means, ratios of sums and callables of
+        decisions or of scores; correlations, joint criteria and calibration_error are refused, and
+        so are cells, which hold the decisions of one model.
+    first, second : array, or str with ``data``
+        What the metric looks at, of either model: decisions, or scores for metrics of scores.
+    undefined, min_group_size : optional
+        See `permutation_test`. A metric has a value in a group when it has one with both models.
+    alternative : {"two-sided", "greater", "less"}
+        Whether the size of the gap changes, becomes smaller, or becomes larger.
+    adjust : {"holm", "bh", "none"}
+        How p-values of several pairs are adjusted; see `adjust_pvalues`.
+    pos_label, missing : optional
+        See `permutation_test`.
+    n_resamples : int
+        Replicates of each test of the AUC, of means and of ratios; rates and other metrics of
+        counts need none, and callables take the samples of their metric.
+    confidence_level : float
+        Level of the intervals.
+    rng, random_state, n_threads, progress : optional
+        See `permutation_test`.
+
+    Returns
+    -------
+    ModelComparison
+
+    Notes
+    -----
+    Of two groups a and b the gaps are :math:`g_k = \theta_k(a) - \theta_k(b)`, with the same sign
+    for both models. Two differences are tested, :math:`D = g_2 - g_1` and :math:`S = g_2 + g_1`,
+    because :math:`|g_2| < |g_1|` means :math:`D < 0 < S` or :math:`D > 0 > S`. Two-sided both
+    :math:`D = 0` and :math:`S = 0` must be rejected; one-sided one of the two pairs of one-sided
+    tests, whose larger p-value counts. A second gap that is as large on the other side is therefore
+    no smaller one, and nothing is claimed while both gaps may be 0. What is tested with signs,
+    :math:`D = 0`, has a p-value of its own (``change_pvalue``). The interval of
+    :math:`|g_2| - |g_1|` leaves out 0 exactly when the two-sided test rejects.
+
+    Rows are paired, and nothing else is compared than what changes in a row. Rates whose
+    denominator is the same for both models (selection rate, TPR, FPR, accuracy; ``"score"``) have
+    score tests: in each group a row goes up, down, or stays, and the shares are those that are most
+    likely under the hypothesis; the larger p-value of the score and of the score corrected for
+    skewness counts. A group in which nothing changes has an interval like any other. Other metrics
+    of counts (``"delta"``) have the linearised variance of the table of labels and both decisions,
+    with one more row in each cell of rows that are decided differently. Of the AUC, means and
+    ratios (``"inversion"``) what every row adds is compared by permutations, as `permutation_test`
+    compares means, and the interval inverts that test. Callables have the normal law with their
+    bootstrap standard error (``"bootstrap-se"``). docs/compare_models.md has the measured sizes.
+
+    Weights and clusters are no arguments: the size of these tests with them is not measured.
+
+    References
+    ----------
+    .. [1] Tango, T. (1998). Equivalence test and confidence interval for the difference in
+       proportions for the paired-sample design. Statistics in Medicine 17.
+    .. [2] Gail, M. and Simon, R. (1985). Testing for qualitative interactions between treatment
+       effects and patient subsets. Biometrics 41. doi:10.2307/2530862
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fairaudit_rs as fa
+    >>> group = np.repeat(["a", "b"], 1000)
+    >>> row = np.arange(2000) % 1000
+    >>> before = row < np.where(group == "a", 500, 700)
+    >>> after = row < np.where(group == "a", 620, 700)
+    >>> result = fa.compare_models(
+    ...     first=before, second=after, sensitive_features=group, metric="selection_rate")
+    >>> round(result.estimate, 2), result.pvalue < 0.05
+    (-0.12, True)
+    """
+    adjust = arguments.choice("adjust", adjust, get_args(PlainAdjustment))
+    checked = arguments.check(
+        undefined=undefined,
+        min_group_size=min_group_size,
+        alternative=alternative,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    level = checked.confidence_level
+    table = AuditTable.make(
+        data=data,
+        y_true=y_true,
+        first=first,
+        second=second,
+        sensitive_features=sensitive_features,
+        rows_for="compare_models",
+        missing=missing,
+    )
+    question = pose_twice(
+        table,
+        metrics.get(metric),
+        Drawing(
+            n_resamples=checked.n_resamples,
+            seed=checked.seed,
+            n_threads=checked.n_threads,
+            progress=Progress(checked.progress, checked.n_resamples),
+        ),
+        groups=groups,
+        reference=reference,
+        undefined=checked.undefined,
+        min_group_size=checked.min_group_size,
+        pos_label=pos_label,
+    )
+    problem = question.problem
+    names = [label(key) for key in problem.keys]
+    found = [problem.compare(pair, level) for pair in question.pairs]
+    pvalues = [getattr(one.size, checked.alternative.replace("-", "_")) for one in found]
+    comparisons = tuple(
+        GapChange(
+            first=names[i],
+            second=names[j],
+            gap_of_first=one.gaps[0],
+            gap_of_second=one.gaps[1],
+            change=one.change.estimate,
+            change_standard_error=one.change.standard_error,
+            change_interval=one.change.interval,
+            change_pvalue=one.change.two_sided,
+            estimate=one.size.estimate,
+            confidence_interval=one.size.interval,
+            statistic=one.size.statistic,
+            pvalue=pvalue,
+            adjusted_pvalue=float(adjusted),
+        )
+        for (i, j), one, pvalue, adjusted in zip(
+            question.pairs, found, pvalues, adjust_pvalues(pvalues, adjust), strict=True
+        )
+    )
+    first_of_all = clearest(comparisons)
+    return ModelComparison(
+        estimate=first_of_all.estimate,
+        standard_error=first_of_all.change_standard_error,
+        statistic=first_of_all.statistic,
+        pvalue=first_of_all.adjusted_pvalue,
+        confidence_interval=first_of_all.confidence_interval,
+        alternative=checked.alternative,
+        n_rows=sum(problem.n_rows),
+        group_sizes={names[i]: problem.n_rows[i] for i in question.order},
+        seed=checked.seed,
+        engine=problem.engine,
+        warnings=tuple(_warnings(question, comparisons)),
+        metric=problem.metric.name,
+        comparisons=comparisons,
+        values=tuple(_value(question, i, level) for i in question.order),
+        overall=problem.overall(level),
+        adjust=adjust,
+        method=problem.method,
+        n_resamples=problem.n_resamples,
+        n_missing=question.n_missing,
+        confidence_level=level,
+        attribute=attribute_name(question.features),
+        left_out=question.left_out,
+    )
+
+
+def _value(question: PairedQuestion, position: int, level: float) -> ModelValue:
+    problem = question.problem
+    first, second = problem.values[:, position].tolist()
+    change = problem.change(position, level)
+    return ModelValue(
+        group=label(problem.keys[position]),
+        n_rows=problem.n_rows[position],
+        n_used=problem.n_used(position),
+        n_changed=problem.n_changed(position),
+        of_first=first,
+        of_second=second,
+        change=change.estimate,
+        confidence_interval=within(change.interval, problem.bound),
+    )
+
+
+def _warnings(
+    question: PairedQuestion,
+    comparisons: Sequence[GapChange],
+) -> Iterator[str]:
+    """Say what a reader must know besides the numbers."""
+    problem = question.problem
+    name_of = dict(zip(map(label, problem.keys), problem.names, strict=True))
+    yield from question.notes_of_rows()
+    for one in comparisons:
+        who = f"{name_of[one.first]} minus {name_of[one.second]}"
+        if one.turned:
+            yield (
+                f"the gap of {who} changes its sign: the sizes of gaps on two sides are compared"
+            )
+        if math.isnan(one.pvalue):
+            yield (
+                f"nothing is shown about the gap of {who}: {problem.metric.name}, or its change, "
+                "does not vary within one of them"
+            )
+    yield from problem.notes()

@@ -1,0 +1,112 @@
+"""Two models on the same rows by metrics of counts whose rows differ: PPV, F1, MCC and the like.
+
+The change of a group is a function of the counts of rows by label and both decisions, with the
+linearised variance of all of them. Rows that the models decide differently make nearly all of it,
+and a group can show few of them, or none, by chance: the variance is that of a table with one more
+row in each cell of rows that are decided differently (Agresti and Min, 2005, add halves), by which
+sizes hold that miss their level threefold without it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..inference.intervals import Pair
+from ..inference.paired import Difference, by_law
+from .paired import OF_FIRST, OF_SECOND, CountedTwice, Floats, correlation_of
+
+#: By label, first and second decision: one row more where the decisions differ, and everywhere.
+_MORE_CHANGED = np.array([0, 1, 1, 0] * 2)
+_MORE = np.ones(8, dtype=np.int64)
+
+
+class _Spread(NamedTuple):
+    """Variances of the change and of the sum of both values of a group, and their covariance."""
+
+    change: float
+    total: float
+    covariance: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CellsProblem(CountedTwice):
+    """A metric of counts whose denominator depends on decisions."""
+
+    @cached_property
+    def values(self) -> Floats:
+        """The metric by model and group."""
+        native = self.metric.native
+        return np.array(
+            [
+                [native.evaluate(_table(cells, of)).value for cells in self.counts]
+                for of in (OF_FIRST, OF_SECOND)
+            ]
+        )
+
+    @property
+    def method(self) -> str:
+        """How changes are tested."""
+        return "delta"
+
+    def shortage(self, position: int) -> str:
+        """Say what a group without a value has too little of."""
+        tables = [_table(self.counts[position], of) for of in (OF_FIRST, OF_SECOND)]
+        values = [self.metric.native.evaluate(table).value for table in tables]
+        lacking = tables[0 if math.isnan(values[0]) else 1]
+        counts = np.array(lacking, dtype=np.uint64)
+        return self.metric.kind.shortage(counts, self.n_rows[position])
+
+    def n_changed(self, position: int) -> int:
+        """Return how many rows the models decide differently."""
+        return int(self.counts[position, :, 0, 1].sum() + self.counts[position, :, 1, 0].sum())
+
+    @cached_property
+    def _spreads(self) -> list[_Spread]:
+        return [self._spread(cells.ravel()) for cells in self.counts]
+
+    def _spread(self, cells: NDArray[np.int64]) -> _Spread:
+        """Return the variances of a group: of rows decided alike too, the sum's is the larger."""
+        plain, changed, everywhere = (
+            self._variances(cells + more) for more in (0 * _MORE, _MORE_CHANGED, _MORE)
+        )
+        return _Spread(changed[0], float(np.fmax(plain[1], everywhere[1])), changed[2])
+
+    def _variances(self, cells: NDArray[np.int64]) -> Floats:
+        """Return the linearised variances of a table: NaN where the metric has no value."""
+        found = []
+        for of in (OF_FIRST, OF_SECOND):
+            gradient = self.metric.native.gradient(_table(cells, of))
+            found.append(np.nan_to_num(gradient or [math.nan] * 4)[of])
+        first, second = found
+        parts = ((second - first) ** 2, (second + first) ** 2, second**2 - first**2)
+        return np.array([float(cells @ part) for part in parts])
+
+    def change(self, position: int, level: float) -> Difference:
+        """Return the second value of a group less the first one."""
+        first, second = self.values[:, position].tolist()
+        return by_law(second - first, math.sqrt(self._spreads[position].change), level)
+
+    def tested(self, pair: Pair, level: float) -> tuple[Difference, Difference, float]:
+        """Return the difference and the sum of two gaps, and their correlation."""
+        first, second = (float(row[pair[0]] - row[pair[1]]) for row in self.values)
+        spread = _Spread(
+            *(sum(both) for both in zip(*(self._spreads[i] for i in pair), strict=True))
+        )
+        errors = math.sqrt(spread.change), math.sqrt(spread.total)
+        change, total = (
+            by_law(estimate, error, level)
+            for estimate, error in zip((second - first, second + first), errors, strict=True)
+        )
+        return change, total, correlation_of(spread.covariance, errors[0] * errors[1])
+
+
+def _table(cells: NDArray[np.int64], of: NDArray[np.int64]) -> list[float]:
+    """Return tp, fp, fn and tn of one model."""
+    table: list[float] = np.bincount(of, cells.ravel(), 4).tolist()
+    return table

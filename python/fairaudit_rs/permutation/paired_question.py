@@ -1,0 +1,229 @@
+"""From the arguments of a comparison of two models to a problem: what is read, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.cells import Cells
+from ..data.groups import choose_groups, pairs_of
+from ..data.labels import GroupKey, Label
+from ..data.rows import Rows
+from ..data.tables import AuditTable
+from ..data.twice import Twice
+from ..errors import ArgumentError
+from ..inference.intervals import Pair
+from ..metrics.metric import Metric
+from ..progress import Progress
+from .left_out import Leaving, LeftOut, told
+from .paired import PairedProblem, RateProblem, has_fixed_rows
+from .paired_cells import CellsProblem
+from .paired_rows import FunctionOfTwo, InfluenceProblem, PairedRows
+from .question import named_columns
+from .units import positions_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedQuestion:
+    """A problem with what a result says about its data."""
+
+    problem: PairedProblem
+    #: Positions of the groups of the problem in the order in which they are compared.
+    order: tuple[int, ...]
+    pairs: list[Pair]
+    n_rows: int
+    n_missing: int
+    features: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+
+    def notes_of_rows(self) -> list[str]:
+        """Note the rows and groups that take no part."""
+        notes = []
+        if self.n_missing:
+            notes.append(
+                f"{self.n_missing:,} of {self.n_rows:,} rows have no value of "
+                f"{' or '.join(self.features)} and belong to no group"
+            )
+        return [*notes, *([told(self.left_out)] if self.left_out else [])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """How replicates are drawn."""
+
+    n_resamples: int
+    seed: int
+    n_threads: int | None
+    progress: Progress
+
+
+def pose_twice(
+    table: AuditTable,
+    metric: Metric,
+    drawing: Drawing,
+    *,
+    groups: Sequence[Any] | None,
+    reference: Any,
+    undefined: str,
+    min_group_size: int | None,
+    pos_label: Label,
+) -> PairedQuestion:
+    """Ask how a metric changes from one model to another."""
+    decides = _check(table, metric)
+    twice = rows = None
+    if metric.is_counts:
+        twice = table.decided_twice(pos_label=pos_label, n_threads=drawing.n_threads)
+        cells = twice.cells
+    else:
+        rows = _rows(table, metric, decides, pos_label)
+        cells = rows.cells
+
+    def make(keys: Sequence[GroupKey]) -> PairedProblem:
+        # In one order, whatever the order of the comparison: replicates belong to groups.
+        ordered = [key for key in cells.groups if key in set(keys)]
+        if rows is not None:
+            return _problem_of_rows(rows, metric, ordered, decides, drawing)
+        assert twice is not None
+        return _problem_of_counts(twice, metric, ordered, "y_true" in table.roles)
+
+    chosen = choose_groups(cells, groups, reference)
+    leaving = Leaving(
+        make=make,
+        metric=metric.name,
+        sizes=cells.group_sizes(),
+        with_reference=reference is not None,
+        undefined=undefined,
+        min_group_size=min_group_size,
+    )
+    problem, left_out = leaving.rest(chosen)
+    kept = [key for key in chosen if key in problem.keys]
+    order = tuple(problem.keys.index(key) for key in kept)
+    pairs = [(order[i], order[j]) for i, j in pairs_of(kept, reference)]
+    # Of every pair the change and the sum of the gaps are drawn.
+    drawing.progress.total = 2 * len(pairs) * drawing.n_resamples
+    return PairedQuestion(
+        problem=problem,
+        order=order,
+        pairs=pairs,
+        n_rows=cells.n_rows,
+        n_missing=cells.n_missing,
+        features=cells.sensitive_features,
+        left_out=left_out,
+    )
+
+
+def _places(cells: Cells, keys: Sequence[GroupKey]) -> list[int]:
+    return [cells.groups.index(key) for key in keys]
+
+
+def _check(table: AuditTable, metric: Metric) -> bool:
+    """Refuse what two models cannot be compared by; return whether it looks at decisions."""
+    kind, needs = metric.kind, metric.needs
+    if kind.why_no_intervals is not None:
+        raise ArgumentError(f"metric is {metric.name!r}, which {kind.why_no_intervals}")
+    named = named_columns(metric)
+    if named:
+        raise ArgumentError(
+            f"metric is {metric.name!r}, which names column {named[0]!r} of the data, the same for "
+            "both models; accepted: metrics of decisions or scores"
+        )
+    seen = [name for name in ("y_pred", "y_score") if name in needs]
+    if len(seen) != 1:
+        what = "both decisions and scores" if seen else "neither decisions nor scores"
+        raise ArgumentError(
+            f"metric is {metric.name!r}, which looks at {what}; accepted: metrics of one of them, "
+            "which first and second hold"
+        )
+    for name in ("first", "second"):
+        if name not in table.roles:
+            what = "decisions" if seen == ["y_pred"] else "scores"
+            raise ArgumentError(f"{name} is None; {metric.name} needs the {what} of both models")
+    if "y_true" in needs and "y_true" not in table.roles:
+        raise ArgumentError(f"y_true is None; {metric.name} needs it")
+    return seen == ["y_pred"]
+
+
+def _rows(table: AuditTable, metric: Metric, decides: bool, pos_label: Label) -> Rows:
+    labels = ["y_true"] if "y_true" in metric.needs else []
+    models = ["first", "second"]
+    return table.rows(
+        columns=[*labels, *(models if decides else [])],
+        extra=[] if decides else models,
+        binary=metric.kind.binary_labels or pos_label is not None,
+        pos_label=pos_label,
+        needed_by=metric.name,
+    )
+
+
+def _problem_of_counts(
+    twice: Twice, metric: Metric, keys: Sequence[GroupKey], has_labels: bool
+) -> PairedProblem:
+    places = _places(twice.cells, keys)
+    sizes = twice.cells.group_sizes()
+    n_rows, features = tuple(sizes[key] for key in keys), twice.cells.sensitive_features
+    counts = twice.counts[places]
+    if has_fixed_rows(metric):
+        return RateProblem(
+            metric=metric,
+            keys=tuple(keys),
+            n_rows=n_rows,
+            features=features,
+            counts=counts,
+            has_labels=has_labels,
+        )
+    return CellsProblem(
+        metric=metric,
+        keys=tuple(keys),
+        n_rows=n_rows,
+        features=features,
+        counts=counts,
+        has_labels=has_labels,
+    )
+
+
+def _problem_of_rows(
+    rows: Rows, metric: Metric, keys: Sequence[GroupKey], decides: bool, drawing: Drawing
+) -> PairedProblem:
+    position = positions_of(rows.cells, keys)[rows.group]
+    order, turned = _in_one_order(rows, position)
+    taken = rows.taken(order)
+    sizes = rows.cells.group_sizes()
+    own = "y_pred" if decides else "y_score"
+    labels = {name: taken.columns[name] for name in ("y_true",) if name in taken.columns}
+    kind: type[PairedRows] = InfluenceProblem
+    if metric.kind.reads == "function":
+        kind = FunctionOfTwo
+    return kind(
+        metric=metric,
+        keys=tuple(keys),
+        n_rows=tuple(sizes[key] for key in keys),
+        features=rows.cells.sensitive_features,
+        group=positions_of(rows.cells, keys)[taken.group].astype(np.uint16),
+        first={**labels, own: taken.columns["first"]},
+        second={**labels, own: taken.columns["second"]},
+        seed=drawing.seed,
+        n_draws=drawing.n_resamples,
+        turned=turned,
+        n_threads=drawing.n_threads,
+        progress=drawing.progress,
+    )
+
+
+def _in_one_order(rows: Rows, position: NDArray[np.int64]) -> tuple[NDArray[np.int64], bool]:
+    """Return the rows of some groups in an order that is theirs, whichever model comes first.
+
+    The other answer is whether the models change their roles for it.
+    """
+    columns = [np.asarray(rows.columns[name], dtype=np.float64) for name in ("first", "second")]
+    ordered = [np.sort(column) for column in columns]
+    differ = np.flatnonzero(ordered[0] != ordered[1])
+    turned = bool(differ.size and ordered[0][differ[0]] > ordered[1][differ[0]])
+    if turned:
+        columns.reverse()
+    label = [rows.columns["y_true"]] if "y_true" in rows.columns else []
+    order = np.lexsort((columns[1], columns[0], *label, position))
+    return order[np.searchsorted(position[order], 0) :], turned
