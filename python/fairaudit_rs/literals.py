@@ -35,6 +35,8 @@ Missing: TypeAlias = Literal["own"]
 MixedClusters: TypeAlias = Literal["refuse", "split", "drop"]
 Scale: TypeAlias = Literal["difference", "ratio"]
 NullHypothesis: TypeAlias = Literal["shuffle", "weak"]
+#: From the worst one on.
+Verdict: TypeAlias = Literal["fail", "inconclusive", "not_measurable", "pass", "not_asked"]
 Goal: TypeAlias = Literal["difference", "equivalence"]
 ConditionsOn: TypeAlias = Literal["label", "decision"]
 CorrelationMethod: TypeAlias = Literal["pearson", "spearman"]

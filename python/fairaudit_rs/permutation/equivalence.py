@@ -21,7 +21,7 @@ from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .comparison import group_values
 from .estimates import Maker, drawn_pairs, method_of, resample, warnings_of
-from .formulas import Margins, log_ratio, log_ratios
+from .formulas import NOTHING_KNOWN, Margins, log_ratio, log_ratios
 from .left_out import LeftOut, with_left_out
 from .question import named_columns, pose, within_strata
 from .result import GroupValue
@@ -440,12 +440,12 @@ class _Tester:
         of_ratio = self.scale == "ratio"
         takes_all = maker.bootstrap is None and maker.formula.takes_zero
         if of_ratio and not takes_all and not self._above_zero(pair):
-            return Margins.of_normal(math.nan, math.nan)
+            return NOTHING_KNOWN
         if maker.bootstrap is None:
             return maker.formula.margins(pair, self.margin, self.scale)
         if not all(problem.evaluations[i].variance > 0 for i in pair):
             # No variation is no precision: few rows can agree by chance.
-            return Margins.of_normal(math.nan, math.nan)
+            return NOTHING_KNOWN
         if of_ratio:
             estimate, error = log_ratio(problem, pair)
             values, variances = log_ratios(maker.bootstrap, pair)
