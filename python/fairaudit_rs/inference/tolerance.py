@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..literals import Scale
 from .pvalues import LEAST, normal_of_tail
 
 #: The logarithm of the smallest ratio that is looked for, without its sign.
@@ -19,6 +21,25 @@ FARTHEST_RATIO = 350.0
 #: Bounds are found up to this share of themselves, or a thousandth of it of where they can be.
 _PRECISION = 1e-9
 _STEPS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    """The largest difference, or the smallest ratio, that counts as equal."""
+
+    value: float
+    scale: Scale = "difference"
+
+    @property
+    def distance(self) -> float:
+        """How far it is from equality: the difference, or the logarithm of the ratio."""
+        return self.value if self.scale == "difference" else -math.log(self.value)
+
+    def at(self, distance: float) -> float:
+        """Return the difference or ratio that is so far from equality."""
+        if self.scale == "difference":
+            return distance
+        return math.exp(-distance) if distance < FARTHEST_RATIO else 0.0
 
 
 class Tails(NamedTuple):

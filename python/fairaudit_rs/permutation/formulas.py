@@ -134,6 +134,11 @@ class Formula(ABC):
         """Whether ratios of a value of 0 have an interval."""
         return False
 
+    def why_unknown(self, pair: Pair) -> str | None:
+        """Say why nothing can be shown about a gap, but for a value that does not vary."""
+        del pair
+        return None
+
 
 class Stratified(Measured, Protocol):
     """Proportions in some groups, and their differences within strata."""
