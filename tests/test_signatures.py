@@ -71,9 +71,11 @@ EXCEPTIONS = {
         ["InfluenceResult.plot", "AlignmentResult.plot"], "None shows both kinds of scores"
     ),
     "k": {"UnfairExamples.moved_features": "features of each row, not rows"},
-    "name": {"Notion": "a notion without a name is one of the user's own"},
+    "name": {
+        "Notion": "a notion without a name is one of the user's own",
+        "Policy": "a record of many fields is made by name",
+    },
     "names": {"*": "of features there, of criteria here"},
-    "value": {"correlation_metric": _NEEDED},
     "gaps": {"PowerPlan.curve": "None takes gaps around that of the plan"},
     "columns": {"callable_metric": "a function gets labels and decisions"},
     "classes": {
@@ -118,6 +120,15 @@ EXCEPTIONS = {
         "Repair.*": "a repair is called like a generator",
         "synthetic_credit": "the same book for everybody",
     },
+    # of policies
+    "attributes": {"Criterion": "names of attributes, not how they go together"},
+    "attribute": {"Criterion.covers": _NEEDED},
+    "ratio": {"individual_test": "there a ratio of losses by name, not a limit"},
+    "value": {"correlation_metric": _NEEDED, "Policy.is_unknown": _NEEDED},
+    "floor": {"Policy": "rows of a group, not a ratio"},
+    "decisions": {"Policy.default": "whether they are known"},
+    "scores": {"Policy.default": "whether they are known"},
+    "tolerance": {"Criterion": "a criterion has a ratio instead, or neither"},
 }
 
 
@@ -424,6 +435,10 @@ CALLS = {
         **{"tolerance": 0.05, **bad}
     ),
     "InfluenceResult.repair": lambda b, **bad: b.influence(n_draws=9).repair(**bad),
+    "Policy": lambda b, **bad: fa.Policy(
+        **{"name": "own", "criteria": [fa.Criterion(metric="tpr", tolerance=0.1)], **bad}
+    ),
+    "Criterion": lambda b, **bad: fa.Criterion(**{"metric": "tpr", "tolerance": 0.1, **bad}),
     "GevFit.excesses": lambda b, **bad: fa.fit_tail(b.score, method="gev", block_size=20).excesses(
         **bad
     ),
@@ -509,6 +524,7 @@ OTHERWISE = {
     "clusters": {"influence_audit"},
     "y_score": {"extreme_test", "projection_test", "score_distance"},
     "metric": {"influence_audit"},
+    "reference": {"Criterion"},
 }
 #: Without data these two know nothing of groups, labels and columns.
 PLANS = {"minimum_detectable_gap", "sample_size"}

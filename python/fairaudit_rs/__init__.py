@@ -18,6 +18,8 @@ from ._native import __version__
 
 if TYPE_CHECKING:
     from . import datasets, errors, metrics, models
+    from .auditing.criterion import Criterion
+    from .auditing.policy import Policy
     from .data.cells import Cells
     from .data.tabulate import tabulate
     from .extremes.augment import TopUps
@@ -77,6 +79,8 @@ __all__ = [
     "tabulate",
     "adjust_pvalues",
     "from_dict",
+    "Policy",
+    "Criterion",
     "LinearModel",
     "KernelModel",
     "TorchModel",
@@ -155,6 +159,8 @@ _HOMES = {
     "generator_quality": "extremes.quality",
     "Quality": "extremes.quality",
     "from_dict": "results.result",
+    "Policy": "auditing.policy",
+    "Criterion": "auditing.criterion",
     "tabulate": "data.tabulate",
     "Cells": "data.cells",
     "adjust_pvalues": "inference.multiplicity",

@@ -83,6 +83,27 @@ Bandwidth: TypeAlias = Literal["silverman"]
 Auto: TypeAlias = Literal["auto"]
 UpperByRow: TypeAlias = Literal["row"]
 
+# -- policies ----------------------------------------------------------------------------------
+
+VerdictAdjustment: TypeAlias = Literal["holm", "none"]
+Intersections: TypeAlias = Literal["inform", "bind", "skip"]
+LensName: TypeAlias = Literal["permutation", "projection", "individual", "influence", "extremes"]
+RuleName: TypeAlias = Literal["us_eeoc", "nyc_ll144", "fair_lending", "co_insurance_draft"]
+PresetName: TypeAlias = Literal[
+    "opportunity",
+    "error_balance",
+    "punitive",
+    "parity",
+    "four_fifths",
+    "predictive",
+    "calibration",
+    "performance",
+    "us_eeoc",
+    "nyc_ll144",
+    "fair_lending",
+    "co_insurance_draft",
+]
+
 # -- models ------------------------------------------------------------------------------------
 
 Link: TypeAlias = Literal["auto", "logit", "identity"]
