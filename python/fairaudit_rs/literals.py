@@ -85,6 +85,7 @@ UpperByRow: TypeAlias = Literal["row"]
 
 # -- policies ----------------------------------------------------------------------------------
 
+Evidence: TypeAlias = Literal["failures", "permutation", "none"]
 VerdictAdjustment: TypeAlias = Literal["holm", "none"]
 Intersections: TypeAlias = Literal["inform", "bind", "skip"]
 LensName: TypeAlias = Literal["permutation", "projection", "individual", "influence", "extremes"]

@@ -91,7 +91,8 @@ class ToleranceQuestion:
     """A metric in the groups of an attribute, and what is tolerated."""
 
     metric: Metric
-    tolerance: Tolerance
+    #: None where values are shown, and nothing is asked.
+    tolerance: Tolerance | None
     #: All groups, those that are not tested with the reason.
     groups: tuple[CountedGroup, ...]
     #: Rows of all groups, and of none.
@@ -132,8 +133,10 @@ class ToleranceQuestion:
         if not self.pairs:
             return ()
         assert self.posed is not None
+        assert self.tolerance is not None
         run = _Run(
             question=self,
+            tolerance=self.tolerance,
             alpha=alpha,
             n_tests=n_tests,
             n_resamples=n_resamples,
@@ -147,7 +150,7 @@ class ToleranceQuestion:
 def ask(
     table: AuditTable,
     metric: Metric,
-    tolerance: Tolerance,
+    tolerance: Tolerance | None,
     *,
     floor: int | None = None,
     groups: Sequence[Any] | None = None,
@@ -198,6 +201,8 @@ def ask(
         without = _unmeasured(sizes, error.reasons, groups)
         return nothing("fewer than two groups in which it has a value", without)
     of_groups = counted_groups(posed, found)
+    if tolerance is None:
+        return nothing("no threshold", of_groups, posed)
     method = deciding_method(posed, tolerance)
     if method is None:
         kind = "within strata" if posed.problem.stratified else "of a tolerance"
@@ -263,6 +268,7 @@ class _Run:
     """The tests of one question."""
 
     question: ToleranceQuestion
+    tolerance: Tolerance
     alpha: float
     n_tests: int
     n_resamples: int
@@ -288,8 +294,8 @@ class _Run:
 
     @cached_property
     def _tests(self) -> MarginTests:
-        problem, scale = self._posed.problem, self.question.tolerance.scale
-        method = deciding_method(self._posed, self.question.tolerance)
+        problem, scale = self._posed.problem, self.tolerance.scale
+        method = deciding_method(self._posed, self.tolerance)
         assert method is not None
         self._check_resamples(method)
         formula: Formula | None
@@ -322,7 +328,7 @@ class _Run:
 
     def test(self, pair: Pair) -> ToleranceTest:
         """Test a pair, and find what gaps the data allow."""
-        tolerance, tests = self.question.tolerance, self._tests
+        tolerance, tests = self.tolerance, self._tests
         estimate, error, is_above, seen = self._seen(pair)
         known: dict[float, Tails] = {}
 
@@ -370,13 +376,13 @@ class _Run:
         problem = self._posed.problem
         if problem.is_melded(pair):
             return str(problem.melding_method)
-        return str(deciding_method(self._posed, self.question.tolerance))
+        return str(deciding_method(self._posed, self.tolerance))
 
     @property
     def _widest(self) -> float:
         """The largest distance that there can be."""
         problem = self._posed.problem
-        if self.question.tolerance.scale == "ratio":
+        if self.tolerance.scale == "ratio":
             return FARTHEST_RATIO
         bound = problem.bound
         if math.isinf(bound) and problem.known_range is not None:
@@ -386,7 +392,7 @@ class _Run:
 
     def _tails(self, pair: Pair, distance: float) -> Tails:
         """Return the tests at a distance from equality."""
-        tolerance, problem = self.question.tolerance, self._posed.problem
+        tolerance, problem = self.tolerance, self._posed.problem
         if tolerance.scale == "difference" and problem.is_proportion and distance >= 1:
             # No difference of shares is larger: nothing refutes that it is at most 1.
             return Tails(0.0, 1.0, 1.0, 0.0)
@@ -397,7 +403,7 @@ class _Run:
         """Return the gap, its standard error, on which side it is, and its distance from 0."""
         problem = self._posed.problem
         gap = problem.gap(pair)
-        if self.question.tolerance.scale == "difference":
+        if self.tolerance.scale == "difference":
             size = abs(gap.estimate)
             return size, gap.standard_error, gap.estimate >= 0, size
         values = [problem.evaluations[i].value for i in pair]
