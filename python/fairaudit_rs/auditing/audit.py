@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any, get_args
 
 from .. import arguments
+from ..data.groups import group_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentTypeError
@@ -214,8 +215,12 @@ def _notes(
         for one in attributes
         if one.n_unknown and not one.is_intersection
     ]
+
+    def named(attribute: str, group: Any) -> str:
+        return group_name(group, attribute)
+
     notes += notes_of_alike(made.base_rates)
-    notes += notes_of_refusals(findings, made.named)
-    notes += notes_of_conflict(findings, made.base_rates, made.policy.name, made.named)
+    notes += notes_of_refusals(findings, named)
+    notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
     lenses = [f"{one.lens} was {one.reason}" for one in made.others if one.reason]
-    return [*notes, *lenses]
+    return list(dict.fromkeys([*notes, *lenses]))

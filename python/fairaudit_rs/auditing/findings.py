@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..data.equality import Value
 from ..inference.rows_that_tell import RowsThatTell
 from ..inference.tolerance import Tolerance
 from ..literals import Verdict
@@ -14,8 +15,8 @@ from ..permutation.floors import CountedGroup
 from ..permutation.tolerance import ToleranceTest
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairFinding:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairFinding(Value):
     """Two groups of a question: the test, and what it says among all others."""
 
     test: ToleranceTest
@@ -36,8 +37,8 @@ class PairFinding:
         return max(self.test.least, self.test.most)
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuestionFinding:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuestionFinding(Value):
     """A metric in the groups of an attribute, and whether its gaps are tolerated."""
 
     metric: str
@@ -116,8 +117,8 @@ class QuestionFinding:
         return ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class LensFinding:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LensFinding(Value):
     """What another lens found for an attribute, or why it was not run; it has no verdict."""
 
     lens: str
@@ -130,8 +131,8 @@ class LensFinding:
     reason: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class BaseRate:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BaseRate(Value):
     """People, labels and decisions of a group, whatever is asked of it."""
 
     attribute: str

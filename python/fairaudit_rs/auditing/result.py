@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from ..data.groups import group_name, printable
 from ..errors import AuditFailedError
 from ..literals import Verdict
 from ..results import verdict as verdicts
-from ..results.result import Result, from_dict
+from ..results.result import Result
 from .findings import (
     BaseRate,
     LensFinding,
@@ -26,8 +26,6 @@ from .questions import covers_all
 from .wording import Wording, headline, table
 
 if TYPE_CHECKING:
-    from typing import Self
-
     import polars as pl
 
 
@@ -75,9 +73,7 @@ class Audit(Result):
     seed: int
     n_resamples: int
     warnings: tuple[str, ...]
-    results: dict[str, Any] = field(default_factory=dict)
-
-    _bulky = Result._bulky | {"results"}
+    results: dict[str, Result] = field(default_factory=dict)
 
     def __hash__(self) -> int:
         return hash((type(self), self.verdict, self.seed, self.n_rows))
@@ -118,13 +114,9 @@ class Audit(Result):
 
     # -- in words ----------------------------------------------------------------------------
 
-    def named(self, attribute: str, group: Any) -> str:
-        """Return the name of a group for people."""
-        return group_name(group, attribute)
-
     @property
     def _wording(self) -> Wording:
-        return Wording(self.questions, self.policy.alpha, self.n_comparisons, self.named)
+        return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named)
 
     def _first_line(self) -> str:
         covered = self._wording.coverage()
@@ -142,7 +134,7 @@ class Audit(Result):
         return (*self.warnings, *self._wording.limits(adjusted))
 
     def _group_names(self) -> Sequence[str]:
-        names = [self.named(one.attribute, one.group) for one in self.base_rates]
+        names = [_named(one.attribute, one.group) for one in self.base_rates]
         return list(dict.fromkeys(names))
 
     def _group_lines(self) -> list[str]:
@@ -181,7 +173,7 @@ class Audit(Result):
         rates = [
             [
                 one.attribute,
-                self.named(one.attribute, one.group),
+                _named(one.attribute, one.group),
                 f"{one.n_rows:,}",
                 _percent(one.base_rate),
                 _percent(one.selection_rate),
@@ -211,7 +203,8 @@ class Audit(Result):
     @property
     def tables(self) -> tuple[str, ...]:
         """What `to_frame` can show, its default first."""
-        return ("findings", "pairs", "groups", "base_rates")
+        pairs = ("pairs",) if any(one.pairs for one in self.questions) else ()
+        return ("findings", *pairs, "groups", "base_rates")
 
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
         if table == "findings":
@@ -220,7 +213,7 @@ class Audit(Result):
             return [
                 {
                     "attribute": one.attribute,
-                    "group": self.named(one.attribute, one.group),
+                    "group": _named(one.attribute, one.group),
                     "n_rows": one.n_rows,
                     "base_rate": one.base_rate,
                     "selection_rate": one.selection_rate,
@@ -228,11 +221,11 @@ class Audit(Result):
                 for one in self.base_rates
             ]
         make = pair_rows if table == "pairs" else group_rows
-        return [row for one in self.questions for row in make(one, self.named)]
+        return [row for one in self.questions for row in make(one, _named)]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each question, then one for each other lens."""
-        questions = [question_row(one, self.named) for one in self.questions]
+        questions = [question_row(one, _named) for one in self.questions]
         return [*questions, *map(lens_row, self.others)]
 
     def group_rows(self) -> list[dict[str, Any]]:
@@ -262,23 +255,9 @@ class Audit(Result):
             f"attributes={list(self.attributes)!r})"
         )
 
-    # -- as a dict ---------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, from which `from_dict` makes the same audit again.
-
-        The results of other lenses are in it as their own dicts.
-        """
-        results = {name: one.to_dict() for name, one in self.results.items()}
-        return {**super().to_dict(), "results": results}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return the audit that `to_dict` made a dict of."""
-        made = super().from_dict(content)
-        results = {name: from_dict(one) for name, one in content.get("results", {}).items()}
-        made.__dict__["results"] = results
-        return made
+def _named(attribute: str, group: Any) -> str:
+    return group_name(group, attribute)
 
 
 def _percent(part: float) -> str:

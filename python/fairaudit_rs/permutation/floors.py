@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..data.equality import Value
 from ..data.groups import label
 from ..metrics.metric import Metric
 from .question import Question
@@ -18,8 +19,8 @@ ROWS_OF_LABELS = 50
 OF_EACH_LABEL = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountedGroup:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountedGroup(Value):
     """A group of a question: its rows, those that count, and its value."""
 
     group: Any

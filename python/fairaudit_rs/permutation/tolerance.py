@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from .. import _native
+from ..data.equality import Value
 from ..data.groups import label
 from ..data.labels import GroupKey
 from ..data.tables import AuditTable
@@ -46,8 +47,8 @@ _DECIDING = frozenset(("score", "mantel-haenszel", "mover", "inversion", "studen
 HIGHEST = "highest"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToleranceTest:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ToleranceTest(Value):
     """Two groups, and whether their gap is beyond a tolerance or shown to lie within it.
 
     Of a difference the first group has the higher value, of a ratio the lower one.
