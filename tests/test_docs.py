@@ -25,7 +25,15 @@ def test_examples_of_docstrings(name):
 
 @pytest.mark.parametrize(
     "page",
-    ["data.md", "projection.md", "individual.md", "influence.md", "extremes.md", "results.md"],
+    [
+        "data.md",
+        "projection.md",
+        "individual.md",
+        "influence.md",
+        "extremes.md",
+        "results.md",
+        "policy.md",
+    ],
 )
 def test_pages_run(page, tmp_path, monkeypatch):
     """What they print is checked where the page shows it (`test_projection`)."""

@@ -65,7 +65,7 @@ class ColumnError(DataError, KeyError):
 
 
 class FileError(FairAuditError, OSError):
-    """A file cannot be written."""
+    """A file cannot be written, or a policy cannot be read."""
 
 
 class NotMeasurableError(DataError):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any, get_args
 
 from .. import arguments, metrics
@@ -13,14 +12,14 @@ from ..data.labels import matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..literals import Auto, Intersections, LensName, PresetName, RuleName, VerdictAdjustment
 from .criterion import Criterion, Label, is_default, known_keys, label, names, plain
+from .policy_file import read, written
 from .presets import PRESETS, Content
+from .values import LEAST_FLOOR, cuts_of, lens_names, of_lenders, text, unique
 
 __all__ = ["Criterion", "Policy"]
 
 #: The layout of dicts.
 _VERSION = 1
-#: Rows that count which a group needs at least: below, a verdict errs more often than it says.
-LEAST_FLOOR = 30
 #: Texts about a rule: what it is, since when, and how it stands.
 TEXTS = ("description", "in_force", "as_of", "source", "status", "is_not", "reason")
 _SHARE = "a number above 0 and up to 1, such as 0.95"
@@ -126,19 +125,19 @@ class Policy:
             **({} if self.rule is None else {"rule": get_args(RuleName)}),
         }
         checked: dict[str, Any] = {
-            "name": _text("name", self.name),
-            "criteria": _criteria(self.criteria),
+            "name": text("name", self.name),
+            "criteria": unique(self.criteria),
             "alpha": arguments.check(alpha=self.alpha).alpha,
             "floor": arguments.count("floor", self.floor, LEAST_FLOOR, 10**15),
             "min_coverage": share,
             "favourable": arguments.optional("favourable", self.favourable, label),
             "punitive": arguments.flag("punitive", self.punitive),
             "unknown": names("unknown", self.unknown),
-            "bands": _bands(self.bands),
-            "lenses": _lenses(self.lenses),
+            "bands": cuts_of(self.bands),
+            "lenses": lens_names(self.lenses),
             "has_pass": arguments.flag("has_pass", self.has_pass),
             **{name: arguments.choice(name, getattr(self, name), words[name]) for name in words},
-            **{name: _text(name, getattr(self, name), empty=True) for name in TEXTS},
+            **{name: text(name, getattr(self, name), empty=True) for name in TEXTS},
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -229,7 +228,7 @@ class Policy:
         content: Content = PRESETS[arguments.choice("name", name, get_args(PresetName))]
         options = {"ratio": ratio, "references": references}
         if name == "fair_lending":
-            criteria = _of_lenders(ratio, references)
+            criteria = of_lenders(ratio, references)
         else:
             for option, value in options.items():
                 if value is not None:
@@ -263,6 +262,32 @@ class Policy:
             )
         given["criteria"] = [Criterion.from_dict(one) for one in given["criteria"]]
         return cls(**given)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Return the policy that a file holds.
+
+        Parameters
+        ----------
+        path : str or Path
+            A TOML file with a table ``[policy]`` and tables ``[[policy.criterion]]``, or a
+            ``pyproject.toml`` that has them under ``tool.fairaudit``. Keys are those of `Policy`
+            and `Criterion`; ``preset`` takes a policy by name, whose other keys may be set. Errors
+            name the key, its value and the line.
+        """
+        found = read(path)
+        if found.part("policy") is None:
+            raise ArgumentError(
+                f"{found.name} has no table {found.header('policy')}; accepted: one with name and "
+                f"{found.header('policy', 'criterion')}, or with preset"
+            )
+        found.made(_checked_table, "policy")
+        entries = found.part("policy", "criterion")
+        criteria = entries and [
+            found.made(Criterion.from_dict, "policy", "criterion", place)
+            for place in range(len(entries))
+        ]
+        return found.made(lambda table: _of_table(table, criteria), "policy")
 
     # -- what it says ------------------------------------------------------------------------
 
@@ -336,6 +361,12 @@ class Policy:
         criteria = [one.to_dict() for one in self.criteria]
         return {"schema_version": _VERSION, **plain_fields, "criteria": criteria}
 
+    def to_toml(self) -> str:
+        """Return the text of a file from which `load` makes the same again, but for the reason."""
+        policy = {name: getattr(self, name) for name in _KEYS if self._differs(name)}
+        criteria = [("[[policy.criterion]]", one.to_dict()) for one in self.criteria]
+        return written([("[policy]", policy), *criteria])
+
     def _differs(self, name: str) -> bool:
         return not is_default(_FIELDS[name], getattr(self, name))
 
@@ -378,91 +409,44 @@ _FIELDS = {entry.name: entry for entry in fields(Policy)}
 _STRICTNESS = ("alpha", "adjustment", "floor", "min_coverage")
 _COLUMNS = {"labels": "y_true", "decisions": "y_pred", "scores": "y_score"}
 _NEEDED = {"name": "a text", "criteria": "a list of criteria, one or more"}
+#: Of ``[policy]`` in files, besides ``criterion``.
+_KEYS = [name for name in _FIELDS if name not in ("criteria", "reason")]
+_OF_FILES = ("preset", "ratio", "references", "criterion")
 
 
-# -- checks ------------------------------------------------------------------------------------
-
-
-def _text(name: str, value: object, empty: bool = False) -> str:
-    if isinstance(value, str) and (empty or value.strip()):
-        return value
-    error = ArgumentError if isinstance(value, str) else ArgumentTypeError
-    raise error(f"{name} is {value!r}; accepted: a text{'' if empty else ', not empty'}")
-
-
-def _criteria(value: object) -> tuple[Criterion, ...]:
-    accepted = "a list of Criterion, one or more"
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise ArgumentTypeError(f"criteria is {value!r}; accepted: {accepted}")
-    criteria = tuple(value)
-    if not criteria:
-        raise ArgumentError(f"criteria is empty; accepted: {accepted}")
-    seen: set[Any] = set()
-    for one in criteria:
-        if not isinstance(one, Criterion):
-            raise ArgumentTypeError(f"criteria holds {one!r}; accepted: {accepted}")
-        key = (one.metric, one.ratio is None, one.attributes, one.reference)
-        if key in seen:
-            kind = "ratio" if one.ratio is not None else "tolerance"
-            raise ArgumentError(
-                f"criteria has {one.metric} with a {kind} twice; accepted: one criterion for each "
-                "metric, attributes and reference"
-            )
-        seen.add(key)
-    return criteria
-
-
-def _bands(value: object) -> Mapping[str, tuple[float, ...]]:
-    if not isinstance(value, Mapping):
+def _checked_table(table: object) -> None:
+    """Refuse keys that ``[policy]`` does not have."""
+    known_keys("[policy]", table, [*_KEYS, *_OF_FILES])
+    assert isinstance(table, Mapping)
+    entries = table.get("criterion", [])
+    if not isinstance(entries, list):
         raise ArgumentTypeError(
-            f"bands is {value!r}; accepted: cuts by attribute, such as {{'age': (25, 45)}}"
+            f"criterion is {entries!r}; accepted: tables [[policy.criterion]], in two brackets"
         )
-    return MappingProxyType(
-        {_text("bands", name): _cuts(name, cuts) for name, cuts in value.items()}
-    )
 
 
-def _cuts(attribute: str, value: object) -> tuple[float, ...]:
-    name = f"bands of {attribute!r}"
-    accepted = "numbers that grow, such as 25 and 45"
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
-    # Whole numbers stay as they are: groups are named by them.
-    cuts = tuple(cut if isinstance(cut, int) else arguments.finite(name, cut) for cut in value)
-    for cut in cuts:
-        arguments.finite(name, cut)
-    if not cuts or any(low >= high for low, high in pairwise(cuts)):
-        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
-    return cuts
-
-
-def _lenses(value: object) -> Any:
-    words = get_args(LensName)
-    if value == "auto":
-        return "auto"
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        accepted = ", ".join(map(repr, words))
-        error = ArgumentError if isinstance(value, str) else ArgumentTypeError
-        raise error(f"lenses is {value!r}; accepted: 'auto', or a list of {accepted}")
-    found = names("lenses", value)
-    if not found:
-        raise ArgumentError("lenses is empty; accepted: 'auto', or a list of lenses")
-    return tuple(arguments.choice("lenses", one, words) for one in found)
-
-
-def _of_lenders(ratio: float | None, references: object) -> list[Criterion]:
-    """Return what a lender asks of each attribute: its own threshold, a reference of its own."""
-    if ratio is None:
+def _of_table(table: Mapping[str, Any], criteria: Sequence[Criterion] | None) -> Policy:
+    """Return the policy of ``[policy]`` and its criteria."""
+    given = {name: value for name, value in table.items() if name in _KEYS}
+    if "preset" not in table:
+        for name in ("ratio", "references"):
+            if name in table:
+                raise ArgumentError(
+                    f'{name} is {table[name]!r}; accepted with preset = "fair_lending" alone'
+                )
+        for name, there in (("name", "name" in table), ("criterion", criteria)):
+            if not there:
+                raise ArgumentError(f"{name} is missing in [policy], which has no preset")
+        return Policy(**given, criteria=criteria or ())
+    name = arguments.choice("preset", table["preset"], get_args(PresetName))
+    base = Policy.preset(name, ratio=table.get("ratio"), references=table.get("references"))
+    if not criteria:
+        return replace(base, **given)
+    if base.rule is not None:
+        raise ArgumentError(f"criterion is of no use with the rule {name}, whose text has its own")
+    if "name" not in table:
         raise ArgumentError(
-            "ratio is None; accepted for fair_lending: the impact ratio below which a group is "
-            "flagged, such as 0.8, which no regulation sets"
+            f"name is missing in [policy], whose criteria are not those of {name}; accepted: a "
+            "name of your own"
         )
-    if not isinstance(references, Mapping) or not references:
-        raise ArgumentError(
-            f"references is {references!r}; accepted for fair_lending: a dict with the group that "
-            "others are compared with for each attribute, such as {'race': 'white'}"
-        )
-    return [
-        Criterion(metric="selection_rate", ratio=ratio, attributes=(name,), reference=group)
-        for name, group in references.items()
-    ]
+    return replace(base, **{**dict.fromkeys(TEXTS, ""), **given}, criteria=criteria)
