@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any, get_args
 
 from .. import arguments
@@ -29,7 +30,7 @@ def audit(
     threshold: float = 0.5,
     sensitive_features: Any = None,
     data: Any = None,
-    policy: Policy | PresetName | None = None,
+    policy: Policy | PresetName | str | Path | None = None,
     evidence: Evidence = "failures",
     strata: Any = None,
     clusters: Any = None,
@@ -63,12 +64,12 @@ def audit(
         policy says otherwise.
     data : frame, path, glob or `Cells`, optional
         See `permutation_test`.
-    policy : Policy or str, optional
-        What is asked, or the name of a preset. None takes the default for what is given: see
-        `Policy.default`.
+    policy : Policy, str or path, optional
+        What is asked: a policy, the name of a preset, or a file ending in ``.toml``. None takes the
+        default for what is given: see `Policy.default`.
     evidence : {"failures", "permutation", "none"}
-        Permutation tests of equality beside the verdict, which needs none of them: of the questions
-        that fail, of all, or of none.
+        Permutation tests of equality beside the verdict, which needs none of them: of the binding
+        questions that fail, of all questions, or of none.
     strata, clusters, sample_weight, score_bins : optional
         See `intervals`; strata are those of your own.
     pos_label : optional
@@ -176,13 +177,15 @@ def _policy(policy: object, table: AuditTable) -> Policy:
             decisions="y_pred" in table.roles,
             scores="y_score" in table.roles,
         )
+    if isinstance(policy, Path) or (isinstance(policy, str) and policy.endswith(".toml")):
+        return Policy.load(policy)
     if isinstance(policy, str):
         return Policy.preset(arguments.choice("policy", policy, get_args(PresetName)))
     if isinstance(policy, Policy):
         return policy
     raise ArgumentTypeError(
         f"policy is a {type(policy).__name__}; accepted: a Policy, the name of a preset such as "
-        "'opportunity', or None for the default"
+        "'opportunity', a file ending in .toml, or None for the default"
     )
 
 
@@ -222,5 +225,5 @@ def _notes(
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
-    lenses = [f"{one.lens} was {one.reason}" for one in made.others if one.reason]
-    return list(dict.fromkeys([*notes, *lenses]))
+    silent = dict.fromkeys(f"{one.lens} {one.reason}" for one in made.others if one.reason)
+    return [*notes, *([f"other lenses: {'; '.join(silent)}"] if silent else [])]

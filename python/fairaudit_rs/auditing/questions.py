@@ -250,6 +250,7 @@ class Family:
             n_rows=question.n_rows,
             coverage=question.coverage,
             reason=question.reason,
+            worse_off=worse_off(metric, self.policy.punitive),
         )
         if not question.pairs:
             return found
@@ -323,6 +324,26 @@ def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup]) -> ToleranceT
         (one for one in groups if one.group in pair), key=lambda one: one.value, reverse=True
     )
     return replace(test, first=first, second=second)
+
+
+def worse_off(metric: Metric, punitive: bool) -> str | None:
+    """Return whose decisions are worse, of the lower or the higher value; None of other metrics.
+
+    Of rates of positive decisions the lower one, of rates of negative ones the higher one; the
+    other way round where the positive decision is the punishment.
+    """
+    fraction = metric.native.fraction if metric.is_proportion else None
+    if fraction is None:
+        return None
+    (tp, fp, fn, tn), below = (list(part) for part in fraction)
+    decides = any(below[:2]) and any(below[2:])
+    if not decides:
+        return None
+    if [tp, fp] == below[:2] and not (fn or tn):
+        return "higher" if punitive else "lower"
+    if [fn, tn] == below[2:] and not (tp or fp):
+        return "lower" if punitive else "higher"
+    return None
 
 
 def overall(findings: Sequence[QuestionFinding]) -> Verdict:
