@@ -79,12 +79,39 @@ class TestArguments:
         assert row["reason"] == "the data hold no labels and no scores"
         assert (row["verdict"], row["binding"]) == ("not_measurable", False)
 
+    def test_cells_know_what_is_positive(self):
+        data = people(400)
+        del data["y_score"]
+        cells = fa.tabulate(**data)
+        assert audited({"data": cells}, policy=tpr(favourable=1)).questions[0].pairs
+        with pytest.raises(fa.errors.ArgumentTypeError, match="favourable is 0 with data=cells"):
+            audited({"data": cells}, policy=tpr(favourable=0))
+        own = policy(
+            {"metric": "tpr", "tolerance": 0.1},
+            {"metric": "mean_residual", "tolerance": 0.1, "binding": False},
+        )
+        reasons = audited({"data": fa.tabulate(**people(400), score_bins=20)}, policy=own).findings
+        assert "mean_residual needs the rows themselves" in " ".join(reasons["reason"].drop_nulls())
+
+    def test_replicates_that_are_too_few_are_an_error_of_what_binds_alone(self):
+        data = people(400) | {"sample_weight": np.linspace(0.5, 2, 400)}
+        with pytest.raises(fa.errors.ArgumentError, match="n_resamples is 19; true_positive_rate"):
+            audited(data, policy=tpr(), n_resamples=19)
+        own = policy(
+            {"metric": "auc", "tolerance": 0.1},
+            {"metric": "tpr", "tolerance": 0.1, "binding": False},
+        )
+        found = audited(data, policy=own, n_resamples=19).findings
+        assert any("n_resamples is 19" in (text or "") for text in found["reason"])
+
     def test_what_is_no_policy(self):
         data = people(100)
         with pytest.raises(fa.errors.ArgumentTypeError, match="policy is a int; accepted: a Poli"):
             audited(data, policy=3)
         with pytest.raises(fa.errors.ArgumentError, match="policy is 'nice'; accepted: 'opportu"):
             audited(data, policy="nice")
+        with pytest.raises(fa.errors.FileError, match=r"nowhere\.toml cannot be read"):
+            audited(data, policy="nowhere.toml")
         with pytest.raises(fa.errors.ArgumentError, match="evidence is 'much'; accepted: 'fail"):
             audited(data, evidence="much")
 

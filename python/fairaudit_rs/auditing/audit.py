@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -17,7 +17,7 @@ from ..literals import Evidence, Missing, MixedClusters, PresetName
 from .findings import QuestionFinding
 from .lenses import run, wanted, with_evidence
 from .policy import Policy
-from .questions import Attribute, Computing, Family, asked_of, overall
+from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
 from .surroundings import base_rates, notes_of_alike, notes_of_conflict, notes_of_refusals
 
@@ -55,8 +55,8 @@ def audit(
     Parameters
     ----------
     y_true, y_pred, y_score : array, or str with ``data``, optional
-        Labels, decisions and scores. Metrics that need what is not given inform nobody, and are
-        told as such; a binding one is an error.
+        Labels, decisions, and scores of the positive value. Metrics that need what is not given
+        are told as such; a binding one is an error.
     threshold : float
         From which score on a decision is positive, for the projection of scores.
     sensitive_features : array, several arrays, or str(s) with ``data``
@@ -167,7 +167,8 @@ def _audited(
         warnings=(),
         results=results,
     )
-    return replace(made, warnings=tuple(_notes(made, attributes, findings)))
+    notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
+    return replace(made, warnings=tuple(dict.fromkeys(notes)))
 
 
 def _policy(policy: object, table: AuditTable) -> Policy:
@@ -192,7 +193,14 @@ def _policy(policy: object, table: AuditTable) -> Policy:
 def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
     """Return the positive value of labels and decisions; None is that of the data."""
     named = [name for name in ("y_pred", "y_true") if name in table.roles]
-    if policy.favourable is None or not named or not table.source.holds_rows:
+    if policy.favourable is None or not named:
+        return pos_label
+    if not table.source.holds_rows:
+        if policy.positive_label([0, 1]) != 1:
+            raise ArgumentTypeError(
+                f"favourable is {policy.favourable!r} with data=cells, whose positive value is 1; "
+                "accepted: cells that were counted with another pos_label"
+            )
         return pos_label
     if pos_label is not None:
         raise ArgumentTypeError(
@@ -207,6 +215,17 @@ def _attributes(table: AuditTable, policy: Policy) -> list[Attribute]:
     names = table.feature_names
     several = [] if policy.intersections == "skip" else list(combinations(names, 2))
     return [Attribute.of(table, one, policy) for one in (*((name,) for name in names), *several)]
+
+
+def _notes_of_rows(asked: list[Asked]) -> Iterator[str]:
+    """Say how the rows of binding questions were read, and what their tests know."""
+    for one in asked:
+        posed = one.question.posed
+        if not one.binding or posed is None:
+            continue
+        yield from posed.notes
+        if any(map(posed.problem.is_melded, one.question.pairs)):
+            yield str(posed.problem.melding_note)
 
 
 def _notes(

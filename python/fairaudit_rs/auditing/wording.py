@@ -53,6 +53,11 @@ class Wording:
         """The confidence of bounds."""
         return f"{100 * (1 - self.alpha):g} % confidence"
 
+    @property
+    def _of_all(self) -> str:
+        """The confidence of the bounds of fails, which hold at once."""
+        return f"{self.confidence} for all comparisons" if self.n_tests > 1 else self.confidence
+
     # -- numbers -----------------------------------------------------------------------------
 
     def value(self, one: QuestionFinding, value: float) -> str:
@@ -123,14 +128,14 @@ class Wording:
                 f"{pair.test.estimate:.2f} times that of {names[1]} ({values[0]} of "
                 f"{low.n_counted:,} and {values[1]} of {high.n_counted:,} rows that count). That "
                 f"is below {tolerance.value:g} even after allowing for chance (at most "
-                f"{pair.test.least:.2f}, {self.confidence}){who}."
+                f"{pair.test.least:.2f}, {self._of_all}){who}."
             )
         return (
             f"{one.attribute}: the {one.description} is {values[0]} for {names[0]} "
             f"({low.n_counted:,} rows that count) and {values[1]} for {names[1]} "
             f"({high.n_counted:,}). The gap of {self.gap(one, pair.test.estimate)} is larger than "
             f"the tolerated {self.gap(one, tolerance.value)} even after allowing for chance (at "
-            f"least {self.gap(one, pair.test.least)}, {self.confidence}){who}."
+            f"least {self.gap(one, pair.test.least)}, {self._of_all}){who}."
         )
 
     def _pass(self) -> str:
