@@ -42,8 +42,8 @@ from .question import Question, pose
 #: The methods that may decide: the normal law with the variance that is seen refutes true gaps of
 #: small groups in 10 to 72 % of families.
 _DECIDING = frozenset(("score", "mantel-haenszel", "mover", "inversion", "studentized"))
-#: Replicates of any function of rows, unless a family of tests needs more.
-_ENOUGH_OF_FUNCTIONS = 999
+#: Replicates of the bootstrap-t, unless a family of tests needs more.
+_ENOUGH_OF_BOOTSTRAPS = 999
 #: A reference that is the group with the highest value.
 HIGHEST = "highest"
 
@@ -316,8 +316,8 @@ class _Run:
         return MarginTests(problem=problem, scale=scale, formula=formula, bootstrap=bootstrap)
 
     def _bootstrap(self) -> Bootstrap:
-        """Draw replicates with variances of their own: each costs many values of a function."""
-        needed = max(fewest_resamples(self.n_tests, self.alpha), _ENOUGH_OF_FUNCTIONS)
+        """Draw replicates with variances of their own: of a function each costs many values."""
+        needed = max(fewest_resamples(self.n_tests, self.alpha), _ENOUGH_OF_BOOTSTRAPS)
         n = min(self.n_resamples, needed)
         progress = Progress(self.callback, n, total=n)
         call = _native.Call(self.n_threads, progress.tick())
