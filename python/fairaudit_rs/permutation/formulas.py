@@ -33,6 +33,7 @@ from ..inference.pvalues import (
     monte_carlo_pvalue,
     normal_cdf,
     normal_of_level,
+    normal_of_tail,
     standardized,
     upper_tail,
 )
@@ -129,6 +130,14 @@ class Formula(ABC):
         Where nothing is known p is 1.
         """
 
+    def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
+        """Return the least margin at which both one-sided tests reject; None: not by formula.
+
+        Of ratios the logarithm of it.
+        """
+        del pair, level, scale
+        return None
+
     @property
     def takes_zero(self) -> bool:
         """Whether ratios of a value of 0 have an interval."""
@@ -211,12 +220,19 @@ class _Mover(Formula):
         return exponential(low), exponential(high)
 
     def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+        first, second = self._limited(pair, scale)
+        margin = -math.log(margin) if scale == "ratio" else margin
+        above = mover.statistic(first, second, -margin)
+        return Margins.of_normal(above, mover.statistic(first, second, margin) if margin else above)
+
+    def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
+        """Return the farther end of the interval whose ends the two tests reject at the level."""
+        low, high = mover.difference(*self._limited(pair, scale), normal_of_tail(level))
+        return None if math.isnan(low) else max(high, -low)
+
+    def _limited(self, pair: Pair, scale: str) -> tuple[mover.Limited, mover.Limited]:
         first, second = (self.problem.limited(i) for i in pair)
-        if scale == "ratio":
-            first, second, margin = first.logarithm(), second.logarithm(), -math.log(margin)
-        return Margins.of_normal(
-            mover.statistic(first, second, -margin), mover.statistic(first, second, margin)
-        )
+        return (first.logarithm(), second.logarithm()) if scale == "ratio" else (first, second)
 
 
 class _Normal(Formula):

@@ -61,5 +61,9 @@ class KnownRange(Formula):
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
         return self._of(pair).margins(pair, margin, scale)
 
+    def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
+        """Return the least margin at which both one-sided tests reject; None: not by formula."""
+        return self._of(pair).shown_within(pair, level, scale)
+
     def _of(self, groups: Sequence[int]) -> Formula:
         return self.drawn if self.problem.is_melded(groups) else self._by_logit

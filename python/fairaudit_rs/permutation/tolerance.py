@@ -363,7 +363,7 @@ class _Run:
         least, most = 0.0, self._widest
         if not unknown:
             least = largest_refuted(p_fail, each, min(seen, self._widest))
-            most = smallest_shown(p_pass, self.alpha, min(seen, self._widest), self._widest)
+            most = self._most(pair, p_pass, seen)
             # To the last bit, what is refuted lies beyond its bound, and what is shown within it.
             least = (max if rejects(p_fail(at), each) else min)(least, at)
             most = (min if rejects(p_pass(at), self.alpha) else max)(most, at)
@@ -383,6 +383,14 @@ class _Run:
             method=self._method(pair),
             reason=tests.why_nothing(pair) if unknown else None,
         )
+
+    def _most(self, pair: Pair, p_pass: Callable[[float], float], seen: float) -> float:
+        """Return the largest distance that is still possible."""
+        formula, scale, widest = self._tests.formula, self.tolerance.scale, self._widest
+        known = None if formula is None else formula.shown_within(pair, self.alpha, scale)
+        if known is None:
+            return smallest_shown(p_pass, self.alpha, min(seen, widest), widest)
+        return min(known, widest)
 
     def _method(self, pair: Pair) -> str:
         problem = self._posed.problem
