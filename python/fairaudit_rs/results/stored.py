@@ -18,7 +18,6 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
-from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -34,6 +33,8 @@ _TAGS: dict[str, Callable[[Any], Any]] = {
     "$datetime": datetime.fromisoformat,
 }
 _PLAIN = (bool, int, float, str)
+#: Annotations by class: a result can hold thousands of one class.
+_HINTS: dict[Any, dict[str, Any]] = {}
 
 T = TypeVar("T")
 
@@ -124,9 +125,10 @@ def decode_entry(content: Mapping[str, Any], name: str, hint: Any) -> Any:
         raise DataError(f"{name}: {error}") from None
 
 
-@cache
 def _hints_of(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind)
+    return _HINTS[kind]
 
 
 def _fields_of(kind: Any) -> tuple[str, ...]:
