@@ -33,6 +33,8 @@ def test_examples_of_docstrings(name):
         "influence.md",
         "extremes.md",
         "results.md",
+        "policy.md",
+        "audit.md",
     ],
 )
 def test_pages_run(page, tmp_path, monkeypatch):

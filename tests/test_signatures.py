@@ -43,6 +43,7 @@ EXCEPTIONS = {
         "Cells.from_frame": "no metric is known yet that conditions on something",
         "intervals": "the metric's own strata exchange rows and change no gap",
         "equivalence_test": "the metric's own strata exchange rows and change no gap",
+        "audit": "the metric's own strata exchange rows and change no gap",
         "minimum_detectable_gap": "the metric's own strata exchange rows and change no gap",
         "sample_size": "the metric's own strata exchange rows and change no gap",
         "Notion": "the field of a record",
@@ -71,9 +72,11 @@ EXCEPTIONS = {
         ["InfluenceResult.plot", "AlignmentResult.plot"], "None shows both kinds of scores"
     ),
     "k": {"UnfairExamples.moved_features": "features of each row, not rows"},
-    "name": {"Notion": "a notion without a name is one of the user's own"},
+    "name": {
+        "Notion": "a notion without a name is one of the user's own",
+        "Policy": "a record of many fields is made by name",
+    },
     "names": {"*": "of features there, of criteria here"},
-    "value": {"correlation_metric": _NEEDED},
     "gaps": {"PowerPlan.curve": "None takes gaps around that of the plan"},
     "columns": {"callable_metric": "a function gets labels and decisions"},
     "classes": {
@@ -118,6 +121,15 @@ EXCEPTIONS = {
         "Repair.*": "a repair is called like a generator",
         "synthetic_credit": "the same book for everybody",
     },
+    # of policies
+    "attributes": {"Criterion": "names of attributes, not how they go together"},
+    "attribute": {"Criterion.covers": _NEEDED},
+    "ratio": {"individual_test": "there a ratio of losses by name, not a limit"},
+    "value": {"correlation_metric": _NEEDED, "Policy.is_unknown": _NEEDED},
+    "floor": {"Policy": "rows of a group, not a ratio"},
+    "decisions": {"Policy.default": "whether they are known"},
+    "scores": {"Policy.default": "whether they are known"},
+    "tolerance": {"Criterion": "a criterion has a ratio instead, or neither"},
 }
 
 
@@ -364,6 +376,7 @@ def book():
 
 #: For each function with an argument that has a rule, a call that is right but for it.
 CALLS = {
+    "audit": lambda b, **bad: fa.audit(**b.by_group, **bad),
     "permutation_test": lambda b, **bad: fa.permutation_test(
         **b.by_group, **{"metric": "tpr", **bad}
     ),
@@ -431,6 +444,10 @@ CALLS = {
         **{"tolerance": 0.05, **bad}
     ),
     "InfluenceResult.repair": lambda b, **bad: b.influence(n_draws=9).repair(**bad),
+    "Policy": lambda b, **bad: fa.Policy(
+        **{"name": "own", "criteria": [fa.Criterion(metric="tpr", tolerance=0.1)], **bad}
+    ),
+    "Criterion": lambda b, **bad: fa.Criterion(**{"metric": "tpr", "tolerance": 0.1, **bad}),
     "GevFit.excesses": lambda b, **bad: fa.fit_tail(b.score, method="gev", block_size=20).excesses(
         **bad
     ),
@@ -516,6 +533,7 @@ OTHERWISE = {
     "clusters": {"influence_audit"},
     "y_score": {"extreme_test", "projection_test", "score_distance"},
     "metric": {"influence_audit"},
+    "reference": {"Criterion"},
 }
 #: Without data these two know nothing of groups, labels and columns.
 PLANS = {"minimum_detectable_gap", "sample_size"}

@@ -18,6 +18,10 @@ from ._native import __version__
 
 if TYPE_CHECKING:
     from . import datasets, errors, metrics, models
+    from .auditing.audit import audit
+    from .auditing.criterion import Criterion
+    from .auditing.policy import Policy
+    from .auditing.result import Audit
     from .data.cells import Cells
     from .data.tabulate import tabulate
     from .extremes.augment import TopUps
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
     from .results.result import from_dict
 
 __all__ = [
+    "audit",
     "permutation_test",
     "projection_test",
     "individual_test",
@@ -80,6 +85,8 @@ __all__ = [
     "tabulate",
     "adjust_pvalues",
     "from_dict",
+    "Policy",
+    "Criterion",
     "LinearModel",
     "KernelModel",
     "TorchModel",
@@ -96,6 +103,7 @@ __all__ = [
     "datasets",
     "errors",
     "Cells",
+    "Audit",
     "PermutationResult",
     "ProjectionResult",
     "IndividualResult",
@@ -120,6 +128,8 @@ __all__ = [
 
 #: The module of each public name.
 _HOMES = {
+    "audit": "auditing.audit",
+    "Audit": "auditing.result",
     "permutation_test": "permutation.lens",
     "PermutationResult": "permutation.result",
     "intervals": "permutation.intervals",
@@ -161,6 +171,8 @@ _HOMES = {
     "generator_quality": "extremes.quality",
     "Quality": "extremes.quality",
     "from_dict": "results.result",
+    "Policy": "auditing.policy",
+    "Criterion": "auditing.criterion",
     "tabulate": "data.tabulate",
     "Cells": "data.cells",
     "adjust_pvalues": "inference.multiplicity",

@@ -35,6 +35,8 @@ Missing: TypeAlias = Literal["own"]
 MixedClusters: TypeAlias = Literal["refuse", "split", "drop"]
 Scale: TypeAlias = Literal["difference", "ratio"]
 NullHypothesis: TypeAlias = Literal["shuffle", "weak"]
+#: From the worst one on.
+Verdict: TypeAlias = Literal["fail", "inconclusive", "not_measurable", "pass", "not_asked"]
 Goal: TypeAlias = Literal["difference", "equivalence"]
 ConditionsOn: TypeAlias = Literal["label", "decision"]
 CorrelationMethod: TypeAlias = Literal["pearson", "spearman"]
@@ -80,6 +82,28 @@ Looks: TypeAlias = Literal["last", "each"]
 Bandwidth: TypeAlias = Literal["silverman"]
 Auto: TypeAlias = Literal["auto"]
 UpperByRow: TypeAlias = Literal["row"]
+
+# -- policies ----------------------------------------------------------------------------------
+
+Evidence: TypeAlias = Literal["failures", "permutation", "none"]
+VerdictAdjustment: TypeAlias = Literal["holm", "none"]
+Intersections: TypeAlias = Literal["inform", "bind", "skip"]
+LensName: TypeAlias = Literal["permutation", "projection", "individual", "influence", "extremes"]
+RuleName: TypeAlias = Literal["us_eeoc", "nyc_ll144", "fair_lending", "co_insurance_draft"]
+PresetName: TypeAlias = Literal[
+    "opportunity",
+    "error_balance",
+    "punitive",
+    "parity",
+    "four_fifths",
+    "predictive",
+    "calibration",
+    "performance",
+    "us_eeoc",
+    "nyc_ll144",
+    "fair_lending",
+    "co_insurance_draft",
+]
 
 # -- models ------------------------------------------------------------------------------------
 

@@ -37,6 +37,11 @@ def selection_rate(tp, fp, fn, tn):
     return divide(tp + fp, tp + fp + fn + tn)
 
 
+def rejection_rate(tp, fp, fn, tn):
+    """(fn + tn) / n."""
+    return divide(fn + tn, tp + fp + fn + tn)
+
+
 def base_rate(tp, fp, fn, tn):
     """(tp + fn) / n."""
     return divide(tp + fn, tp + fp + fn + tn)
@@ -110,6 +115,7 @@ def mcc(tp, fp, fn, tn):
 
 METRICS = {
     "selection_rate": selection_rate,
+    "rejection_rate": rejection_rate,
     "base_rate": base_rate,
     "true_positive_rate": true_positive_rate,
     "false_positive_rate": false_positive_rate,
@@ -129,6 +135,7 @@ METRICS = {
 # Proportions, as (cells that count as a success, cells that count as a trial).
 PROPORTIONS = {
     "selection_rate": (("tp", "fp"), ("tp", "fp", "fn", "tn")),
+    "rejection_rate": (("fn", "tn"), ("tp", "fp", "fn", "tn")),
     "base_rate": (("tp", "fn"), ("tp", "fp", "fn", "tn")),
     "true_positive_rate": (("tp",), ("tp", "fn")),
     "false_positive_rate": (("fp",), ("fp", "tn")),

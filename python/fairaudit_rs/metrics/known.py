@@ -32,6 +32,13 @@ def known_metrics() -> Iterator[Metric]:
         "statistical_parity",
     )
     yield rate(
+        "rejection_rate",
+        "(fn + tn) / (tp + fp + fn + tn)",
+        "share of negative decisions",
+        "refusal_rate",
+        "negative_rate",
+    )
+    yield rate(
         "base_rate", "(tp + fn) / (tp + fp + fn + tn)", "share of positive labels", "prevalence"
     )
     yield rate(

@@ -33,6 +33,8 @@ _TAGS: dict[str, Callable[[Any], Any]] = {
     "$datetime": datetime.fromisoformat,
 }
 _PLAIN = (bool, int, float, str)
+#: Annotations by class: a result can hold thousands of one class.
+_HINTS: dict[Any, dict[str, Any]] = {}
 
 T = TypeVar("T")
 
@@ -66,7 +68,7 @@ def encode(value: Any, hint: Any = Any) -> Any:
 
 def encode_fields(value: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
     """Return the fields of a dataclass or named tuple as JSON holds them."""
-    hints = get_type_hints(type(value))
+    hints = _hints_of(type(value))
     return {
         name: encode(getattr(value, name), hints[name])
         for name in _fields_of(type(value))
@@ -105,7 +107,7 @@ def decode(content: Any, hint: Any = Any) -> Any:
 
 def decode_fields(kind: Any, content: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
     """Return the fields that `encode_fields` wrote, by name."""
-    content, hints = _mapping(content), get_type_hints(kind)
+    content, hints = _mapping(content), _hints_of(kind)
     return {
         name: decode_entry(content, name, hints[name])
         for name in _fields_of(kind)
@@ -121,6 +123,12 @@ def decode_entry(content: Mapping[str, Any], name: str, hint: Any) -> Any:
         return decode(content[name], hint)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DataError(f"{name}: {error}") from None
+
+
+def _hints_of(kind: Any) -> dict[str, Any]:
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind)
+    return _HINTS[kind]
 
 
 def _fields_of(kind: Any) -> tuple[str, ...]:

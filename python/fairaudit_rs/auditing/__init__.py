@@ -1,0 +1,1 @@
+"""The audit: policies, presets of rules, and one verdict over all questions."""

@@ -1,0 +1,274 @@
+"""One criterion of a policy: a metric, what is tolerated of it, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .. import arguments, metrics
+from ..errors import ArgumentError, ArgumentTypeError
+
+#: A value of labels, decisions or groups.
+Label: TypeAlias = str | int | float | bool
+
+#: The reference that is the group with the highest value.
+HIGHEST = "highest"
+_RATIO = "a number strictly between 0 and 1, such as 0.8"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Criterion:
+    """What a policy asks of one metric.
+
+    Parameters
+    ----------
+    metric : str
+        A metric of the registry by name or alias; it is kept by its name.
+    tolerance : float, optional
+        The largest difference of two groups that is tolerated.
+    ratio : float, optional
+        The smallest ratio of the lower to the higher of two groups that is tolerated, below 1; of
+        shares only. A criterion has a tolerance or a ratio; one that has neither is only shown, and
+        does not bind.
+    attributes : sequence of str, optional
+        The sensitive attributes that it is about; None for all.
+    binding : bool
+        Whether the verdict depends on it. Others inform.
+    reference : str, number, bool or tuple, optional
+        None compares all pairs of groups; ``"highest"`` compares each group with the one of the
+        highest value; a group compares all others with it, and goes with the one attribute that it
+        is a group of. A group that is called "highest" is given as a tuple of one.
+
+    Examples
+    --------
+    >>> import fairaudit_rs as fa
+    >>> fa.Criterion(metric="recall", tolerance=0.1)
+    Criterion(metric='true_positive_rate', tolerance=0.1)
+    >>> print(fa.Criterion(metric="selection_rate", ratio=0.8, reference="highest"))
+    selection_rate, ratios of at least 0.8 to the highest group
+    """
+
+    metric: str
+    tolerance: float | None = None
+    ratio: float | None = None
+    attributes: tuple[str, ...] | None = None
+    binding: bool = True
+    reference: Label | tuple[Label, ...] | None = None
+
+    def __post_init__(self) -> None:
+        metric = _metric(self.metric)
+        if self.tolerance is not None:
+            _keep(self, tolerance=arguments.check(tolerance=self.tolerance).tolerance)
+        if self.ratio is not None:
+            _keep(self, ratio=arguments.number("ratio", self.ratio, _RATIO, lambda r: 0 < r < 1))
+        attributes = self.attributes
+        if attributes is not None:
+            attributes = names("attributes", attributes)
+            if not attributes:
+                raise ArgumentError("attributes is empty; accepted: names, or None for all")
+        _keep(self, metric=metric.name, attributes=attributes)
+        _keep(self, binding=arguments.flag("binding", self.binding))
+        _keep(self, reference=_reference(self.reference))
+        self._check_threshold(metric)
+        fixed = self.reference not in (None, HIGHEST)
+        if fixed and (attributes is None or len(attributes) != 1):
+            raise ArgumentError(
+                f"reference is {self.reference!r} and attributes is {attributes!r}; accepted: the "
+                "one attribute that it is a group of, None for all pairs, or 'highest'"
+            )
+
+    def _check_threshold(self, metric: metrics.Metric) -> None:
+        """Refuse thresholds that no test has, and criteria that bind without one."""
+        if self.tolerance is not None and self.ratio is not None:
+            raise ArgumentError(
+                f"tolerance is {self.tolerance!r} and ratio is {self.ratio!r}; accepted: one of "
+                "them, and two criteria for both"
+            )
+        if not self.has_threshold:
+            if self.binding:
+                raise ArgumentError(
+                    f"tolerance is None and ratio is None, but {self.metric} binds; accepted: one "
+                    "of them, such as tolerance 0.1, or binding false for what is only shown"
+                )
+            return
+        given = f"tolerance is {self.tolerance!r}" if self.ratio is None else self._ratio_is
+        why = _WHY_NO_TOLERANCE.get(metric.family) or _of_joint(metric)
+        if why:
+            raise ArgumentError(f"{given}; {metric.name} {why}")
+        if self.ratio is not None and not metric.is_proportion:
+            raise ArgumentError(
+                f"{given}; {metric.name} is no share of rows, and ratios of others have no test "
+                "of a tolerance; accepted: a tolerance"
+            )
+        low, high = metric.range
+        if self.tolerance is not None and self.tolerance >= high - low:
+            raise ArgumentError(
+                f"{given}; {metric.name} goes from {low:g} to {high:g}, so that nothing could "
+                f"fail; accepted: a number above 0 and below {high - low:g}, such as 0.1"
+            )
+
+    @property
+    def _ratio_is(self) -> str:
+        return f"ratio is {self.ratio!r}"
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether anything can pass or fail."""
+        return self.tolerance is not None or self.ratio is not None
+
+    def covers(self, attribute: str) -> bool:
+        """Whether it is about an attribute."""
+        return self.attributes is None or attribute in self.attributes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON: the fields that are not at their default."""
+        return {name: plain(value) for name, value in _set(self)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Criterion:
+        """Return the criterion that a dict holds; keys that it does not know are refused."""
+        known_keys("a criterion", content, [entry.name for entry in fields(cls)])
+        if "metric" not in content:
+            raise ArgumentError("metric is missing in a criterion; accepted: a name such as 'tpr'")
+        return cls(**{name: grouped(name, value) for name, value in content.items()})
+
+    def __repr__(self) -> str:
+        return f"Criterion({', '.join(f'{name}={value!r}' for name, value in _set(self))})"
+
+    def __str__(self) -> str:
+        words = [self.metric]
+        if self.tolerance is not None:
+            words.append(f"differences up to {self.tolerance:g}{self._compared}")
+        elif self.ratio is not None:
+            words.append(f"ratios of at least {self.ratio:g}{self._compared}")
+        else:
+            words.append("no threshold")
+        if self.attributes is not None:
+            words.append(f"for {' and '.join(self.attributes)}")
+        return ", ".join(words)
+
+    @property
+    def _compared(self) -> str:
+        if self.reference is None:
+            return ""
+        return " to the highest group" if self.reference == HIGHEST else f" to {self.reference}"
+
+
+# -- metrics -----------------------------------------------------------------------------------
+
+#: By family, why there is no test of a tolerance.
+_WHY_NO_TOLERANCE = {
+    "calibration": "has no test of a tolerance, as calibrated groups of different sizes differ in "
+    "it; accepted: no threshold and binding false, or the metric mean_residual",
+    "correlation": "is of a continuous attribute and has no gap of groups; accepted: a metric of "
+    "groups, with the attribute cut by bands",
+}
+
+
+def _metric(name: object) -> metrics.Metric:
+    """Return a metric of the registry; others have no name that a file could hold."""
+    if not isinstance(name, str):
+        raise ArgumentTypeError(
+            f"metric is {name!r}; accepted: the name of a metric of the registry; your own gets "
+            "one by metrics.register"
+        )
+    return metrics.get(name)
+
+
+def _of_joint(metric: metrics.Metric) -> str:
+    if not metric.components:
+        return ""
+    parts = " and ".join(part.name for part in metric.components)
+    return f"has no test of a tolerance; accepted: a criterion for each of {parts}"
+
+
+# -- values ------------------------------------------------------------------------------------
+
+
+def _keep(one: Any, **checked: Any) -> None:
+    for name, value in checked.items():
+        object.__setattr__(one, name, value)
+
+
+def _set(one: Any) -> list[tuple[str, Any]]:
+    """Return the fields that are not at their default, with their values."""
+    pairs = [(entry, getattr(one, entry.name)) for entry in fields(one)]
+    return [(entry.name, value) for entry, value in pairs if not is_default(entry, value)]
+
+
+def is_default(entry: Any, value: object) -> bool:
+    """Whether a field has its default: True is not 1."""
+    if entry.default_factory is not MISSING:
+        made = entry.default_factory()
+        return isinstance(value, Mapping) and dict(value) == made
+    return type(value) is type(entry.default) and value == entry.default
+
+
+def _reference(value: object) -> Label | tuple[Label, ...] | None:
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return tuple(label("reference", part) for part in value)
+    return label("reference", value)
+
+
+def label(name: str, value: object) -> Label:
+    """Return a value that labels, decisions or groups may have."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str | bool | int) or (isinstance(value, float) and value == value):
+        return value
+    raise ArgumentTypeError(
+        f"{name} is {value!r}; accepted: a value of the data: text, a number, True or False"
+    )
+
+
+def names(name: str, value: object) -> tuple[str, ...]:
+    """Return a sequence of different texts as a tuple."""
+    if isinstance(value, str) or not isinstance(value, Iterable) or isinstance(value, Mapping):
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a list of texts")
+    found = tuple(value)
+    for one in found:
+        if not isinstance(one, str):
+            raise ArgumentTypeError(f"{name} holds {one!r}; accepted: a list of texts")
+        if found.count(one) > 1:
+            raise ArgumentError(f"{name} holds {one!r} twice; accepted: each once")
+    return found
+
+
+# -- dicts -------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON and TOML have it: lists for tuples."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def grouped(name: str, value: Any) -> Any:
+    """Return what a dict holds in a field as the field has it."""
+    return tuple(value) if name == "reference" and isinstance(value, list) else value
+
+
+def known_keys(where: str, content: object, accepted: Iterable[str]) -> None:
+    """Refuse what is no dict, and keys that it should not have, with the nearest one."""
+    if not isinstance(content, Mapping):
+        raise ArgumentTypeError(f"{where} is {content!r}; accepted: a table of keys and values")
+    accepted = list(accepted)
+    for key, value in content.items():
+        if key not in accepted:
+            raise unknown(where, key, value, accepted)
+
+
+def unknown(where: str, key: object, value: object, accepted: Iterable[str]) -> ArgumentError:
+    """Return the error of a key that is not known."""
+    import difflib
+
+    accepted = list(accepted)
+    near = difflib.get_close_matches(str(key).lower(), accepted, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    shown = ", ".join(map(repr, accepted))
+    return ArgumentError(
+        f"{key} is no key of {where} (its value is {value!r}); {hint}accepted: {shown}"
+    )

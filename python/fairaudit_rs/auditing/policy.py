@@ -1,0 +1,452 @@
+"""Policies: what a model is held to, and how sure a verdict has to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from .. import arguments, metrics
+from ..data.labels import matches
+from ..errors import ArgumentError, ArgumentTypeError, DataError
+from ..literals import Auto, Intersections, LensName, PresetName, RuleName, VerdictAdjustment
+from .criterion import Criterion, Label, is_default, known_keys, label, names, plain
+from .policy_file import read, written
+from .presets import PRESETS, Content
+from .values import LEAST_FLOOR, cuts_of, lens_names, of_lenders, text, unique
+
+__all__ = ["Criterion", "Policy"]
+
+#: The layout of dicts.
+_VERSION = 1
+#: Texts about a rule: what it is, since when, and how it stands.
+TEXTS = ("description", "in_force", "as_of", "source", "status", "is_not", "reason")
+_SHARE = "a number above 0 and up to 1, such as 0.95"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Policy:
+    r"""What a model is held to: criteria, and how sure a verdict has to be.
+
+    The same policy is built here, read from a file, or taken from the shelf by name. A verdict is
+    *fail* when the data show a gap beyond a tolerance, *pass* when they show that there is none,
+    and *inconclusive* otherwise.
+
+    Parameters
+    ----------
+    name : str
+        What outputs call it.
+    criteria : sequence of Criterion
+        What is asked. The binding ones make the verdict, the others inform.
+    alpha : float
+        The most often that a verdict may be a false fail, over all binding questions together, and
+        a false pass.
+    adjustment : {"holm", "none"}
+        How p-values of failures are adjusted over all pairs of all binding questions.
+    floor : int
+        Rows that count which a group needs to be compared, 30 or more. Groups that a higher floor
+        leaves out count as people for whom nothing is shown.
+    min_coverage : float
+        The share of people who must be in compared groups for a pass, for every attribute.
+    favourable : str, number or bool, optional
+        The favourable value of labels and decisions; None for the positive decision, or for the
+        negative one of a punitive policy.
+    punitive : bool
+        Whether the positive decision, of which metrics speak, is the unfavourable one.
+    unknown : sequence of str
+        Labels that say that the group of a person is not known, whatever their case: such people
+        are counted, and are no group.
+    bands : dict
+        Cuts of numeric attributes by name: (25, 45) makes the groups up to 25, above 25 up to 45,
+        and above 45.
+    lenses : str or sequence of str
+        What is computed: lenses by name, or "auto" for all that the input allows.
+    intersections : {"inform", "bind", "skip"}
+        What the groups of several attributes together do.
+    rule : {"us_eeoc", "nyc_ll144", "fair_lending", "co_insurance_draft"}, optional
+        The rule whose own numbers are reported beside.
+    has_pass : bool
+        Whether a pass exists; without it, what would be a pass is not asked for.
+    description, in_force, as_of, source, status, is_not : str
+        What the policy is; since when it is in force, when that was looked up, where it was read,
+        how it stands; and what it is not.
+    reason : str
+        Why it was chosen, when nobody named it.
+
+    Examples
+    --------
+    >>> import fairaudit_rs as fa
+    >>> policy = fa.Policy(
+    ...     name="credit",
+    ...     criteria=[
+    ...         fa.Criterion(metric="true_positive_rate", tolerance=0.1),
+    ...         fa.Criterion(metric="selection_rate", ratio=0.8, binding=False),
+    ...     ],
+    ...     bands={"age": (25, 45)},
+    ... )
+    >>> print(policy.describe().replace("; ", "\n"))
+    policy "credit"
+    binding: true_positive_rate, differences up to 0.1
+    favourable: the positive decision
+    >>> fa.Policy.from_dict(policy.to_dict()) == policy
+    True
+    """
+
+    name: str
+    criteria: Sequence[Criterion]
+    alpha: float = 0.05
+    adjustment: VerdictAdjustment = "holm"
+    floor: int = LEAST_FLOOR
+    min_coverage: float = 0.95
+    favourable: Label | None = None
+    punitive: bool = False
+    unknown: Sequence[str] = ("Unknown", "?", "n/a", "not known", "not stated", "")
+    bands: Mapping[str, Sequence[float]] = field(default_factory=lambda: {"age": (25, 45)})
+    lenses: Auto | Sequence[LensName] = "auto"
+    intersections: Intersections = "inform"
+    rule: RuleName | None = None
+    has_pass: bool = True
+    description: str = ""
+    in_force: str = ""
+    as_of: str = ""
+    source: str = ""
+    status: str = ""
+    is_not: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        share = arguments.number(
+            "min_coverage", self.min_coverage, _SHARE, lambda share: 0 < share <= 1
+        )
+        words = {
+            "adjustment": get_args(VerdictAdjustment),
+            "intersections": get_args(Intersections),
+            **({} if self.rule is None else {"rule": get_args(RuleName)}),
+        }
+        checked: dict[str, Any] = {
+            "name": text("name", self.name),
+            "criteria": unique(self.criteria),
+            "alpha": arguments.check(alpha=self.alpha).alpha,
+            "floor": arguments.count("floor", self.floor, LEAST_FLOOR, 10**15),
+            "min_coverage": share,
+            "favourable": arguments.optional("favourable", self.favourable, label),
+            "punitive": arguments.flag("punitive", self.punitive),
+            "unknown": names("unknown", self.unknown),
+            "bands": cuts_of(self.bands),
+            "lenses": lens_names(self.lenses),
+            "has_pass": arguments.flag("has_pass", self.has_pass),
+            **{name: arguments.choice(name, getattr(self, name), words[name]) for name in words},
+            **{name: text(name, getattr(self, name), empty=True) for name in TEXTS},
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    # -- from elsewhere ----------------------------------------------------------------------
+
+    @classmethod
+    def default(
+        cls, *, labels: bool = False, decisions: bool = False, scores: bool = False
+    ) -> Policy:
+        """Return the policy that is taken when none is given: one criterion binds.
+
+        Parameters
+        ----------
+        labels, decisions, scores : bool
+            What is known of each person.
+
+        Returns
+        -------
+        Policy
+            For labels and decisions ``opportunity``, for decisions alone ``four_fifths``, for
+            labels and scores ``calibration``. Its criteria are those that can be computed, and
+            ``reason`` says why it was chosen.
+
+        Examples
+        --------
+        >>> import fairaudit_rs as fa
+        >>> policy = fa.Policy.default(labels=True, scores=True)
+        >>> policy.name, [str(one) for one in policy.binding]
+        ('calibration', ['mean_residual, differences up to 0.05'])
+        """
+        given = {"labels": labels, "decisions": decisions, "scores": scores}
+        known = [name for name, there in given.items() if arguments.flag(name, there)]
+        if decisions:
+            name = "opportunity" if labels else "four_fifths"
+        elif labels and scores:
+            name = "calibration"
+        else:
+            raise ArgumentError(
+                f"there is no default policy for {' and '.join(known) or 'nothing'}; accepted: "
+                "decisions, labels and decisions, or labels and scores"
+            )
+        preset = _on_the_shelf(name)
+        columns = {_COLUMNS[name] for name in known}
+        computed = [one for one in preset.criteria if columns >= {*metrics.get(one.metric).needs}]
+        reason = "decisions were given and no labels"
+        if labels:
+            reason = f"labels and {'decisions' if decisions else 'scores'} were given"
+        return replace(preset, criteria=computed, reason=reason)
+
+    @classmethod
+    def preset(
+        cls,
+        name: PresetName,
+        *,
+        ratio: float | None = None,
+        references: Mapping[str, Label] | None = None,
+    ) -> Policy:
+        """Return a policy by its name.
+
+        Parameters
+        ----------
+        name : str
+            Ours are ``opportunity``, ``error_balance``, ``punitive``, ``parity``, ``four_fifths``,
+            ``predictive``, ``calibration`` and ``performance``; rules that others made, each with
+            its source and its standing, are ``us_eeoc``, ``nyc_ll144``, ``fair_lending`` and
+            ``co_insurance_draft``.
+        ratio : float, optional
+            Of ``fair_lending``: the impact ratio below which a group is flagged, which no
+            regulation sets; 0.8 and 0.9 are customary.
+        references : dict, optional
+            Of ``fair_lending``: for each attribute the group that others are compared with, such as
+            ``{"race": "white"}``.
+
+        Returns
+        -------
+        Policy
+            ``description``, ``in_force``, ``source``, ``status`` and ``is_not`` say what it is.
+
+        Examples
+        --------
+        >>> import fairaudit_rs as fa
+        >>> fa.Policy.preset("punitive").binding
+        (Criterion(metric='false_positive_rate', tolerance=0.1),)
+        >>> fa.Policy.preset("nyc_ll144").binding
+        ()
+        """
+        content: Content = PRESETS[arguments.choice("name", name, get_args(PresetName))]
+        options = {"ratio": ratio, "references": references}
+        if name == "fair_lending":
+            criteria = of_lenders(ratio, references)
+        else:
+            for option, value in options.items():
+                if value is not None:
+                    raise ArgumentError(
+                        f"{option} is {value!r}; accepted: None for {name}, and a value for "
+                        "fair_lending alone"
+                    )
+            return _on_the_shelf(name)
+        return cls(**{**content, "criteria": criteria})
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Policy:
+        """Return the policy that `to_dict` made a dict of; keys that it does not know are refused.
+
+        Parameters
+        ----------
+        content : dict
+            The fields by name, criteria as dicts.
+        """
+        known_keys("a policy", content, [*_FIELDS, "schema_version"])
+        given = dict(content)
+        version = given.pop("schema_version", _VERSION)
+        if version != _VERSION:
+            raise ArgumentError(f"schema_version is {version!r}; accepted: {_VERSION}")
+        for name in ("name", "criteria"):
+            if name not in given:
+                raise ArgumentError(f"{name} is missing in a policy; accepted: {_NEEDED[name]}")
+        if not isinstance(given["criteria"], list | tuple):
+            raise ArgumentTypeError(
+                f"criteria is {given['criteria']!r}; accepted: {_NEEDED['criteria']}"
+            )
+        given["criteria"] = [Criterion.from_dict(one) for one in given["criteria"]]
+        return cls(**given)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Return the policy that a file holds.
+
+        Parameters
+        ----------
+        path : str or Path
+            A TOML file with a table ``[policy]`` and tables ``[[policy.criterion]]``, or a
+            ``pyproject.toml`` that has them under ``tool.fairaudit``. Keys are those of `Policy`
+            and `Criterion`; ``preset`` takes a policy by name, whose other keys may be set. Errors
+            name the key, its value and the line.
+        """
+        found = read(path)
+        if found.part("policy") is None:
+            raise ArgumentError(
+                f"{found.name} has no table {found.header('policy')}; accepted: one with name and "
+                f"{found.header('policy', 'criterion')}, or with preset"
+            )
+        found.made(_checked_table, "policy")
+        entries = found.part("policy", "criterion")
+        criteria = entries and [
+            found.made(Criterion.from_dict, "policy", "criterion", place)
+            for place in range(len(entries))
+        ]
+        return found.made(lambda table: _of_table(table, criteria), "policy")
+
+    # -- what it says ------------------------------------------------------------------------
+
+    @property
+    def binding(self) -> tuple[Criterion, ...]:
+        """The criteria that make the verdict."""
+        return tuple(one for one in self.criteria if one.binding)
+
+    @property
+    def informative(self) -> tuple[Criterion, ...]:
+        """The criteria that are reported beside."""
+        return tuple(one for one in self.criteria if not one.binding)
+
+    def is_unknown(self, value: object) -> bool:
+        """Whether a label says that the group of a person is not known: whatever its case."""
+        if not isinstance(value, str):
+            return False
+        return value.strip().casefold() in {one.strip().casefold() for one in self.unknown}
+
+    def positive_label(self, values: Sequence[Label]) -> Label | None:
+        """Return the value of labels and decisions that is positive; None is that of the data.
+
+        Parameters
+        ----------
+        values : sequence of str, number or bool
+            The two values that labels and decisions have.
+        """
+        if self.favourable is None:
+            return None
+        found = [value for value in values if matches(value, self.favourable)]
+        if not found:
+            raise DataError(
+                f"favourable is {self.favourable!r}, which is no value of labels and decisions; "
+                f"accepted: {', '.join(map(repr, values))}"
+            )
+        if not self.punitive:
+            return found[0]
+        others = [value for value in values if not matches(value, self.favourable)]
+        if len(others) != 1:
+            raise DataError(
+                f"favourable is {self.favourable!r} and there are {len(others):,} other values; "
+                f'accepted for the punitive policy "{self.name}": one other, which is the positive'
+            )
+        return others[0]
+
+    def describe(self) -> str:
+        """Return the line that every output begins with: what binds, and what is favourable."""
+        reason = f" (the default, because {self.reason})" if self.reason else ""
+        binds = "; ".join(map(str, self.binding))
+        parts = [f'policy "{self.name}"{reason}']
+        parts.append(f"binding: {binds}" if binds else "nothing binds, so nothing passes or fails")
+        if binds and not self.has_pass:
+            parts.append("there is no pass")
+        parts += [f"{name} {getattr(self, name)}" for name in _STRICTNESS if self._differs(name)]
+        if self.intersections == "bind":
+            parts.append("intersections bind")
+        return "; ".join([*parts, f"favourable: {self._favourable}"])
+
+    @property
+    def _favourable(self) -> str:
+        if self.favourable is not None:
+            return str(self.favourable)
+        if self.punitive:
+            return "the negative decision (the positive one is the punishment)"
+        return "the positive decision"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, from which `from_dict` makes the same again."""
+        plain_fields = {name: plain(getattr(self, name)) for name in _FIELDS if name != "criteria"}
+        plain_fields["bands"] = {name: list(cuts) for name, cuts in self.bands.items()}
+        criteria = [one.to_dict() for one in self.criteria]
+        return {"schema_version": _VERSION, **plain_fields, "criteria": criteria}
+
+    def to_toml(self) -> str:
+        """Return the text of a file from which `load` makes the same again, but for the reason."""
+        policy = {name: getattr(self, name) for name in _KEYS if self._differs(name)}
+        criteria = [("[[policy.criterion]]", one.to_dict()) for one in self.criteria]
+        return written([("[policy]", policy), *criteria])
+
+    def _differs(self, name: str) -> bool:
+        return not is_default(_FIELDS[name], getattr(self, name))
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def __repr__(self) -> str:
+        if (
+            self.name in PRESETS
+            and self.name != "fair_lending"
+            and self == _on_the_shelf(self.name)
+        ):
+            return f"Policy.preset({self.name!r})"
+        named = [name for name in _FIELDS if name not in TEXTS and self._differs(name)]
+        shown = {name: getattr(self, name) for name in named}
+        shown |= {"bands": dict(self.bands)} if "bands" in shown else {}
+        return f"Policy({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(self.criteria), self.alpha, self.floor, self.rule))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (
+            {name: getattr(self, name) for name in _FIELDS} | {"bands": dict(self.bands)},
+        )
+
+
+def _on_the_shelf(name: str) -> Policy:
+    """Return a preset that takes no options."""
+    content = PRESETS[name]
+    return Policy(**{**content, "criteria": [Criterion(**one) for one in content["criteria"]]})
+
+
+def _made(content: dict[str, Any]) -> Policy:
+    return Policy(**content)
+
+
+_FIELDS = {entry.name: entry for entry in fields(Policy)}
+#: Settings of how sure a verdict is, which the first line names where they are not the usual ones.
+_STRICTNESS = ("alpha", "adjustment", "floor", "min_coverage")
+_COLUMNS = {"labels": "y_true", "decisions": "y_pred", "scores": "y_score"}
+_NEEDED = {"name": "a text", "criteria": "a list of criteria, one or more"}
+#: Of ``[policy]`` in files, besides ``criterion``.
+_KEYS = [name for name in _FIELDS if name not in ("criteria", "reason")]
+_OF_FILES = ("preset", "ratio", "references", "criterion")
+
+
+def _checked_table(table: object) -> None:
+    """Refuse keys that ``[policy]`` does not have."""
+    known_keys("[policy]", table, [*_KEYS, *_OF_FILES])
+    assert isinstance(table, Mapping)
+    entries = table.get("criterion", [])
+    if not isinstance(entries, list):
+        raise ArgumentTypeError(
+            f"criterion is {entries!r}; accepted: tables [[policy.criterion]], in two brackets"
+        )
+
+
+def _of_table(table: Mapping[str, Any], criteria: Sequence[Criterion] | None) -> Policy:
+    """Return the policy of ``[policy]`` and its criteria."""
+    given = {name: value for name, value in table.items() if name in _KEYS}
+    if "preset" not in table:
+        for name in ("ratio", "references"):
+            if name in table:
+                raise ArgumentError(
+                    f'{name} is {table[name]!r}; accepted with preset = "fair_lending" alone'
+                )
+        for name, there in (("name", "name" in table), ("criterion", criteria)):
+            if not there:
+                raise ArgumentError(f"{name} is missing in [policy], which has no preset")
+        return Policy(**given, criteria=criteria or ())
+    name = arguments.choice("preset", table["preset"], get_args(PresetName))
+    base = Policy.preset(name, ratio=table.get("ratio"), references=table.get("references"))
+    if not criteria:
+        return replace(base, **given)
+    if base.rule is not None:
+        raise ArgumentError(f"criterion is of no use with the rule {name}, whose text has its own")
+    if "name" not in table:
+        raise ArgumentError(
+            f"name is missing in [policy], whose criteria are not those of {name}; accepted: a "
+            "name of your own"
+        )
+    return replace(base, **{**dict.fromkeys(TEXTS, ""), **given}, criteria=criteria)

@@ -1,0 +1,215 @@
+"""Policies that have a name: ours, and rules that others made, as plain data.
+
+A preset of a rule is an engine, not advice: it computes what the rule's text asks for. It says
+since when the rule is in force, where it was read, how it stands, and what it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+#: What a policy is made of, by the names of its fields; criteria as those of `Criterion`.
+Content = Mapping[str, Any]
+
+#: When the texts of the rules and their standing were looked up.
+_AS_OF = "2026-11-19"
+_OURS = "METHODS of fairaudit_rs, section 6; docs/policy.md has the reasons"
+_NOT_LAW = "Not a rule of law: a tolerance is a choice of those who answer for the model."
+
+
+def _binds(metric: str, **threshold: float) -> dict[str, Any]:
+    return {"metric": metric, **threshold}
+
+
+def _informs(metric: str, **threshold: float) -> dict[str, Any]:
+    return {"metric": metric, "binding": False, **threshold}
+
+
+#: Tolerances of what is told beside; those of means and of whole scores are half of those of rates.
+_RATE = {"tolerance": 0.1}
+_SCORE = {"tolerance": 0.05}
+
+OPPORTUNITY: Content = {
+    "name": "opportunity",
+    "criteria": (
+        _binds("true_positive_rate", **_RATE),
+        _informs("selection_rate", **_RATE),
+        _informs("false_positive_rate", **_RATE),
+        _informs("positive_predictive_value", **_RATE),
+        _informs("accuracy", **_SCORE),
+        _informs("mean_residual", **_SCORE),
+    ),
+    "description": "People who merit the favourable decision get it equally often.",
+    "source": _OURS,
+    "is_not": f"Silent on people who do not merit it, and on wrong labels. {_NOT_LAW}",
+}
+ERROR_BALANCE: Content = {
+    "name": "error_balance",
+    "criteria": (
+        _binds("true_positive_rate", **_RATE),
+        _binds("false_positive_rate", **_RATE),
+        _informs("selection_rate", **_RATE),
+        _informs("positive_predictive_value", **_RATE),
+        _informs("accuracy", **_SCORE),
+        _informs("mean_residual", **_SCORE),
+    ),
+    "description": "Both kinds of error are equally frequent in all groups.",
+    "source": _OURS,
+    "is_not": "Where base rates differ it excludes equal predictive values, but for a model "
+    f"without errors. {_NOT_LAW}",
+}
+PUNITIVE: Content = {
+    "name": "punitive",
+    "criteria": (
+        _binds("false_positive_rate", **_RATE),
+        _informs("false_negative_rate", **_RATE),
+        _informs("positive_predictive_value", **_RATE),
+    ),
+    "punitive": True,
+    "description": "People are wrongly accused equally often: the positive decision is the "
+    "unfavourable one.",
+    "source": _OURS,
+    "is_not": f"Silent on the guilty who go free. {_NOT_LAW}",
+}
+PARITY: Content = {
+    "name": "parity",
+    "criteria": (
+        _binds("selection_rate", **_RATE),
+        _informs("true_positive_rate", **_RATE),
+        _informs("false_positive_rate", **_RATE),
+        _informs("positive_predictive_value", **_RATE),
+        _informs("negative_predictive_value", **_RATE),
+        _informs("accuracy", **_SCORE),
+        _informs("mean_residual", **_SCORE),
+        _informs("auc", **_SCORE),
+    ),
+    "description": "The favourable decision is equally frequent in all groups.",
+    "source": _OURS,
+    "is_not": f"Silent on whether decisions are right. {_NOT_LAW}",
+}
+FOUR_FIFTHS: Content = {
+    "name": "four_fifths",
+    "criteria": (
+        _binds("selection_rate", ratio=0.8),
+        _informs("selection_rate", **_RATE),
+        _informs("rejection_rate", ratio=0.8),
+    ),
+    "description": "No group is approved less than four fifths as often as another one.",
+    "source": _OURS,
+    "is_not": "A ratio of approvals does not see a ratio of refusals, and it is not the rule of "
+    f"29 CFR 1607.4 D, which is us_eeoc. {_NOT_LAW}",
+}
+PREDICTIVE: Content = {
+    "name": "predictive",
+    "criteria": (
+        _binds("positive_predictive_value", **_RATE),
+        _binds("negative_predictive_value", **_RATE),
+        _informs("base_rate"),
+    ),
+    "description": "A decision turns out right equally often in all groups.",
+    "source": _OURS,
+    "is_not": "Where base rates differ it excludes equal error rates, but for a model without "
+    f"errors. {_NOT_LAW}",
+}
+CALIBRATION: Content = {
+    "name": "calibration",
+    "criteria": (
+        _binds("mean_residual", **_SCORE),
+        _informs("calibration_error"),
+        _informs("auc", **_SCORE),
+    ),
+    "description": "A score is too high or too low by the same amount in all groups.",
+    "source": _OURS,
+    "is_not": "Calibration in the large: scores may be wrong in opposite ways for the low and the "
+    f"high. {_NOT_LAW}",
+}
+PERFORMANCE: Content = {
+    "name": "performance",
+    "criteria": (_binds("auc", **_SCORE), _binds("accuracy", **_SCORE)),
+    "description": "The model is equally good in all groups.",
+    "source": _OURS,
+    "is_not": f"Silent on whom its errors hurt. {_NOT_LAW}",
+}
+
+US_EEOC: Content = {
+    "name": "us_eeoc",
+    "rule": "us_eeoc",
+    "criteria": ({"metric": "selection_rate", "ratio": 0.8, "reference": "highest"},),
+    "has_pass": False,
+    "description": "The four-fifths rule of the Uniform Guidelines: a selection rate below 4/5 of "
+    "the highest is generally regarded as evidence of adverse impact; beside it the test of "
+    'equal rates ("two or three standard deviations"), the selections that are missing to 4/5, '
+    "and how sure it is that the true ratio is below 4/5.",
+    "in_force": "1978-09-25",
+    "as_of": _AS_OF,
+    "source": "29 CFR 1607.4 D; questions and answers 44 FR 11996, no. 18; Castaneda v. Partida, "
+    "430 U.S. 482, n. 17; Hazelwood v. United States, 433 U.S. 299, n. 14",
+    "status": 'In force, but the EEOC lists "Rescission of Uniform Guidelines" (RIN 3046-AB43) in '
+    "the final rule stage; no final rule was found. Executive Order 14281 (2025-04) puts federal "
+    "enforcement of disparate impact last; state law and private suits remain.",
+    "is_not": "An engine, not advice. The rule of thumb has no pass: at a true ratio of exactly "
+    "4/5 it flags half of large samples, smaller differences may count, and larger ones may not "
+    "where numbers are small.",
+}
+NYC_LL144: Content = {
+    "name": "nyc_ll144",
+    "rule": "nyc_ll144",
+    "criteria": ({"metric": "selection_rate", "binding": False, "reference": "highest"},),
+    "has_pass": False,
+    "description": "Impact ratios of Local Law 144: the selection rate of each category over that "
+    "of the most selected one, or the share of scores above the median of the full sample over "
+    "that of the highest scoring one; by sex, by race or ethnicity, and by both.",
+    "in_force": "2023-07-05",
+    "as_of": _AS_OF,
+    "source": "6 RCNY 5-300 to 5-304, as restated paragraph by paragraph in a public checklist; "
+    "the city's own document was not seen",
+    "status": "In force. A bias audit is at most one year old and made by an independent auditor; "
+    "its summary is published.",
+    "is_not": "An engine, not advice. The rule asks for numbers and sets no threshold: nothing "
+    "here passes or fails.",
+}
+FAIR_LENDING: Content = {
+    "name": "fair_lending",
+    "rule": "fair_lending",
+    "criteria": (),
+    "description": "Adverse impact ratios as lenders compute them: the favourable share over that "
+    "of a fixed reference group, flagged below a threshold of yours and where it is significant; "
+    "standardized mean differences of scores, and the approvals that are missing.",
+    "as_of": _AS_OF,
+    "source": "Practice of the industry, after the documentation of solas-ai 0.6.0; no regulation "
+    "has these numbers",
+    "status": "The CFPB's final rule of 2026-04-22 takes the effects test out of Regulation B from "
+    "2026-07-21; OCC (2025-07) and FDIC (2025-08) dropped it from examinations. State laws (NJ, "
+    "MA, CA, NY, IL), the Fair Housing Act and private suits remain.",
+    "is_not": "An engine, not advice. There is no threshold of law; .80 and .90 are customary.",
+}
+CO_INSURANCE_DRAFT: Content = {
+    "name": "co_insurance_draft",
+    "rule": "co_insurance_draft",
+    "criteria": ({"metric": "selection_rate", "tolerance": 0.05, "binding": False},),
+    "has_pass": False,
+    "description": "Colorado's draft of quantitative testing in life insurance: approvals that "
+    "differ significantly and by 5 percentage points or more between groups are looked into.",
+    "as_of": _AS_OF,
+    "source": "Draft regulation of 2023-09-27 under C.R.S. 10-3-1104.9 (SB21-169), seen in "
+    "summaries of law firms only; bulletin B-10.004 of the Division of Insurance",
+    "status": 'Draft. The Division says that it "has not yet adopted rules establishing the '
+    'required quantitative testing".',
+    "is_not": "An engine, not advice, and no rule in force. The draft estimates race from names "
+    "and addresses (BIFSG) and adjusts by regression; here groups are as given and gaps are as "
+    "seen.",
+}
+
+NAMED = (
+    OPPORTUNITY,
+    ERROR_BALANCE,
+    PUNITIVE,
+    PARITY,
+    FOUR_FIFTHS,
+    PREDICTIVE,
+    CALIBRATION,
+    PERFORMANCE,
+)
+RULES = (US_EEOC, NYC_LL144, FAIR_LENDING, CO_INSURANCE_DRAFT)
+PRESETS: Mapping[str, Content] = {one["name"]: one for one in (*NAMED, *RULES)}

@@ -1,0 +1,117 @@
+"""The JSON Schema of ``fairaudit.toml``, made of the classes: editors check files while one types.
+
+What depends on several keys (a tolerance or a ratio, metrics of the registry) is checked when the
+file is read.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from ..literals import PresetName
+from .criterion import Criterion
+from .policy import Policy
+from .policy_file import ROLES
+from .values import LEAST_FLOOR
+
+_PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_SHARE = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
+#: What annotations do not say.
+_LIMITS: Mapping[str, Mapping[str, Any]] = {
+    "tolerance": {"exclusiveMinimum": 0},
+    "ratio": _SHARE,
+    "alpha": _SHARE,
+    "floor": {"minimum": LEAST_FLOOR},
+    "min_coverage": {"exclusiveMinimum": 0, "maximum": 1},
+    "name": {"minLength": 1},
+    "attributes": {"minItems": 1, "uniqueItems": True},
+    "unknown": {"uniqueItems": True},
+    "criterion": {"minItems": 1},
+}
+_ENTRY = re.compile(r"^(\w+(?:, \w+)*) : .*\n((?: {4}.*\n)+)", re.MULTILINE)
+
+
+def policy_schema() -> dict[str, Any]:
+    """Return the schema of a file with ``[policy]`` and ``[roles]``."""
+    policy = _properties(Policy, without=("criteria", "reason"))
+    about = _described(Policy.preset)
+    policy |= {
+        "preset": {"enum": list(get_args(PresetName)), "description": about["name"]},
+        "ratio": {"type": "number", **_SHARE, "description": about["ratio"]},
+        "references": {
+            "type": "object",
+            "additionalProperties": {"type": ["string", "integer", "number", "boolean"]},
+            "description": about["references"],
+        },
+        "criterion": {
+            "type": "array",
+            "items": _table(_properties(Criterion), required=["metric"]),
+            **_LIMITS["criterion"],
+        },
+    }
+    either = [{"required": ["preset"]}, {"required": ["name", "criterion"]}]
+    column = {"type": "string", "minLength": 1}
+    columns = {"anyOf": [column, {"type": "array", "items": column, "minItems": 1}]}
+    roles = {name: columns if several else column for name, several in ROLES.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "fairaudit.toml",
+        "description": "What a model is held to, and which columns of the data are what.",
+        **_table({"policy": {**_table(policy), "anyOf": either}, "roles": _table(roles)}),
+    }
+
+
+def _table(properties: Mapping[str, Any], required: Iterable[str] = ()) -> dict[str, Any]:
+    found = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    return found | ({"required": list(required)} if required else {})
+
+
+def _properties(kind: type, without: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the schema of each field of a dataclass."""
+    hints, about = get_type_hints(kind), _described(kind)
+    found = {}
+    for entry in fields(kind):
+        if entry.name not in without:
+            one = {**_type(hints[entry.name]), **_LIMITS.get(entry.name, {})}
+            default = entry.default_factory() if callable(entry.default_factory) else entry.default
+            if default is not MISSING and default is not None:
+                one["default"] = _plain(default)
+            found[entry.name] = one | {"description": about[entry.name]}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: a default is told apart from what it was made of."""
+    if isinstance(value, Mapping):
+        return {name: _plain(entry) for name, entry in value.items()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _type(hint: Any) -> dict[str, Any]:
+    """Return the schema of an annotation; None is a key that is left out."""
+    if hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return {"enum": list(inside)}
+    if origin in (Union, types.UnionType):
+        options = [_type(one) for one in inside if one is not type(None)]
+        return options[0] if len(options) == 1 else {"anyOf": options}
+    if issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": _type(inside[1])}
+    return {"type": "array", "items": _type(inside[0])}
+
+
+def _described(thing: Any) -> dict[str, str]:
+    """Return what a docstring says of each parameter, in one line."""
+    entries = _ENTRY.findall((inspect.getdoc(thing) or "") + "\n")
+    told: dict[str, str] = {}
+    for names, text in entries:
+        words = re.sub(r"``([^`]*)``", r"\1", " ".join(text.split()))
+        told |= dict.fromkeys(names.split(", "), words)
+    return told

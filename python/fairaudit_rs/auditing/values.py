@@ -1,0 +1,105 @@
+"""The values of policies: how they are checked, and what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, get_args
+
+from .. import arguments
+from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import LensName
+from .criterion import Criterion, names
+
+#: Rows that count which a group needs at least: below, a verdict errs more often than it says.
+LEAST_FLOOR = 30
+
+
+def text(name: str, value: object, empty: bool = False) -> str:
+    """Return a text, not empty unless it may be."""
+    if isinstance(value, str) and (empty or value.strip()):
+        return value
+    error = ArgumentError if isinstance(value, str) else ArgumentTypeError
+    raise error(f"{name} is {value!r}; accepted: a text{'' if empty else ', not empty'}")
+
+
+def unique(value: object) -> tuple[Criterion, ...]:
+    """Return criteria that do not repeat each other."""
+    accepted = "a list of Criterion, one or more"
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise ArgumentTypeError(f"criteria is {value!r}; accepted: {accepted}")
+    criteria = tuple(value)
+    if not criteria:
+        raise ArgumentError(f"criteria is empty; accepted: {accepted}")
+    seen: set[Any] = set()
+    for one in criteria:
+        if not isinstance(one, Criterion):
+            raise ArgumentTypeError(f"criteria holds {one!r}; accepted: {accepted}")
+        key = (one.metric, one.ratio is None, one.attributes, one.reference)
+        if key in seen:
+            kind = "ratio" if one.ratio is not None else "tolerance"
+            raise ArgumentError(
+                f"criteria has {one.metric} with a {kind} twice; accepted: one criterion for each "
+                "metric, attributes and reference"
+            )
+        seen.add(key)
+    return criteria
+
+
+def cuts_of(value: object) -> Mapping[str, tuple[float, ...]]:
+    """Return the cuts of each attribute."""
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(
+            f"bands is {value!r}; accepted: cuts by attribute, such as {{'age': (25, 45)}}"
+        )
+    return MappingProxyType(
+        {text("bands", name): _cuts(name, cuts) for name, cuts in value.items()}
+    )
+
+
+def _cuts(attribute: str, value: object) -> tuple[float, ...]:
+    name = f"bands of {attribute!r}"
+    accepted = "numbers that grow, such as 25 and 45"
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
+    # Whole numbers stay as they are: groups are named by them.
+    cuts = tuple(cut if isinstance(cut, int) else arguments.finite(name, cut) for cut in value)
+    for cut in cuts:
+        arguments.finite(name, cut)
+    if not cuts or any(low >= high for low, high in pairwise(cuts)):
+        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
+    return cuts
+
+
+def lens_names(value: object) -> Any:
+    """Return "auto", or lenses by name."""
+    words = get_args(LensName)
+    if value == "auto":
+        return "auto"
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        accepted = ", ".join(map(repr, words))
+        error = ArgumentError if isinstance(value, str) else ArgumentTypeError
+        raise error(f"lenses is {value!r}; accepted: 'auto', or a list of {accepted}")
+    found = names("lenses", value)
+    if not found:
+        raise ArgumentError("lenses is empty; accepted: 'auto', or a list of lenses")
+    return tuple(arguments.choice("lenses", one, words) for one in found)
+
+
+def of_lenders(ratio: float | None, references: object) -> list[Criterion]:
+    """Return what a lender asks of each attribute: its own threshold, a reference of its own."""
+    if ratio is None:
+        raise ArgumentError(
+            "ratio is None; accepted for fair_lending: the impact ratio below which a group is "
+            "flagged, such as 0.8, which no regulation sets"
+        )
+    if not isinstance(references, Mapping) or not references:
+        raise ArgumentError(
+            f"references is {references!r}; accepted for fair_lending: a dict with the group that "
+            "others are compared with for each attribute, such as {'race': 'white'}"
+        )
+    return [
+        Criterion(metric="selection_rate", ratio=ratio, attributes=(name,), reference=group)
+        for name, group in references.items()
+    ]
