@@ -43,6 +43,7 @@ EXCEPTIONS = {
         "Cells.from_frame": "no metric is known yet that conditions on something",
         "intervals": "the metric's own strata exchange rows and change no gap",
         "equivalence_test": "the metric's own strata exchange rows and change no gap",
+        "audit": "the metric's own strata exchange rows and change no gap",
         "minimum_detectable_gap": "the metric's own strata exchange rows and change no gap",
         "sample_size": "the metric's own strata exchange rows and change no gap",
         "Notion": "the field of a record",
@@ -375,6 +376,7 @@ def book():
 
 #: For each function with an argument that has a rule, a call that is right but for it.
 CALLS = {
+    "audit": lambda b, **bad: fa.audit(**b.by_group, **bad),
     "permutation_test": lambda b, **bad: fa.permutation_test(
         **b.by_group, **{"metric": "tpr", **bad}
     ),

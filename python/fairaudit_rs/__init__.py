@@ -18,8 +18,10 @@ from ._native import __version__
 
 if TYPE_CHECKING:
     from . import datasets, errors, metrics, models
+    from .auditing.audit import audit
     from .auditing.criterion import Criterion
     from .auditing.policy import Policy
+    from .auditing.result import Audit
     from .data.cells import Cells
     from .data.tabulate import tabulate
     from .extremes.augment import TopUps
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from .results.result import from_dict
 
 __all__ = [
+    "audit",
     "permutation_test",
     "projection_test",
     "individual_test",
@@ -97,6 +100,7 @@ __all__ = [
     "datasets",
     "errors",
     "Cells",
+    "Audit",
     "PermutationResult",
     "ProjectionResult",
     "IndividualResult",
@@ -120,6 +124,8 @@ __all__ = [
 
 #: The module of each public name.
 _HOMES = {
+    "audit": "auditing.audit",
+    "Audit": "auditing.result",
     "permutation_test": "permutation.lens",
     "PermutationResult": "permutation.result",
     "intervals": "permutation.intervals",

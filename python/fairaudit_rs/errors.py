@@ -8,6 +8,7 @@ from typing import Any
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
+    "AuditFailedError",
     "CancelledError",
     "ColumnError",
     "DataError",
@@ -76,6 +77,14 @@ class NotMeasurableError(DataError):
     def __init__(self, message: str, reasons: Mapping[Any, str] | None = None) -> None:
         super().__init__(message)
         self.reasons = dict(reasons or {})
+
+
+class AuditFailedError(FairAuditError, AssertionError):
+    """An audit did not end in the verdict that was asked for; ``verdict`` is the one it has."""
+
+    def __init__(self, message: str, verdict: str = "fail") -> None:
+        super().__init__(message)
+        self.verdict = verdict
 
 
 class NotStoredError(FairAuditError, AttributeError):

@@ -35,6 +35,8 @@ Missing: TypeAlias = Literal["own"]
 MixedClusters: TypeAlias = Literal["refuse", "split", "drop"]
 Scale: TypeAlias = Literal["difference", "ratio"]
 NullHypothesis: TypeAlias = Literal["shuffle", "weak"]
+#: From the worst one on.
+Verdict: TypeAlias = Literal["fail", "inconclusive", "not_measurable", "pass", "not_asked"]
 Goal: TypeAlias = Literal["difference", "equivalence"]
 ConditionsOn: TypeAlias = Literal["label", "decision"]
 CorrelationMethod: TypeAlias = Literal["pearson", "spearman"]
@@ -83,6 +85,7 @@ UpperByRow: TypeAlias = Literal["row"]
 
 # -- policies ----------------------------------------------------------------------------------
 
+Evidence: TypeAlias = Literal["failures", "permutation", "none"]
 VerdictAdjustment: TypeAlias = Literal["holm", "none"]
 Intersections: TypeAlias = Literal["inform", "bind", "skip"]
 LensName: TypeAlias = Literal["permutation", "projection", "individual", "influence", "extremes"]

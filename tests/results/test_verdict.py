@@ -7,7 +7,10 @@ import polars as pl
 
 import fairaudit_rs as fa
 from fairaudit_rs.cli import main
+from fairaudit_rs.results import verdict
 from fairaudit_rs.results.verdict import rejects
+
+from ..reference import tolerance as reference
 
 
 class TestKnownValues:
@@ -56,3 +59,75 @@ def test_replicates_that_just_reach_the_level_are_enough():
 
     assert warns(0.91)
     assert not warns(0.9)
+
+
+def question(fails, passes, coverage=1.0, min_coverage=0.95, **options):
+    return verdict.of_question(
+        verdict.Pairs(fails, passes),
+        alpha=0.05,
+        coverage=coverage,
+        min_coverage=min_coverage,
+        **options,
+    )
+
+
+class TestRules:
+    def test_some_pair_that_is_refuted_fails(self):
+        assert question([0.05, 1.0], [1.0, 0.001]) == "fail"
+        assert question([0.0501, 1.0], [1.0, 0.001]) == "inconclusive"
+
+    def test_every_pair_must_be_shown(self):
+        assert question([1.0, 1.0], [0.05, 0.01]) == "pass"
+        assert question([1.0, 1.0], [0.051, 0.01]) == "inconclusive"
+
+    def test_leaving_people_out_buys_no_pass(self):
+        assert question([1.0], [0.001], coverage=0.95) == "pass"
+        assert question([1.0], [0.001], coverage=0.949) == "inconclusive"
+        assert question([1.0], [0.001], coverage=0.5, min_coverage=0.4) == "pass"
+        assert question([0.001], [1.0], coverage=0.1) == "fail"
+        assert question([1.0], [0.001], coverage=0.99, withheld=True) == "inconclusive"
+        assert question([0.001], [1.0], withheld=True) == "fail"
+
+    def test_without_two_groups_nothing_is_measurable(self):
+        assert question([], []) == "not_measurable"
+        assert question([], [], coverage=0.0) == "not_measurable"
+
+    def test_the_worst_counts(self):
+        order = ["pass", "not_measurable", "inconclusive", "fail"]
+        for i, better in enumerate(order):
+            for worse in order[i:]:
+                assert verdict.worst([better, worse]) == worse
+                assert verdict.worst(iter([worse, better])) == worse
+        assert verdict.worst(["not_asked", "pass"]) == "pass"
+        assert verdict.worst([]) == "not_asked"
+
+    def test_exit_codes(self):
+        words = ("pass", "fail", "inconclusive", "not_measurable", "not_asked")
+        assert [verdict.exit_code(word) for word in words] == [0, 1, 0, 0, 0]
+        assert [verdict.exit_code(word, strict=True) for word in words] == [0, 1, 3, 3, 0]
+        assert verdict.exit_code("pass", for_all=False) == 0
+        assert verdict.exit_code("pass", strict=True, for_all=False) == 3
+        assert not verdict.covers_all(0.9999)
+        assert verdict.covers_all(1.0)
+
+    def test_many_questions_as_the_reference_says(self):
+        rng = np.random.default_rng(1)
+        seen = set()
+        for _ in range(400):
+            sizes = rng.integers(0, 4, rng.integers(1, 5))
+            questions = [
+                (
+                    rng.beta(0.1, 1, n).tolist() if rng.random() < 0.4 else [1.0] * n,
+                    (rng.beta(0.05, 1, n) * 0.3).tolist(),
+                    float(rng.choice([0.9, 0.95, 1.0])),
+                )
+                for n in sizes
+            ]
+            adjusted = iter(fa.adjust_pvalues([p for fails, _, _ in questions for p in fails]))
+            found = [
+                question([next(adjusted) for _ in fails], passes, coverage)
+                for fails, passes, coverage in questions
+            ]
+            assert (found, verdict.worst(found)) == reference.verdicts(questions)
+            seen.add(verdict.worst(found))
+        assert seen == {"pass", "fail", "inconclusive", "not_measurable"}

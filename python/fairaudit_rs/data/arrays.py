@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..arguments import as_float
 from ..errors import DataError
+from .bands import cut_column
 from .columns import Coded, Column, check_numeric, count_not_finite
 from .numbering import numbered
 
@@ -143,6 +144,10 @@ class ArraySource:
         """Return the columns as they are."""
         del needed_by
         return self
+
+    def cut(self, key: str, cuts: Sequence[float]) -> ArraySource:
+        """Return the columns with the numbers of one of them cut into bands."""
+        return replace(self, columns={**self.columns, key: cut_column(self.columns[key], cuts)})
 
     def remembering(self) -> ArraySource:
         """Return the columns with the combinations of rows kept for whoever asks again."""

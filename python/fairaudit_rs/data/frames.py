@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +21,7 @@ from ..errors import (
     TooManyValuesError,
 )
 from .arrays import NO_BIN, WHOLE_NUMBERS, ArraySource, Counts, check_total, refuse_scores
+from .bands import cut_lazily
 from .columns import column_array, some
 from .ordered import in_order
 
@@ -46,6 +47,15 @@ class FrameSource:
     #: The key of the column that says how many persons a row stands for; None: one.
     repeats: str | None = None
     holds_rows: ClassVar[bool] = True
+
+    def cut(self, key: str, cuts: Sequence[float]) -> FrameSource:
+        """Return the columns with the numbers of one of them cut into bands."""
+        name = f"{self.columns[key]} (bands)"
+        with reading(self.origin):
+            frame = cut_lazily(self.frame, self.columns[key], cuts, name)
+        if frame is None:
+            return self
+        return replace(self, frame=frame, columns={**self.columns, key: name}, distinct=None)
 
     def count(
         self,

@@ -35,6 +35,9 @@ class Source(Protocol):
     ) -> Counts:
         """Count the distinct combinations of the keys' values, and of the bins of the score."""
 
+    def cut(self, key: str, cuts: Sequence[float]) -> Source:
+        """Return the columns with one of them cut into bands, if it holds numbers."""
+
     def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Return the columns as arrays; a source of counts refuses, naming who needs rows."""
 
@@ -94,6 +97,11 @@ class CellsSource:
         held = np.unique(column)
         return held.tolist(), np.searchsorted(held, column)
 
+    def cut(self, key: str, cuts: Sequence[float]) -> CellsSource:
+        """Return the cells as they are: what was counted by value stays so."""
+        del key, cuts
+        return self
+
     def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Refuse: cells hold no rows."""
         raise ArgumentTypeError(
@@ -150,6 +158,10 @@ class SharedSource:
             score_sums=counted.score_sums,
             score_bins=counted.score_bins,
         )
+
+    def cut(self, key: str, cuts: Sequence[float]) -> SharedSource:
+        """Return the columns with the numbers of one of them cut into bands."""
+        return SharedSource(self.source.cut(key, cuts), self.limits)
 
     def _count(
         self,

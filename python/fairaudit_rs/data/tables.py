@@ -6,7 +6,7 @@ that a metric needs, and `labels` says what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -271,6 +271,24 @@ class AuditTable:
         limits |= dict.fromkeys(self.strata, MAX_STRATUM_VALUES)
         limits |= {name: MAX_DECISION_VALUES for name in ("y_true", "y_pred") if name in self.roles}
         return replace(self, source=SharedSource(self.source, limits))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the sensitive features."""
+        return tuple(self._keys[key] for key in self.sensitive_features)
+
+    def banded(self, bands: Mapping[str, Sequence[float]]) -> AuditTable:
+        """Return the table with numeric features cut into bands, by name of the feature."""
+        source = self.source
+        for key in self.sensitive_features:
+            if self._keys[key] in bands:
+                source = source.cut(key, bands[self._keys[key]])
+        return replace(self, source=source)
+
+    def values(self, role: str) -> list[Any]:
+        """Return the distinct values of labels or decisions, without what is missing."""
+        counted = self.source.count([role], [MAX_DECISION_VALUES], None, None, None)
+        return [value for value in counted.values[0] if value is not None and value == value]
 
     def by(self, *names: str) -> AuditTable:
         """Return the table with some of the sensitive features only."""

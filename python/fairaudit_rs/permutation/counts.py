@@ -204,6 +204,13 @@ class CountProblem(CountedProblem):
         up, down = (self.totals[:, part].sum(axis=1).tolist() for part in (positive, ~positive))
         return [fewer_of_labels(*both) for both in zip(up, down, strict=True)]
 
+    def labels_of(self, position: int) -> tuple[int, int] | None:
+        """Return the rows of a group with a positive and a negative label; None if it has none."""
+        if "y_true" not in self.metric.needs:
+            return None
+        positive, counts = np.array(self.classes.positive), self.totals[position]
+        return int(counts[positive].sum()), int(counts[~positive].sum())
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know besides the numbers."""

@@ -15,12 +15,15 @@ from typing import Any
 from .. import _native
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval, studentize
 from ..inference.pvalues import monte_carlo_pvalue, standardized
+from ..inference.tolerance import Tails
 from ..progress import Progress
-from .formulas import Formula, Margins, exponential, log_ratio, log_ratios
+from .formulas import NOTHING_KNOWN, Formula, Margins, exponential, log_ratio, log_ratios
 from .skewed import limits, opened
 
 #: Series of replicates of the pairs of groups: one for each pair.
 _FIRST_SERIES = 1
+#: The alternatives of the two one-sided tests at a margin: against at most it, and at least it.
+_BOTH = ("greater", "less")
 
 
 @dataclass(frozen=True)
@@ -100,26 +103,28 @@ class Drawn(Formula):
         if scale == "ratio":
             if melded is None:
                 return self._ratio_margins(pair, -math.log(margin))
-            above = melded.ratio_pvalue_at(pair, margin, "greater")
-            below = melded.ratio_pvalue_at(pair, 1 / margin, "less")
-            return Margins(above, below, self._ratio_statistic(pair, -math.log(margin)))
+            tails = [
+                melded.ratio_pvalue_at(pair, end, side)
+                for end in (margin, 1 / margin)
+                for side in _BOTH
+            ]
+            return Margins(Tails(*tails), self._ratio_statistic(pair, -math.log(margin)))
         gap = self.problem.gap(pair)
         ends = [standardized(gap.estimate - end, gap.standard_error) for end in (-margin, margin)]
         statistic = min(ends[0], -ends[1], key=abs)
         if melded is not None:
-            above = melded.pvalue_at(pair, -margin, "greater")
-            return Margins(above, melded.pvalue_at(pair, margin, "less"), statistic)
+            tails = [melded.pvalue_at(pair, m, side) for m in (-margin, margin) for side in _BOTH]
+            return Margins(Tails(*tails), statistic)
         shifts = self._shifts(pair)
         if self.why_unknown(pair) is not None:
-            return Margins(1.0, 1.0, math.nan)
-        at_most, at_least = (
-            monte_carlo_pvalue(max(found.studentized, found.corrected), shifts.n)
-            for found in (
-                shifts.extremes(-margin, "greater", self._call),
-                shifts.extremes(margin, "less", self._call),
-            )
-        )
-        return Margins(at_most, at_least, statistic)
+            return NOTHING_KNOWN
+        tails = []
+        for end in (-margin, margin):
+            for side in _BOTH:
+                found = shifts.extremes(end, side, self._call)
+                most = max(found.studentized, found.corrected)
+                tails.append(monte_carlo_pvalue(most, shifts.n))
+        return Margins(Tails(*tails), statistic)
 
     def why_unknown(self, pair: Pair) -> str | None:
         """Say why nothing can be shown about a gap: a tail can be missing from a group."""
@@ -172,7 +177,7 @@ class Drawn(Formula):
     def _ratio_margins(self, pair: Pair, margin: float) -> Margins:
         varies = all(self.problem.evaluations[i].variance > 0 for i in pair)
         if not varies or self.why_unknown(pair) is not None:
-            return Margins(1.0, 1.0, math.nan)
+            return NOTHING_KNOWN
         estimate, error = log_ratio(self.problem, pair)
         values, variances = log_ratios(self._bootstrap, pair)
         t = studentize(values, estimate, variances)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from .. import arguments, metrics
@@ -12,7 +12,6 @@ from ..data.groups import attribute_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError
-from ..inference.intervals import Pair, studentize
 from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
 from ..literals import EquivalenceMethod, Missing, MixedClusters, Scale, Undefined
 from ..metrics.metric import AnyMetric
@@ -21,13 +20,12 @@ from ..results.verdict import rejects
 from ..results.words import number, p_text
 from .comparison import group_values
 from .estimates import Maker, drawn_pairs, method_of, resample, warnings_of
-from .formulas import Margins, log_ratio, log_ratios
 from .left_out import LeftOut, with_left_out
+from .margins import NAMES, MarginTests
 from .question import named_columns, pose, within_strata
 from .result import GroupValue
 
 METHODS: tuple[EquivalenceMethod, ...] = get_args(EquivalenceMethod)
-_WHAT = {"difference": "gap", "ratio": "ratio"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +91,7 @@ class EquivalenceResult(Finding):
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         shown = rejects(self.pvalue, 1 - self.confidence_level)
-        what = _WHAT[self.scale]
+        what = NAMES[self.scale]
         if self.strata:
             what += f" within equal {', '.join(self.strata)}"
         bounds = (
@@ -131,7 +129,7 @@ class EquivalenceResult(Finding):
         telling = self.rows_that_tell
         if telling is None:
             return ""
-        what = _WHAT[self.scale]
+        what = NAMES[self.scale]
         if telling.n_rows is None:
             return f" If the {what} stays as it is, no realistic number of rows would tell."
         smaller = min((worst.first, worst.second), key=self.group_sizes.__getitem__)
@@ -361,19 +359,26 @@ def equivalence_test(
         problem=problem, method=method, bootstrap=bootstrap, level=2 * level - 1, drawn=drawn
     )
     names = [label(key) for key in problem.keys]
-    tester = _Tester(maker, margin, scale)
-    comparisons = []
+    tests = MarginTests(
+        problem=problem,
+        scale=scale,
+        formula=maker.formula if bootstrap is None else None,
+        bootstrap=bootstrap,
+    )
+    comparisons, notes = [], []
     for pair in question.pairs:
         entry = maker.gap(pair, names) if scale == "difference" else maker.ratio(pair, names)
-        statistic, pvalue = tester.test(pair)
+        margins = tests.at(pair, margin)
+        if math.isnan(margins.statistic):
+            notes.append(tests.why_nothing(pair))
         comparisons.append(
             EquivalenceComparison(
                 first=entry.first,
                 second=entry.second,
                 estimate=entry.estimate,
                 standard_error=entry.standard_error,
-                statistic=statistic,
-                pvalue=pvalue,
+                statistic=margins.statistic,
+                pvalue=margins.pvalue,
                 confidence_interval=entry.confidence_interval,
             )
         )
@@ -389,7 +394,7 @@ def equivalence_test(
         group_sizes=dict(zip(names, problem.n_rows, strict=True)),
         seed=seed,
         engine=problem.drawing_engine if bootstrap or drawn else "formula",
-        warnings=(*warnings_of(question, bootstrap, maker), *tester.notes),
+        warnings=(*warnings_of(question, bootstrap, maker), *notes),
         metric=problem.metric.name,
         margin=margin,
         scale=scale,
@@ -417,62 +422,3 @@ def _margin(value: object, scale: str) -> float:
     if not (0 < margin < math.inf) or (scale == "ratio" and margin >= 1):
         raise ArgumentError(f"margin is {margin:g}; accepted: {accepted} with scale {scale!r}")
     return margin
-
-
-@dataclass(frozen=True)
-class _Tester:
-    """Two one-sided tests of the two ends of a margin."""
-
-    maker: Maker
-    margin: float
-    scale: str
-    notes: list[str] = field(default_factory=list)
-
-    def test(self, pair: Pair) -> tuple[float, float]:
-        """Return the statistic and the p-value of the pair's being outside of the margin."""
-        margins = self._margins(pair)
-        if math.isnan(margins.statistic):
-            self.notes.append(self._why_nothing(pair))
-        return margins.statistic, margins.pvalue
-
-    def _margins(self, pair: Pair) -> Margins:
-        maker, problem = self.maker, self.maker.problem
-        of_ratio = self.scale == "ratio"
-        takes_all = maker.bootstrap is None and maker.formula.takes_zero
-        if of_ratio and not takes_all and not self._above_zero(pair):
-            return Margins.of_normal(math.nan, math.nan)
-        if maker.bootstrap is None:
-            return maker.formula.margins(pair, self.margin, self.scale)
-        if not all(problem.evaluations[i].variance > 0 for i in pair):
-            # No variation is no precision: few rows can agree by chance.
-            return Margins.of_normal(math.nan, math.nan)
-        if of_ratio:
-            estimate, error = log_ratio(problem, pair)
-            values, variances = log_ratios(maker.bootstrap, pair)
-            t = studentize(values, estimate, variances)
-            return Margins.of_replicates(t, estimate, error, -math.log(self.margin))
-        gap = problem.gap(pair)
-        (x, v_x), (y, v_y) = (maker.columns(i) for i in pair)
-        t = studentize(x - y, gap.estimate, v_x + v_y)
-        return Margins.of_replicates(t, gap.estimate, gap.standard_error, self.margin)
-
-    def _above_zero(self, pair: Pair) -> bool:
-        return all(self.maker.problem.evaluations[i].value > 0 for i in pair)
-
-    def _why_nothing(self, pair: Pair) -> str:
-        problem = self.maker.problem
-        first, second = (problem.names[i] for i in pair)
-        if self.scale == "ratio" and not self._above_zero(pair):
-            values = " and ".join(f"{problem.evaluations[i].value:.3g}" for i in pair)
-            return (
-                f"{problem.metric.name} is {values} in {first} and {second}: nothing is shown "
-                "about their ratio"
-            )
-        unknown = None if self.maker.drawn is None else self.maker.drawn.why_unknown(pair)
-        if unknown is not None:
-            what = _WHAT[self.scale]
-            return f"nothing is shown about the {what} of {first} and {second}: {unknown}"
-        return (
-            f"{problem.metric.name} does not vary, or has no standard error, in {first} or "
-            f"{second}: nothing is shown about their {_WHAT[self.scale]}"
-        )

@@ -36,6 +36,7 @@ from ..inference.pvalues import (
     standardized,
     upper_tail,
 )
+from ..inference.tolerance import UNKNOWN, Tails
 
 
 class Difference(Protocol):
@@ -65,17 +66,17 @@ class Measured(Protocol):
 
 
 class Margins(NamedTuple):
-    """p-values of "at most the lower margin" and of "at least the upper one"."""
+    """What is known of a difference or ratio at a lower and an upper margin."""
 
-    at_most_low: float
-    at_least_high: float
-    #: Of the one that is further from rejecting; NaN where nothing is known.
+    tails: Tails
+    #: Of the one of "at most the lower" and "at least the upper" that is further from rejecting;
+    #: NaN where nothing is known.
     statistic: float
 
     @property
     def pvalue(self) -> float:
         """The p-value of lying outside of the margins."""
-        return max(self.at_most_low, self.at_least_high)
+        return self.tails.p_pass
 
     @classmethod
     def of_replicates(
@@ -84,19 +85,27 @@ class Margins(NamedTuple):
         """Return the tests of -+ margin, given (T* - T) / se* of bootstrap replicates."""
         above, below = (standardized(estimate - end, error) for end in (-margin, margin))
         undefined = np.isnan(t)
-        extreme = ((t >= above - 1e-10 * abs(above)), (t <= below + 1e-10 * abs(below)))
-        at_most, at_least = (
-            monte_carlo_pvalue(int((part | undefined).sum()), len(t)) for part in extreme
-        )
-        return cls(at_most, at_least, min(above, -below, key=abs))
+
+        def pvalue(extreme: NDArray[np.bool_]) -> float:
+            return monte_carlo_pvalue(int((extreme | undefined).sum()), len(t))
+
+        tails = [
+            pvalue(extreme)
+            for end in (above, below)
+            for extreme in (t >= end - 1e-10 * abs(end), t <= end + 1e-10 * abs(end))
+        ]
+        return cls(Tails(*tails), min(above, -below, key=abs))
 
     @classmethod
     def of_normal(cls, above: float, below: float) -> Margins:
         """Return the tests of two normal statistics, those of the lower and the upper margin."""
         if math.isnan(above) or math.isnan(below):
-            return cls(1.0, 1.0, math.nan)
-        pvalues = clamped(upper_tail(above)), clamped(normal_cdf(below))
-        return cls(*pvalues, min(above, -below, key=abs))
+            return NOTHING_KNOWN
+        tails = [clamped(side(z)) for z in (above, below) for side in (upper_tail, normal_cdf)]
+        return cls(Tails(*tails), min(above, -below, key=abs))
+
+
+NOTHING_KNOWN = Margins(UNKNOWN, math.nan)
 
 
 @dataclass(frozen=True)
@@ -124,6 +133,11 @@ class Formula(ABC):
     def takes_zero(self) -> bool:
         """Whether ratios of a value of 0 have an interval."""
         return False
+
+    def why_unknown(self, pair: Pair) -> str | None:
+        """Say why nothing can be shown about a gap, but for a value that does not vary."""
+        del pair
+        return None
 
 
 class Stratified(Measured, Protocol):
@@ -226,7 +240,7 @@ class _Normal(Formula):
         varies = all(self.problem.evaluations[i].variance > 0 for i in pair)
         if not (varies and error > 0):
             # No variation is no precision: few rows can agree by chance.
-            return Margins.of_normal(math.nan, math.nan)
+            return NOTHING_KNOWN
         return Margins.of_normal(
             standardized(estimate + margin, error), standardized(estimate - margin, error)
         )

@@ -120,6 +120,11 @@ class Problem(Value, ABC):
         evaluation = self.evaluations[position]
         return int(evaluation.denominator) if self.is_proportion else self.n_rows[position]
 
+    def labels_of(self, position: int) -> tuple[int, int] | None:
+        """Return the rows of a group with a positive and a negative label; None if it has none."""
+        del position
+        return None
+
     def gap(self, pair: Pair) -> Gap:
         """Return the difference of two groups, within strata of the user's if there are any."""
         if pair not in self._gaps:
@@ -204,6 +209,16 @@ class Problem(Value, ABC):
     @abstractmethod
     def make_test(self, chosen: tuple[int, ...]) -> Any:
         """Make the native test of the groups at some positions."""
+
+    @property
+    def known_range(self) -> Interval | None:
+        """The least and the greatest value of a mean of rows that all count the same, and alone."""
+        return None
+
+    def is_melded(self, groups: Sequence[int]) -> bool:
+        """Whether some of the groups need limits from what is known of their values."""
+        del groups
+        return False
 
     def melded(self, groups: Sequence[int], draws: _native.Draws, call: _native.Call) -> Any:
         """Return limits of all groups from what is known of their values; None without need."""

@@ -131,6 +131,19 @@ class RowProblem(LabelledProblem):
         up, down = cells[:, [0, 2]].sum(axis=1), cells[:, [1, 3]].sum(axis=1)
         return [fewer_of_labels(*both) for both in zip(up.tolist(), down.tolist(), strict=True)]
 
+    def labels_of(self, position: int) -> tuple[int, int] | None:
+        """Return the rows of a group with a positive and a negative label; None if it has none."""
+        return None if self._labels is None else self._labels[position]
+
+    @cached_property
+    def _labels(self) -> list[tuple[int, int]] | None:
+        label = self.rows.columns.get("y_true")
+        if label is None or not np.all((label == 0) | (label == 1)):
+            return None
+        place = 2 * (self.position[self.rows.group] + 1) + (label == 0)
+        counts = np.bincount(place, minlength=2 + 2 * len(self.keys)).reshape(-1, 2)[1:]
+        return [(up, down) for up, down in counts.tolist()]
+
     # -- what it is --------------------------------------------------------------------------
 
     @property
@@ -201,9 +214,22 @@ class RowProblem(LabelledProblem):
         """What a known range, or scores, tell of groups that are too small for their skewness."""
         return melding_of(self) if self.scaling == "corrected" else None
 
+    def is_melded(self, groups: Sequence[int]) -> bool:
+        """Whether some of the groups need limits from what is known of their values."""
+        return self._melding is not None and self._melding.applies(groups)
+
+    @cached_property
+    def known_range(self) -> Interval | None:
+        """The least and the greatest value of a mean of rows that all count the same, and alone."""
+        rows, metric = self.rows, self.metric
+        plain = rows.weight is None and rows.cluster is None and not self.stratified
+        if not plain or metric.kind.reads != "rows" or metric.denominator is not None:
+            return None
+        return metric.kind.bounds(rows.columns)
+
     def melded(self, groups: Sequence[int], draws: _native.Draws, call: _native.Call) -> Any:
         """Return the limits of all groups, where some groups cannot do without; else None."""
-        if self._melding is None or not self._melding.applies(groups):
+        if self._melding is None or not self.is_melded(groups):
             return None
         key = (draws.n, draws.seed)
         if key not in self._limits:

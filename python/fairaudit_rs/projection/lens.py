@@ -192,6 +192,48 @@ def projection_test(
         rows_for="projection_test",
         missing=missing,
     )
+    return project(
+        table,
+        notion,
+        model=model,
+        threshold=threshold,
+        attributes=attributes,
+        groups=groups,
+        reference=reference,
+        epsilon=epsilon,
+        alternative=alternative,
+        pos_label=pos_label,
+        width=width,
+        calibration=calibration,
+        n_resamples=n_resamples,
+        level=level,
+        seed=seed,
+        n_threads=n_threads,
+        callback=callback,
+    )
+
+
+def project(
+    table: AuditTable,
+    notion: NotionName | Notion,
+    *,
+    model: Distances | None = None,
+    threshold: float = 0.5,
+    attributes: Attributes = "crossed",
+    groups: Sequence[Any] | None = None,
+    reference: Any = None,
+    epsilon: float | Sequence[float] | None = None,
+    alternative: Alternative = "two-sided",
+    pos_label: Label = None,
+    width: float | None = None,
+    calibration: ProjectionCalibration = "asymptotic",
+    n_resamples: int = 999,
+    level: float = 0.95,
+    seed: int = 0,
+    n_threads: int | None = None,
+    callback: Callable[[int, int], object] | None = None,
+) -> ProjectionResult:
+    """Test a notion on a table, as `projection_test` does, with arguments that are checked."""
     question = pose(
         table,
         notion,

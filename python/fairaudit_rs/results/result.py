@@ -156,6 +156,14 @@ class Result(Stored):
     def __hash__(self) -> int:
         return hash((type(self), self.summary()))
 
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` made a dict of; of results in results, whatever their class."""
+        if cls is Result:
+            made: Self = from_dict(content)
+            return made
+        return super().from_dict(content)
+
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         raise NotImplementedError

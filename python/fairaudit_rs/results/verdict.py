@@ -1,11 +1,83 @@
-"""p-values against levels: the one place where a rejection is decided."""
+"""p-values against levels, and the verdicts that come of it: the one place where they are given.
+
+The rules of an audit. A question, a metric in the groups of an attribute, *fails* when some pair of
+its groups has an adjusted p-value of lying within the tolerance at the level; it *passes* when
+every pair is shown to lie within it, and enough people are in groups that were tested; with fewer
+than two groups that can be tested it is *not measurable*; otherwise it is *inconclusive*. The worst
+verdict of several counts.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, get_args
+
+from ..literals import Verdict
+
 #: Of a level: 1 - 0.9 is a little less than 0.1, and a p-value of exactly 0.1 rejects at it.
 _ROUNDING = 1e-9
+#: From the worst one on.
+WORST_FIRST: tuple[Verdict, ...] = get_args(Verdict)
+#: Exit codes of commands.
+PASSED, VIOLATED, UNDECIDED = 0, 1, 3
 
 
 def rejects(pvalue: float, alpha: float) -> bool:
     """Whether a test rejects at a level; a p-value that is not measurable never does."""
     return bool(pvalue <= alpha * (1 + _ROUNDING))
+
+
+class Pairs(NamedTuple):
+    """The p-values of all pairs of a question that can be tested."""
+
+    #: Of "within the tolerance", adjusted for all pairs of all binding questions.
+    adjusted_fail: Sequence[float]
+    #: Of "beyond the tolerance", not adjusted: all of them must be small.
+    p_pass: Sequence[float]
+
+
+def of_question(
+    pairs: Pairs, *, alpha: float, coverage: float, min_coverage: float, withheld: bool = False
+) -> Verdict:
+    """Return the verdict of a question.
+
+    Leaving out groups must not buy a pass: ``coverage`` is the share of people who are in the
+    groups that were tested, and ``withheld`` says that a policy left out some group that could have
+    been tested, however few its people. (With a floor of 200 rows instead of 30, 99 % of models
+    passed that disadvantage a group of 4 %.)
+    """
+    if not len(pairs.p_pass):
+        return "not_measurable"
+    if any(rejects(pvalue, alpha) for pvalue in pairs.adjusted_fail):
+        return "fail"
+    shown = all(rejects(pvalue, alpha) for pvalue in pairs.p_pass)
+    if shown and covers(coverage, min_coverage) and not withheld:
+        return "pass"
+    return "inconclusive"
+
+
+def covers(coverage: float, min_coverage: float) -> bool:
+    """Whether enough people are in tested groups for a pass."""
+    return coverage >= min_coverage * (1 - _ROUNDING)
+
+
+def covers_all(coverage: float) -> bool:
+    """Whether a pass is one for everybody, and not only for the groups that could be measured."""
+    return coverage >= 1
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict of several questions; "not_asked" if there are none."""
+    return min(verdicts, key=WORST_FIRST.index, default="not_asked")
+
+
+def exit_code(verdict: Verdict, *, strict: bool = False, for_all: bool = True) -> int:
+    """Return the exit code of a command that ends in a verdict.
+
+    1 for a fail; 3 in a strict run for what could not be decided, and for a pass that is not one
+    for everybody (``for_all``); 0 otherwise.
+    """
+    if verdict == "fail":
+        return VIOLATED
+    decided = verdict == "not_asked" or (verdict == "pass" and for_all)
+    return PASSED if decided or not strict else UNDECIDED

@@ -1,0 +1,226 @@
+"""`audit`: one call, one policy, one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, get_args
+
+from .. import arguments
+from ..data.groups import group_name
+from ..data.labels import Label
+from ..data.tables import AuditTable
+from ..errors import ArgumentTypeError
+from ..literals import Evidence, Missing, MixedClusters, PresetName
+from .findings import QuestionFinding
+from .lenses import run, wanted, with_evidence
+from .policy import Policy
+from .questions import Attribute, Computing, Family, asked_of, overall
+from .result import Audit
+from .surroundings import base_rates, notes_of_alike, notes_of_conflict, notes_of_refusals
+
+
+def audit(
+    y_true: Any = None,
+    y_pred: Any = None,
+    *,
+    y_score: Any = None,
+    threshold: float = 0.5,
+    sensitive_features: Any = None,
+    data: Any = None,
+    policy: Policy | PresetName | None = None,
+    evidence: Evidence = "failures",
+    strata: Any = None,
+    clusters: Any = None,
+    sample_weight: Any = None,
+    score_bins: Any = None,
+    pos_label: Label = None,
+    missing: Missing | None = None,
+    mixed_clusters: MixedClusters = "refuse",
+    n_resamples: int = 9_999,
+    rng: Any = None,
+    random_state: Any = None,
+    n_threads: int | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
+) -> Audit:
+    r"""Audit decisions or scores against a policy: one verdict, in words that can be quoted.
+
+    Every criterion of the policy is asked of every sensitive attribute: of all pairs of its groups
+    with enough rows that count. The verdict is *fail* when the data show a gap beyond its
+    tolerance, *pass* when they show that there is none, and *inconclusive* when they show neither.
+    A difference that is not significant is not called fair.
+
+    Parameters
+    ----------
+    y_true, y_pred, y_score : array, or str with ``data``, optional
+        Labels, decisions and scores. Metrics that need what is not given inform nobody, and are
+        told as such; a binding one is an error.
+    threshold : float
+        From which score on a decision is positive, for the projection of scores.
+    sensitive_features : array, several arrays, or str(s) with ``data``
+        The attributes. Each one is asked for by itself; pairs of attributes inform, unless the
+        policy says otherwise.
+    data : frame, path, glob or `Cells`, optional
+        See `permutation_test`.
+    policy : Policy or str, optional
+        What is asked, or the name of a preset. None takes the default for what is given: see
+        `Policy.default`.
+    evidence : {"failures", "permutation", "none"}
+        Permutation tests of equality beside the verdict, which needs none of them: of the questions
+        that fail, of all, or of none.
+    strata, clusters, sample_weight, score_bins : optional
+        See `intervals`; strata are those of your own.
+    pos_label : optional
+        The positive value of labels and decisions, where the policy does not say what is
+        favourable.
+    missing, mixed_clusters : optional
+        See `permutation_test`.
+    n_resamples : int
+        Replicates of the tests that need some; formulas decide most.
+    rng, random_state, n_threads, progress : optional
+        See `permutation_test`. Every test has a seed of its own, made of this one and its name.
+
+    Returns
+    -------
+    Audit
+
+    Notes
+    -----
+    A question is a metric in the groups of an attribute. Per pair, ordered so that its gap d is at
+    least 0, p of a fail is :math:`P(tol) + P(-tol)` and p of a pass
+    :math:`\max(P(-tol), P'(tol))`, with :math:`P(m)` the p-value of a gap of at most m and
+    :math:`P'(m)` of at least m, by the tests of `equivalence_test`. Fails are adjusted for all
+    pairs of all binding questions (Holm); a pass needs every pair. Groups below 30 rows that count
+    (50 and 10 of each label for F1, AUC and losses of scores) are listed with what they lack, and a
+    pass needs 95 % of people in groups that were tested.
+
+    Examples
+    --------
+    >>> import numpy as np, fairaudit_rs as fa
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], 4_000)
+    >>> decided = (rng.random(4_000) < np.where(sex == "f", 0.3, 0.6)).astype(int)
+    >>> audit = fa.audit(y_pred=decided, sensitive_features={"sex": sex}, rng=1)
+    >>> audit.verdict, audit.exit_code()
+    ('fail', 1)
+    """
+    evidence = arguments.choice("evidence", evidence, get_args(Evidence))
+    checked = arguments.check(
+        threshold=threshold,
+        n_resamples=n_resamples,
+        rng=rng,
+        random_state=random_state,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    table = AuditTable.make(
+        data=data,
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        strata=strata,
+        clusters=clusters,
+        sample_weight=sample_weight,
+        missing=missing,
+        mixed_clusters=mixed_clusters,
+    )
+    chosen = _policy(policy, table)
+    table = table.banded(chosen.bands).shared()
+    computing = Computing(
+        seed=checked.seed,
+        n_resamples=checked.n_resamples,
+        n_threads=checked.n_threads,
+        pos_label=_positive(chosen, table, pos_label),
+        score_bins=score_bins,
+        callback=checked.progress,
+    )
+    return _audited(table, chosen, computing, checked.threshold, evidence)
+
+
+def _audited(
+    table: AuditTable, policy: Policy, computing: Computing, threshold: float, evidence: Evidence
+) -> Audit:
+    attributes = _attributes(table, policy)
+    asked = asked_of(policy, attributes, computing)
+    family = Family.of(asked, policy, computing)
+    findings = family.findings(asked)
+    verdict = overall(findings)
+    others, results = run(policy, attributes, computing, threshold)
+    if "permutation" in wanted(policy):
+        findings, tests = with_evidence(asked, findings, evidence, computing)
+        results = tests | results
+    rates = base_rates(attributes, computing.pos_label)
+    made = Audit(
+        verdict=verdict,
+        policy=policy,
+        questions=findings,
+        others=tuple(others),
+        base_rates=rates,
+        attributes=table.feature_names,
+        n_rows=table.cells(columns=()).n_rows,
+        n_comparisons=family.n_tests,
+        seed=computing.seed,
+        n_resamples=computing.n_resamples,
+        warnings=(),
+        results=results,
+    )
+    return replace(made, warnings=tuple(_notes(made, attributes, findings)))
+
+
+def _policy(policy: object, table: AuditTable) -> Policy:
+    if policy is None:
+        return Policy.default(
+            labels="y_true" in table.roles,
+            decisions="y_pred" in table.roles,
+            scores="y_score" in table.roles,
+        )
+    if isinstance(policy, str):
+        return Policy.preset(arguments.choice("policy", policy, get_args(PresetName)))
+    if isinstance(policy, Policy):
+        return policy
+    raise ArgumentTypeError(
+        f"policy is a {type(policy).__name__}; accepted: a Policy, the name of a preset such as "
+        "'opportunity', or None for the default"
+    )
+
+
+def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
+    """Return the positive value of labels and decisions; None is that of the data."""
+    named = [name for name in ("y_pred", "y_true") if name in table.roles]
+    if policy.favourable is None or not named or not table.source.holds_rows:
+        return pos_label
+    if pos_label is not None:
+        raise ArgumentTypeError(
+            f"pos_label is {pos_label!r}, and favourable is {policy.favourable!r} in the policy; "
+            "accepted: one of them"
+        )
+    return policy.positive_label(table.values(named[0]))
+
+
+def _attributes(table: AuditTable, policy: Policy) -> list[Attribute]:
+    """Return the attributes, and pairs of them."""
+    names = table.feature_names
+    several = [] if policy.intersections == "skip" else list(combinations(names, 2))
+    return [Attribute.of(table, one, policy) for one in (*((name,) for name in names), *several)]
+
+
+def _notes(
+    made: Audit, attributes: list[Attribute], findings: tuple[QuestionFinding, ...]
+) -> list[str]:
+    """Say what a reader must know besides the verdict."""
+    notes = [
+        f"{one.n_unknown:,} people have no known {one.name} and are in no group"
+        for one in attributes
+        if one.n_unknown and not one.is_intersection
+    ]
+
+    def named(attribute: str, group: Any) -> str:
+        return group_name(group, attribute)
+
+    notes += notes_of_alike(made.base_rates)
+    notes += notes_of_refusals(findings, named)
+    notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
+    lenses = [f"{one.lens} was {one.reason}" for one in made.others if one.reason]
+    return list(dict.fromkeys([*notes, *lenses]))

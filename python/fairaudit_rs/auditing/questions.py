@@ -1,0 +1,335 @@
+"""The questions of a policy: asked of all attributes, tested together, each with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .. import metrics
+from ..data.groups import attribute_name, label
+from ..data.labels import Label
+from ..data.tables import AuditTable
+from ..errors import ArgumentError
+from ..inference.multiplicity import adjust_pvalues
+from ..inference.tolerance import Tolerance
+from ..literals import Verdict
+from ..metrics.metric import Metric
+from ..metrics.mirrors import gap_key
+from ..permutation.floors import CountedGroup
+from ..permutation.tolerance import ToleranceQuestion, ToleranceTest, ask
+from ..results import verdict
+from .criterion import Criterion
+from .findings import PairFinding, QuestionFinding
+from .policy import Policy
+from .seeds import seed_of
+
+_WHY_NOT = "the data hold no {}"
+#: What columns are called in sentences.
+_COLUMNS = {"y_true": "labels", "y_pred": "decisions", "y_score": "scores"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computing:
+    """How the tests of an audit are computed."""
+
+    seed: int
+    n_resamples: int
+    n_threads: int | None
+    pos_label: Label
+    score_bins: Any
+    callback: Callable[[int, int], object] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribute:
+    """An attribute, or several of them together: its table and the groups that are known."""
+
+    name: str
+    table: AuditTable
+    #: The groups by name; those of unknown people are not among them.
+    groups: tuple[Any, ...]
+    #: People whose group is not known, by a label that says so.
+    n_unknown: int
+    is_intersection: bool
+
+    @classmethod
+    def of(cls, table: AuditTable, names: Sequence[str], policy: Policy) -> Attribute:
+        """Take one attribute or several of a table."""
+        chosen = table.by(*names)
+        sizes = chosen.cells(columns=()).group_sizes()
+        unknown = {key for key in sizes if any(policy.is_unknown(part) for part in key)}
+        return cls(
+            name=attribute_name(names),
+            table=chosen,
+            groups=tuple(label(key) for key in sizes if key not in unknown),
+            n_unknown=sum(sizes[key] for key in unknown),
+            is_intersection=len(names) > 1,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Asked:
+    """A criterion, asked of an attribute."""
+
+    criterion: Criterion
+    attribute: Attribute
+    binding: bool
+    metric: Metric
+    question: ToleranceQuestion
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """What the seeds of its tests are made of."""
+        scale = "" if self.question.tolerance is None else self.question.tolerance.scale
+        return (self.metric.name, self.attribute.name, scale)
+
+    @property
+    def family_key(self) -> Hashable:
+        """What is equal for questions that count once: those whose pairs have the same gaps."""
+        tolerance = self.question.tolerance
+        assert tolerance is not None
+        is_gap = tolerance.scale == "difference"
+        of_metric = gap_key(self.metric) if is_gap else self.metric.name
+        return (of_metric, tolerance, self.attribute.name, self.criterion.reference)
+
+
+def asked_of(policy: Policy, attributes: Sequence[Attribute], computing: Computing) -> list[Asked]:
+    """Ask every criterion of every attribute that it is about."""
+    found = []
+    for criterion in policy.criteria:
+        metric = metrics.get(criterion.metric)
+        for one in attributes:
+            if not _is_about(criterion, one):
+                continue
+            binding = criterion.binding and (
+                not one.is_intersection or policy.intersections == "bind"
+            )
+            found.append(
+                Asked(
+                    criterion=criterion,
+                    attribute=one,
+                    binding=binding,
+                    metric=metric,
+                    question=_ask(criterion, metric, one, policy, computing),
+                )
+            )
+    return found
+
+
+def _is_about(criterion: Criterion, attribute: Attribute) -> bool:
+    if not attribute.is_intersection:
+        return criterion.covers(attribute.name)
+    # A group as reference is one of an attribute.
+    of_all = criterion.reference in (None, "highest")
+    return of_all and all(map(criterion.covers, attribute.table.feature_names))
+
+
+def _ask(
+    criterion: Criterion,
+    metric: Metric,
+    attribute: Attribute,
+    policy: Policy,
+    computing: Computing,
+) -> ToleranceQuestion:
+    table = attribute.table
+    tolerance = None
+    if criterion.ratio is not None:
+        tolerance = Tolerance(value=criterion.ratio, scale="ratio")
+    elif criterion.tolerance is not None:
+        tolerance = Tolerance(value=criterion.tolerance)
+    missing = [name for name in metric.needs if name not in table.roles]
+    if missing:
+        if criterion.binding:
+            raise ArgumentError(
+                f"{missing[0]} is None; {metric.name}, which binds in the policy {policy.name!r}, "
+                "needs it"
+            )
+        why = _WHY_NOT.format(" and no ".join(_COLUMNS[name] for name in missing))
+        return _unasked(metric, tolerance, table, why)
+    options: dict[str, Any] = {
+        "score_bins": computing.score_bins if metric.kind.takes_bins else None,
+        "pos_label": computing.pos_label,
+        "n_threads": computing.n_threads,
+        "seed": seed_of(computing.seed, metric.name, attribute.name),
+    }
+    try:
+        return ask(
+            table,
+            metric,
+            tolerance,
+            floor=policy.floor,
+            groups=attribute.groups,
+            reference=criterion.reference,
+            **options,
+        )
+    except ArgumentError as error:
+        # What informs beside the verdict stops nobody.
+        if criterion.binding:
+            raise
+        return _unasked(metric, tolerance, table, str(error))
+
+
+def _unasked(
+    metric: Metric, tolerance: Tolerance | None, table: AuditTable, reason: str
+) -> ToleranceQuestion:
+    return ToleranceQuestion(
+        metric=metric,
+        tolerance=tolerance,
+        groups=(),
+        n_rows=table.cells(columns=()).n_rows,
+        pairs=(),
+        n_comparisons=0,
+        reason=reason,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Family:
+    """All pairs of all binding questions, which are judged together."""
+
+    policy: Policy
+    computing: Computing
+    n_tests: int
+    #: The questions that count, by what makes them one.
+    counted: dict[Hashable, Asked] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, asked: Sequence[Asked], policy: Policy, computing: Computing) -> Family:
+        """Take the binding questions; of those with the same gaps the first one counts."""
+        counted: dict[Hashable, Asked] = {}
+        for one in asked:
+            if one.binding and one.question.pairs:
+                counted.setdefault(one.family_key, one)
+        n_tests = sum(one.question.n_comparisons for one in counted.values())
+        return cls(policy=policy, computing=computing, n_tests=n_tests, counted=counted)
+
+    def findings(self, asked: Sequence[Asked]) -> tuple[QuestionFinding, ...]:
+        """Test all questions, and give each its verdict."""
+        tested = {key: self._tests(one, self.n_tests) for key, one in self.counted.items()}
+        adjusted = self._adjusted(tested)
+        return tuple(self._finding(one, tested, adjusted) for one in asked)
+
+    def _tests(self, one: Asked, n_tests: int) -> tuple[ToleranceTest, ...]:
+        each = n_tests if self.policy.adjustment == "holm" else 1
+        return one.question.tests(
+            alpha=self.policy.alpha,
+            n_tests=each,
+            n_resamples=self.computing.n_resamples,
+            seed=seed_of(self.computing.seed, *one.name),
+            n_threads=self.computing.n_threads,
+            callback=self.computing.callback,
+        )
+
+    def _adjusted(
+        self, tested: Mapping[Hashable, Sequence[ToleranceTest]]
+    ) -> dict[Hashable, list[float]]:
+        """Return adjusted p-values by question; comparisons that were not made count as 1."""
+        made = [test.p_fail for tests in tested.values() for test in tests]
+        pvalues = [*made, *[1.0] * (self.n_tests - len(made))]
+        every = iter(adjust_pvalues(pvalues, self.policy.adjustment).tolist())
+        return {key: [next(every) for _ in tests] for key, tests in tested.items()}
+
+    def _finding(
+        self,
+        one: Asked,
+        tested: Mapping[Hashable, Sequence[ToleranceTest]],
+        adjusted: Mapping[Hashable, list[float]],
+    ) -> QuestionFinding:
+        question, metric = one.question, one.metric
+        found = QuestionFinding(
+            metric=metric.name,
+            description=metric.description,
+            is_share=metric.is_proportion,
+            attribute=one.attribute.name,
+            tolerance=question.tolerance,
+            binding=one.binding,
+            verdict="not_measurable" if question.tolerance is not None else "not_asked",
+            groups=question.groups,
+            pairs=(),
+            n_rows=question.n_rows,
+            coverage=question.coverage,
+            reason=question.reason,
+        )
+        if not question.pairs:
+            return found
+        tests: Sequence[ToleranceTest]
+        if one.binding:
+            first = self.counted[one.family_key]
+            tests, fails = tested[one.family_key], adjusted[one.family_key]
+            if first is not one:
+                found = replace(found, same_as=first.metric.name)
+                tests = [_mirrored(test, question.groups) for test in tests]
+            n_tests = self.n_tests
+        else:
+            n_tests = question.n_comparisons
+            try:
+                tests = self._tests(one, n_tests)
+            except ArgumentError as error:
+                return replace(found, reason=str(error))
+            pvalues = [test.p_fail for test in tests] + [1.0] * (n_tests - len(tests))
+            fails = adjust_pvalues(pvalues, self.policy.adjustment).tolist()[: len(tests)]
+        pairs = tuple(
+            self._pair(test, p, question, n_tests) for test, p in zip(tests, fails, strict=True)
+        )
+        word = verdict.of_question(
+            verdict.Pairs(fails, [test.p_pass for test in tests]),
+            alpha=self.policy.alpha,
+            coverage=question.coverage,
+            min_coverage=self.policy.min_coverage,
+            withheld=bool(question.withheld),
+        )
+        reason = found.reason
+        if word == "inconclusive" and all(pair.verdict == "pass" for pair in pairs):
+            reason = self._why_no_pass(question)
+        if word == "pass" and not self.policy.has_pass:
+            word = "not_asked"
+        return replace(found, pairs=pairs, verdict=word, reason=reason)
+
+    def _pair(
+        self, test: ToleranceTest, adjusted: float, question: ToleranceQuestion, n_tests: int
+    ) -> PairFinding:
+        tolerance, alpha = question.tolerance, self.policy.alpha
+        assert tolerance is not None
+        word: Verdict = "inconclusive"
+        if verdict.rejects(adjusted, alpha):
+            word = "fail"
+            # A later step of Holm can reject where the first one would not.
+            beyond = max if tolerance.scale == "difference" else min
+            test = replace(test, least=beyond(test.least, tolerance.value))
+        elif verdict.rejects(test.p_pass, alpha):
+            word = "pass"
+        telling = None
+        if word == "inconclusive":
+            telling = test.rows_that_tell(tolerance, alpha, n_tests)
+        return PairFinding(test=test, adjusted=adjusted, verdict=word, telling=telling)
+
+    def _why_no_pass(self, question: ToleranceQuestion) -> str:
+        if question.withheld:
+            n = len(question.withheld)
+            groups = "a group" if n == 1 else f"{n} groups"
+            return f"{groups} that could be tested is left out by the floor of the policy"
+        share = 100 * question.coverage
+        return (
+            f"only {share:.1f} % of people are in groups that could be tested; a pass needs "
+            f"{100 * self.policy.min_coverage:g} %"
+        )
+
+
+def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup]) -> ToleranceTest:
+    """Return a test of a metric as that of another one with the same gaps, and other values."""
+    pair = {one.group for one in test.groups}
+    first, second = sorted(
+        (one for one in groups if one.group in pair), key=lambda one: one.value, reverse=True
+    )
+    return replace(test, first=first, second=second)
+
+
+def overall(findings: Sequence[QuestionFinding]) -> Verdict:
+    """Return the verdict of an audit: the worst of its binding questions."""
+    return verdict.worst(one.verdict for one in findings if one.binding)
+
+
+def covers_all(findings: Sequence[QuestionFinding]) -> bool:
+    """Whether all people are in groups that every binding question could test."""
+    return all(verdict.covers_all(one.coverage) for one in findings if one.binding)

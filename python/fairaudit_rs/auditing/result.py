@@ -1,0 +1,279 @@
+"""The result of an audit: one verdict in words, and all that it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..data.groups import group_name, printable
+from ..errors import AuditFailedError
+from ..literals import Verdict
+from ..results import verdict as verdicts
+from ..results.result import Result
+from .findings import (
+    BaseRate,
+    LensFinding,
+    QuestionFinding,
+    group_rows,
+    lens_row,
+    pair_rows,
+    question_row,
+)
+from .policy import Policy
+from .questions import covers_all
+from .wording import Wording, headline, table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Audit(Result):
+    """What `audit` found: a verdict, and what it rests on.
+
+    Attributes
+    ----------
+    verdict : {"pass", "fail", "inconclusive", "not_measurable", "not_asked"}
+        The worst verdict of the binding questions. Only ``"pass"`` says that gaps are shown to be
+        within their tolerances; ``"inconclusive"`` says nothing.
+    policy : Policy
+        What was asked.
+    questions : tuple
+        A finding for each criterion and attribute, with all pairs and groups.
+    others : tuple
+        What other lenses found, or why they were not run.
+    base_rates : tuple
+        People, labels and decisions of each group.
+    attributes : tuple of str
+        The sensitive attributes.
+    n_rows : int
+        All people.
+    n_comparisons : int
+        Pairs of groups that are judged together.
+    seed : int
+        Pass it as ``rng=`` to repeat the audit bit for bit.
+    n_resamples : int
+        Replicates of tests that need some.
+    warnings : tuple of str
+        What a reader must know besides the verdict.
+    results : dict
+        The results of other lenses and of permutation tests by name.
+    """
+
+    verdict: Verdict
+    policy: Policy
+    questions: tuple[QuestionFinding, ...]
+    others: tuple[LensFinding, ...]
+    base_rates: tuple[BaseRate, ...]
+    attributes: tuple[str, ...]
+    n_rows: int
+    n_comparisons: int
+    seed: int
+    n_resamples: int
+    warnings: tuple[str, ...]
+    results: dict[str, Result] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.verdict, self.seed, self.n_rows))
+
+    # -- the verdict -------------------------------------------------------------------------
+
+    @property
+    def covers_all(self) -> bool:
+        """Whether all people are in groups that every binding question could test."""
+        return covers_all(self.questions)
+
+    def exit_code(self, *, strict: bool = False) -> int:
+        """Return the exit code of a command that ends here: 0, 1 for a fail.
+
+        Parameters
+        ----------
+        strict : bool
+            3 for what could not be decided, and for a pass that is not one for everybody.
+        """
+        return verdicts.exit_code(self.verdict, strict=strict, for_all=self.covers_all)
+
+    def raise_for_verdict(self, *, strict: bool = False) -> Audit:
+        """Raise `AuditFailedError` when the audit fails; return the audit otherwise.
+
+        Parameters
+        ----------
+        strict : bool
+            Also when it could not be decided, or passes for some groups only.
+
+        Returns
+        -------
+        Audit
+            This one, so that a test can go on with it.
+        """
+        if self.exit_code(strict=strict):
+            raise AuditFailedError(self.summary(), self.verdict)
+        return self
+
+    # -- in words ----------------------------------------------------------------------------
+
+    @property
+    def _wording(self) -> Wording:
+        return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named)
+
+    def _first_line(self) -> str:
+        covered = self._wording.coverage()
+        who = f"; people in tested groups: {covered}" if covered else ""
+        head = headline(self.verdict, self.covers_all)
+        return f"{head}. {self.n_rows:,} rows; {self.policy.describe()}{who}."
+
+    def summary(self) -> str:
+        """Return the verdict in sentences that an auditor can quote."""
+        return "\n".join([self._first_line(), *self._wording.told(self.verdict)])
+
+    def _remarks(self) -> tuple[str, ...]:
+        """Return what a reader must know besides the sentences."""
+        adjusted = self.policy.adjustment == "holm"
+        return (*self.warnings, *self._wording.limits(adjusted))
+
+    def _group_names(self) -> Sequence[str]:
+        names = [_named(one.attribute, one.group) for one in self.base_rates]
+        return list(dict.fromkeys(names))
+
+    def _group_lines(self) -> list[str]:
+        heads, rows = table(self._shown(), self._wording)
+        cells = [heads, *rows]
+        widths = [max(len(row[i]) for row in cells if row[4] or i < 3) for i in range(len(heads))]
+        lines = []
+        for row in cells:
+            padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  " + "  ".join(padded).rstrip())
+        return ["", *lines, ""] if rows else []
+
+    def _shown(self) -> list[QuestionFinding]:
+        """Return the questions of single attributes, and those of intersections that tell."""
+        binding = [one for one in self.questions if one.binding]
+        others = [one for one in self.questions if not one.binding]
+        single = [one for one in others if one.attribute in self.attributes]
+        crossed = [
+            one for one in others if one.attribute not in self.attributes and one.verdict == "fail"
+        ]
+        return [*binding, *single, *crossed]
+
+    def to_markdown(self) -> str:
+        """Return the audit as a page of Markdown.
+
+        Returns
+        -------
+        str
+            The verdict, the table of all questions, base rates, notes.
+        """
+        first, *rest = self.summary().splitlines()
+        head, _, told = first.partition(". ")
+        parts = [f"# {_plain(head)}", _plain(told), "\n".join(map(_plain, rest))]
+        heads, rows = table(self.questions, self._wording)
+        parts += ["## Questions", _markdown(heads, rows)]
+        rates = [
+            [
+                one.attribute,
+                _named(one.attribute, one.group),
+                f"{one.n_rows:,}",
+                _percent(one.base_rate),
+                _percent(one.selection_rate),
+            ]
+            for one in self.base_rates
+        ]
+        heads = ["attribute", "group", "rows", "positive labels", "positive decisions"]
+        parts += ["## Groups", _markdown(heads, rates)]
+        if self.others:
+            lines = [
+                [one.lens, one.attribute, one.metric, f"{one.pvalue:.2g}", one.reason or ""]
+                for one in self.others
+            ]
+            heads = ["lens", "attribute", "notion", "p", "note"]
+            parts += ["## Other lenses", _markdown(heads, lines)]
+        notes = "\n".join(f"- {_plain(text)}." for text in self.remarks)
+        parts += ["## Notes", notes, f"Seed: {self.seed}"]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    # -- as tables ---------------------------------------------------------------------------
+
+    @property
+    def findings(self) -> pl.DataFrame:
+        """All findings as a polars frame, a row for each question and each other lens."""
+        return self.to_frame("findings")
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        pairs = ("pairs",) if any(one.pairs for one in self.questions) else ()
+        return ("findings", *pairs, "groups", "base_rates")
+
+    def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
+        if table == "findings":
+            return self.rows()
+        if table == "base_rates":
+            return [
+                {
+                    "attribute": one.attribute,
+                    "group": _named(one.attribute, one.group),
+                    "n_rows": one.n_rows,
+                    "base_rate": one.base_rate,
+                    "selection_rate": one.selection_rate,
+                }
+                for one in self.base_rates
+            ]
+        make = pair_rows if table == "pairs" else group_rows
+        return [row for one in self.questions for row in make(one, _named)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row for each question, then one for each other lens."""
+        questions = [question_row(one, _named) for one in self.questions]
+        return [*questions, *map(lens_row, self.others)]
+
+    def group_rows(self) -> list[dict[str, Any]]:
+        """Return one row for each group of each question."""
+        return list(self._rows_of("groups"))
+
+    def _repr_html_(self) -> str:
+        import html
+
+        first, *rest = self.summary().splitlines()
+        heads, rows = table(self._shown(), self._wording)
+        cells = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(printable(cell))}</td>" for cell in row) + "</tr>"
+            for row in rows
+        )
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        told = "".join(f"<p>{html.escape(printable(text))}</p>" for text in rest)
+        notes = "".join(f"<p>Note: {html.escape(printable(text))}.</p>" for text in self.remarks)
+        return (
+            f"<div><p><b>{html.escape(printable(first))}</b></p>{told}<table><thead><tr>{head}"
+            f"</tr></thead><tbody>{cells}</tbody></table>{notes}</div>"
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Audit(verdict={self.verdict!r}, policy={self.policy.name!r}, n_rows={self.n_rows}, "
+            f"attributes={list(self.attributes)!r})"
+        )
+
+
+def _named(attribute: str, group: Any) -> str:
+    return group_name(group, attribute)
+
+
+def _percent(part: float) -> str:
+    return "" if math.isnan(part) else f"{100 * part:.1f} %"
+
+
+def _plain(text: str) -> str:
+    """Return a text as Markdown shows it literally."""
+    text = printable(text)
+    head = "- " if text.startswith("- ") else ""
+    text = text.removeprefix("- ")
+    for letter in "\\`*_{}[]<>|#":
+        text = text.replace(letter, f"\\{letter}")
+    return head + text
+
+
+def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *([_plain(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

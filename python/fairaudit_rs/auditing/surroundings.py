@@ -1,0 +1,127 @@
+"""What a reader of verdicts must know of the data: base rates, decisions all alike, refusals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data.groups import label
+from ..data.labels import Label
+from .findings import BaseRate, QuestionFinding
+from .questions import Attribute
+
+#: A model that decides alike for more people than this has equal rates for nothing.
+_ALIKE = 0.99
+#: Base rates that differ by more than this cannot go with all kinds of equality at once.
+_UNLIKE = 0.05
+
+Named = Callable[[str, Any], str]
+
+
+def base_rates(attributes: Sequence[Attribute], pos_label: Label) -> tuple[BaseRate, ...]:
+    """Return labels and decisions of all groups of single attributes."""
+    found = []
+    for one in attributes:
+        if one.is_intersection:
+            continue
+        present = [name for name in ("y_true", "y_pred") if name in one.table.roles]
+        try:
+            cells = one.table.cells(columns=present, pos_label=pos_label)
+        except ValueError:
+            # Labels that are no 0 and 1: of regressions, whose metrics read numbers.
+            cells, present = one.table.cells(columns=()), []
+        keys = list(cells.group_sizes())
+        for i, key in enumerate(keys):
+            inside = np.array([group == key for group in cells.groups])[cells.group]
+            n = cells.count[inside]
+            shares = {name: float(n @ getattr(cells, name)[inside] / n.sum()) for name in present}
+            found.append(
+                BaseRate(
+                    attribute=one.name,
+                    group=label(keys[i]),
+                    n_rows=int(n.sum()),
+                    base_rate=shares.get("y_true", math.nan),
+                    selection_rate=shares.get("y_pred", math.nan),
+                )
+            )
+    return tuple(found)
+
+
+def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:
+    """Warn of a model that decides the same way for nearly everybody."""
+    first = next(iter(rates), None)
+    if first is None:
+        return
+    of_one = [one for one in rates if one.attribute == first.attribute]
+    n = sum(one.n_rows for one in of_one)
+    share = sum(one.selection_rate * one.n_rows for one in of_one) / n
+    most = max(share, 1 - share)
+    if most > _ALIKE:
+        yield (
+            f"the model decides the same way for {100 * most:.1f} % of the people; equal rates are "
+            "then no achievement, and other metrics should bind"
+        )
+
+
+def notes_of_refusals(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
+    """Warn of ratios of approvals that hide refusals."""
+    for one in findings:
+        is_ratio = one.tolerance is not None and one.tolerance.scale == "ratio"
+        if not (one.binding and is_ratio and one.is_share and len(one.tested) > 1):
+            continue
+        assert one.tolerance is not None
+        low, high = (pick(one.tested, key=lambda group: group.value) for pick in (min, max))
+        refused = 1 - low.value, 1 - high.value
+        if not (low.value > 0.5 and refused[0] * one.tolerance.value > refused[1]):
+            continue
+        who, other = (named(one.attribute, group.group) for group in (low, high))
+        times = f"{refused[0] / refused[1]:.1f} times as frequent" if refused[1] else "found"
+        yield (
+            f"{one.attribute}: the opposite is {times} for {who} ({100 * refused[0]:.1f} %) as for "
+            f"{other} ({100 * refused[1]:.1f} %); a ratio of the {one.description} does not see "
+            "this, and it is not what this policy asks"
+        )
+
+
+def notes_of_conflict(
+    findings: Sequence[QuestionFinding], rates: Sequence[BaseRate], policy_name: str, named: Named
+) -> Iterator[str]:
+    """Say that base rates differ where binding and informative criteria disagree."""
+    for attribute in dict.fromkeys(one.attribute for one in rates):
+        tested = {
+            repr(group.group)
+            for one in findings
+            if one.attribute == attribute
+            for group in one.tested
+        }
+        known = [
+            one
+            for one in rates
+            if one.attribute == attribute
+            and repr(one.group) in tested
+            and not math.isnan(one.base_rate)
+        ]
+        words = {
+            binding: {
+                one.verdict
+                for one in findings
+                if one.attribute == attribute and one.binding is binding
+            }
+            & {"pass", "fail"}
+            for binding in (True, False)
+        }
+        disagree = words[False] and words[True] and words[False] != words[True]
+        if len(known) < 2 or not disagree:
+            continue
+        low, high = (pick(known, key=lambda rate: rate.base_rate) for pick in (min, max))
+        if high.base_rate - low.base_rate > _UNLIKE:
+            yield (
+                f"base rates differ by {attribute} ({100 * low.base_rate:.0f} % of "
+                f"{named(attribute, low.group)} and {100 * high.base_rate:.0f} % of "
+                f"{named(attribute, high.group)}): no model with errors has equal decisions, equal "
+                f'error rates and equal predictive values at once; the policy "{policy_name}" asks '
+                "for what binds"
+            )

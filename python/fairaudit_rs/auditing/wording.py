@@ -1,0 +1,288 @@
+"""Verdicts in words: who, how much, how sure, and what is not said.
+
+Percentages and points for shares, numbers for the rest; p-values stand in tables only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..inference.tolerance import Tolerance
+from ..literals import Verdict
+from ..permutation.floors import CountedGroup
+from ..results.words import listed, number
+from .findings import PairFinding, QuestionFinding
+
+#: The first word of every output.
+HEADLINES: dict[Verdict, str] = {
+    "pass": "PASS",
+    "fail": "FAIL",
+    "inconclusive": "INCONCLUSIVE (not a pass)",
+    "not_measurable": "NOT MEASURABLE (not a pass)",
+    "not_asked": "NOT ASKED: nothing binds, so nothing passes or fails",
+}
+PARTIAL = "PASS for the groups that could be measured, not for all"
+#: So many failing or undecided questions are told in sentences.
+_MOST_TOLD = 3
+
+Named = Callable[[str, Any], str]
+
+
+def headline(verdict: Verdict, for_all: bool) -> str:
+    """Return the verdict as the first words of an output."""
+    return PARTIAL if verdict == "pass" and not for_all else HEADLINES[verdict]
+
+
+def share(part: float) -> str:
+    """Return a share as a percentage."""
+    return f"{100 * part:.1f} %"
+
+
+class Wording:
+    """The sentences of an audit."""
+
+    def __init__(
+        self, findings: Sequence[QuestionFinding], alpha: float, n_tests: int, named: Named
+    ) -> None:
+        self.binding = [one for one in findings if one.binding]
+        self.alpha, self.n_tests, self.named = alpha, n_tests, named
+
+    @property
+    def confidence(self) -> str:
+        """The confidence of bounds."""
+        return f"{100 * (1 - self.alpha):g} % confidence"
+
+    # -- numbers -----------------------------------------------------------------------------
+
+    def value(self, one: QuestionFinding, value: float) -> str:
+        """Return a value of a group."""
+        return share(value) if one.is_share else number(value)
+
+    def gap(self, one: QuestionFinding, value: float) -> str:
+        """Return a difference, or a ratio."""
+        assert one.tolerance is not None
+        if one.tolerance.scale == "ratio":
+            return f"{value:.2f}"
+        return f"{100 * value:.1f} points" if one.is_share else number(value)
+
+    def group(self, one: QuestionFinding, group: CountedGroup, counts: bool = True) -> str:
+        """Return a group with its value and rows that count."""
+        name = self.named(one.attribute, group.group)
+        rows = f" of {group.n_counted:,}" if counts else ""
+        return f"{name} {self.value(one, group.value)}{rows}"
+
+    def both(self, one: QuestionFinding, pair: PairFinding) -> str:
+        """Return both groups, the lower value first."""
+        low, high = sorted(pair.test.groups, key=lambda group: group.value)
+        return f"{self.group(one, low)}, {self.group(one, high)}"
+
+    def about(self, one: QuestionFinding) -> str:
+        """Return what a question is about."""
+        return f"{one.attribute}, {one.description}"
+
+    # -- verdicts ----------------------------------------------------------------------------
+
+    def told(self, verdict: Verdict) -> Iterator[str]:
+        """Yield the sentences of a verdict."""
+        if verdict == "fail":
+            yield from self._fails()
+        elif verdict == "pass":
+            yield self._pass()
+        elif verdict != "not_asked":
+            yield from self._shares()
+        if verdict in ("fail", "inconclusive", "not_measurable"):
+            yield from self._undecided(self._of("inconclusive"))
+        for one in self._of("not_measurable"):
+            yield f"- {self.about(one)}: not measurable: {self._lacking(one)}."
+
+    def _of(self, verdict: Verdict) -> list[QuestionFinding]:
+        return [one for one in self.binding if one.verdict == verdict]
+
+    def _fails(self) -> Iterator[str]:
+        failed = self._of("fail")
+        for one in failed[:_MOST_TOLD]:
+            pair = one.telling_pair
+            assert pair is not None
+            assert one.tolerance is not None
+            yield self._fail(one, pair, one.tolerance)
+        left = len(failed) - _MOST_TOLD
+        if left > 0:
+            yield f"{left} more question{'s fail' if left > 1 else ' fails'}; see the table."
+        yield "A failed audit is evidence of a gap, not of its cause or its legality."
+
+    def _fail(self, one: QuestionFinding, pair: PairFinding, tolerance: Tolerance) -> str:
+        low, high = sorted(pair.test.groups, key=lambda group: group.value)
+        names = [self.named(one.attribute, group.group) for group in (low, high)]
+        values = [self.value(one, group.value) for group in (low, high)]
+        if tolerance.scale == "ratio":
+            return (
+                f"{one.attribute}: the {one.description} of {names[0]} is "
+                f"{pair.test.estimate:.2f} times that of {names[1]} ({values[0]} of "
+                f"{low.n_counted:,} and {values[1]} of {high.n_counted:,} rows that count). That "
+                f"is below {tolerance.value:g} even after allowing for chance (at most "
+                f"{pair.test.least:.2f}, {self.confidence})."
+            )
+        return (
+            f"{one.attribute}: the {one.description} is {values[0]} for {names[0]} "
+            f"({low.n_counted:,} rows that count) and {values[1]} for {names[1]} "
+            f"({high.n_counted:,}). The gap of {self.gap(one, pair.test.estimate)} is larger than "
+            f"the tolerated {self.gap(one, tolerance.value)} even after allowing for chance (at "
+            f"least {self.gap(one, pair.test.least)}, {self.confidence})."
+        )
+
+    def _pass(self) -> str:
+        def beyond(one: QuestionFinding) -> float:
+            assert one.tolerance is not None
+            assert one.telling_pair is not None
+            most = one.telling_pair.test.most / one.tolerance.value
+            return most if one.tolerance.scale == "difference" else 1 / max(most, 1e-9)
+
+        worst = max((one for one in self.binding if one.telling_pair), key=beyond)
+        pair, tolerance = worst.telling_pair, worst.tolerance
+        assert pair is not None
+        assert tolerance is not None
+        first, second = (self.named(worst.attribute, one.group) for one in pair.test.groups)
+        who = f"{worst.description}, {first} and {second}"
+        if tolerance.scale == "ratio":
+            return (
+                f"Every ratio is shown to be at least {tolerance.value:g}: the lowest that the "
+                f"data leave possible is {pair.test.most:.2f} ({who}; {self.confidence})."
+            )
+        return (
+            "Every gap is shown to be within its tolerance: the largest that the data leave "
+            f"possible is {self.gap(worst, pair.test.most)} ({who}; tolerated: "
+            f"{self.gap(worst, tolerance.value)}; {self.confidence})."
+        )
+
+    def _shares(self) -> Iterator[str]:
+        """Say first for whom everything is shown, and who holds it up."""
+        yield "This is not a pass."
+        n = len(self._of("pass"))
+        if n:
+            yield f"{n} of {len(self.binding)} questions pass."
+        for one in self._of("inconclusive"):
+            held_up = [group for group in one.tested if group not in one.shown_groups]
+            if one.shown_groups and held_up:
+                names = listed([self.named(one.attribute, group.group) for group in held_up])
+                yield (
+                    f"{self.about(one)}: all is shown for {share(one.share_shown)} of people; "
+                    f"{names} hold{'s' if len(held_up) == 1 else ''} it up."
+                )
+
+    def _undecided(self, questions: Sequence[QuestionFinding]) -> Iterator[str]:
+        for one in questions[:_MOST_TOLD]:
+            pair, tolerance = one.telling_pair, one.tolerance
+            if pair is None or tolerance is None:
+                continue
+            possible = self.gap(one, pair.test.most)
+            what = "gap" if tolerance.scale == "difference" else "ratio"
+            limit = "up to" if tolerance.scale == "difference" else "down to"
+            text = (
+                f"- {self.about(one)}: {what} seen {self.gap(one, pair.test.estimate)} "
+                f"({self.both(one, pair)}); the data allow {limit} {possible}; tolerated "
+                f"{self.gap(one, tolerance.value)}."
+            )
+            why = one.reason or pair.test.reason
+            yield f"{text} {_sentence(why) if why else self._telling(one, pair)}"
+        left = len(questions) - _MOST_TOLD
+        if left > 0:
+            yield f"- {left} more cannot be decided; see the table."
+
+    def _telling(self, one: QuestionFinding, pair: PairFinding) -> str:
+        """Say how many rows would tell."""
+        telling = pair.telling
+        if telling is None:
+            return "How many rows would tell is not known."
+        if telling.n_rows is None:
+            return (
+                "If the gap stays as it is seen, no realistic number of rows will tell: decide "
+                "whether this tolerance is right, or reduce the gap."
+            )
+        smaller = min(pair.test.groups, key=lambda group: group.n_counted)
+        name = self.named(one.attribute, smaller.group)
+        side = "a PASS" if telling.side == "within" else "a FAIL"
+        return (
+            f"If it stays as it is seen, {telling.factor:.1f} times as many rows (about "
+            f"{telling.n_rows:,} that count from {name}, now {smaller.n_counted:,}) would show "
+            f"{side} in 8 of 10 audits."
+        )
+
+    def _lacking(self, one: QuestionFinding) -> str:
+        """Say which count is missing."""
+        groups = [
+            f"{self.named(one.attribute, group.group)}: {group.reason}" for group in one.untested
+        ]
+        why = one.reason or "nothing could be tested"
+        return f"{why} ({listed(groups, 5)})" if groups else why
+
+    # -- what is not said --------------------------------------------------------------------
+
+    def coverage(self) -> str:
+        """Return the share of people in tested groups, by attribute."""
+        least: dict[str, float] = {}
+        for one in self.binding:
+            least[one.attribute] = min(least.get(one.attribute, 1.0), one.coverage)
+        return ", ".join(f"{name} {share(part)}" for name, part in least.items())
+
+    def limits(self, adjusted: bool) -> Iterator[str]:
+        """Yield what the verdict rests on, and what it says nothing about."""
+        if not self.binding:
+            return
+        yield f"people in tested groups: {self.coverage()}"
+        for one in self.binding:
+            if one.untested and one.tested:
+                groups = [
+                    f"{self.named(one.attribute, group.group)} ({group.reason})"
+                    for group in one.untested
+                ]
+                yield (
+                    f"nothing is said about {listed(groups, 10)}: not tested for "
+                    f"{one.attribute}, {one.metric}"
+                )
+        if self.n_tests:
+            rate = f"{100 * self.alpha:g} %"
+            together = "all of them together (Holm)" if adjusted else "each of them alone"
+            yield (
+                f"{self.n_tests:,} comparison{'' if self.n_tests == 1 else 's'} of pairs of "
+                f"groups; a false FAIL in at most {rate} of audits for {together}, a false PASS in "
+                f"at most {rate}. Only what binds makes the verdict. Labels are taken as true"
+            )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def table(
+    findings: Sequence[QuestionFinding], wording: Wording
+) -> tuple[list[str], list[list[str]]]:
+    """Return the questions as a table for people: heads, and rows of text."""
+    heads = ["attribute", "metric", "verdict", "lowest", "highest", "seen", "shown", "adjusted p"]
+    rows = []
+    for one in findings:
+        pair = one.telling_pair
+        word = one.verdict.replace("_", " ") + ("" if one.binding else ", not binding")
+        if pair is None:
+            why = one.reason or ""
+            rows.append([one.attribute, one.metric, word, why, "", "", "", ""])
+            continue
+        low, high = sorted(pair.test.groups, key=lambda group: group.value)
+        assert one.tolerance is not None
+        is_gap = one.tolerance.scale == "difference"
+        fails = one.verdict == "fail"
+        sign = ">" if fails == is_gap else "<"
+        bound = pair.test.least if fails else pair.test.most
+        rows.append(
+            [
+                one.attribute,
+                one.metric,
+                word,
+                wording.group(one, low),
+                wording.group(one, high),
+                wording.gap(one, pair.test.estimate),
+                f"{sign} {wording.gap(one, bound)}",
+                f"{pair.adjusted:.2g}",
+            ]
+        )
+    return heads, rows

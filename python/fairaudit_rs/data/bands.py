@@ -1,0 +1,69 @@
+"""Numbers cut into bands: up to 25, above 25 up to 45, above 45."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import Coded, Column
+from .ordered import in_order
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def band_names(cuts: Sequence[float]) -> list[str]:
+    """Return the names of the bands between cuts, in their order."""
+    ends = [f"{cut:g}" for cut in cuts]
+    between = [f"above {low} up to {high}" for low, high in pairwise(ends)]
+    return in_order([f"up to {ends[0]}", *between, f"above {ends[-1]}"])
+
+
+def cut_column(column: Column, cuts: Sequence[float]) -> Column:
+    """Return the band of every number of a column; what is no number, or on one side, as it is."""
+    if isinstance(column, Coded):
+        labels = list(column.labels)
+        if not labels or not all(isinstance(one, int | float) for one in labels):
+            return column
+        bands = cut_column(np.array([float(one) for one in labels] or [np.nan]), cuts)
+        if not isinstance(bands, Coded):
+            return column
+        of_label = np.append(bands.codes, len(bands.labels)).astype(np.uint32)
+        return Coded(of_label[column.codes], bands.labels)
+    if column.dtype.kind not in "iuf" or not _crosses(column, cuts):
+        return column
+    codes = np.searchsorted(np.asarray(cuts, dtype=np.float64), column, side="left")
+    names = band_names(cuts)
+    codes = np.where(np.isnan(column), len(names), codes)
+    return Coded(codes.astype(np.uint32), names)
+
+
+def _crosses(values: NDArray[Any], cuts: Sequence[float]) -> bool:
+    """Whether there are numbers on both sides of some cut: codes of 0 and 1 are no ages."""
+    known = values[~np.isnan(values)]
+    return bool(len(known)) and any(known.min() <= cut < known.max() for cut in cuts)
+
+
+def cut_lazily(
+    frame: pl.LazyFrame, column: str, cuts: Sequence[float], name: str
+) -> pl.LazyFrame | None:
+    """Return a frame with the bands of a column beside it; None where it is not to be cut."""
+    import polars as pl
+
+    if not frame.collect_schema()[column].is_numeric():
+        return None
+    number = pl.col(column).cast(pl.Float64).fill_nan(None)
+    ends = frame.select(number.min().alias("low"), number.max().alias("high")).collect()
+    low, high = ends.row(0)
+    if low is None or not any(low <= cut < high for cut in cuts):
+        return None
+    names = [str(one) for one in band_names(cuts)]
+    banded = pl.when(number.is_null()).then(None)
+    for cut, band in zip(cuts, names[:-1], strict=True):
+        banded = banded.when(number <= cut).then(pl.lit(band))
+    band = banded.otherwise(pl.lit(names[-1])).cast(pl.Enum(names))
+    return frame.with_columns(band.alias(name))

@@ -1,0 +1,65 @@
+"""Means of rows whose values have a known range: limits on the logit scale, and melded ones.
+
+Without replicates, so that verdicts on many rows cost one pass; with few rows near an end of the
+range by melded limits, as tests and intervals are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .. import _native
+from ..inference import mover
+from ..inference.intervals import Interval, Pair
+from .drawn import Drawn
+from .formulas import FORMULAS, Difference, Formula, Margins
+from .problem import Problem
+
+
+@dataclass(frozen=True)
+class _Bounded:
+    """A problem of means as MOVER takes it: with limits between the ends of the range."""
+
+    problem: Problem
+    range: Interval
+
+    @property
+    def evaluations(self) -> Sequence[_native.Evaluation]:
+        return self.problem.evaluations
+
+    def gap(self, pair: Pair) -> Difference:
+        return self.problem.gap(pair)
+
+    def limited(self, position: int) -> mover.Limited:
+        entry = self.evaluations[position]
+        return mover.by_logit(entry.value, math.sqrt(entry.variance), self.range)
+
+
+@dataclass(frozen=True)
+class KnownRange(Formula):
+    """Limits of means between the ends of their range; melded ones of groups that need them."""
+
+    problem: Problem
+    range: Interval
+    drawn: Drawn
+
+    @property
+    def _by_logit(self) -> Formula:
+        return FORMULAS["mover"](_Bounded(self.problem, self.range))
+
+    def value(self, position: int, level: float) -> Interval:
+        """Return the interval of the metric of a group; NaN where it has none."""
+        return self._of((position,)).value(position, level)
+
+    def ratio(self, pair: Pair, level: float) -> Interval:
+        """Return the interval of the ratio of two groups; NaN where it has none."""
+        return self._of(pair).ratio(pair, level)
+
+    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+        """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
+        return self._of(pair).margins(pair, margin, scale)
+
+    def _of(self, groups: Sequence[int]) -> Formula:
+        return self.drawn if self.problem.is_melded(groups) else self._by_logit

@@ -1,0 +1,71 @@
+"""Tests of pairs at the two ends of a margin, whatever the method: equivalence and tolerances."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..inference.intervals import Bootstrap, Pair, studentize
+from .formulas import NOTHING_KNOWN, Formula, Margins, log_ratio, log_ratios
+from .problem import Problem
+
+#: What a gap is called, by scale.
+NAMES = {"difference": "gap", "ratio": "ratio"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginTests:
+    """The one-sided tests of gaps or ratios at the two ends of a margin."""
+
+    problem: Problem
+    scale: str
+    #: The method; None where it is the bootstrap-t.
+    formula: Formula | None
+    #: The replicates of the bootstrap-t.
+    bootstrap: Bootstrap | None = None
+
+    def at(self, pair: Pair, margin: float) -> Margins:
+        """Test a pair at -+ the margin, or at a ratio and its inverse."""
+        problem, replicates = self.problem, self.bootstrap
+        of_ratio = self.scale == "ratio"
+        takes_all = self.formula is not None and self.formula.takes_zero
+        if of_ratio and not takes_all and not self._above_zero(pair):
+            return NOTHING_KNOWN
+        if self.formula is not None:
+            return self.formula.margins(pair, margin, self.scale)
+        assert replicates is not None
+        if not all(problem.evaluations[i].variance > 0 for i in pair):
+            # No variation is no precision: few rows can agree by chance.
+            return NOTHING_KNOWN
+        if of_ratio:
+            estimate, error = log_ratio(problem, pair)
+            values, variances = log_ratios(replicates, pair)
+            t = studentize(values, estimate, variances)
+            return Margins.of_replicates(t, estimate, error, -math.log(margin))
+        gap = problem.gap(pair)
+        i, j = pair
+        values = replicates.values[:, i] - replicates.values[:, j]
+        variances = replicates.variances[:, i] + replicates.variances[:, j]
+        t = studentize(values, gap.estimate, variances)
+        return Margins.of_replicates(t, gap.estimate, gap.standard_error, margin)
+
+    def _above_zero(self, pair: Pair) -> bool:
+        return all(self.problem.evaluations[i].value > 0 for i in pair)
+
+    def why_nothing(self, pair: Pair) -> str:
+        """Say why nothing can be shown of a pair."""
+        problem, what = self.problem, NAMES[self.scale]
+        first, second = (problem.names[i] for i in pair)
+        if self.scale == "ratio" and not self._above_zero(pair):
+            values = " and ".join(f"{problem.evaluations[i].value:.3g}" for i in pair)
+            return (
+                f"{problem.metric.name} is {values} in {first} and {second}: nothing is shown "
+                "about their ratio"
+            )
+        unknown = None if self.formula is None else self.formula.why_unknown(pair)
+        if unknown is not None:
+            return f"nothing is shown about the {what} of {first} and {second}: {unknown}"
+        return (
+            f"{problem.metric.name} does not vary, or has no standard error, in {first} or "
+            f"{second}: nothing is shown about their {what}"
+        )
