@@ -33,14 +33,14 @@ def path_option(name: str, variable: str, text: str) -> Decorator:
     return click.option(name, variable, type=click.Path(dir_okay=False, path_type=Path), help=text)
 
 
-def sensitive(repeated: str = "the intersections do") -> Decorator:
+def sensitive(repeated: str = "the intersections do", required: bool = True) -> Decorator:
     """Return the option of the columns that make the groups."""
     return click.option(
         "--sensitive",
         "-s",
         "sensitive_features",
         multiple=True,
-        required=True,
+        required=required,
         help=f"Column whose values make the groups; repeated, {repeated}.",
     )
 

@@ -334,6 +334,19 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
     return FrameSource(frame=frame.select(wanted), columns=columns, origin=origin)
 
 
+def scanned(data: str | Path) -> pl.LazyFrame:
+    """Return all columns of the files that a path, a directory or a pattern names."""
+    import polars as pl
+
+    first, *_ = files = _files(data)
+    check_regular("data", first)
+    is_csv = Path(first).suffix.lower() == ".csv"
+    with reading(first):
+        scan = (pl.scan_csv if is_csv else pl.scan_parquet)(first, glob=False)
+        names = scan.collect_schema().names()
+    return _scan(files, names)[0]
+
+
 def check_regular(name: str, file: str | Path) -> None:
     """Refuse what is read without an end, or waits for a writer: pipes, devices, sockets."""
     if not isinstance(file, str | Path):
