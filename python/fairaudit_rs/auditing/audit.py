@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any, get_args
 
 from .. import arguments
@@ -16,7 +17,7 @@ from ..literals import Evidence, Missing, MixedClusters, PresetName
 from .findings import QuestionFinding
 from .lenses import run, wanted, with_evidence
 from .policy import Policy
-from .questions import Attribute, Computing, Family, asked_of, overall
+from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
 from .surroundings import base_rates, notes_of_alike, notes_of_conflict, notes_of_refusals
 
@@ -29,7 +30,7 @@ def audit(
     threshold: float = 0.5,
     sensitive_features: Any = None,
     data: Any = None,
-    policy: Policy | PresetName | None = None,
+    policy: Policy | PresetName | str | Path | None = None,
     evidence: Evidence = "failures",
     strata: Any = None,
     clusters: Any = None,
@@ -54,8 +55,8 @@ def audit(
     Parameters
     ----------
     y_true, y_pred, y_score : array, or str with ``data``, optional
-        Labels, decisions and scores. Metrics that need what is not given inform nobody, and are
-        told as such; a binding one is an error.
+        Labels, decisions, and scores of the positive value. Metrics that need what is not given
+        are told as such; a binding one is an error.
     threshold : float
         From which score on a decision is positive, for the projection of scores.
     sensitive_features : array, several arrays, or str(s) with ``data``
@@ -63,12 +64,12 @@ def audit(
         policy says otherwise.
     data : frame, path, glob or `Cells`, optional
         See `permutation_test`.
-    policy : Policy or str, optional
-        What is asked, or the name of a preset. None takes the default for what is given: see
-        `Policy.default`.
+    policy : Policy, str or path, optional
+        What is asked: a policy, the name of a preset, or a file ending in ``.toml``. None takes the
+        default for what is given: see `Policy.default`.
     evidence : {"failures", "permutation", "none"}
-        Permutation tests of equality beside the verdict, which needs none of them: of the questions
-        that fail, of all, or of none.
+        Permutation tests of equality beside the verdict, which needs none of them: of the binding
+        questions that fail, of all questions, or of none.
     strata, clusters, sample_weight, score_bins : optional
         See `intervals`; strata are those of your own.
     pos_label : optional
@@ -166,7 +167,8 @@ def _audited(
         warnings=(),
         results=results,
     )
-    return replace(made, warnings=tuple(_notes(made, attributes, findings)))
+    notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
+    return replace(made, warnings=tuple(dict.fromkeys(notes)))
 
 
 def _policy(policy: object, table: AuditTable) -> Policy:
@@ -176,20 +178,29 @@ def _policy(policy: object, table: AuditTable) -> Policy:
             decisions="y_pred" in table.roles,
             scores="y_score" in table.roles,
         )
+    if isinstance(policy, Path) or (isinstance(policy, str) and policy.endswith(".toml")):
+        return Policy.load(policy)
     if isinstance(policy, str):
         return Policy.preset(arguments.choice("policy", policy, get_args(PresetName)))
     if isinstance(policy, Policy):
         return policy
     raise ArgumentTypeError(
         f"policy is a {type(policy).__name__}; accepted: a Policy, the name of a preset such as "
-        "'opportunity', or None for the default"
+        "'opportunity', a file ending in .toml, or None for the default"
     )
 
 
 def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
     """Return the positive value of labels and decisions; None is that of the data."""
     named = [name for name in ("y_pred", "y_true") if name in table.roles]
-    if policy.favourable is None or not named or not table.source.holds_rows:
+    if policy.favourable is None or not named:
+        return pos_label
+    if not table.source.holds_rows:
+        if policy.positive_label([0, 1]) != 1:
+            raise ArgumentTypeError(
+                f"favourable is {policy.favourable!r} with data=cells, whose positive value is 1; "
+                "accepted: cells that were counted with another pos_label"
+            )
         return pos_label
     if pos_label is not None:
         raise ArgumentTypeError(
@@ -204,6 +215,17 @@ def _attributes(table: AuditTable, policy: Policy) -> list[Attribute]:
     names = table.feature_names
     several = [] if policy.intersections == "skip" else list(combinations(names, 2))
     return [Attribute.of(table, one, policy) for one in (*((name,) for name in names), *several)]
+
+
+def _notes_of_rows(asked: list[Asked]) -> Iterator[str]:
+    """Say how the rows of binding questions were read, and what their tests know."""
+    for one in asked:
+        posed = one.question.posed
+        if not one.binding or posed is None:
+            continue
+        yield from posed.notes
+        if any(map(posed.problem.is_melded, one.question.pairs)):
+            yield str(posed.problem.melding_note)
 
 
 def _notes(
@@ -222,5 +244,5 @@ def _notes(
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
-    lenses = [f"{one.lens} was {one.reason}" for one in made.others if one.reason]
-    return list(dict.fromkeys([*notes, *lenses]))
+    silent = dict.fromkeys(f"{one.lens} {one.reason}" for one in made.others if one.reason)
+    return [*notes, *([f"other lenses: {'; '.join(silent)}"] if silent else [])]

@@ -60,6 +60,8 @@ class QuestionFinding(Value):
     reason: str | None = None
     #: The binding question that has the same gaps and is counted for both.
     same_as: str | None = None
+    #: Whether the group with the lower or the higher value is worse off, where decisions say so.
+    worse_off: str | None = None
     #: Of the permutation test of equality, where it was asked for.
     evidence: float = math.nan
 

@@ -112,11 +112,12 @@ def with_evidence(
     evidence: Evidence,
     computing: Computing,
 ) -> tuple[tuple[QuestionFinding, ...], dict[str, Any]]:
-    """Add permutation tests of equality: of the questions that fail, or of all."""
+    """Add permutation tests of equality: of binding questions that fail, or of all questions."""
     results: dict[str, Any] = {}
     found = []
     for one, finding in zip(asked, findings, strict=True):
-        if evidence == "none" or not (finding.verdict == "fail" or evidence == "permutation"):
+        fails = finding.binding and finding.verdict == "fail"
+        if not (evidence == "permutation" or (fails and evidence == "failures")):
             found.append(finding)
             continue
         name = f"permutation: {one.metric.name} by {one.attribute.name}"

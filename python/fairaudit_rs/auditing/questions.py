@@ -10,7 +10,7 @@ from .. import metrics
 from ..data.groups import attribute_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FairAuditError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.tolerance import Tolerance
 from ..literals import Verdict
@@ -49,7 +49,7 @@ class Attribute:
     table: AuditTable
     #: The groups by name; those of unknown people are not among them.
     groups: tuple[Any, ...]
-    #: People whose group is not known, by a label that says so.
+    #: People whose group is not known: without a value, or with a label that says so.
     n_unknown: int
     is_intersection: bool
 
@@ -57,13 +57,14 @@ class Attribute:
     def of(cls, table: AuditTable, names: Sequence[str], policy: Policy) -> Attribute:
         """Take one attribute or several of a table."""
         chosen = table.by(*names)
-        sizes = chosen.cells(columns=()).group_sizes()
+        cells = chosen.cells(columns=())
+        sizes = cells.group_sizes()
         unknown = {key for key in sizes if any(policy.is_unknown(part) for part in key)}
         return cls(
             name=attribute_name(names),
             table=chosen,
             groups=tuple(label(key) for key in sizes if key not in unknown),
-            n_unknown=sum(sizes[key] for key in unknown),
+            n_unknown=cells.n_missing + sum(sizes[key] for key in unknown),
             is_intersection=len(names) > 1,
         )
 
@@ -111,7 +112,7 @@ def asked_of(policy: Policy, attributes: Sequence[Attribute], computing: Computi
                     attribute=one,
                     binding=binding,
                     metric=metric,
-                    question=_ask(criterion, metric, one, policy, computing),
+                    question=_ask(criterion, metric, one, policy, computing, binding),
                 )
             )
     return found
@@ -131,6 +132,7 @@ def _ask(
     attribute: Attribute,
     policy: Policy,
     computing: Computing,
+    binding: bool,
 ) -> ToleranceQuestion:
     table = attribute.table
     tolerance = None
@@ -140,7 +142,7 @@ def _ask(
         tolerance = Tolerance(value=criterion.tolerance)
     missing = [name for name in metric.needs if name not in table.roles]
     if missing:
-        if criterion.binding:
+        if binding:
             raise ArgumentError(
                 f"{missing[0]} is None; {metric.name}, which binds in the policy {policy.name!r}, "
                 "needs it"
@@ -163,9 +165,9 @@ def _ask(
             reference=criterion.reference,
             **options,
         )
-    except ArgumentError as error:
+    except FairAuditError as error:
         # What informs beside the verdict stops nobody.
-        if criterion.binding:
+        if binding:
             raise
         return _unasked(metric, tolerance, table, str(error))
 
@@ -250,6 +252,7 @@ class Family:
             n_rows=question.n_rows,
             coverage=question.coverage,
             reason=question.reason,
+            worse_off=worse_off(metric, self.policy.punitive),
         )
         if not question.pairs:
             return found
@@ -265,7 +268,7 @@ class Family:
             n_tests = question.n_comparisons
             try:
                 tests = self._tests(one, n_tests)
-            except ArgumentError as error:
+            except FairAuditError as error:
                 return replace(found, reason=str(error))
             pvalues = [test.p_fail for test in tests] + [1.0] * (n_tests - len(tests))
             fails = adjust_pvalues(pvalues, self.policy.adjustment).tolist()[: len(tests)]
@@ -323,6 +326,26 @@ def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup]) -> ToleranceT
         (one for one in groups if one.group in pair), key=lambda one: one.value, reverse=True
     )
     return replace(test, first=first, second=second)
+
+
+def worse_off(metric: Metric, punitive: bool) -> str | None:
+    """Return whose decisions are worse, of the lower or the higher value; None of other metrics.
+
+    Of rates of positive decisions the lower one, of rates of negative ones the higher one; the
+    other way round where the positive decision is the punishment.
+    """
+    fraction = metric.native.fraction if metric.is_proportion else None
+    if fraction is None:
+        return None
+    (tp, fp, fn, tn), below = (list(part) for part in fraction)
+    decides = any(below[:2]) and any(below[2:])
+    if not decides:
+        return None
+    if [tp, fp] == below[:2] and not (fn or tn):
+        return "higher" if punitive else "lower"
+    if [fn, tn] == below[2:] and not (tp or fp):
+        return "lower" if punitive else "higher"
+    return None
 
 
 def overall(findings: Sequence[QuestionFinding]) -> Verdict:

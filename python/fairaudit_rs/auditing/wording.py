@@ -53,6 +53,11 @@ class Wording:
         """The confidence of bounds."""
         return f"{100 * (1 - self.alpha):g} % confidence"
 
+    @property
+    def _of_all(self) -> str:
+        """The confidence of the bounds of fails, which hold at once."""
+        return f"{self.confidence} for all comparisons" if self.n_tests > 1 else self.confidence
+
     # -- numbers -----------------------------------------------------------------------------
 
     def value(self, one: QuestionFinding, value: float) -> str:
@@ -115,20 +120,22 @@ class Wording:
         low, high = sorted(pair.test.groups, key=lambda group: group.value)
         names = [self.named(one.attribute, group.group) for group in (low, high)]
         values = [self.value(one, group.value) for group in (low, high)]
+        worse = {"lower": low, "higher": high}.get(one.worse_off or "")
+        who = "" if worse is None else f", to the disadvantage of {names[worse is high]}"
         if tolerance.scale == "ratio":
             return (
                 f"{one.attribute}: the {one.description} of {names[0]} is "
                 f"{pair.test.estimate:.2f} times that of {names[1]} ({values[0]} of "
                 f"{low.n_counted:,} and {values[1]} of {high.n_counted:,} rows that count). That "
                 f"is below {tolerance.value:g} even after allowing for chance (at most "
-                f"{pair.test.least:.2f}, {self.confidence})."
+                f"{pair.test.least:.2f}, {self._of_all}){who}."
             )
         return (
             f"{one.attribute}: the {one.description} is {values[0]} for {names[0]} "
             f"({low.n_counted:,} rows that count) and {values[1]} for {names[1]} "
             f"({high.n_counted:,}). The gap of {self.gap(one, pair.test.estimate)} is larger than "
             f"the tolerated {self.gap(one, tolerance.value)} even after allowing for chance (at "
-            f"least {self.gap(one, pair.test.least)}, {self.confidence})."
+            f"least {self.gap(one, pair.test.least)}, {self._of_all}){who}."
         )
 
     def _pass(self) -> str:
@@ -229,7 +236,6 @@ class Wording:
         """Yield what the verdict rests on, and what it says nothing about."""
         if not self.binding:
             return
-        yield f"people in tested groups: {self.coverage()}"
         for one in self.binding:
             if one.untested and one.tested:
                 groups = [
@@ -264,8 +270,10 @@ def table(
         pair = one.telling_pair
         word = one.verdict.replace("_", " ") + ("" if one.binding else ", not binding")
         if pair is None:
-            why = one.reason or ""
-            rows.append([one.attribute, one.metric, word, why, "", "", "", ""])
+            known = sorted((g for g in one.tested if g.value == g.value), key=lambda g: g.value)
+            ends = [wording.group(one, group) for group in (known[:1] + known[-1:])] or ["", ""]
+            why = "" if one.verdict == "not_asked" else one.reason or ""
+            rows.append([one.attribute, one.metric, word, *ends, "", why, ""])
             continue
         low, high = sorted(pair.test.groups, key=lambda group: group.value)
         assert one.tolerance is not None

@@ -62,8 +62,8 @@ def cut_lazily(
     if low is None or not any(low <= cut < high for cut in cuts):
         return None
     names = [str(one) for one in band_names(cuts)]
-    banded = pl.when(number.is_null()).then(None)
-    for cut, band in zip(cuts, names[:-1], strict=True):
-        banded = banded.when(number <= cut).then(pl.lit(band))
-    band = banded.otherwise(pl.lit(names[-1])).cast(pl.Enum(names))
-    return frame.with_columns(band.alias(name))
+    band: pl.Expr = pl.lit(names[-1])
+    for cut, name_below in reversed(list(zip(cuts, names[:-1], strict=True))):
+        band = pl.when(number <= cut).then(pl.lit(name_below)).otherwise(band)
+    known = pl.when(number.is_not_null()).then(band).otherwise(None)
+    return frame.with_columns(known.cast(pl.Enum(names)).alias(name))
