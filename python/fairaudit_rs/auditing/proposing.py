@@ -187,8 +187,7 @@ def _favourable_lines(proposal: Proposal, favourable: str | None) -> list[str]:
     if not decided:
         return ["# favourable = 1"]
     values = [value for value, _ in decided[0].values]
-    told = [value_text(value) if isinstance(value, str | bool | int | float) else f'"{value}"'
-            for value in values]  # fmt: skip
+    told = [value_text(one if isinstance(one, bool | int | float) else str(one)) for one in values]
     name = printable(decided[0].name)
     if favourable is not None:
         same = [text for value, text in zip(values, told, strict=True) if str(value) == favourable]
