@@ -263,6 +263,92 @@ class TestPolicies:
         assert "flagged below 0.8" in result.stdout
 
 
+class TestCounts:
+    def counted(self):
+        given = (*BY_SEX, "-o", "counts.csv")
+        assert run("tabulate", "unfair.csv", *given).exit_code == 0
+        frame = pl.read_csv("counts.csv").rename({"group:sex": "sex"})
+        frame.rename({"y_true": "repaid", "y_pred": "approved", "count": "Freq"}).write_csv(
+            "counts.csv"
+        )
+
+    def test_tables_of_counts_give_the_verdict_of_their_people(self, here):
+        self.counted()
+        whole = audit("unfair.csv", *BY_SEX)
+        counts = audit("counts.csv", *BY_SEX, "--count", "Freq")
+        assert (whole.exit_code, counts.exit_code) == (1, 1)
+        assert counts.stderr == ""
+        assert counts.stdout.splitlines()[:5] == whole.stdout.splitlines()[:5]
+
+    def test_counts_that_are_read_as_people_are_warned_of(self, here):
+        self.counted()
+        result = audit("counts.csv", *BY_SEX)
+        assert "if column 'Freq' holds numbers of people, say --count Freq" in result.stderr
+        assert result.stdout.startswith("NOT MEASURABLE (not a pass). 7 rows")
+
+    def test_what_needs_people_is_refused(self, here):
+        self.counted()
+        result = audit("counts.csv", *BY_SEX, "--count", "Freq", "--weight", "repaid")
+        assert result.exit_code == 2
+        assert "--weight is 'repaid' with --count; accepted: labels and" in result.stderr
+
+
+class TestOtherCommands:
+    @pytest.mark.parametrize(
+        ("command", "function", "extra", "options"),
+        [
+            ("intervals", fa.intervals, {}, ()),
+            ("equivalence", fa.equivalence_test, {"margin": 0.1}, ("--margin", "0.1")),
+            ("power", fa.minimum_detectable_gap, {}, ()),
+        ],
+    )
+    def test_they_say_what_python_says(self, command, function, extra, options, here):
+        given = {"y_true": "repaid", "y_pred": "approved", "sensitive_features": "sex"}
+        seed = {} if command == "power" else {"rng": 1}
+        wanted = function(data="loans.csv", metric="tpr", **given, **extra, **seed)
+        seed_option = () if command == "power" else ("--seed", "1")
+        result = run(
+            *(command, "loans.csv", *BY_SEX, "-m", "tpr", *options, *seed_option),
+            *("--json", "x.json"),
+        )
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.startswith(str(wanted).splitlines()[0])
+        assert json.loads((here / "x.json").read_text()) == [
+            json.loads(json.dumps(wanted.to_dict()))
+        ]
+
+    def test_intervals_are_a_table(self, here):
+        result = run("intervals", "loans.csv", *BY_SEX, "-m", "tpr", "--seed", "1")
+        assert "kind" in result.stdout
+        assert "largest gap" in result.stdout
+        assert result.stdout.endswith("\nseed 1\n")
+
+    def test_counts_on_standard_output_are_those_of_the_file(self, here):
+        printed = run("tabulate", "loans.csv", *BY_SEX)
+        run("tabulate", "loans.csv", *BY_SEX, "-o", "c.csv")
+        run("tabulate", "loans.csv", *BY_SEX, "-o", "c.parquet")
+        assert printed.stdout == (here / "c.csv").read_text()
+        assert pl.read_parquet("c.parquet")["count"].sum() == 3_000
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("equivalence", "loans.csv", *BY_SEX, "-m", "tpr"), "Missing option '--margin'"),
+            (("equivalence", "loans.csv", *BY_SEX, "-m", "tpr", "--margin", "0"), "--margin is 0"),
+            (("intervals", "loans.csv", *BY_SEX, "-m", "eodds"), "equalized_odds"),
+            (("intervals", "loans.csv", *BY_SEX, "-m", "tpr", "--method", "x"), "'x' is not one"),
+            (("power", "loans.csv", *BY_SEX, "-m", "tpr", "--power", "2"), "--power is 2.0"),
+            (("power", "none.csv", *BY_SEX, "-m", "tpr"), "no such file"),
+            (("tabulate", "loans.csv", "-s", "sex", "-o", "x.xlsx"), "accepted: .csv or .parquet"),
+            (("tabulate", "loans.csv", "-s", "sex", "--count", "nope"), "'nope' does not exist"),
+            (("tabulate", "loans.csv"), "Missing option"),
+        ],
+    )
+    def test_bad_calls(self, arguments, message, here):
+        before = {path.name: path.read_bytes() for path in here.iterdir()}
+        check_refused(run(*arguments), message, before, here)
+
+
 # -- init --------------------------------------------------------------------------------------
 
 

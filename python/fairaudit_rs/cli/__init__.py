@@ -17,13 +17,17 @@ from ..errors import FairAuditError
 from .audit import audit
 from .calibrate import calibrate
 from .demo import demo
+from .equivalence import equivalence
 from .extremes import extremes
 from .influence import influence
 from .init import init
+from .intervals import intervals
 from .messages import say, with_options
 from .metrics import list_metrics
 from .permutation import permutation
+from .power import power
 from .projection import projection
+from .tabulate import tabulate
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -62,7 +66,8 @@ def main() -> None:
 
 _COMMANDS = (
     *(init, audit, demo, list_metrics),
-    *(permutation, projection, influence, extremes, calibrate),
+    *(permutation, projection, influence, extremes),
+    *(intervals, equivalence, power, calibrate, tabulate),
 )
 for _command in _COMMANDS:
     main.add_command(_command)

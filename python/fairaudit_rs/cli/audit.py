@@ -15,6 +15,7 @@ import fairaudit_rs as fa
 
 from ..auditing.policy_file import read_roles
 from ..auditing.rules.told import rule_lines
+from ..data.frames import column_names
 from ..errors import ArgumentError
 from ..literals import PresetName
 from ..writing import check_target, write_text
@@ -31,6 +32,12 @@ POLICY_FILE = "fairaudit.toml"
 FORMATS = {".txt": "text", ".json": "json", ".md": "md"}
 #: Lenders choose a threshold and references, which take a file.
 _PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
+
+#: What rows of people have and counts do not.
+_OF_ROWS = {"y_score": "--y-score", "sample_weight": "--weight", "clusters": "--clusters"}
+_OF_CELLS = ("data", "y_true", "y_pred", "sensitive_features", "strata", "pos_label", "missing")
+#: Names of columns of numbers of people.
+_COUNTS = {"count", "counts", "freq", "frequency", "n", "n_rows"}
 
 
 @click.command()
@@ -49,6 +56,7 @@ _PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
 @options.clusters
 @options.mixed_clusters
 @options.weight
+@options.counts
 @options.pos_label
 @options.missing
 @click.option(
@@ -85,6 +93,7 @@ def audit(
     policy_path: Path | None,
     preset: str | None,
     favourable: str | None,
+    counts: str | None,
     strict: bool,
     form: str,
     output: tuple[Path, ...],
@@ -108,12 +117,11 @@ def audit(
     policy, roles = _asked_for(policy_path, preset)
     if favourable is not None:
         policy = _favouring(favourable, policy, {**roles, **options.asked(given)})
-    columns = {**roles, **options.asked(given)}
-    found = fa.audit(
-        policy=policy,
-        progress=(sys.stderr.isatty() and not quiet) or None,
-        **options.asked(columns),
-    )
+    columns = options.asked({**roles, **options.asked(given)})
+    asked = columns if counts is None else _counted(counts, columns)
+    found = fa.audit(policy=policy, progress=(sys.stderr.isatty() and not quiet) or None, **asked)
+    if counts is None and not quiet:
+        _warn_of_counts(columns)
     for path, one in formats.items():
         write_text("--output", path, _written(found, one))
     if not quiet:
@@ -152,6 +160,33 @@ def _favouring(value: str, policy: Policy | None, columns: Mapping[str, Any]) ->
             labels="y_true" in columns, decisions="y_pred" in columns, scores="y_score" in columns
         )
     return replace(policy, favourable=value)
+
+
+def _counted(counts: str, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is asked of a file whose rows are numbers of people: its cells."""
+    for name, option in _OF_ROWS.items():
+        if name in columns:
+            raise ArgumentError(
+                f"{option} is {columns[name]!r} with --count; accepted: labels and decisions, as "
+                "rows of counts are no people"
+            )
+    cells = fa.tabulate(
+        counts=counts, **{name: one for name, one in columns.items() if name in _OF_CELLS}
+    )
+    rest = {name: one for name, one in columns.items() if name not in _OF_CELLS}
+    return {**rest, "data": cells, **({"strata": "auto"} if "strata" in columns else {})}
+
+
+def _warn_of_counts(columns: Mapping[str, Any]) -> None:
+    """Say that a column may hold numbers of people, which would be read as one person a row."""
+    used = [name for one in columns.values() for name in (one if isinstance(one, list) else [one])]
+    for name in column_names(columns["data"]):
+        if name.strip().lower() in _COUNTS and name not in used:
+            say(
+                f"fairaudit: warning: every row is read as one person; if column {name!r} holds "
+                f"numbers of people, say --count {name}",
+                err=True,
+            )
 
 
 def _written(found: Audit, form: str) -> str:

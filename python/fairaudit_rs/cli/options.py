@@ -122,6 +122,9 @@ confidence_level = click.option("--confidence-level", default=0.95, show_default
 seed = click.option(
     "--seed", "rng", type=click.IntRange(0), help="Seed; chosen and reported when left out."
 )
+counts = click.option(
+    "--count", "counts", help="Column of numbers of people, where rows are counts."
+)
 threads = click.option("--threads", "n_threads", type=int, help="Threads; all cores when left out.")
 computation = together(confidence_level, seed, threads)
 
