@@ -595,6 +595,23 @@ cases(
 )
 
 
+def audit_of(policy: Any, by: Any, **options: Any) -> Any:
+    audit = fa.audit(policy=policy, **{"rng": 7, "n_threads": 1, **roles(900, by), **options})
+    return {"text": str(audit), "findings": audit.findings}
+
+
+cases(
+    "audit",
+    {
+        "opportunity": lambda: audit_of(None, "sex", n_resamples=99),
+        "ratio": lambda: audit_of("four_fifths", "age", evidence="none"),
+        "performance": lambda: audit_of("performance", "age", evidence="none"),
+        "weights": lambda: audit_of("parity", "sex", sample_weight=column("weight", 900)),
+    },
+    1e-9,
+)
+
+
 def planned(call: Callable[..., Any], metric: str, by: str = "sex", **options: Any) -> Any:
     return call(metric=metric, **roles(600, by), **options)
 

@@ -33,6 +33,7 @@ def test_examples_of_docstrings(name):
         "extremes.md",
         "results.md",
         "policy.md",
+        "audit.md",
     ],
 )
 def test_pages_run(page, tmp_path, monkeypatch):

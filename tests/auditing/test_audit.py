@@ -224,7 +224,9 @@ class TestKnownValues:
     def test_a_rule_without_a_pass(self):
         for selected, word in ((800, "not_asked"), (400, "fail")):
             data = shares({"a": (selected, 1_000), "b": (810, 1_000)})
-            assert audited(data, policy="us_eeoc").verdict == word
+            audit = audited(data, policy="us_eeoc")
+            assert audit.verdict == word
+            assert str(audit).startswith({"fail": "FAIL."}.get(word, "NO FAIL (the policy knows"))
 
     def test_mirrors_count_once(self):
         both = policy({"metric": "tpr", "tolerance": 0.1}, {"metric": "fnr", "tolerance": 0.1})

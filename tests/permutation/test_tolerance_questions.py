@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import fairaudit_rs as fa
-from fairaudit_rs import metrics
+from fairaudit_rs import _native, metrics
 from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.inference.tolerance import Tolerance
 from fairaudit_rs.metrics.mirrors import gap_key
@@ -213,6 +213,57 @@ class TestKnownValues:
         assert gap_key(refusals) == gap_key(metrics.get("selection_rate"))
 
 
+def mean_of_positives(label, value, weight):
+    return float(value[label == 1].mean())
+
+
+class TestFunctions:
+    """Any function of the rows: bootstrap-t, the variance of each sample by samples of it."""
+
+    def data(self, n=(120, 1_000), rates=(0.6, 0.8), seed=0):
+        rng = np.random.default_rng(seed)
+        return {
+            "y_true": np.ones(sum(n), dtype=int),
+            "y_pred": (rng.random(sum(n)) < np.repeat(rates, n)).astype(float),
+            "sensitive_features": np.repeat(["a", "b"], n),
+        }
+
+    def metric(self, n_samples=50):
+        return fa.metrics.callable_metric("own", mean_of_positives, n_samples=n_samples)
+
+    def test_a_rate_as_a_function_is_bounded_as_the_rate_is(self):
+        data = self.data()
+        [own] = results_of(self.metric(), 0.05, **data)
+        [rate] = results_of("tpr", 0.05, **data)
+        assert own.method == "studentized"
+        assert own.estimate == rate.estimate
+        assert own.least == pytest.approx(rate.least, abs=0.03)
+        assert own.most == pytest.approx(rate.most, abs=0.03)
+        assert own.p_fail == 2 / 1_000
+        assert results_of(self.metric(), 0.05, **data)[0] == own
+
+    def test_replicates_in_two_ranges_are_those_of_one(self):
+        data = self.data()
+        problem = asked(self.metric(), 0.05, **data).posed.problem
+        call = _native.Call()
+        whole, *parts = (
+            problem.bootstrap_t(_native.Draws(n, seed=4, first=first), call)
+            for n, first in ((12, 0), (5, 0), (7, 5))
+        )
+        for name in ("values", "variances"):
+            joined = np.concatenate([getattr(part, name) for part in parts])
+            assert np.array_equal(joined, getattr(whole, name))
+        expected = np.array([e.variance for e in problem.evaluations])
+        assert whole.variances.mean(axis=0) == pytest.approx(expected, rel=0.3)
+
+    def test_clusters_and_strata_have_none(self):
+        data = self.data()
+        designs = {"clusters": np.arange(1_120), "strata": np.arange(1_120) % 3}
+        for name, column in designs.items():
+            question = asked(self.metric(), 0.05, **data, **{name: column})
+            assert "that keeps its level" in question.reason
+
+
 class TestReference:
     def test_shares(self):
         rng = np.random.default_rng(1)
@@ -382,6 +433,22 @@ class TestCalibration:
         fails, passes = errs(make, "mean_residual", 0.1, self.N)
         assert fails <= self.most()
         assert passes <= self.most()
+
+    def test_functions(self):
+        """Fifty rows of .97 beside 2,000 of .87: all 50 are positive in 22 % of audits."""
+        rng, n_audits, n = np.random.default_rng(3), 150, (50, 2_000)
+        own, delta = 0, 0
+        for audit in range(n_audits):
+            data = TestFunctions().data(n, (0.97, 0.87), seed=int(rng.integers(2**32)))
+            metric = TestFunctions().metric(20)
+            [test] = results_of(metric, 0.1, n_resamples=59, seed=audit, **data)
+            own += rejects(test.p_fail, 0.05)
+            shares = [data["y_pred"][: n[0]].mean(), data["y_pred"][n[0] :].mean()]
+            error = math.sqrt(sum(p * (1 - p) / k for p, k in zip(shares, n, strict=True)))
+            delta += rejects(stats.norm.sf((shares[0] - shares[1] - 0.1) / error), 0.05)
+        most = stats.binom.isf(1e-6, n_audits, 0.05)
+        assert own <= most
+        assert delta > most
 
     @pytest.mark.parametrize("design", ["strata", "sample_weight", "clusters"])
     @pytest.mark.parametrize("sign", [1, -1])

@@ -244,5 +244,9 @@ def _notes(
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
-    silent = dict.fromkeys(f"{one.lens} {one.reason}" for one in made.others if one.reason)
+    silent = [
+        f"{one.lens}{one.attribute and f' by {one.attribute}'}: {one.reason}"
+        for one in made.others
+        if one.reason
+    ]
     return [*notes, *([f"other lenses: {'; '.join(silent)}"] if silent else [])]

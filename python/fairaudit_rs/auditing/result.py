@@ -119,9 +119,10 @@ class Audit(Result):
         return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named)
 
     def _first_line(self) -> str:
-        covered = self._wording.coverage()
+        wording = self._wording
+        covered = wording.coverage()
         who = f"; people in tested groups: {covered}" if covered else ""
-        head = headline(self.verdict, self.covers_all)
+        head = headline(self.verdict, for_all=self.covers_all, binds=bool(wording.binding))
         return f"{head}. {self.n_rows:,} rows; {self.policy.describe()}{who}."
 
     def summary(self) -> str:

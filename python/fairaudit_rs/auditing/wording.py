@@ -22,6 +22,7 @@ HEADLINES: dict[Verdict, str] = {
     "not_measurable": "NOT MEASURABLE (not a pass)",
     "not_asked": "NOT ASKED: nothing binds, so nothing passes or fails",
 }
+NO_PASS = "NO FAIL (the policy knows no pass)"
 PARTIAL = "PASS for the groups that could be measured, not for all"
 #: So many failing or undecided questions are told in sentences.
 _MOST_TOLD = 3
@@ -29,8 +30,13 @@ _MOST_TOLD = 3
 Named = Callable[[str, Any], str]
 
 
-def headline(verdict: Verdict, for_all: bool) -> str:
-    """Return the verdict as the first words of an output."""
+def headline(verdict: Verdict, *, for_all: bool, binds: bool) -> str:
+    """Return the verdict as the first words of an output.
+
+    ``binds`` says whether anything could have failed.
+    """
+    if verdict == "not_asked" and binds:
+        return NO_PASS
     return PARTIAL if verdict == "pass" and not for_all else HEADLINES[verdict]
 
 

@@ -213,3 +213,13 @@ class FunctionProblem(Problem):
         every = _native.Draws(1, seed=draws.seed, series=draws.series)
         samples = run.values(every, None, call.progress)[1][draws.first :]
         return Bootstrap(samples, np.full(samples.shape, math.nan))
+
+    @property
+    def has_bootstrap_t(self) -> bool:
+        """Whether samples of samples tell a variance of each: of rows that are drawn alone."""
+        return not self.stratified and self.rows.cluster is None
+
+    def bootstrap_t(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
+        """Resample the rows of every group, and every sample for its variance."""
+        run = replace(self.test(), n_samples=self.metric.n_samples)
+        return Bootstrap(*run.double_bootstrap(draws, call.progress))

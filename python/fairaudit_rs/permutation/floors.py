@@ -86,10 +86,10 @@ class Floor:
 
 
 def _rests_on_labels(metric: Metric) -> bool:
-    """Whether few rows of one label are too few: F1, AUC, and losses of scores."""
+    """Whether few rows of one label are too few: F1, AUC, losses of scores, any function."""
     kind = metric.kind
     of_losses = kind.reads == "rows" and "y_true" in metric.needs and not metric.is_residual
-    return kind.compares_labels or of_losses
+    return kind.compares_labels or of_losses or kind.reads == "function"
 
 
 def counted_groups(posed: Question, floor: Floor) -> tuple[CountedGroup, ...]:

@@ -132,6 +132,38 @@ class FunctionRun(Value):
                     progress((g * self.n_samples + b + 1) // n_groups)
         return values, samples
 
+    def double_bootstrap(
+        self, draws: _native.Draws, progress: Callable[[int], object] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return bootstrap values of every group, and the variance of each by samples of it.
+
+        Of rows that are drawn alone: neither in clusters nor within strata.
+        """
+        call, n_groups = _native.Call(), self.units.n_groups
+        every = _native.Draws(1, seed=draws.seed, series=draws.series)
+        group = self._assignments.groups(every, None, call)
+        values, variances = (np.empty((draws.n, n_groups)) for _ in range(2))
+        last = draws.first + draws.n
+        for g in range(n_groups):
+            drawn = self._assignments.samples(group, g, last, every, None, call)
+            parts = np.split(drawn.rows, np.cumsum(drawn.sizes)[:-1])
+            alone = np.zeros(int(np.count_nonzero(group == g)), dtype=group.dtype)
+            # The second of at least two groups has no rows.
+            within = _native.Assignments(_native.Units(alone.astype(np.uint16), 2), call)
+            for b in range(draws.first, last):
+                # A series for each sample: those of the groups are drawn independently.
+                series = draws.series + 1 + b * n_groups + g
+                own = _native.Draws(1, seed=draws.seed, series=series)
+                again = within.samples(alone, 0, self.n_samples, own, None, call)
+                inner = np.split(again.rows, np.cumsum(again.sizes)[:-1])[: self.n_samples]
+                value = self.call(parts[b])
+                spread = [(self.call(parts[b][rows]) - value) ** 2 for rows in inner]
+                values[b - draws.first, g] = value
+                variances[b - draws.first, g] = np.mean(spread)
+                if progress is not None:
+                    progress((g * draws.n + b - draws.first + 1) // n_groups)
+        return values, variances
+
     @cached_property
     def stratum(self) -> NDArray[np.uint32] | None:
         """The stratum of the user's of each row; None where there is one."""

@@ -417,6 +417,15 @@ class Problem(Value, ABC):
             return Bootstrap(drawn.values, drawn.variances)
         return Bootstrap(drawn.values, np.broadcast_to(math.nan, drawn.values.shape))
 
+    @property
+    def has_bootstrap_t(self) -> bool:
+        """Whether replicates can have variances of their own."""
+        return "studentized" in self.interval_methods()
+
+    def bootstrap_t(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
+        """Resample the rows, with the variance of each replicate."""
+        return self.bootstrap(draws, call)
+
     # -- plans and calibration ---------------------------------------------------------------
 
     def deviations(self) -> dict[Any, float]:

@@ -19,7 +19,7 @@ from ..data.groups import label
 from ..data.labels import GroupKey
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, NotMeasurableError
-from ..inference.intervals import Pair
+from ..inference.intervals import Bootstrap, Pair
 from ..inference.rows_that_tell import RowsThatTell, rows_that_tell
 from ..inference.tolerance import (
     FARTHEST_RATIO,
@@ -33,7 +33,6 @@ from ..metrics.metric import Metric
 from ..progress import Progress
 from ..results.verdict import rejects
 from .drawn import Drawn
-from .estimates import resample
 from .floors import CountedGroup, Floor, counted_groups
 from .formulas import Formula, log_ratio
 from .known_range import KnownRange
@@ -43,6 +42,8 @@ from .question import Question, pose
 #: The methods that may decide: the normal law with the variance that is seen refutes true gaps of
 #: small groups in 10 to 72 % of families.
 _DECIDING = frozenset(("score", "mantel-haenszel", "mover", "inversion", "studentized"))
+#: Replicates of the bootstrap-t, unless a family of tests needs more.
+_ENOUGH_OF_BOOTSTRAPS = 999
 #: A reference that is the group with the highest value.
 HIGHEST = "highest"
 
@@ -231,6 +232,8 @@ def deciding_method(posed: Question, tolerance: Tolerance) -> str | None:
     # The problem names the best one first: weighted rates have limits, too, that hold less well.
     possible = problem.interval_methods(tolerance.scale)
     found = next((word for word in possible if word in _DECIDING), None)
+    if found is None and problem.has_bootstrap_t:
+        return "studentized"
     return "mover" if found == "inversion" and problem.known_range is not None else found
 
 
@@ -307,12 +310,20 @@ class _Run:
             formula = KnownRange(problem, problem.known_range, self._drawn)
         elif method == "studentized":
             formula = None
-            bootstrap = resample(
-                problem, method, self.n_resamples, self.seed, self.n_threads, self.callback
-            )
+            bootstrap = self._bootstrap()
         else:
             formula = problem.formula(method)
         return MarginTests(problem=problem, scale=scale, formula=formula, bootstrap=bootstrap)
+
+    def _bootstrap(self) -> Bootstrap:
+        """Draw replicates with variances of their own: of a function each costs many values."""
+        needed = max(fewest_resamples(self.n_tests, self.alpha), _ENOUGH_OF_BOOTSTRAPS)
+        n = min(self.n_resamples, needed)
+        progress = Progress(self.callback, n, total=n)
+        call = _native.Call(self.n_threads, progress.tick())
+        found = self._posed.problem.bootstrap_t(_native.Draws(n, seed=self.seed), call)
+        progress.finish(drawn=True)
+        return found
 
     def _check_resamples(self, method: str) -> None:
         """Refuse replicates that are too few for a simulated test to fail."""
