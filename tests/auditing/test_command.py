@@ -179,6 +179,7 @@ class TestVerdicts:
         assert result.stdout.startswith("NOT ASKED")
         assert "impact ratio 1.000" in result.stdout
         assert "0 applicants of unknown sex" in result.stdout
+        assert "by sex and race together, which the rule asks for, is not here" in result.stdout
 
     def test_quiet(self, here):
         result = audit("unfair.csv", *BY_SEX, "--quiet", "-o", "x.txt")
@@ -385,6 +386,10 @@ class TestInit:
         assert run("init", "loans.csv", "-o", "link.toml").exit_code == 2
         other = run("init", "loans.csv", "-o", "other.toml")
         assert "fairaudit audit loans.csv --policy other.toml" in other.stdout
+        assert (
+            "#   fairaudit audit loans.csv --policy other.toml\n"
+            in (here / "other.toml").read_text()
+        )
 
     def test_favourable(self, here):
         frame = rows().drop("approved").rename({"word": "decision"})

@@ -134,12 +134,12 @@ def _could_be(role: str, one: Column) -> bool:
     return one.is_binary
 
 
-def proposed_text(data: str, proposal: Proposal, favourable: str | None) -> str:
-    """Return the text of a policy file, with the reason of every line."""
+def proposed_text(data: str, command: str, proposal: Proposal, favourable: str | None) -> str:
+    """Return the text of a policy file, with the reason of every line, and what to run then."""
     lines = [
         f"# Proposed by `fairaudit init` after a look at {printable(data)}.",
         "# Read it before you audit: what binds is your choice, and names of columns are guesses.",
-        f"#   fairaudit audit {printable(data)}",
+        f"#   {printable(command)}",
         "",
         *_policy_lines(proposal, favourable),
         "[roles]",

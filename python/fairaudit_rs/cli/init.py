@@ -47,11 +47,12 @@ def init(data: str, favourable: str | None, output: Path) -> None:
     proposal = Proposal.of(columns_of(scanned(data).head(_MOST_ROWS)))
     if favourable is None and sys.stdin.isatty():
         favourable = _asked(proposal)
-    write_text("--output", output, proposed_text(data, proposal, favourable))
+    command = _next(data, output)
+    write_text("--output", output, proposed_text(data, command, proposal, favourable))
     for role, found in proposal.roles.items():
         names = ", ".join(one.name for one in found) or "not found"
         say(f"{role}: {names}")
-    say(f"\nwritten to {output}: read it, then run\n  {_next(data, output)}")
+    say(f"\nwritten to {output}: read it, then run\n  {command}")
 
 
 def _asked(proposal: Proposal) -> str | None:

@@ -31,6 +31,9 @@ def rule_lines(audit: Audit) -> list[str]:
         else:
             told = _told(audit.policy, attribute, counts, n_unknown)
             lines += [f"{attribute}: {line}" for line in told]
+    if audit.policy.rule == "nyc_ll144":
+        lines.append("the table by sex and race together, which the rule asks for, is not here")
+    lines.append("counted are people: weights, strata and clusters play no part in these lines")
     return [*lines, *_facts(audit.policy)]
 
 
