@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import math
 import pickle
 import re
 
@@ -203,8 +204,9 @@ class TestValues:
         assert [c.metric for c in one.informative] == ["false_positive_rate"]
 
     def test_unknown_labels_whatever_their_case(self):
-        assert [policy().is_unknown(v) for v in ("UNKNOWN ", "?", "", "man", None, 0)] == [
-            True, True, True, False, False, False,
+        values = ("UNKNOWN ", "?", "", None, math.nan, "man", 0)
+        assert [policy().is_unknown(value) for value in values] == [
+            True, True, True, True, True, False, False,
         ]  # fmt: skip
         assert not policy(unknown=()).is_unknown("?")
 

@@ -302,9 +302,15 @@ class Policy:
         return tuple(one for one in self.criteria if not one.binding)
 
     def is_unknown(self, value: object) -> bool:
-        """Whether a label says that the group of a person is not known: whatever its case."""
+        """Whether a label says that the group of a person is not known, or is missing.
+
+        Parameters
+        ----------
+        value : str, number, bool or None
+            Text counts whatever its case and the blanks around it.
+        """
         if not isinstance(value, str):
-            return False
+            return value is None or value != value
         return value.strip().casefold() in {one.strip().casefold() for one in self.unknown}
 
     def positive_label(self, values: Sequence[Label]) -> Label | None:

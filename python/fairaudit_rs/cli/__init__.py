@@ -1,11 +1,12 @@
 """The command ``fairaudit``.
 
-Exit codes: 0 done, 2 usage or data error, 130 interrupted. Verdicts (1 and 3) come with the
-audit policy.
+Exit codes: 0 done, and of an audit all that is no fail; 1 the policy is violated (or a calibration
+does not hold); 2 usage or data error, or a bug; 3 undecided, under ``--strict``; 130 interrupted.
 """
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import click
@@ -13,14 +14,20 @@ import click
 import fairaudit_rs as fa
 
 from ..errors import FairAuditError
+from .audit import audit
 from .calibrate import calibrate
 from .demo import demo
+from .equivalence import equivalence
 from .extremes import extremes
 from .influence import influence
+from .init import init
+from .intervals import intervals
 from .messages import say, with_options
 from .metrics import list_metrics
 from .permutation import permutation
+from .power import power
 from .projection import projection
+from .tabulate import tabulate
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -42,6 +49,13 @@ class _Group(click.Group):
         except KeyboardInterrupt:
             say("fairaudit: interrupted", err=True)
             ctx.exit(INTERRUPTED)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception:
+            # As Python ends, with 1, a bug would look like a violated policy.
+            say(traceback.format_exc(), err=True)
+            say("fairaudit: a bug of this package; please report it", err=True)
+            ctx.exit(USAGE_ERROR)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,5 +64,10 @@ def main() -> None:
     """Find out whether a model is unfair, or whether it is noise."""
 
 
-for _command in (demo, list_metrics, permutation, projection, influence, extremes, calibrate):
+_COMMANDS = (
+    *(init, audit, demo, list_metrics),
+    *(permutation, projection, influence, extremes),
+    *(intervals, equivalence, power, calibrate, tabulate),
+)
+for _command in _COMMANDS:
     main.add_command(_command)

@@ -33,14 +33,14 @@ def path_option(name: str, variable: str, text: str) -> Decorator:
     return click.option(name, variable, type=click.Path(dir_okay=False, path_type=Path), help=text)
 
 
-def sensitive(repeated: str = "the intersections do") -> Decorator:
+def sensitive(repeated: str = "the intersections do", required: bool = True) -> Decorator:
     """Return the option of the columns that make the groups."""
     return click.option(
         "--sensitive",
         "-s",
         "sensitive_features",
         multiple=True,
-        required=True,
+        required=required,
         help=f"Column whose values make the groups; repeated, {repeated}.",
     )
 
@@ -121,6 +121,9 @@ alternative = click.option(
 confidence_level = click.option("--confidence-level", default=0.95, show_default=True, type=float)
 seed = click.option(
     "--seed", "rng", type=click.IntRange(0), help="Seed; chosen and reported when left out."
+)
+counts = click.option(
+    "--count", "counts", help="Column of numbers of people, where rows are counts."
 )
 threads = click.option("--threads", "n_threads", type=int, help="Threads; all cores when left out.")
 computation = together(confidence_level, seed, threads)

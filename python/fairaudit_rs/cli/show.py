@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,8 @@ from ..writing import write_text
 from .messages import say
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ..extremes.result import ExtremeResult
     from ..influence.result import InfluenceResult
     from ..permutation.result import PermutationResult
@@ -51,6 +53,22 @@ def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
             if len(values) <= 8:
                 shown = "" if name == result.metric else f"{name} "
                 say(f"    {shown}{' / '.join(values)}")
+
+
+def print_frame(frame: pl.DataFrame, columns: Sequence[str]) -> None:
+    """Print some columns of a frame, a line for each row."""
+    rows = [list(columns)]
+    rows += [[_cell(value) for value in row] for row in frame.select(columns).iter_rows()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        say(f"  {'  '.join(padded)}".rstrip())
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.4g}"
+    return "" if value is None else str(value)
 
 
 def print_pairs(result: PermutationResult) -> None:

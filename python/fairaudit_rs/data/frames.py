@@ -334,6 +334,24 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
     return FrameSource(frame=frame.select(wanted), columns=columns, origin=origin)
 
 
+def scanned(data: str | Path) -> pl.LazyFrame:
+    """Return all columns of the files that a path, a directory or a pattern names."""
+    return _scan(_files(data), column_names(data))[0]
+
+
+def column_names(data: str | Path) -> list[str]:
+    """Return the names of the columns of the first of these files, without reading its rows."""
+    import polars as pl
+
+    files = _files(data)
+    is_csv = _are_csv(files)
+    first = files[0]
+    check_regular("data", first)
+    with reading(first):
+        scan = (pl.scan_csv if is_csv else pl.scan_parquet)(first, glob=False)
+        return scan.collect_schema().names()
+
+
 def check_regular(name: str, file: str | Path) -> None:
     """Refuse what is read without an end, or waits for a writer: pipes, devices, sockets."""
     if not isinstance(file, str | Path):
@@ -378,17 +396,12 @@ def _scan(files: Sequence[str], wanted: list[str]) -> tuple[pl.LazyFrame, pl.Laz
     """Return the named columns of all files, one after the other, and their distinct rows."""
     import polars as pl
 
-    suffixes = {Path(file).suffix.lower() for file in files}
-    if not (suffixes <= {".parquet", ".pq"} or suffixes <= {".csv"}):
-        raise DataError(
-            f"data are files of type {', '.join(sorted(suffixes)) or 'unknown'}; accepted: "
-            ".parquet and .csv, not mixed"
-        )
+    are_csv = _are_csv(files)
     scans, counted = [], []
     for file in files:
         check_regular("data", file)
         with reading(file):
-            if suffixes <= {".csv"}:
+            if are_csv:
                 scan, distinct = _scan_csv(file, wanted)
             else:
                 scan, distinct = pl.scan_parquet(file, glob=False), None
@@ -401,6 +414,17 @@ def _scan(files: Sequence[str], wanted: list[str]) -> tuple[pl.LazyFrame, pl.Laz
         together = _one_after_the_other(scans)
         together.collect_schema()
     return together, _one_after_the_other(counted) if len(counted) == len(files) else None
+
+
+def _are_csv(files: Sequence[str]) -> bool:
+    """Whether files are CSV, and not Parquet."""
+    suffixes = {Path(file).suffix.lower() for file in files}
+    if not (suffixes <= {".parquet", ".pq"} or suffixes <= {".csv"}):
+        raise DataError(
+            f"data are files of type {', '.join(sorted(suffixes)) or 'unknown'}; accepted: "
+            ".parquet and .csv, not mixed"
+        )
+    return suffixes <= {".csv"}
 
 
 def _one_after_the_other(parts: list[pl.LazyFrame]) -> pl.LazyFrame:

@@ -1,0 +1,1 @@
+"""The numbers that rules ask for, a file each: pure functions of counts, engines and not advice."""

@@ -1,0 +1,128 @@
+"""What rules are computed from: how many of each group were selected, of how many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ... import arguments
+from ...data.groups import group_name
+from ...errors import ArgumentTypeError, DataError
+from ...inference.exact import fisher, least_expected, pooled_z, two_sided
+from ...inference.proportions import Share
+
+#: Expected counts below this make a table one of few rows.
+_FEW = 5
+_MOST = 10**15
+
+
+class Selected(NamedTuple):
+    """How many people of a group were selected, of how many."""
+
+    selected: int
+    total: int
+
+    @property
+    def exact(self) -> Fraction:
+        """The rate as a ratio of whole numbers: rules compare without rounding."""
+        return Fraction(self.selected, self.total)
+
+    @property
+    def rate(self) -> float:
+        """The share of the group that was selected."""
+        return self.selected / self.total
+
+    @property
+    def share(self) -> Share:
+        """The rate and its rows."""
+        return Share(self.rate, self.total)
+
+
+#: Groups with (selected, total).
+Counts: TypeAlias = Mapping[Any, tuple[int, int]]
+
+
+class Equality(NamedTuple):
+    """A test of equal rates."""
+
+    z: float
+    pvalue: float
+    method: str
+
+
+def checked(counts: object, groups: int = 2) -> dict[Any, Selected]:
+    """Return counts of so many groups or more, each with people."""
+    accepted = "a dict with (selected, total) of each group"
+    if not isinstance(counts, Mapping):
+        raise ArgumentTypeError(f"counts is {counts!r}; accepted: {accepted}")
+    found = {}
+    for group, pair in counts.items():
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise ArgumentTypeError(f"counts of {group!r} is {pair!r}; accepted: {accepted}")
+        total = arguments.count(f"total of {group!r}", _whole(pair[1]), 1, _MOST)
+        selected = arguments.count(f"selected of {group!r}", _whole(pair[0]), 0, total)
+        found[group] = Selected(selected, total)
+    if len(found) < groups:
+        raise DataError(f"counts has {len(found)} groups; accepted: {groups} or more")
+    return found
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float | np.floating) and value == int(value) else value
+
+
+def highest(counts: Mapping[Any, Selected]) -> Any:
+    """Return the group with the highest rate; of equal ones the largest, then the first."""
+    return max(counts, key=lambda group: (counts[group].exact, counts[group].total))
+
+
+def found_in(counts: Mapping[Any, Selected], reference: object) -> Any:
+    """Return the reference, which is a group of the counts."""
+    if reference not in counts:
+        names = ", ".join(map(repr, counts))
+        raise DataError(f"reference is {reference!r}, which is no group; groups: {names}")
+    return reference
+
+
+def equality(one: Selected, other: Selected, fisher_below: int | None = None) -> Equality:
+    """Test equal rates: by the pooled z, and by Fisher's exact test where rows are few.
+
+    Few means less than 5 expected people in a cell of the table, or fewer people than
+    ``fisher_below`` where that is given.
+    """
+    table = (*one, *other)
+    few = (
+        least_expected(*_split(table)) < _FEW
+        if fisher_below is None
+        else one.total + other.total < fisher_below
+    )
+    z = pooled_z(*_split(table))
+    if few:
+        return Equality(z, fisher(*_split(table)), "Fisher's exact test")
+    return Equality(
+        z, two_sided(z), "pooled z test" if fisher_below is None else "chi-squared test"
+    )
+
+
+def _split(table: tuple[int, ...]) -> tuple[int, int, int, int]:
+    x, n, y, m = table
+    return x, n, y, m
+
+
+def shortfall(one: Selected, reference: Selected, ratio: Fraction) -> int:
+    """Return how many more people must be selected to come to a ratio of the reference's rate."""
+    wanted = ratio * reference.exact * one.total
+    return max(-(-wanted.numerator // wanted.denominator) - one.selected, 0)
+
+
+def percent(rate: float) -> str:
+    """Return a rate for a sentence."""
+    return f"{100 * rate:.1f} %"
+
+
+def told(group: Any, one: Selected) -> str:
+    """Return a group with its rate and its people for a sentence."""
+    return f"{group_name(group)} {percent(one.rate)} of {one.total:,}"

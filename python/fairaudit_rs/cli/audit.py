@@ -1,0 +1,210 @@
+"""`fairaudit audit`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+import fairaudit_rs as fa
+
+from ..auditing.policy_file import read_roles
+from ..auditing.rules.told import rule_lines
+from ..data.frames import column_names
+from ..errors import ArgumentError
+from ..literals import PresetName
+from ..writing import check_target, write_text
+from . import options
+from .messages import say
+
+if TYPE_CHECKING:
+    from ..auditing.policy import Policy
+    from ..auditing.result import Audit
+
+#: The file that is read when none is named.
+POLICY_FILE = "fairaudit.toml"
+#: The endings of files, and the formats that they ask for.
+FORMATS = {".txt": "text", ".json": "json", ".md": "md"}
+#: Lenders choose a threshold and references, which take a file.
+_PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
+
+#: What rows of people have and counts do not.
+_OF_ROWS = {"y_score": "--y-score", "sample_weight": "--weight", "clusters": "--clusters"}
+_OF_CELLS = ("data", "y_true", "y_pred", "sensitive_features", "strata", "pos_label", "missing")
+#: Names of columns of numbers of people.
+_COUNTS = {"count", "counts", "freq", "frequency", "n", "n_rows"}
+
+
+@click.command()
+@options.data
+@options.sensitive("each is an attribute", required=False)
+@options.labels
+@click.option(
+    "--policy",
+    "policy_path",
+    type=click.Path(path_type=Path),
+    help=f"TOML file of the policy and the columns; {POLICY_FILE} when it is here.",
+)
+@click.option("--preset", type=click.Choice(_PRESETS), help="A policy by name, without a file.")
+@click.option("--favourable", help="The favourable value of labels and decisions.")
+@options.strata("Column within whose values groups are compared; may be repeated.")
+@options.clusters
+@options.mixed_clusters
+@options.weight
+@options.counts
+@options.pos_label
+@options.missing
+@click.option(
+    "--evidence",
+    default="failures",
+    show_default=True,
+    type=click.Choice(["failures", "permutation", "none"]),
+    help="Permutation tests beside the verdict: of what fails, of all, or none.",
+)
+@options.n_resamples(9_999, "Replicates of tests that need some.")
+@click.option("--strict", is_flag=True, help="Exit with 3 where the data do not decide.")
+@click.option(
+    "--format",
+    "form",
+    default="text",
+    show_default=True,
+    type=click.Choice(list(FORMATS.values())),
+    help="What is printed.",
+)
+@click.option(
+    "--output",
+    "-o",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to this .txt, .json or .md file too; may be repeated.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing; the exit code is the verdict.")
+@options.seed
+@options.threads
+@click.pass_context
+def audit(
+    context: click.Context,
+    /,
+    policy_path: Path | None,
+    preset: str | None,
+    favourable: str | None,
+    counts: str | None,
+    strict: bool,
+    form: str,
+    output: tuple[Path, ...],
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Audit DATA against a policy: one verdict.
+
+    DATA is a Parquet or CSV file, or a glob of them in quotes. Columns are named here or in
+    fairaudit.toml, which 'fairaudit init' proposes. Exit codes: 0 no fail, 1 the policy is
+    violated, 2 something is wrong with the call or the data, 3 not decided (with --strict).
+
+    \b
+    fairaudit audit loans.csv -s sex -s age --y-true repaid --y-pred approved
+    fairaudit audit loans.csv --preset four_fifths -s sex --y-pred approved -o report.md
+    fairaudit audit loans.csv --strict        (policy and columns of fairaudit.toml)
+    """
+    formats = {path: _format_of(path) for path in output}
+    for path in output:
+        check_target("--output", path)
+    policy, roles = _asked_for(policy_path, preset)
+    if favourable is not None:
+        policy = _favouring(favourable, policy, {**roles, **options.asked(given)})
+    columns = options.asked({**roles, **options.asked(given)})
+    asked = columns if counts is None else _counted(counts, columns)
+    found = fa.audit(policy=policy, progress=(sys.stderr.isatty() and not quiet) or None, **asked)
+    if counts is None and not quiet:
+        _warn_of_counts(columns)
+    for path, one in formats.items():
+        write_text("--output", path, _written(found, one))
+    if not quiet:
+        say(_written(found, form).rstrip("\n"))
+        _warn(found, strict)
+    context.exit(found.exit_code(strict=strict))
+
+
+def _format_of(path: Path) -> str:
+    if path.suffix not in FORMATS:
+        raise ArgumentError(f"--output is {path}; accepted: a name that ends in .txt, .json or .md")
+    return FORMATS[path.suffix]
+
+
+def _asked_for(path: Path | None, preset: str | None) -> tuple[Policy | None, Mapping[str, Any]]:
+    """Return the policy and the columns that a file or a name stand for; None is the default."""
+    if path is not None and preset is not None:
+        raise ArgumentError(
+            f"--policy is {path} and --preset is {preset}; accepted: one of them (in the file: "
+            f'preset = "{preset}")'
+        )
+    if preset is not None:
+        return fa.Policy.preset(preset), {}  # type: ignore[arg-type]
+    if path is None:
+        path = Path(POLICY_FILE)
+        if not path.is_file():
+            return None, {}
+        say(f"fairaudit: policy and columns of {path}", err=True)
+    return fa.Policy.load(path), read_roles(path)
+
+
+def _favouring(value: str, policy: Policy | None, columns: Mapping[str, Any]) -> Policy:
+    """Return a policy with another favourable value."""
+    if policy is None:
+        policy = fa.Policy.default(
+            labels="y_true" in columns, decisions="y_pred" in columns, scores="y_score" in columns
+        )
+    return replace(policy, favourable=value)
+
+
+def _counted(counts: str, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is asked of a file whose rows are numbers of people: its cells."""
+    for name, option in _OF_ROWS.items():
+        if name in columns:
+            raise ArgumentError(
+                f"{option} is {columns[name]!r} with --count; accepted: labels and decisions, as "
+                "rows of counts are no people"
+            )
+    cells = fa.tabulate(
+        counts=counts, **{name: one for name, one in columns.items() if name in _OF_CELLS}
+    )
+    rest = {name: one for name, one in columns.items() if name not in _OF_CELLS}
+    return {**rest, "data": cells, **({"strata": "auto"} if "strata" in columns else {})}
+
+
+def _warn_of_counts(columns: Mapping[str, Any]) -> None:
+    """Say that a column may hold numbers of people, which would be read as one person a row."""
+    used = [name for one in columns.values() for name in (one if isinstance(one, list) else [one])]
+    for name in column_names(columns["data"]):
+        if name.strip().lower() in _COUNTS and name not in used:
+            say(
+                f"fairaudit: warning: every row is read as one person; if column {name!r} holds "
+                f"numbers of people, say --count {name}",
+                err=True,
+            )
+
+
+def _written(found: Audit, form: str) -> str:
+    """Return an audit in a format, with the numbers of the rule if the policy is one."""
+    if form == "json":
+        return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
+    lines = rule_lines(found)
+    if form == "md":
+        told = "\n".join(f"- {line}" for line in lines)
+        return found.to_markdown() + (f"\n## What the rule says\n\n{told}\n" if lines else "")
+    told = "".join(f"\n  {line}" for line in lines)
+    told = f"\n\nWhat the rule says:{told}" if lines else ""
+    return f"{found}{told}\n\nseed {found.seed}\n"
+
+
+def _warn(found: Audit, strict: bool) -> None:
+    """Say that what is not decided is no pass, where the exit code does not."""
+    if not strict and found.exit_code(strict=True) not in (0, found.exit_code()):
+        what = found.verdict.replace("_", " ")
+        what = "a pass for some groups only" if what == "pass" else f"{what}, which is no pass"
+        say(f"fairaudit: warning: {what}; with --strict the exit code is 3", err=True)

@@ -1,0 +1,81 @@
+"""`fairaudit equivalence`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+import fairaudit_rs as fa
+
+from ..literals import EquivalenceMethod
+from . import options
+from .messages import say
+from .options import check_files
+from .show import write_json
+
+
+@click.command()
+@options.data
+@options.metric("Name of a metric; may be repeated. 'fairaudit metrics' lists them.")
+@options.sensitive()
+@click.option(
+    "--margin",
+    required=True,
+    type=float,
+    help="The largest difference that counts as equal; with --scale ratio the smallest ratio.",
+)
+@click.option(
+    "--scale",
+    default="difference",
+    show_default=True,
+    type=click.Choice(["difference", "ratio"]),
+    help="What the margin is about.",
+)
+@options.labels
+@options.strata("Column within whose values gaps are taken; may be repeated.")
+@options.pos_label
+@options.missing
+@options.reference
+@options.group(
+    "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
+)
+@options.left_out
+@click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    type=click.Choice(get_args(EquivalenceMethod)),
+    help="The test at the margins.",
+)
+@options.clusters
+@options.mixed_clusters
+@options.weight
+@options.n_resamples(9_999, "Replicates of methods that draw some.")
+@options.computation
+@options.json_file("results")
+def equivalence(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
+    """Show that no two groups of DATA are further apart than a margin.
+
+    DATA is a Parquet or CSV file, or a glob of them in quotes.
+
+    \b
+    fairaudit equivalence loans.csv -s sex -m tpr --margin 0.1 --y-true repaid --y-pred approved
+    fairaudit equivalence loans.csv -s sex -m selection_rate --margin 0.8 --scale ratio \\
+        --y-pred approved
+    """
+    check_files(json=json_path)
+    asked = options.asked(given)
+    results = []
+    for name in metric:
+        results.append(
+            fa.equivalence_test(metric=name, progress=sys.stderr.isatty() or None, **asked)
+        )
+        asked["rng"] = results[0].seed
+    for result in results:
+        say(f"{result}\n")
+    say(f"seed {results[0].seed}")
+    if json_path is not None:
+        write_json(json_path, [result.to_dict() for result in results])

@@ -1,0 +1,67 @@
+"""`fairaudit power`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import fairaudit_rs as fa
+
+from . import options
+from .messages import say
+from .options import check_files
+from .show import write_json
+
+
+@click.command()
+@options.data
+@options.metric("Name of a metric; may be repeated. 'fairaudit metrics' lists them.")
+@options.sensitive()
+@options.labels
+@options.strata("Column within whose values gaps are taken; may be repeated.")
+@options.pos_label
+@options.missing
+@options.reference
+@options.group(
+    "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
+)
+@options.left_out
+@options.clusters
+@options.mixed_clusters
+@options.weight
+@click.option(
+    "--power",
+    default=0.8,
+    show_default=True,
+    type=float,
+    help="Probability with which the gap is to be found, or its absence.",
+)
+@click.option(
+    "--goal",
+    default="difference",
+    show_default=True,
+    type=click.Choice(["difference", "equivalence"]),
+    help="What is to be shown: a gap, or that there is none as large.",
+)
+@options.alternative
+@click.option("--n-comparisons", type=int, help="Pairs that share the level; all when left out.")
+@options.confidence_level
+@options.json_file("plans")
+def power(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
+    """Say how large a gap must be for a test on DATA to find it.
+
+    DATA is a Parquet or CSV file, or a glob of them in quotes.
+
+    \b
+    fairaudit power loans.csv -s sex -m tpr --y-true repaid --y-pred approved
+    fairaudit power loans.csv -s sex -m tpr --goal equivalence --y-true repaid --y-pred approved
+    """
+    check_files(json=json_path)
+    asked = options.asked(given)
+    plans = [fa.minimum_detectable_gap(metric=name, **asked) for name in metric]
+    for plan in plans:
+        say(f"{plan}")
+    if json_path is not None:
+        write_json(json_path, [plan.to_dict() for plan in plans])

@@ -1,0 +1,52 @@
+"""`fairaudit tabulate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import fairaudit_rs as fa
+
+from ..errors import ArgumentError
+from ..writing import check_target, write_file
+from . import options
+from .messages import say
+
+
+@click.command()
+@options.data
+@options.sensitive("all are kept")
+@options.labels
+@options.strata("Column that is kept as a stratum; may be repeated.")
+@options.counts
+@click.option("--score-bins", type=int, help="Bins of scores from 0 to 1.")
+@options.pos_label
+@options.missing
+@options.threads
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to this .csv or .parquet file instead of printing.",
+)
+def tabulate(output: Path | None, **given: Any) -> None:
+    """Count the rows of DATA by group, label and decision.
+
+    DATA is a Parquet or CSV file, or a glob of them in quotes. Counts hold no people: they can
+    leave the house, and add up.
+
+    \b
+    fairaudit tabulate loans.csv -s sex --y-true repaid --y-pred approved -o counts.csv
+    """
+    if output is not None:
+        if output.suffix not in (".csv", ".parquet"):
+            raise ArgumentError(f"--output is {output}; accepted: .csv or .parquet")
+        check_target("--output", output)
+    frame = fa.tabulate(**options.asked(given)).to_frame()
+    if output is None:
+        say(frame.write_csv().rstrip("\n"))
+    else:
+        write = frame.write_csv if output.suffix == ".csv" else frame.write_parquet
+        write_file("--output", output, write)

@@ -1,0 +1,474 @@
+"""The commands ``fairaudit init`` and ``fairaudit audit``: what they print, write and refuse."""
+
+import json
+import subprocess
+import sys
+import tomllib
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import fairaudit_rs as fa
+from fairaudit_rs.cli import main
+
+COMMAND = [sys.executable, "-c", "from fairaudit_rs.cli import main; main()"]
+ROLES = ("--y-true", "repaid", "--y-pred", "approved")
+BY_SEX = (*ROLES, "-s", "sex")
+
+
+def rows(n=3_000, gap=0.0, seed=3):
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 2, n)
+    sex = rng.choice(["f", "m"], n)
+    chance = 0.3 + 0.4 * label - gap * (sex == "f")
+    return pl.DataFrame(
+        {
+            "repaid": label,
+            "approved": (rng.random(n) < chance).astype(int),
+            "word": np.where(rng.random(n) < chance, "granted", "refused"),
+            "score": np.clip(0.6 * rng.random(n) + 0.4 * label, 0, 1),
+            "sex": sex,
+            "age": rng.integers(18, 80, n),
+            "income": rng.integers(0, 10**6, n),
+        }
+    )
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a file of loans."""
+    monkeypatch.chdir(tmp_path)
+    rows().write_csv("loans.csv")
+    rows(gap=0.3).write_csv("unfair.csv")
+    rows(300).write_csv("few.csv")
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+def audit(*arguments):
+    return run("audit", "--seed", "1", *arguments)
+
+
+# -- what is refused ---------------------------------------------------------------------------
+
+#: Calls (with "loans.csv" before them), and what the one line of the error says.
+REFUSED = [
+    ((*BY_SEX, "--preset", "fair"), "'fair' is not one of 'opportunity'"),
+    ((*BY_SEX, "--preset", "fair_lending"), "'fair_lending' is not one of"),
+    ((*BY_SEX, "--policy", "none.toml"), "none.toml cannot be read: No such file"),
+    ((*BY_SEX, "--policy", "."), "cannot be read: Is a directory"),
+    ((*BY_SEX, "--policy", "loans.csv"), "loans.csv, line 1: is no TOML"),
+    ((*BY_SEX, "--policy", "x.toml", "--preset", "parity"), "--policy is x.toml and --preset is"),
+    ((*BY_SEX, "--format", "pdf"), "'pdf' is not one of 'text', 'json', 'md'"),
+    ((*BY_SEX, "-o", "report.pdf"), "--output is report.pdf; accepted: a name that ends in .txt"),
+    ((*BY_SEX, "-o", "none/report.md"), "--output is none/report.md; its directory does not exist"),
+    ((*BY_SEX, "-o", "."), "is a directory"),
+    ((*BY_SEX, "--evidence", "all"), "'all' is not one of 'failures'"),
+    ((*BY_SEX, "--n-resamples", "0"), "--n-resamples is 0; accepted: a whole number"),
+    ((*BY_SEX, "--threads", "-7"), "--threads is -7; accepted"),
+    ((*BY_SEX, "--seed", "-1"), "-1 is not in the range x>=0"),
+    ((*BY_SEX, "--favourable", "yes"), "'yes', which is no value of labels and decisions"),
+    ((*BY_SEX, "--missing", "drop"), "'drop' is not"),
+    ((*BY_SEX, "--strata", "nope"), "column 'nope' does not exist"),
+    ((*BY_SEX, "--weight", "nope"), "column 'nope' does not exist"),
+    ((*ROLES, "-s", "nope"), "column 'nope' does not exist; the data have: "),
+    ((*ROLES,), "sensitive"),
+    (("--y-true", "repaid", "-s", "sex"), "there is no default policy for labels"),
+    (("-s", "sex"), "there is no default policy for nothing"),
+    (("--y-score", "score", "-s", "sex"), "there is no default policy for scores"),
+    (("--y-pred", "approved", "-s", "sex", "--preset", "opportunity"), "--y-true"),
+    ((*BY_SEX, "--preset", "calibration"), "--y-score"),
+    (("--y-true", "income", "--y-pred", "approved", "-s", "sex"), "--y-true has more than 64"),
+    (("--y-pred", "word", "-s", "sex"), "--pos-label"),
+    ((*BY_SEX, "--no-such-option"), "No such option"),
+    ((*BY_SEX, "more.csv"), "unexpected extra argument"),
+]
+#: Texts of fairaudit.toml, and what is wrong with them.
+FILES = [
+    ("", r"fairaudit.toml has no table [policy]"),
+    ("[policy]\nname = ", "fairaudit.toml, line 2: is no TOML"),
+    ("[policy]\npreset = 'parity'\nalhpa = 0.1", "line 3: alhpa is no key of [policy]"),
+    ("[policy]\npreset = 'parity'\nfloor = 5", "line 3: floor is 5; accepted: a whole number"),
+    ("[policy]\npreset = 'parity'\n[roles]\ny_tru = 'a'", "line 4: y_tru is no key of [roles]"),
+    ("[policy]\npreset = 'parity'\n[roles]\nsensitive_features = 'nope'", "column 'nope' does not"),
+    ("[policy]\npreset = 'fair_lending'\nratio = 0.8", "line 1: references is None"),
+    (
+        "[policy]\npreset = 'fair_lending'\nratio = 0.8\nreferences = {sex = 'x'}",
+        "'x', which is no group of the data",
+    ),
+]
+
+
+def check_refused(result, message, before, folder):
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr, result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED, ids=lambda one: str(one)[-40:])
+def test_bad_calls(arguments, message, here):
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
+    check_refused(audit("loans.csv", *arguments), message, before, here)
+
+
+@pytest.mark.parametrize(("text", "message"), FILES, ids=lambda one: one[:30])
+def test_bad_files(text, message, here):
+    (here / "fairaudit.toml").write_text(text)
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
+    named = () if "roles" in text else ("-s", "sex")
+    check_refused(audit("loans.csv", *ROLES, *named), message, before, here)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("none.csv", None, "no such file"),
+        ("empty.csv", "", "cannot be read"),
+        ("ragged.csv", "repaid,approved,sex\n1,1,f\n1,1\n", "cannot be read"),
+        ("head.csv", "repaid,approved,sex\n", "no rows"),
+        ("data.xlsx", "x", "accepted: .parquet and .csv"),
+        ("one.csv", "repaid,approved,sex\n" + "1,1,f\n0,1,f\n" * 40, "only one group"),
+    ],
+)
+def test_bad_data(name, text, message, here):
+    if text is not None:
+        (here / name).write_text(text)
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
+    if name != "one.csv":
+        check_refused(audit(name, *BY_SEX), message, before, here)
+    else:
+        # One group is no error: nothing can be measured, and the verdict says so.
+        result = audit(name, *BY_SEX, "--strict")
+        assert result.exit_code == 3
+        assert result.stdout.startswith("NOT MEASURABLE (not a pass)")
+
+
+# -- verdicts and exit codes -------------------------------------------------------------------
+
+
+class TestVerdicts:
+    @pytest.mark.parametrize(
+        ("data", "strict", "word", "code"),
+        [
+            ("loans.csv", False, "PASS.", 0),
+            ("loans.csv", True, "PASS.", 0),
+            ("unfair.csv", False, "FAIL.", 1),
+            ("unfair.csv", True, "FAIL.", 1),
+            ("few.csv", False, "INCONCLUSIVE (not a pass).", 0),
+            ("few.csv", True, "INCONCLUSIVE (not a pass).", 3),
+        ],
+    )
+    def test_exit_codes(self, data, strict, word, code, here):
+        result = audit(data, *BY_SEX, *(["--strict"] if strict else []))
+        assert result.exit_code == code, result.output
+        assert result.stdout.startswith(word)
+        assert 'policy "opportunity" (the default, because labels and decisions' in result.stdout
+        warned = "inconclusive, which is no pass; with --strict the exit code is 3" in result.stderr
+        assert warned == (data == "few.csv" and not strict)
+
+    def test_nothing_is_asked(self, here):
+        result = audit("unfair.csv", "--preset", "nyc_ll144", *BY_SEX, "--strict")
+        assert result.exit_code == 0
+        assert result.stdout.startswith("NOT ASKED")
+        assert "impact ratio 1.000" in result.stdout
+        assert "0 applicants of unknown sex" in result.stdout
+        assert "by sex and race together, which the rule asks for, is not here" in result.stdout
+
+    def test_quiet(self, here):
+        result = audit("unfair.csv", *BY_SEX, "--quiet", "-o", "x.txt")
+        assert (result.exit_code, result.output) == (1, "")
+        assert (here / "x.txt").read_text().startswith("FAIL.")
+
+    def test_the_seed_is_printed_and_repeats(self, here):
+        first = run("audit", "unfair.csv", *BY_SEX, "--format", "json")
+        seed = json.loads(first.stdout)["seed"]
+        again = run("audit", "unfair.csv", *BY_SEX, "--format", "json", "--seed", seed)
+        assert again.stdout == first.stdout
+        assert audit("loans.csv", *BY_SEX).stdout.endswith("\nseed 1\n")
+
+
+class TestSameNumbers:
+    def test_as_python_whatever_the_order_of_rows(self, here):
+        given = {"y_true": "repaid", "y_pred": "approved", "sensitive_features": "sex", "rng": 1}
+        wanted = fa.audit(data="unfair.csv", **given).to_dict()
+        pl.read_csv("unfair.csv").reverse().write_parquet("turned.parquet")
+        for name in ("unfair.csv", "turned.parquet"):
+            found = json.loads(audit(name, *BY_SEX, "--format", "json").stdout)
+            assert found == json.loads(json.dumps(wanted))
+            assert fa.from_dict(found).verdict == "fail"
+
+    def test_formats_and_files_are_the_same(self, here):
+        result = audit("loans.csv", *BY_SEX, *("-o", "a.md", "-o", "a.json", "-o", "a.txt"))
+        for name, form in (("a.md", "md"), ("a.json", "json"), ("a.txt", "text")):
+            printed = audit("loans.csv", *BY_SEX, "--format", form).stdout
+            assert (here / name).read_text().rstrip() == printed.rstrip()
+        assert result.stdout.rstrip() == (here / "a.txt").read_text().rstrip()
+        assert (here / "a.md").read_text().startswith("# PASS")
+
+
+class TestPolicies:
+    def test_policy_and_columns_of_a_file(self, here):
+        (here / "fairaudit.toml").write_text(
+            "[policy]\npreset = 'four_fifths'\n[roles]\ny_pred = 'approved'\n"
+            "sensitive_features = ['sex', 'age']\n"
+        )
+        result = audit("loans.csv")
+        assert "fairaudit: policy and columns of fairaudit.toml" in result.stderr
+        assert 'policy "four_fifths"' in result.stdout
+        assert "45" in result.stdout  # ages are cut
+        # What is named wins over the file, and a preset needs none.
+        only = audit("loans.csv", "-s", "sex")
+        assert "age" not in only.stdout
+        named = audit("loans.csv", "--preset", "parity", "--y-pred", "approved", "-s", "sex")
+        assert 'policy "parity"' in named.stdout
+        assert named.stderr == ""
+
+    def test_favourable_is_named(self, here):
+        given = ("unfair.csv", "--y-pred", "word", "-s", "sex")
+        granted = audit(*given, "--favourable", "granted", "--preset", "parity")
+        refused = audit(*given, "--favourable", "refused", "--preset", "parity")
+        assert "favourable: granted" in granted.stdout
+        assert (granted.exit_code, refused.exit_code) == (1, 1)
+        assert "lowest" in granted.stdout
+        low = [text.stdout.split("selection_rate")[2].split()[1] for text in (granted, refused)]
+        assert low[0] != low[1]
+
+    def test_what_the_rule_says_stands_below(self, here):
+        result = audit("unfair.csv", "--preset", "us_eeoc", "--y-pred", "approved", "-s", "sex")
+        rule = result.stdout.partition("What the rule says:")[2]
+        assert "sex: f: ratio 0." in rule
+        assert "flag: below four fifths, and significant" in rule
+        assert "selections missing to four fifths" in rule
+        assert "An engine, not advice" in rule
+        page = audit(
+            *("unfair.csv", "--preset", "co_insurance_draft", "--y-pred", "approved"),
+            *("-s", "sex", "--format", "md"),
+        )
+        assert "## What the rule says" in page.stdout
+        assert "which is not in force" in page.stdout
+        assert "complian" not in (page.stdout + result.stdout).lower()
+
+    def test_lenders_take_a_file(self, here):
+        (here / "lend.toml").write_text(
+            "[policy]\npreset = 'fair_lending'\nratio = 0.8\nreferences = {sex = 'm'}\n"
+        )
+        result = audit("unfair.csv", "--policy", "lend.toml", "--y-pred", "approved", "-s", "sex")
+        assert "sex: f: adverse impact ratio 0." in result.stdout
+        assert "flagged below 0.8" in result.stdout
+
+
+class TestCounts:
+    def counted(self):
+        given = (*BY_SEX, "-o", "counts.csv")
+        assert run("tabulate", "unfair.csv", *given).exit_code == 0
+        frame = pl.read_csv("counts.csv").rename({"group:sex": "sex"})
+        frame.rename({"y_true": "repaid", "y_pred": "approved", "count": "Freq"}).write_csv(
+            "counts.csv"
+        )
+
+    def test_tables_of_counts_give_the_verdict_of_their_people(self, here):
+        self.counted()
+        whole = audit("unfair.csv", *BY_SEX)
+        counts = audit("counts.csv", *BY_SEX, "--count", "Freq")
+        assert (whole.exit_code, counts.exit_code) == (1, 1)
+        assert counts.stderr == ""
+        assert counts.stdout.splitlines()[:5] == whole.stdout.splitlines()[:5]
+
+    def test_counts_that_are_read_as_people_are_warned_of(self, here):
+        self.counted()
+        result = audit("counts.csv", *BY_SEX)
+        assert "if column 'Freq' holds numbers of people, say --count Freq" in result.stderr
+        assert result.stdout.startswith("NOT MEASURABLE (not a pass). 7 rows")
+
+    def test_what_needs_people_is_refused(self, here):
+        self.counted()
+        result = audit("counts.csv", *BY_SEX, "--count", "Freq", "--weight", "repaid")
+        assert result.exit_code == 2
+        assert "--weight is 'repaid' with --count; accepted: labels and" in result.stderr
+
+
+class TestOtherCommands:
+    @pytest.mark.parametrize(
+        ("command", "function", "extra", "options"),
+        [
+            ("intervals", fa.intervals, {}, ()),
+            ("equivalence", fa.equivalence_test, {"margin": 0.1}, ("--margin", "0.1")),
+            ("power", fa.minimum_detectable_gap, {}, ()),
+        ],
+    )
+    def test_they_say_what_python_says(self, command, function, extra, options, here):
+        given = {"y_true": "repaid", "y_pred": "approved", "sensitive_features": "sex"}
+        seed = {} if command == "power" else {"rng": 1}
+        wanted = function(data="loans.csv", metric="tpr", **given, **extra, **seed)
+        seed_option = () if command == "power" else ("--seed", "1")
+        result = run(
+            *(command, "loans.csv", *BY_SEX, "-m", "tpr", *options, *seed_option),
+            *("--json", "x.json"),
+        )
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.startswith(str(wanted).splitlines()[0])
+        assert json.loads((here / "x.json").read_text()) == [
+            json.loads(json.dumps(wanted.to_dict()))
+        ]
+
+    def test_intervals_are_a_table(self, here):
+        result = run("intervals", "loans.csv", *BY_SEX, "-m", "tpr", "--seed", "1")
+        assert "kind" in result.stdout
+        assert "largest gap" in result.stdout
+        assert result.stdout.endswith("\nseed 1\n")
+
+    def test_counts_on_standard_output_are_those_of_the_file(self, here):
+        printed = run("tabulate", "loans.csv", *BY_SEX)
+        run("tabulate", "loans.csv", *BY_SEX, "-o", "c.csv")
+        run("tabulate", "loans.csv", *BY_SEX, "-o", "c.parquet")
+        assert printed.stdout == (here / "c.csv").read_text()
+        assert pl.read_parquet("c.parquet")["count"].sum() == 3_000
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("equivalence", "loans.csv", *BY_SEX, "-m", "tpr"), "Missing option '--margin'"),
+            (("equivalence", "loans.csv", *BY_SEX, "-m", "tpr", "--margin", "0"), "--margin is 0"),
+            (("intervals", "loans.csv", *BY_SEX, "-m", "eodds"), "equalized_odds"),
+            (("intervals", "loans.csv", *BY_SEX, "-m", "tpr", "--method", "x"), "'x' is not one"),
+            (("power", "loans.csv", *BY_SEX, "-m", "tpr", "--power", "2"), "--power is 2.0"),
+            (("power", "none.csv", *BY_SEX, "-m", "tpr"), "no such file"),
+            (("tabulate", "loans.csv", "-s", "sex", "-o", "x.xlsx"), "accepted: .csv or .parquet"),
+            (("tabulate", "loans.csv", "-s", "sex", "--count", "nope"), "'nope' does not exist"),
+            (("tabulate", "loans.csv"), "Missing option"),
+        ],
+    )
+    def test_bad_calls(self, arguments, message, here):
+        before = {path.name: path.read_bytes() for path in here.iterdir()}
+        check_refused(run(*arguments), message, before, here)
+
+
+# -- init --------------------------------------------------------------------------------------
+
+
+class TestInit:
+    def test_from_data_to_verdict(self, here):
+        result = run("init", "loans.csv")
+        assert result.exit_code == 0
+        assert "sensitive_features: sex, age\n" in result.stdout
+        assert "fairaudit audit loans.csv" in result.stdout
+        text = (here / "fairaudit.toml").read_text()
+        roles = tomllib.loads(text)["roles"]
+        assert roles == {
+            "sensitive_features": ["sex", "age"],
+            "y_true": "repaid",
+            "y_pred": "approved",
+            "y_score": "score",
+        }
+        policy = fa.Policy.load("fairaudit.toml")
+        default = fa.Policy.default(labels=True, decisions=True, scores=True)
+        assert policy.criteria == default.criteria
+        assert "Its values: " in text
+        assert "# favourable = 1" in text
+        assert "bands = { age = [25, 45] }" in text
+        found = audit("loans.csv")
+        assert found.stdout.startswith("PASS")
+
+    def test_nothing_is_overwritten(self, here):
+        (here / "fairaudit.toml").write_text("mine")
+        result = run("init", "loans.csv")
+        assert result.exit_code == 2
+        assert "--output is fairaudit.toml, which is there; accepted: a new name" in result.stderr
+        assert (here / "fairaudit.toml").read_text() == "mine"
+        (here / "link.toml").symlink_to("nowhere.toml")
+        assert run("init", "loans.csv", "-o", "link.toml").exit_code == 2
+        other = run("init", "loans.csv", "-o", "other.toml")
+        assert "fairaudit audit loans.csv --policy other.toml" in other.stdout
+        assert (
+            "#   fairaudit audit loans.csv --policy other.toml\n"
+            in (here / "other.toml").read_text()
+        )
+
+    def test_favourable(self, here):
+        frame = rows().drop("approved").rename({"word": "decision"})
+        frame.write_csv("words.csv")
+        assert run("init", "words.csv", "--favourable", "granted").exit_code == 0
+        policy = fa.Policy.load("fairaudit.toml")
+        assert policy.favourable == "granted"
+        assert 'its values: "' in (here / "fairaudit.toml").read_text()
+        run("init", "loans.csv", "--favourable", "0", "-o", "n.toml")
+        assert fa.Policy.load("n.toml").favourable == 0
+
+    def test_what_is_not_found_is_said(self, here):
+        pl.DataFrame({"a": [1, 2, 3], "b c": ["x", "y", None]}).write_csv("odd.csv")
+        assert run("init", "odd.csv").exit_code == 0
+        text = (here / "fairaudit.toml").read_text()
+        assert "No decisions were found" in text
+        assert "# sensitive_features = " in text
+        assert fa.Policy.load("fairaudit.toml").name == "four_fifths"
+        assert run("audit", "odd.csv").exit_code == 2
+
+    def test_names_that_would_break_a_file(self, here):
+        names = {'sex "x"\n[policy]': ["f", "m"] * 40, "approved": [0, 1] * 40}
+        pl.DataFrame(names).write_parquet("evil.parquet")
+        assert run("init", "evil.parquet").exit_code == 0
+        read = tomllib.loads((here / "fairaudit.toml").read_text())
+        assert set(read) == {"policy", "roles"}
+        assert read["roles"]["sensitive_features"] == ['sex "x"\n[policy]']
+
+    @pytest.mark.parametrize(
+        ("data", "output", "message"),
+        [
+            ("none.csv", "x.toml", "no such file"),
+            ("empty.csv", "x.toml", "cannot be read"),
+            ("loans.csv", "none/x.toml", "its directory does not exist"),
+        ],
+    )
+    def test_bad_calls(self, data, output, message, here):
+        (here / "empty.csv").write_text("")
+        result = run("init", data, "-o", output)
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert not (here / output).exists()
+
+    def test_groups_below_the_floor_are_told(self, here):
+        frame = rows(200).with_columns(sex=pl.Series(["f"] * 12 + ["m"] * 188))
+        frame.write_csv("small.csv")
+        run("init", "small.csv")
+        text = (here / "fairaudit.toml").read_text()
+        assert "sex: m 188, f 12 (1 of them below the floor of 30 rows)" in text
+
+
+# -- the process -------------------------------------------------------------------------------
+
+
+class TestProcess:
+    def process(self, here, tail):
+        command = [*COMMAND, "audit", "loans.csv", *BY_SEX, "--seed", "1"]
+        done = subprocess.run(
+            ["bash", "-c", f'set -o pipefail; "$@" {tail}', "x", *command],
+            cwd=here, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        return done
+
+    def test_a_verdict(self, here):
+        done = self.process(here, "")
+        assert done.returncode == 0
+        assert done.stdout.startswith("PASS")
+        assert "\x1b" not in done.stdout
+
+    @pytest.mark.parametrize("tail", ["> /dev/full", "| true"])
+    def test_output_that_goes_nowhere_is_no_violation(self, tail, here):
+        assert self.process(here, tail).returncode == 2
+
+    def test_a_bug_is_no_violation(self, here, monkeypatch):
+        def broken(**_):
+            raise KeyError("inside")
+
+        monkeypatch.setattr(fa, "audit", broken)
+        result = audit("loans.csv", *BY_SEX)
+        assert result.exit_code == 2
+        assert "a bug of this package; please report it" in result.stderr
