@@ -34,7 +34,7 @@ MEMORY = 3 << 30
 WRONG_CALL = re.compile(
     # The last one: a callback of the user's that takes something else.
     r"unexpected keyword|required (keyword-only|positional)|positional argument"
-    r"|exactly one argument"
+    r"|exactly one argument|takes no arguments"
 )
 
 

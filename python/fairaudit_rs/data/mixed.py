@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import DataError
 from .groups import group_name, label
 from .labels import GroupKey
+from .numbering import parts
 from .rows import Rows
 
 #: Groups that a message names.
@@ -40,19 +41,22 @@ def settle(
     if cluster is None:
         return Settled()
     place = {key: i for i, key in enumerate(keys)}
-    code = np.array([place.get(key, -1) for key in rows.cells.groups])[rows.group]
-    compared = code >= 0
+    code_of = np.array([place.get(key, -1) for key in rows.cells.groups], dtype=np.int32)
     # The least and the greatest group of every cluster.
     n = int(cluster.max(initial=0)) + 1
-    low, high = np.full(n, len(keys)), np.full(n, -1)
-    np.minimum.at(low, cluster[compared], code[compared])
-    np.maximum.at(high, cluster[compared], code[compared])
+    low, high = np.full(n, len(keys), dtype=np.int32), np.full(n, -1, dtype=np.int32)
+    for part in parts(len(cluster)):
+        code = code_of[rows.group[part]]
+        compared = code >= 0
+        np.minimum.at(low, cluster[part][compared], code[compared])
+        np.maximum.at(high, cluster[part][compared], code[compared])
     mixed = low < high
     n_mixed = int(mixed.sum())
     if not n_mixed:
         return Settled()
+    code = code_of[rows.group]
     n_clusters = int((high >= 0).sum())
-    inside = mixed[cluster] & compared
+    inside = mixed[cluster] & (code >= 0)
     if how == "refuse":
         row = int(inside.argmax())
         held = np.unique(code[inside & (cluster == cluster[row])]).tolist()

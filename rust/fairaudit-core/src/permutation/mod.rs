@@ -18,6 +18,7 @@ mod shifts;
 mod statistic;
 mod strata;
 mod stream;
+mod sums;
 mod tables;
 mod units;
 

@@ -1,0 +1,84 @@
+//! What metrics of rows add up, as observed.
+
+use crate::metrics::row_sums::{Lanes, RowSums};
+use crate::simd::{InstructionSet, LANES, Task};
+
+/// The sums of every group when `members` tells to what extent a row belongs to each.
+pub(super) fn sums_of<const N: usize, M: RowSums<N>>(
+    metric: &M,
+    rows: usize,
+    n_groups: usize,
+    members: impl Fn(usize, &mut [Lanes]),
+) -> Vec<[f64; N]> {
+    let (mut sums, mut open) = (vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
+    let mut member = vec![[0.0; LANES]; n_groups];
+    for row in 0..rows {
+        members(row, &mut member);
+        metric.add(row, &member, &mut sums, &mut open);
+    }
+    sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
+}
+
+/// The sums of every group as observed.
+pub(super) fn observed_sums<const N: usize, M: RowSums<N>>(
+    metric: &M,
+    group: &[u16],
+    n_groups: usize,
+    instructions: InstructionSet,
+) -> Vec<[f64; N]> {
+    if !M::ADDITIVE {
+        return sums_of(metric, group.len(), n_groups, |row, member| {
+            member.fill([0.0; LANES]);
+            member[usize::from(group[row])] = [1.0; LANES];
+        });
+    }
+    add_up(metric, group.len(), n_groups, |row| usize::from(group[row]), instructions)
+}
+
+/// Sums over all rows of a metric whose sums are the same in every replicate.
+pub(super) fn totals<const N: usize, M: RowSums<N>>(metric: &M, rows: usize, instructions: InstructionSet) -> Vec<f64> {
+    if !M::ADDITIVE {
+        return Vec::new();
+    }
+    add_up(metric, rows, 1, |_| 0, instructions).concat()
+}
+
+/// The sums of every group of an additive metric, of which a row changes those of its group alone.
+fn add_up<const N: usize, M: RowSums<N>>(
+    metric: &M,
+    rows: usize,
+    n_groups: usize,
+    group: impl Fn(usize) -> usize,
+    instructions: InstructionSet,
+) -> Vec<[f64; N]> {
+    let mut sums = vec![[[0.0; LANES]; N]; n_groups];
+    instructions.run(AddUp { metric, rows, group, sums: &mut sums });
+    sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
+}
+
+/// The rows that are added to the sums of their groups.
+struct AddUp<'a, const N: usize, M, G> {
+    metric: &'a M,
+    rows: usize,
+    group: G,
+    sums: &'a mut [[Lanes; N]],
+}
+
+impl<const N: usize, M: RowSums<N>, G: Fn(usize) -> usize> Task for AddUp<'_, N, M, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        // Neighbours are mostly of one group, whose sums stay in registers.
+        let (mut current, mut of_current, mut open) = (0, [self.sums[0]], M::Open::default());
+        for row in 0..self.rows {
+            let group = (self.group)(row);
+            if group != current {
+                self.sums[current] = of_current[0];
+                (current, of_current) = (group, [self.sums[group]]);
+            }
+            self.metric.add(row, &[[1.0; LANES]], &mut of_current, &mut open);
+        }
+        self.sums[current] = of_current[0];
+    }
+}
