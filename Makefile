@@ -43,6 +43,7 @@ bench: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	$(BIN)/python benches/python/individual.py
 	$(BIN)/python benches/python/influence.py
 	$(BIN)/python benches/python/extremes.py
+	$(BIN)/python benches/python/audit.py
 
 # Goes on where it was stopped; the results are in target/atlas*.jsonl. Each part runs alone, too.
 atlas: $(VENV)/.extras $(VENV)/.wheel

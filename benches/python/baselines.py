@@ -196,6 +196,43 @@ def fairlearn_bootstrap(y_true, y_pred, group, n_boot):
     return low, high
 
 
+def fairlearn_bootstraps(y_true, y_pred, score, by, n_boot):
+    """Percentile intervals of ten metrics in the groups of every attribute."""
+    from fairlearn import metrics as fair
+    from fairlearn.metrics import MetricFrame
+    from sklearn import metrics
+
+    def negative_predictive_value(y_true, y_pred):
+        return metrics.precision_score(y_true, y_pred, pos_label=0)
+
+    of_decisions = {
+        "selection_rate": fair.selection_rate,
+        "true_positive_rate": fair.true_positive_rate,
+        "false_positive_rate": fair.false_positive_rate,
+        "positive_predictive_value": metrics.precision_score,
+        "negative_predictive_value": negative_predictive_value,
+        "accuracy": metrics.accuracy_score,
+        "f1": metrics.f1_score,
+    }
+    of_scores = {
+        "auc": metrics.roc_auc_score,
+        "mean_prediction": fair.mean_prediction,
+        "brier_score": metrics.brier_score_loss,
+    }
+    for column in by.values():
+        for functions, given in ((of_decisions, y_pred), (of_scores, score)):
+            frame = MetricFrame(
+                metrics=functions,
+                y_true=y_true,
+                y_pred=given,
+                sensitive_features=column,
+                n_boot=n_boot,
+                ci_quantiles=list(QUANTILES),
+                random_state=1,
+            )
+            frame.difference_ci(method="between_groups")
+
+
 def rapidstats_auc_bootstrap(y_true, score, iterations, sampling_method="poisson"):
     """Percentile interval of the AUC (Rust, all cores).
 

@@ -87,7 +87,7 @@ def measure_of(metric: AnyMetric | Mapping[str, float]) -> Measure:
             f"{weight:g} {rate.name}" for rate, weight in zip(rates, metric.values(), strict=True)
         )
         return Measure(shown, rates, tuple(float(weight) for weight in metric.values()))
-    if metric in ALIGNMENTS:
+    if isinstance(metric, str) and metric in ALIGNMENTS:
         return Measure(str(metric), (), ())
     rate = _rate(metric)
     return Measure(rate.name, (rate,), (1.0,))

@@ -21,8 +21,8 @@ use crate::simd::{InstructionSet, LANES, Task};
 /// Rows between two looks at the control.
 const TILE: usize = 1 << 15;
 /// Bytes that the sums of clusters may take on all threads together: so many, or so many for each row.
-const ROOM: usize = 5 << 23;
-const ROOM_PER_ROW: usize = 4;
+const ROOM: usize = 1 << 26;
+const ROOM_PER_ROW: usize = 6;
 /// Bytes of the sums of a cluster in one replicate.
 const CLUSTER_BYTES: usize = 16;
 
