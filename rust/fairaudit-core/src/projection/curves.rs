@@ -121,3 +121,22 @@ impl Curves {
         plan
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_at_a_price_lie_between_its_ranks() {
+        let rows = [3.0, 1.0, 2.0, 2.0].iter().zip(0..);
+        let rows = rows.map(|(&distance, row)| Candidate { distance, weight: 0.5, row, cell: 0 }).collect();
+        let curves = Curves { cells: vec![Curve::new(rows)] };
+        let ranks = |price| curves.ranks(0, price);
+        assert_eq!(
+            [ranks(0.5), ranks(1.0), ranks(2.0), ranks(2.5), ranks(9.0)],
+            [(0, 0), (0, 1), (1, 3), (3, 3), (4, 4)]
+        );
+        assert_eq!(curves.point(0, 3), (1.5, 2.5));
+        assert_eq!(curves.cost(&[1.25]), 0.5 + 1.0 + 0.25 * 2.0);
+    }
+}
