@@ -33,7 +33,7 @@ check: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m tests.write_notices --check
 
 calibration: $(VENV)/.extras $(VENV)/.wheel
-	$(BIN)/python -m pytest -m calibration --numprocesses auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m calibration --numprocesses auto
 
 bench: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	cargo bench --locked -p fairaudit-benches
