@@ -15,7 +15,13 @@ from .. import metrics
 from ..data.columns import Coded
 from ..data.features import Features
 from ..data.groups import attribute_name, group_name
-from ..errors import ArgumentError, CancelledError, ColumnError, FairAuditError
+from ..errors import (
+    ArgumentError,
+    CancelledError,
+    ColumnError,
+    FairAuditError,
+    TooManyValuesError,
+)
 from ..extremes.attribute import read_attribute
 from ..extremes.forms import Form
 from ..extremes.lens import extreme_test
@@ -61,6 +67,11 @@ def _tried(make: Callable[[], Ran], lens: str, attribute: str, metric: str) -> R
         return not_run(lens, attribute, str(error), metric), None
 
 
+def _taken(form: Form, rows: Positions) -> Any:
+    """Return rows of features; all of them as they were given, with their index."""
+    return form.given if len(rows) == form.n_rows else form.take(rows)
+
+
 # -- individual --------------------------------------------------------------------------------
 
 
@@ -92,7 +103,7 @@ def _attacked(setting: Setting, name: str, form: Form) -> Ran:
     # A model that knows its classes is told labels by name; others score the positive one.
     y = _raw(table.source.in_memory().columns["y_true"]) if flow.classes else None
     y = found.columns["y_true"].astype(np.float64) if y is None else y
-    X = form.take(rows)
+    X = _taken(form, rows)
     groups = {key: column[rows] for key, column in protected.items()}
     fair_metric = _likeness(flow.rows(X), groups, notes)
     result = individual_test(
@@ -200,11 +211,13 @@ def p_of_no_relation(rows: NDArray[np.float64], group: NDArray[Any]) -> float:
     centred = rows - rows.mean(axis=0)
     scale = centred.std(axis=0)
     varies = scale > _CONSTANT * np.abs(rows).max(axis=0)
+    if not varies.any():
+        return 1.0
     left, size, _ = np.linalg.svd(centred[:, varies] / scale[varies], full_matrices=False)
     # Columns of length 1 that say all that the features say.
-    basis = left[:, size > _RANK * size.max(initial=0.0)]
+    basis = left[:, size > _RANK * size[0]]
     _, code, n = np.unique(group, return_inverse=True, return_counts=True)
-    sums = np.stack([np.bincount(code, weights=column) for column in basis.T], axis=1)
+    sums = (code[:, None] == np.arange(len(n))).T.astype(np.float64) @ basis
     trace = float((sums**2 / n[:, None]).sum())
     return float(chdtrc(basis.shape[1] * (len(n) - 1), trace * len(rows)))
 
@@ -254,12 +267,14 @@ def _explained(setting: Setting, one: Attribute, metric: str, form: Form) -> Ran
     people = People.of(one)
     columns = [name for name in ("y_true", "y_pred") if name in setting.roles]
     found = one.table.rows(columns=columns, pos_label=setting.computing.pos_label).columns
+    decided = {name: found[name][people.rows].astype(np.int64) for name in columns}
     n, width = len(people.rows), form.n_columns
 
     def of(model: Any) -> Any:
         return influence_audit(
-            **{name: found[name][people.rows].astype(np.int64) for name in columns},
-            X=form.take(people.rows),
+            decided.get("y_true"),
+            decided["y_pred"],
+            X=_taken(form, people.rows),
             model=model,
             sensitive_features={one.name: people.names},
             target=target,
@@ -348,7 +363,7 @@ def _flipped(setting: Setting, one: Attribute) -> Ran:
         known = classes is not None and not callable(classes)
         design = {
             "model": given.model,
-            "X": given.form.take(people.rows),
+            "X": _taken(given.form, people.rows),
             "attribute": one.name,
             "pos_label": setting.computing.pos_label if known else None,
         }
@@ -379,14 +394,17 @@ def _check_column(form: Form, one: Attribute, people: People) -> None:
     otherwise = "extreme_test takes other columns, flip= and counterfactual_score="
     if form.names is None:
         raise ArgumentError(f"the columns of X have no names, so none is {one.name}; {otherwise}")
+    unlike = (
+        f"the levels of {one.name} in X are not its groups, so that a flip of one is none of the "
+        f"other; {otherwise}"
+    )
     try:
         found = read_attribute(one.name, form)
     except ColumnError:
         raise ArgumentError(f"{one.name} is no column of X to flip; {otherwise}") from None
+    except TooManyValuesError:
+        raise ArgumentError(unlike) from None
     code = found.code[people.rows]
     both = len(np.unique(code * len(people.groups) + people.code))
     if not len(np.unique(code)) == len(np.unique(people.code)) == both:
-        raise ArgumentError(
-            f"the levels of {one.name} in X are not its groups, so that a flip of one is none of "
-            f"the other; {otherwise}"
-        )
+        raise ArgumentError(unlike)
