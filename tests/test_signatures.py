@@ -51,10 +51,12 @@ EXCEPTIONS = {
     "X": {
         "influence_audit": "features may be columns of the data instead",
         "extreme_test": "two columns of scores may stand in for a model and its rows",
+        "audit": "a verdict needs none; other lenses are told as not run without",
     },
     "model": {
         "influence_audit": "an audit of decisions needs none",
         "extreme_test": "two columns of scores may stand in for it",
+        "audit": "a verdict needs none; other lenses are told as not run without",
     },
     "null": {"calibrate": "what is true of its audits, not what is tested"},
     "target": {"generator_quality": "there the column of labels, which F1 alone needs"},
