@@ -82,10 +82,9 @@ def audit(
     policy : Policy, str or path, optional
         What is asked: a policy, the name of a preset, or a file ending in ``.toml``. None takes the
         default for what is given: see `Policy.default`.
-    lenses : "auto" or sequence of str
-        What is computed, in the place of what the policy says: ``"permutation"``,
-        ``"projection"``, ``"individual"``, ``"influence"``, ``"extremes"``. The verdict is always
-        that of the questions.
+    lenses : str or sequence of str
+        What is computed, in the place of what the policy says, or "auto" for that: permutation,
+        projection, individual, influence, extremes. The verdict is always that of the questions.
     evidence : {"failures", "permutation", "none"}
         Permutation tests of equality beside the verdict, which needs none of them: of the binding
         questions that fail, of all questions, or of none.
