@@ -8,6 +8,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
+from fairaudit_rs.individual import sensitive
 from fairaudit_rs.individual.refits import _Draws
 
 STEPS = {"penalty": 10.0, "n_steps": 30, "step_size": 0.02}
@@ -293,3 +294,23 @@ def test_bars_of_equal_ratios():
     )
     bars = found.plot("ratios").spec["layer"][0]["data"]["values"]
     assert sum(bar["rows"] for bar in bars) == len(X)
+
+
+def test_regressions_stop_where_rounding_does(monkeypatch):
+    """A step that moves nothing is not taken again, up to the last of 200 iterations."""
+    seen = []
+    real = sensitive._newton
+
+    def counted(objective, start, n_rows):
+        def counting(point):
+            seen.append(point.tobytes())
+            return objective(point)
+
+        return real(counting, start, n_rows)
+
+    monkeypatch.setattr(sensitive, "_newton", counted)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 6))
+    fa.FairMetric.subspace(X, np.where(X[:, 1] + rng.normal(size=500) > 0, "m", "f"))
+    # One search along a line, at most, looks at points that it knows.
+    assert len(seen) - len(set(seen)) < 100

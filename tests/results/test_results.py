@@ -214,6 +214,14 @@ MADE = {
             n_resamples=99,
             rng=1,
         ),
+        "lenses of a model": lambda: fa.audit(
+            rows()[0],
+            rows()[1] > 0.5,
+            sensitive_features={"place": rows()[2] == "a"},
+            model=fa.LinearModel([1.0, 0.5], -0.5, feature_names=["score", "place"]),
+            X=pl.DataFrame({"score": rows()[1], "place": (rows()[2] == "a") * 1.0}),
+            rng=1,
+        ),
         "ratio": lambda: fa.audit(
             y_pred=rows()[0],
             sensitive_features={"place": rows()[2], "age": np.arange(N) % 70},

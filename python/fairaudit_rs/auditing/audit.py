@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
 from .. import arguments
+from ..data.frames import check_columns
 from ..data.groups import group_name
+from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..data.tables import AuditTable
-from ..errors import ArgumentTypeError
-from ..literals import Evidence, Missing, MixedClusters, PresetName
+from ..errors import ArgumentTypeError, DataError
+from ..extremes.forms import Form, form_of
+from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
 from .findings import QuestionFinding
 from .lenses import run, wanted, with_evidence
 from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
+from .setting import Given, Setting
 from .surroundings import base_rates, notes_of_alike, notes_of_conflict, notes_of_refusals
+from .values import lens_names
 
 
 def audit(
@@ -30,7 +35,11 @@ def audit(
     threshold: float = 0.5,
     sensitive_features: Any = None,
     data: Any = None,
+    model: Any = None,
+    X: Any = None,
+    counterfactual_score: Any = None,
     policy: Policy | PresetName | str | Path | None = None,
+    lenses: Auto | Sequence[LensName] = "auto",
     evidence: Evidence = "failures",
     strata: Any = None,
     clusters: Any = None,
@@ -64,9 +73,18 @@ def audit(
         policy says otherwise.
     data : frame, path, glob or `Cells`, optional
         See `permutation_test`.
+    model : object, optional
+        The model that made the decisions, for the lenses that ask it: see the notes.
+    X : frame or array, or names of columns of ``data``, optional
+        The features of every row, as the model takes them.
+    counterfactual_score : array, or str with ``data``, optional
+        Scores with the attribute flipped, for the lens of extremes: see `extreme_test`.
     policy : Policy, str or path, optional
         What is asked: a policy, the name of a preset, or a file ending in ``.toml``. None takes the
         default for what is given: see `Policy.default`.
+    lenses : str or sequence of str
+        What is computed, in the place of what the policy says, or "auto" for that: permutation,
+        projection, individual, influence, extremes. The verdict is always that of the questions.
     evidence : {"failures", "permutation", "none"}
         Permutation tests of equality beside the verdict, which needs none of them: of the binding
         questions that fail, of all questions, or of none.
@@ -96,6 +114,15 @@ def audit(
     (50 and 10 of each label for F1, AUC and losses of scores) are listed with what they lack, and a
     pass needs 95 % of people in groups that were tested.
 
+    Other lenses inform beside the verdict, each by its own function with its defaults.
+    *individual*: `individual_test` with a `FairMetric.subspace` of all attributes, features in
+    standard deviations; 100,000 rows of linear models, 2,000 of others. *influence*:
+    `influence_audit` of the first metric of the policy that it knows, by attribute, for the group
+    that is worst off; without a model, or beyond 20 million rows times squared features, its
+    marginal scores alone. *extremes*: `extreme_test` of every attribute that is a column of X with
+    the same groups, or of ``counterfactual_score``. What cannot be run is a row with the reason.
+    A model without classes gives scores of the positive value.
+
     Examples
     --------
     >>> import numpy as np, fairaudit_rs as fa
@@ -107,6 +134,7 @@ def audit(
     ('fail', 1)
     """
     evidence = arguments.choice("evidence", evidence, get_args(Evidence))
+    lenses = lens_names(lenses)
     checked = arguments.check(
         threshold=threshold,
         n_resamples=n_resamples,
@@ -120,6 +148,7 @@ def audit(
         y_true=y_true,
         y_pred=y_pred,
         y_score=y_score,
+        counterfactual_score=counterfactual_score,
         sensitive_features=sensitive_features,
         strata=strata,
         clusters=clusters,
@@ -128,7 +157,14 @@ def audit(
         mixed_clusters=mixed_clusters,
     )
     chosen = _policy(policy, table)
+    if lenses != "auto":
+        chosen = replace(chosen, lenses=lenses)
     table = table.banded(chosen.bands).shared()
+    given = Given(
+        model=model,
+        form=None if X is None else _form(X, data, table),
+        has_counterfactuals=counterfactual_score is not None,
+    )
     computing = Computing(
         seed=checked.seed,
         n_resamples=checked.n_resamples,
@@ -137,18 +173,30 @@ def audit(
         score_bins=score_bins,
         callback=checked.progress,
     )
-    return _audited(table, chosen, computing, checked.threshold, evidence)
+    return _audited(table, chosen, computing, checked.threshold, evidence, given)
 
 
 def _audited(
-    table: AuditTable, policy: Policy, computing: Computing, threshold: float, evidence: Evidence
+    table: AuditTable,
+    policy: Policy,
+    computing: Computing,
+    threshold: float,
+    evidence: Evidence,
+    given: Given,
 ) -> Audit:
     attributes = _attributes(table, policy)
     asked = asked_of(policy, attributes, computing)
     family = Family.of(asked, policy, computing)
     findings = family.findings(asked)
     verdict = overall(findings)
-    others, results = run(policy, attributes, computing, threshold)
+    setting = Setting(
+        policy=policy,
+        attributes=[one for one in attributes if not one.is_intersection],
+        computing=computing,
+        given=given,
+        questions=findings,
+    )
+    others, results = run(setting, threshold)
     if "permutation" in wanted(policy):
         findings, tests = with_evidence(asked, findings, evidence, computing)
         results = tests | results
@@ -169,6 +217,28 @@ def _audited(
     )
     notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
     return replace(made, warnings=tuple(dict.fromkeys(notes)))
+
+
+def _form(X: Any, data: Any, table: AuditTable) -> Form:
+    """Return the features of the rows of a table."""
+    if isinstance(X, str) or (isinstance(X, list | tuple) and X and isinstance(X[0], str)):
+        names = [X] if isinstance(X, str) else list(X)
+        kind = type(data).__module__.partition(".")[0]
+        if kind not in ("pandas", "polars") or hasattr(data, "collect"):
+            raise ArgumentTypeError(
+                f"X is {X!r}; accepted: a frame or an array with a row for each of the data, or "
+                "names of columns where data is a frame of pandas or polars"
+            )
+        check_columns(names, list(data.columns), "the data")
+        X = data[names]
+    if not table.source.holds_rows:
+        raise ArgumentTypeError("X does not go with data=cells, which hold no rows")
+    form = form_of(X)
+    check_indices(indices_of({"the labels and decisions": table.index, "X": X}))
+    n_rows = table.loaded("X").n_rows
+    if form.n_rows != n_rows:
+        raise DataError(f"X has {form.n_rows:,} rows; the data have {n_rows:,}")
+    return form
 
 
 def _policy(policy: object, table: AuditTable) -> Policy:

@@ -130,7 +130,15 @@ class LensFinding(Value):
     low: float
     high: float
     pvalue: float
+    #: Why it was not run, or says nothing.
     reason: str | None = None
+    #: The groups that are compared, where they are two.
+    first: str | None = None
+    second: str | None = None
+    #: How it was run otherwise than asked for: on a sample of rows, without the model.
+    note: str = ""
+    #: What it found, in words.
+    told: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,6 +154,20 @@ class BaseRate(Value):
 
 
 Named = Callable[[str, Any], str]
+
+
+def not_run(lens: str, attribute: str, reason: str, metric: str = "") -> LensFinding:
+    """Return the finding of a lens that could not be run."""
+    return LensFinding(
+        lens=lens,
+        metric=metric,
+        attribute=attribute,
+        estimate=math.nan,
+        low=math.nan,
+        high=math.nan,
+        pvalue=math.nan,
+        reason=f"not run: {reason}",
+    )
 
 
 def question_row(one: QuestionFinding, named: Named) -> dict[str, Any]:
@@ -174,6 +196,7 @@ def question_row(one: QuestionFinding, named: Named) -> dict[str, Any]:
         "coverage": one.coverage,
         "evidence": one.evidence,
         "reason": one.reason,
+        "note": None,
     }
 
 
@@ -183,8 +206,8 @@ def lens_row(one: LensFinding) -> dict[str, Any]:
         "lens": one.lens,
         "metric": one.metric,
         "attribute": one.attribute,
-        "first": None,
-        "second": None,
+        "first": one.first,
+        "second": one.second,
         "estimate": one.estimate,
         "low": one.low,
         "high": one.high,
@@ -201,6 +224,7 @@ def lens_row(one: LensFinding) -> dict[str, Any]:
         "coverage": math.nan,
         "evidence": math.nan,
         "reason": one.reason,
+        "note": one.note or None,
     }
 
 

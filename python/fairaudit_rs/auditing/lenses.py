@@ -12,17 +12,12 @@ from ..literals import Evidence, LensName, NotionName
 from ..permutation.comparison import Settings, compare
 from ..permutation.question import pose
 from ..projection.lens import project
-from .findings import LensFinding, QuestionFinding
+from . import lens_words as words
+from .findings import LensFinding, QuestionFinding, not_run
 from .policy import Policy
 from .questions import Asked, Attribute, Computing
 from .seeds import seed_of
-
-#: Lenses that no audit runs yet, and the function that does.
-_BY_THEMSELVES: dict[LensName, str] = {
-    "individual": "needs a model, its rows and a metric of likeness: see individual_test",
-    "influence": "needs features and a group to explain: see influence_audit",
-    "extremes": "needs a model and an attribute to flip: see extreme_test",
-}
+from .setting import Setting
 
 Found = tuple[list[LensFinding], dict[str, Any]]
 
@@ -32,21 +27,48 @@ def wanted(policy: Policy) -> tuple[LensName, ...]:
     return get_args(LensName) if policy.lenses == "auto" else tuple(policy.lenses)
 
 
-def run(
-    policy: Policy, attributes: Sequence[Attribute], computing: Computing, threshold: float
-) -> Found:
+def run(setting: Setting, threshold: float) -> Found:
     """Run the lenses that a policy asks for, beside the questions."""
     findings, results = [], {}
-    for lens in wanted(policy):
-        if lens in _BY_THEMSELVES:
-            findings.append(_not_run(lens, "", _BY_THEMSELVES[lens]))
-        elif lens == "projection":
-            single = [one for one in attributes if not one.is_intersection]
-            for finding, result in _projections(single, computing, threshold):
-                findings.append(finding)
-                if result is not None:
-                    results[f"projection: {finding.metric} by {finding.attribute}"] = result
+    for lens in wanted(setting.policy):
+        found: Iterator[tuple[LensFinding, Any]] = iter(())
+        if lens == "projection":
+            found = _projections(setting.attributes, setting.computing, threshold)
+        elif lens != "permutation":
+            found = _of_model(lens, setting)
+        for finding, result in found:
+            findings.append(finding)
+            if result is not None:
+                results[f"{lens}: {finding.metric} by {finding.attribute}"] = result
     return findings, results
+
+
+def _of_model(lens: LensName, setting: Setting) -> Iterator[tuple[LensFinding, Any]]:
+    """Run a lens that asks a model, or looks at features; say what it needs where that is not."""
+    given = setting.given
+    has_model = given.model is not None and given.form is not None
+    needed = {
+        "individual": None if has_model else "a model and X, its rows: see individual_test",
+        "influence": (
+            None if given.form is not None else "X, the features to look at: see influence_audit"
+        ),
+        "extremes": (
+            None
+            if has_model or given.has_counterfactuals
+            else "a model and X with the attribute in it, or counterfactual_score: see extreme_test"
+        ),
+    }[lens]
+    if needed is not None:
+        return iter([(not_run(lens, "", f"needs {needed}"), None)])
+    # Loaded where there is something to run only.
+    from . import model_lenses
+
+    run_it = {
+        "individual": model_lenses.individual,
+        "influence": model_lenses.influence,
+        "extremes": model_lenses.extremes,
+    }[lens]
+    return run_it(setting)
 
 
 def _projections(
@@ -64,7 +86,7 @@ def _projections(
         elif "sample_weight" in roles and "clusters" in roles:
             why = "has no clusters"
         if why is not None:
-            yield _not_run("projection", one.name, why, notion), None
+            yield not_run("projection", one.name, why, notion), None
             continue
         try:
             result = project(
@@ -77,7 +99,7 @@ def _projections(
                 n_threads=computing.n_threads,
             )
         except FairAuditError as error:
-            yield _not_run("projection", one.name, str(error), notion), None
+            yield not_run("projection", one.name, str(error), notion), None
             continue
         low, high = result.confidence_interval
         finding = LensFinding(
@@ -89,21 +111,9 @@ def _projections(
             high=high,
             pvalue=result.pvalue,
             reason=result.inconclusive,
+            told="" if result.inconclusive else words.of_projection(result),
         )
         yield finding, result
-
-
-def _not_run(lens: str, attribute: str, reason: str, metric: str = "") -> LensFinding:
-    return LensFinding(
-        lens=lens,
-        metric=metric,
-        attribute=attribute,
-        estimate=math.nan,
-        low=math.nan,
-        high=math.nan,
-        pvalue=math.nan,
-        reason=f"not run: {reason}",
-    )
 
 
 def with_evidence(

@@ -12,6 +12,7 @@ from ..errors import AuditFailedError
 from ..literals import Verdict
 from ..results import verdict as verdicts
 from ..results.result import Result
+from ..results.words import number
 from .findings import (
     BaseRate,
     LensFinding,
@@ -127,7 +128,11 @@ class Audit(Result):
 
     def summary(self) -> str:
         """Return the verdict in sentences that an auditor can quote."""
-        return "\n".join([self._first_line(), *self._wording.told(self.verdict)])
+        lines = [self._first_line(), *self._wording.told(self.verdict)]
+        told = [_told(one) for one in self.others if one.told]
+        if told:
+            lines += ["Other lenses, which inform and do not bind:", *told]
+        return "\n".join(lines)
 
     def _remarks(self) -> tuple[str, ...]:
         """Return what a reader must know besides the sentences."""
@@ -185,10 +190,20 @@ class Audit(Result):
         parts += ["## Groups", _markdown(heads, rates)]
         if self.others:
             lines = [
-                [one.lens, one.attribute, one.metric, f"{one.pvalue:.2g}", one.reason or ""]
+                [
+                    one.lens,
+                    one.attribute,
+                    one.metric,
+                    *(
+                        "" if math.isnan(value) else number(value)
+                        for value in (one.estimate, one.low, one.high)
+                    ),
+                    "" if math.isnan(one.pvalue) else f"{one.pvalue:.2g}",
+                    "; ".join(filter(None, [one.reason, one.note])),
+                ]
                 for one in self.others
             ]
-            heads = ["lens", "attribute", "notion", "p", "note"]
+            heads = ["lens", "attribute", "metric", "estimate", "low", "high", "p", "note"]
             parts += ["## Other lenses", _markdown(heads, lines)]
         notes = "\n".join(f"- {_plain(text)}." for text in self.remarks)
         parts += ["## Notes", notes, f"Seed: {self.seed}"]
@@ -259,6 +274,12 @@ class Audit(Result):
 
 def _named(attribute: str, group: Any) -> str:
     return group_name(group, attribute)
+
+
+def _told(one: LensFinding) -> str:
+    """Return what a lens found as a line."""
+    note = f" ({one.note})" if one.note else ""
+    return f"- {one.lens}, {one.attribute}: {one.told}{note}."
 
 
 def _percent(part: float) -> str:

@@ -152,7 +152,11 @@ def _newton(objective: _Objective, start: Floats, n_rows: int) -> Floats:
         if moved[0] > value:
             break
         settled = bool(np.abs(change).max() <= 1e-13 * (1 + np.abs(point).max()))
-        point = point - share * change
+        reached = point - share * change
+        if np.array_equal(reached, point):
+            # Rounding: every further step would be this one again.
+            break
+        point = reached
         value, gradient, hessian = moved
         if settled:
             break

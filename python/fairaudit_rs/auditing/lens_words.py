@@ -1,0 +1,96 @@
+"""What other lenses found, in words: what is shown, how large it is, and what is not said.
+
+They inform beside the verdict. P-values stand in tables only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..results.verdict import rejects
+from ..results.words import listed, number, numbers
+
+if TYPE_CHECKING:
+    from ..extremes.result import ExtremeResult
+    from ..individual.result import IndividualResult
+    from ..influence.result import InfluenceResult
+    from ..projection.result import ProjectionResult
+
+
+def _level(confidence: float) -> str:
+    return f"{100 * confidence:g} % confidence"
+
+
+def of_projection(result: ProjectionResult) -> str:
+    """Return what the projection of scores shows; it never shows that there is no gap."""
+    shown = rejects(result.pvalue, 1 - result.confidence_level)
+    what = f"that scores depart from {result.notion}"
+    return f"{what} is shown" if shown else f"{what} is not shown, which is no evidence of none"
+
+
+def of_individual(result: IndividualResult) -> str:
+    """Return how much larger losses get for people who are alike."""
+    value, low, high = numbers(result.estimate, result.lower_bound, result.upper_bound)
+    level = _level(result.confidence_level)
+    seen = (
+        "between people who differ in little but what tells groups apart the loss grows to "
+        f"{value} times itself"
+    )
+    if result.lower_bound > result.delta:
+        return f"{seen}, at least {low} ({level}): more than {result.delta:g} times is shown"
+    if result.upper_bound < result.delta:
+        return (
+            f"{seen}, at most {high} ({level}): less than {result.delta:g} times is shown, for "
+            "this attack alone"
+        )
+    return (
+        f"{seen}, and the data allow {low} to {high} ({level}): neither more nor less than "
+        f"{result.delta:g} times is shown"
+    )
+
+
+def of_influence(result: InfluenceResult, first: str, second: str) -> str:
+    """Return the gap of a group and the features that are shown to go with it."""
+    low, high = result.confidence_interval
+    value, *ends = numbers(result.estimate, low, high)
+    alpha = 1 - result.confidence_level
+    gap = (
+        f"the {result.metric.replace('_', ' ')} of {first} less that of {second} is {value}, and "
+        f"the data allow {ends[0]} to {ends[1]} ({_level(result.confidence_level)})"
+    )
+    if not (low > 0 or high < 0):
+        return f"{gap}: no direction is shown, and so no feature that goes with it"
+
+    def shown(held: bool) -> str:
+        found = [
+            one.feature
+            for one in result.proxy_scores
+            if (one.kind == "ceteris_paribus") is held and rejects(one.adjusted_pvalue, alpha)
+        ]
+        return listed(list(dict.fromkeys(found)))
+
+    own, alone = shown(False), shown(True)
+    text = (
+        f"{gap}: shown to go with it: {own}" if own else f"{gap}: no feature is shown to go with it"
+    )
+    if alone:
+        text += f"; with all else held fixed the decisions move with {alone}"
+    return f"{text}. Not that they cause it" if own else text
+
+
+def of_extremes(result: ExtremeResult) -> str:
+    """Return what the worst flips gain in two groups, and their difference."""
+    pair = result.clearest
+    groups = (pair.first, pair.second)
+    levels = [result.levels[one].value for one in groups]
+    names = [result.name_of(one) for one in groups]
+    first, second, gap, low, high = map(
+        number, (*levels, pair.estimate, *result.confidence_interval)
+    )
+    shown = rejects(result.pvalue, 1 - result.confidence_level)
+    return (
+        f"what one row in {result.horizon:,.0f} would gain at least by a flip is {first} in "
+        f"{names[0]} and {second} in {names[1]}, a difference of {gap} ({low} to {high}, "
+        f"{_level(result.confidence_level)}): that worst cases differ is "
+        f"{'shown' if shown else 'not shown, which is no evidence of equality'}"
+    )
