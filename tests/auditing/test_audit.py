@@ -494,3 +494,22 @@ class TestCalibration:
     def test_gaps_beyond_are_found_and_no_gaps_pass(self):
         assert self.verdicts(0.2).count("fail") > 0.8 * self.N
         assert self.verdicts(0.0, n=8_000).count("pass") > 0.8 * self.N
+
+
+def test_bugs_and_stops_are_no_reasons(monkeypatch):
+    data = fa.datasets.synthetic_credit()
+    given = {"sensitive_features": data["sex"], "policy": "performance", "rng": 1}
+
+    def broken(error):
+        def project(*_, **__):
+            raise error
+
+        monkeypatch.setattr("fairaudit_rs.auditing.lenses.project", project)
+        score = np.asarray(data["score"])
+        return fa.audit(data["repaid"], (score >= 0.5).astype(int), y_score=score, **given)
+
+    told = broken(fa.errors.DataError("so it is")).findings.filter(pl.col("lens") == "projection")
+    assert told["reason"].to_list() == ["not run: so it is"]
+    for kind in (fa.errors.InternalError, fa.errors.CancelledError):
+        with pytest.raises(kind):
+            broken(kind("planted"))

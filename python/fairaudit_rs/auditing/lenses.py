@@ -16,6 +16,7 @@ from . import lens_words as words
 from .findings import LensFinding, QuestionFinding, not_run
 from .policy import Policy
 from .questions import Asked, Attribute, Computing
+from .refusals import reason_of
 from .seeds import seed_of
 from .setting import Setting
 
@@ -99,7 +100,7 @@ def _projections(
                 n_threads=computing.n_threads,
             )
         except FairAuditError as error:
-            yield not_run("projection", one.name, str(error), notion), None
+            yield not_run("projection", one.name, reason_of(error), notion), None
             continue
         low, high = result.confidence_interval
         finding = LensFinding(

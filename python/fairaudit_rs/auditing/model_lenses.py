@@ -17,7 +17,6 @@ from ..data.features import Features
 from ..data.groups import attribute_name, group_name
 from ..errors import (
     ArgumentError,
-    CancelledError,
     ColumnError,
     FairAuditError,
     TooManyValuesError,
@@ -37,6 +36,7 @@ from . import lens_words as words
 from .findings import LensFinding, QuestionFinding, not_run
 from .policy import Policy
 from .questions import Attribute
+from .refusals import reason_of
 from .seeds import seed_of
 from .setting import People, Positions, Setting
 
@@ -61,10 +61,8 @@ def _tried(make: Callable[[], Ran], lens: str, attribute: str, metric: str) -> R
     """Run a lens; what it refuses is a finding, and stops nobody."""
     try:
         return make()
-    except CancelledError:
-        raise
     except FairAuditError as error:
-        return not_run(lens, attribute, str(error), metric), None
+        return not_run(lens, attribute, reason_of(error), metric), None
 
 
 def _taken(form: Form, rows: Positions) -> Any:
@@ -289,14 +287,13 @@ def _explained(setting: Setting, one: Attribute, metric: str, form: Form) -> Ran
         model = None
     try:
         result = of(model)
-    except CancelledError:
-        raise
     except FairAuditError as error:
+        reason = reason_of(error)
         if model is None:
             raise
         # What goes with the gap needs no model; what moves the model's decisions does.
         result = of(None)
-        notes.append(f"without the model: {error}")
+        notes.append(f"without the model: {reason}")
     low, high = result.confidence_interval
     others = [group for group in one.groups if group != target]
     first = group_name(target, one.name)

@@ -22,6 +22,7 @@ from ..results import verdict
 from .criterion import Criterion
 from .findings import PairFinding, QuestionFinding
 from .policy import Policy
+from .refusals import reason_of
 from .seeds import seed_of
 
 _WHY_NOT = "the data hold no {}"
@@ -169,7 +170,7 @@ def _ask(
         # What informs beside the verdict stops nobody.
         if binding:
             raise
-        return _unasked(metric, tolerance, table, str(error))
+        return _unasked(metric, tolerance, table, reason_of(error))
 
 
 def _unasked(
@@ -269,7 +270,7 @@ class Family:
             try:
                 tests = self._tests(one, n_tests)
             except FairAuditError as error:
-                return replace(found, reason=str(error))
+                return replace(found, reason=reason_of(error))
             pvalues = [test.p_fail for test in tests] + [1.0] * (n_tests - len(tests))
             fails = adjust_pvalues(pvalues, self.policy.adjustment).tolist()[: len(tests)]
         pairs = tuple(

@@ -1,0 +1,12 @@
+"""Which errors of one question or lens are its reason, and stop nobody else."""
+
+from __future__ import annotations
+
+from ..errors import CancelledError, FairAuditError, InternalError
+
+
+def reason_of(error: FairAuditError) -> str:
+    """Return why something was refused; what is no refusal (a bug, a stop) is raised again."""
+    if isinstance(error, CancelledError | InternalError):
+        raise error
+    return str(error)
