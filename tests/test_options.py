@@ -28,6 +28,7 @@ FUNCTIONS = {
     "equivalence": fa.equivalence_test,
     "power": fa.minimum_detectable_gap,
     "tabulate": fa.tabulate,
+    "compare": fa.compare_models,
 }
 #: Files that are written.
 FILES = {"json_path", "moves_path", "plot_path"}

@@ -2,6 +2,7 @@
 
 Exit codes: 0 done, and of an audit all that is no fail; 1 the policy is violated (or a calibration
 does not hold); 2 usage or data error, or a bug; 3 undecided, under ``--strict``; 130 interrupted.
+They are the same when nobody reads what is printed (``| head``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import fairaudit_rs as fa
 from ..errors import FairAuditError
 from .audit import audit
 from .calibrate import calibrate
+from .compare import compare
 from .demo import demo
 from .equivalence import equivalence
 from .extremes import extremes
@@ -67,7 +69,7 @@ def main() -> None:
 _COMMANDS = (
     *(init, audit, demo, list_metrics),
     *(permutation, projection, influence, extremes),
-    *(intervals, equivalence, power, calibrate, tabulate),
+    *(compare, intervals, equivalence, power, calibrate, tabulate),
 )
 for _command in _COMMANDS:
     main.add_command(_command)

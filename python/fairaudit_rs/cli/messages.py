@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping
+from typing import IO
 
 import click
 
@@ -24,8 +27,22 @@ _TOKEN = re.compile(
 
 
 def say(text: str, err: bool = False) -> None:
-    """Print a text whose parts come from data: it cannot steer the terminal."""
-    click.echo(printable(text, kept="\n"), err=err)
+    """Print a text whose parts come from data: it cannot steer the terminal.
+
+    A reader who has left (``| head``) is no error: nothing more is printed, the work goes on, and
+    the exit code is what it would have been.
+    """
+    try:
+        click.echo(printable(text, kept="\n"), err=err)
+    except BrokenPipeError:
+        _print_nowhere(sys.stderr if err else sys.stdout)
+
+
+def _print_nowhere(stream: IO[str]) -> None:
+    """Let a stream go nowhere, with what it still holds."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def with_options(message: str, command: click.Command) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import fairaudit_rs as fa
 
@@ -19,8 +20,23 @@ if TYPE_CHECKING:
 
     from ..extremes.result import ExtremeResult
     from ..influence.result import InfluenceResult
+    from ..permutation.model_comparison import ModelComparison
     from ..permutation.result import PermutationResult
     from ..projection.result import ProjectionResult
+
+#: More pairs of groups than this are folded to so many.
+MOST_LINES, FOLDED_TO = 15, 5
+
+
+class Tested(Protocol):
+    """A pair of groups with a p-value."""
+
+    @property
+    def adjusted_pvalue(self) -> float:
+        """Its p-value, adjusted for all pairs."""
+
+
+Pair = TypeVar("Pair", bound=Tested)
 
 
 def write_json(path: Path, content: object) -> None:
@@ -59,6 +75,11 @@ def print_frame(frame: pl.DataFrame, columns: Sequence[str]) -> None:
     """Print some columns of a frame, a line for each row."""
     rows = [list(columns)]
     rows += [[_cell(value) for value in row] for row in frame.select(columns).iter_rows()]
+    _print_rows(rows)
+
+
+def _print_rows(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of text as a table, its heads first."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -72,17 +93,55 @@ def _cell(value: object) -> str:
 
 
 def print_pairs(result: PermutationResult) -> None:
-    """Print the pairs of groups of a test of more than two."""
+    """Print the pairs of groups of a test of more than two, the clearest where they are many."""
     if len(result.group_sizes) <= 2:
         return
     say(f"  pairs, adjusted by {result.adjust}:")
-    for pair in result.comparisons:
+    shown = clearest_first(result.comparisons)
+    for pair in shown:
         low, high = pair.confidence_interval
         first, second = (group_name(one, result.attribute) for one in (pair.first, pair.second))
         say(
             f"    {first} - {second}: {pair.estimate:+.3f} "
             f"({low:+.3f} .. {high:+.3f}), adjusted p = {pair.adjusted_pvalue:.3g}"
         )
+    say_folded(len(result.comparisons) - len(shown), "pairs, with larger p-values")
+
+
+def clearest_first(pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """Return pairs of groups as they are or, of many, those with the smallest adjusted p-values."""
+    if len(pairs) <= MOST_LINES:
+        return pairs
+    return sorted(pairs, key=lambda one: (isnan(one.adjusted_pvalue), one.adjusted_pvalue))[
+        :FOLDED_TO
+    ]
+
+
+def say_folded(n_hidden: int, what: str) -> None:
+    """Say how many lines are left out, and where they are."""
+    if n_hidden > 0:
+        say(f"    ... and {n_hidden:,} more {what}: --json FILE has all of them")
+
+
+def print_changes(result: ModelComparison) -> None:
+    """Print how gaps change between two models, the clearest where they are many."""
+    rows = [["gap of", "first model", "second", "size changes by", "interval", "adjusted p"]]
+    shown = clearest_first(result.comparisons)
+    for pair in shown:
+        names = [group_name(one, result.attribute) for one in (pair.first, pair.second)]
+        low, high = pair.confidence_interval
+        rows.append(
+            [
+                " - ".join(names),
+                f"{pair.gap_of_first:+.3f}",
+                f"{pair.gap_of_second:+.3f}",
+                f"{pair.estimate:+.3f}",
+                "-" if isnan(low) else f"{low:+.3f} .. {high:+.3f}",
+                "-" if isnan(pair.adjusted_pvalue) else f"{pair.adjusted_pvalue:.3g}",
+            ]
+        )
+    _print_rows(rows)
+    say_folded(len(result.comparisons) - len(shown), "pairs, with larger p-values")
 
 
 def print_moves(result: ProjectionResult) -> None:
