@@ -73,7 +73,7 @@ REFUSED = [
     ((*BY_SEX, "--threads", "-7"), "--threads is -7; accepted"),
     ((*BY_SEX, "--seed", "-1"), "-1 is not in the range x>=0"),
     ((*BY_SEX, "--favourable", "yes"), "'yes', which is no value of labels and decisions"),
-    ((*BY_SEX, "--missing", "drop"), "'drop' is not"),
+    ((*BY_SEX, "--cut", "score=0.5"), "--cut is 'score=0.5' and --y-pred is 'approved'"),
     ((*BY_SEX, "--strata", "nope"), "column 'nope' does not exist"),
     ((*BY_SEX, "--weight", "nope"), "column 'nope' does not exist"),
     ((*ROLES, "-s", "nope"), "column 'nope' does not exist; the data have: "),

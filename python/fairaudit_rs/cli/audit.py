@@ -58,7 +58,7 @@ _COUNTS = {"count", "counts", "freq", "frequency", "n", "n_rows"}
 @options.weight
 @options.counts
 @options.pos_label
-@options.missing
+@options.reading
 @click.option(
     "--evidence",
     default="failures",
@@ -115,11 +115,14 @@ def audit(
     for path in output:
         check_target("--output", path)
     policy, roles = _asked_for(policy_path, preset)
+    named, told = options.asked_and_told(given)
+    columns = {**options.asked(roles), **named}
     if favourable is not None:
-        policy = _favouring(favourable, policy, {**roles, **options.asked(given)})
-    columns = options.asked({**roles, **options.asked(given)})
+        policy = _favouring(favourable, policy, columns)
     asked = columns if counts is None else _counted(counts, columns)
     found = fa.audit(policy=policy, progress=(sys.stderr.isatty() and not quiet) or None, **asked)
+    if told is not None:
+        found = replace(found, warnings=(told, *found.warnings))
     if counts is None and not quiet:
         _warn_of_counts(columns)
     for path, one in formats.items():
@@ -180,7 +183,9 @@ def _counted(counts: str, columns: Mapping[str, Any]) -> dict[str, Any]:
 def _warn_of_counts(columns: Mapping[str, Any]) -> None:
     """Say that a column may hold numbers of people, which would be read as one person a row."""
     used = [name for one in columns.values() for name in (one if isinstance(one, list) else [one])]
-    for name in column_names(columns["data"]):
+    data = columns["data"]
+    names = column_names(data) if isinstance(data, str) else data.collect_schema().names()
+    for name in names:
         if name.strip().lower() in _COUNTS and name not in used:
             say(
                 f"fairaudit: warning: every row is read as one person; if column {name!r} holds "

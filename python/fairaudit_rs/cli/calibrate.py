@@ -27,7 +27,7 @@ from .show import write_json
 @options.mixed_clusters
 @options.weight
 @options.pos_label
-@options.missing
+@options.reading
 @click.option("--gap", "gaps", multiple=True, type=float, help="A gap to measure the power at.")
 @click.option(
     "--null",

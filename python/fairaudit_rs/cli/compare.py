@@ -25,7 +25,7 @@ from .show import print_changes, write_json
 @click.option("--first", required=True, help="Column of decisions or scores of the first model.")
 @click.option("--second", required=True, help="Column of those of the second model.")
 @options.pos_label
-@options.missing
+@options.reading
 @options.reference
 @options.group(
     "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."

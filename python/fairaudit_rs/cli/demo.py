@@ -98,8 +98,8 @@ def demo(n_rows: int, rng: int, output: Path | None) -> None:
         rng=rng,
     )
     say(
-        "\nThe verdict of an audit. A gap that is shown to exist may be small enough for a policy to "
-        f"tolerate.\n\n{audited}\n\nseed {audited.seed}"
+        "\nThe verdict of an audit. A gap that is shown to exist may be small enough for a policy "
+        f"to tolerate.\n\n{audited}\n\nseed {audited.seed}"
     )
     if output is not None:
         write_text("--output", output, audited.to_markdown())

@@ -52,6 +52,7 @@ from .show import print_levels, print_tails, write_json
     help="How many of the largest differences of a group are fitted: auto, or a number.",
 )
 @options.group("Group to compare; repeated, only these are.")
+@options.reading
 @options.reference
 @options.n_resamples(999, "Permutations of --null equal_laws.")
 @options.computation

@@ -31,8 +31,9 @@ from .show import print_scores, write_json
     "--features", "-f", multiple=True, required=True, help="Column of a feature; may be repeated."
 )
 @options.labels_or_scores
+@options.cut
 @options.pos_label
-@options.missing
+@options.reading
 @click.option(
     "--n-draws", default=2_000, show_default=True, type=int, help="Draws behind joint intervals."
 )

@@ -22,7 +22,7 @@ from .show import print_pairs, print_tests, write_json
 @options.labels
 @options.strata("Column within whose values groups are compared; may be repeated.")
 @options.pos_label
-@options.missing
+@options.reading
 @options.reference
 @options.group(
     "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."

@@ -51,7 +51,7 @@ from .show import print_moves, write_json
 @options.alternative
 @options.weight
 @options.pos_label
-@options.missing
+@options.reading
 @click.option("--bandwidth", type=float, help="Of the density near the boundary.")
 @click.option(
     "--calibration",
