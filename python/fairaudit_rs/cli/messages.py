@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import IO
 
@@ -12,6 +14,8 @@ import click
 
 from ..data.groups import printable
 
+#: Where the context of a command keeps that it is quiet.
+QUIET = "fairaudit.quiet"
 #: The argument that a message is about comes first.
 _SUBJECT = re.compile(
     r"(?P<name>[a-z]\w*)(?= (?:is|has|holds|names|contains|gives|goes|does|and \w+ are)\b)"
@@ -29,13 +33,41 @@ _TOKEN = re.compile(
 def say(text: str, err: bool = False) -> None:
     """Print a text whose parts come from data: it cannot steer the terminal.
 
-    A reader who has left (``| head``) is no error: nothing more is printed, the work goes on, and
-    the exit code is what it would have been.
+    Sentences are wrapped on a terminal only. A reader who has left (``| head``) is no error:
+    nothing more is printed, the work goes on, and the exit code is what it would have been.
     """
+    if not err and is_quiet():
+        return
+    text = printable(text, kept="\n")
     try:
-        click.echo(printable(text, kept="\n"), err=err)
+        click.echo(text if err else _wrapped(text), err=err)
     except BrokenPipeError:
         _print_nowhere(sys.stderr if err else sys.stdout)
+
+
+def note(text: str) -> None:
+    """Print what is no result on the standard error."""
+    if not is_quiet():
+        say(f"fairaudit: {text}", err=True)
+
+
+def is_quiet() -> bool:
+    """Whether the command was asked to print nothing but errors."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(QUIET))
+
+
+def _wrapped(text: str) -> str:
+    """Return a text with its sentences in lines as wide as the terminal, if there is one."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(
+        line
+        if len(line) <= width or line.startswith(" ")
+        else textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
 
 
 def _print_nowhere(stream: IO[str]) -> None:

@@ -6,6 +6,7 @@ line, and the same default: what commands are asked is handed on by name, and me
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from ..data.reading import Reading
 from ..data.text_files import TextFormat
 from ..errors import ArgumentError
 from ..writing import check_target
-from .messages import say
+from .messages import QUIET, is_quiet, note
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -75,11 +76,31 @@ def n_resamples(default: int, text: str) -> Decorator:
 
 
 def json_file(what: str) -> Decorator:
-    """Return the option of a file of results as JSON."""
-    return path_option("--json", "json_path", f"Write the {what} to this file as JSON.")
+    """Return the option of a file of results as JSON, beside which nothing need be printed."""
+    file = path_option("--json", "json_path", f"Write the {what} to this file as JSON.")
+    return together(file, quiet)
+
+
+def _be_quiet(context: click.Context, option: click.Parameter, value: bool) -> None:
+    del option
+    context.meta[QUIET] = value
+
+
+def progress() -> bool | None:
+    """Return whether progress is shown: on a terminal only."""
+    return (sys.stderr.isatty() and not is_quiet()) or None
 
 
 data = click.argument("data")
+quiet = click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_be_quiet,
+    help="Print nothing but errors.",
+)
 y_true = click.option("--y-true", help="Column of labels.")
 y_score = click.option("--y-score", help="Column of scores.")
 clusters = click.option(
@@ -149,7 +170,7 @@ def asked(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was asked as arguments of Python; what was left out keeps its default there."""
     found, told = asked_and_told(given)
     if told is not None:
-        say(f"fairaudit: {told}", err=True)
+        note(told)
     return found
 
 

@@ -118,7 +118,7 @@ class TextFormat:
         try:
             with (
                 (gzip.open if is_compressed(file) else open)(file, "rb") as content,
-                io.TextIOWrapper(content, encoding, errors=errors, newline="") as text,  # type: ignore[arg-type]
+                io.TextIOWrapper(content, encoding, errors=errors, newline="") as text,
             ):
                 yield text
         except UnicodeError as error:
