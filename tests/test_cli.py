@@ -319,12 +319,13 @@ class TestArguments:
 
 class TestKnownValues:
     @pytest.mark.parametrize("flag", ["-h", "--help"])
-    @pytest.mark.parametrize("command", [(), ("demo",), ("metrics",), ("permutation",)])
+    @pytest.mark.parametrize("command", [(), *((name,) for name in main.commands)])
     def test_help(self, command, flag):
         result = run(*command, flag)
         assert result.exit_code == 0
         assert result.stdout.startswith("Usage: ")
         assert result.stderr == ""
+        assert re.search(rf"^  fairaudit {' '.join(command)}", result.stdout, re.MULTILINE)
 
     def test_version(self):
         result = run("--version")

@@ -63,7 +63,15 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(fa.__version__, prog_name="fairaudit")
 def main() -> None:
-    """Find out whether a model is unfair, or whether it is noise."""
+    """Find out whether a model is unfair, or whether it is noise.
+
+    \b
+    fairaudit init loans.csv      proposes fairaudit.toml: columns and a policy
+    fairaudit audit loans.csv     one verdict, which is the exit code
+    fairaudit demo                the same on data of its own
+
+    Completion for bash: eval "$(_FAIRAUDIT_COMPLETE=bash_source fairaudit)"
+    """
 
 
 _COMMANDS = (

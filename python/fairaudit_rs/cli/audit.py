@@ -107,6 +107,7 @@ def audit(
     \b
     fairaudit audit loans.csv -s sex -s age --y-true repaid --y-pred approved
     fairaudit audit loans.csv --preset four_fifths -s sex --y-pred approved -o report.md
+    fairaudit audit loans.csv --where "age >= 18" -s sex --y-true repaid --cut score=0.7
     fairaudit audit loans.csv --strict        (policy and columns of fairaudit.toml)
     """
     formats = {path: _format_of(path) for path in output}

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
+from click.shell_completion import CompletionItem
 
+from .. import metrics
 from ..data.reading import Reading
 from ..data.text_files import TextFormat
 from ..errors import ArgumentError
@@ -50,9 +52,27 @@ def sensitive(repeated: str = "the intersections do", required: bool = True) -> 
     )
 
 
+def _metrics(
+    context: click.Context, option: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the names of metrics."""
+    del context, option
+    return [CompletionItem(name) for name in metrics.names() if name.startswith(incomplete)]
+
+
+def _files(
+    context: click.Context, option: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Leave the names of files to the shell."""
+    del context, option
+    return [CompletionItem(incomplete, type="file")]
+
+
 def metric(text: str) -> Decorator:
     """Return the option of metrics by name."""
-    return click.option("--metric", "-m", multiple=True, required=True, help=text)
+    return click.option(
+        "--metric", "-m", multiple=True, required=True, help=text, shell_complete=_metrics
+    )
 
 
 def strata(text: str) -> Decorator:
@@ -91,7 +111,7 @@ def progress() -> bool | None:
     return (sys.stderr.isatty() and not is_quiet()) or None
 
 
-data = click.argument("data")
+data = click.argument("data", shell_complete=_files)
 quiet = click.option(
     "--quiet",
     "-q",
