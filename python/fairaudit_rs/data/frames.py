@@ -247,10 +247,10 @@ class reading:  # noqa: N801 (a context manager that reads like a phrase)
         theirs = pl.exceptions.PolarsError | pl.exceptions.PanicException
         ours = OSError | TypeError | ValueError | OverflowError | NotImplementedError
         if isinstance(error, theirs | ours):
-            reason = str(error).strip().splitlines()
-            raise DataError(
-                f"data from {self.origin} cannot be read: {reason[0] if reason else error!r}"
-            ) from error
+            lines = str(error).strip().splitlines()
+            reason = lines[0] if lines else repr(error)
+            hint = f"; {OTHER_ENCODING}" if "utf-8" in reason else ""
+            raise DataError(f"data from {self.origin} cannot be read: {reason}{hint}") from error
 
 
 def as_frame(argument: str, value: Any) -> pl.DataFrame:
