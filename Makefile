@@ -16,7 +16,8 @@ SEED ?= 1
 .PHONY: demo test check calibration bench atlas papers docs fuzz mutants lock clean
 
 demo: $(VENV)/.wheel
-	$(BIN)/fairaudit demo
+	mkdir -p target
+	$(BIN)/fairaudit demo --output target/demo.md
 
 test: $(VENV)/.extras $(VENV)/.wheel
 	cargo test --locked --workspace --exclude fairaudit-benches

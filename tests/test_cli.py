@@ -319,12 +319,13 @@ class TestArguments:
 
 class TestKnownValues:
     @pytest.mark.parametrize("flag", ["-h", "--help"])
-    @pytest.mark.parametrize("command", [(), ("demo",), ("metrics",), ("permutation",)])
+    @pytest.mark.parametrize("command", [(), *((name,) for name in main.commands)])
     def test_help(self, command, flag):
         result = run(*command, flag)
         assert result.exit_code == 0
         assert result.stdout.startswith("Usage: ")
         assert result.stderr == ""
+        assert re.search(rf"^  fairaudit {' '.join(command)}", result.stdout, re.MULTILINE)
 
     def test_version(self):
         result = run("--version")
@@ -346,10 +347,34 @@ class TestKnownValues:
         ):
             assert len(re.findall(rf"^  {name} ", result.stdout, re.MULTILINE)) == 2
         sentences = ("In words: ", "The score ")
-        lines = result.stdout.splitlines()[3:]
+        lines = result.stdout.partition("\nThe verdict of an audit.")[0].splitlines()[3:]
         assert max(len(line) for line in lines if not line.startswith(sentences)) <= 80
         assert "In words: true_positive_rate: " in result.stdout
         assert "The nearest fair distribution is " in result.stdout
+
+    def test_demo_ends_in_a_verdict(self, tmp_path):
+        page = tmp_path / "demo.md"
+        result = run("demo", "--rows", 2_000, "--seed", 7, "--output", page)
+        assert result.exit_code == 0
+        data = fa.datasets.synthetic_credit(2_000, rng=7)
+        audited = fa.audit(
+            data["repaid"],
+            data["approved"],
+            sensitive_features={name: data[name] for name in ("sex", "age")},
+            rng=7,
+        )
+        assert result.stdout.endswith(f"\n\n{audited}\n\nseed 7\n")
+        assert page.read_text() == audited.to_markdown()
+        assert list(tmp_path.iterdir()) == [page]
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [("demo.pdf", "accepted: a name that ends in .md"), ("no/demo.md", "does not exist")],
+    )
+    def test_demo_cannot_be_written(self, name, message, tmp_path):
+        result = run("demo", "--rows", 200, "-o", tmp_path / name)
+        check_refused(result, message)
+        assert list(tmp_path.iterdir()) == []
 
     def test_demo_finds_the_bias_that_was_built_in(self):
         tests = run("demo").stdout.partition("In words")[0]

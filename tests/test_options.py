@@ -28,11 +28,14 @@ FUNCTIONS = {
     "equivalence": fa.equivalence_test,
     "power": fa.minimum_detectable_gap,
     "tabulate": fa.tabulate,
+    "compare": fa.compare_models,
 }
 #: Files that are written.
 FILES = {"json_path", "moves_path", "plot_path"}
 #: What the policy is made of, what is printed, and how the command ends.
 BESIDES = {"counts", "policy_path", "preset", "favourable", "strict", "form", "output", "quiet"}
+#: How files are read.
+BESIDES |= {"where", "cut", "delimiter", "encoding"}
 #: Text that is a number, a word, or none.
 READ = {"upper": float}
 

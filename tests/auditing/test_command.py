@@ -73,7 +73,7 @@ REFUSED = [
     ((*BY_SEX, "--threads", "-7"), "--threads is -7; accepted"),
     ((*BY_SEX, "--seed", "-1"), "-1 is not in the range x>=0"),
     ((*BY_SEX, "--favourable", "yes"), "'yes', which is no value of labels and decisions"),
-    ((*BY_SEX, "--missing", "drop"), "'drop' is not"),
+    ((*BY_SEX, "--cut", "score=0.5"), "--cut is 'score=0.5' and --y-pred is 'approved'"),
     ((*BY_SEX, "--strata", "nope"), "column 'nope' does not exist"),
     ((*BY_SEX, "--weight", "nope"), "column 'nope' does not exist"),
     ((*ROLES, "-s", "nope"), "column 'nope' does not exist; the data have: "),
@@ -350,6 +350,57 @@ class TestOtherCommands:
         check_refused(run(*arguments), message, before, here)
 
 
+class TestCompare:
+    @pytest.fixture
+    def releases(self, here):
+        frame = rows(gap=0.3).with_columns(
+            after=rows()["approved"], again=rows(gap=0.3, seed=4)["approved"]
+        )
+        frame.write_csv("releases.csv")
+        return ("releases.csv", "--y-true", "repaid", "--first", "approved", "--second", "after")
+
+    def test_it_says_what_python_says(self, releases, here):
+        result = run(
+            *("compare", *releases, "-s", "sex", "-m", "tpr", "--seed", "1"),
+            *("--alternative", "less", "--json", "x.json"),
+        )
+        wanted = fa.compare_models(
+            "repaid", "approved", "after", data="releases.csv", sensitive_features="sex",
+            metric="tpr", alternative="less", rng=1,
+        )  # fmt: skip
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.startswith(f"{wanted}\n")
+        assert f"{wanted.estimate:+.3f}" in result.stdout
+        assert result.stdout.endswith("\nseed 1\n")
+        assert json.loads((here / "x.json").read_text()) == [
+            json.loads(json.dumps(wanted.to_dict()))
+        ]
+
+    def test_many_pairs_are_folded(self, releases, here):
+        given = ("--seed", "1", "--min-group-size", "20", "--json", "x.json")
+        result = run("compare", *releases, "-s", "age", "-m", "selection_rate", *given)
+        assert result.exit_code == 0, result.stderr
+        pairs = json.loads((here / "x.json").read_text())[0]["comparisons"]
+        assert len(pairs) > 1_000
+        assert f"and {len(pairs) - 5:,} more pairs" in result.stdout
+        assert len(result.stdout.splitlines()) < 20
+        least = min(one["adjusted_pvalue"] for one in pairs)
+        assert f"{least:.3g}" in result.stdout
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("--second", "nope", "-s", "sex", "-m", "tpr"), "column 'nope' does not exist"),
+            (("-s", "sex", "-m", "tqr"), "--metric is 'tqr'"),
+            (("-s", "sex", "-m", "tpr", "--adjust", "max-t"), "'max-t' is not one of"),
+            (("-s", "sex", "-m", "tpr", "--reference", "x"), "--reference names 'x'"),
+        ],
+    )
+    def test_bad_calls(self, arguments, message, releases, here):
+        before = {path.name: path.read_bytes() for path in here.iterdir()}
+        check_refused(run("compare", *releases, *arguments), message, before, here)
+
+
 # -- init --------------------------------------------------------------------------------------
 
 
@@ -446,7 +497,10 @@ class TestInit:
 
 class TestProcess:
     def process(self, here, tail):
-        command = [*COMMAND, "audit", "loans.csv", *BY_SEX, "--seed", "1"]
+        return self.of("loans.csv", here, tail)
+
+    def of(self, data, here, tail):
+        command = [*COMMAND, "audit", data, *BY_SEX, "--seed", "1"]
         done = subprocess.run(
             ["bash", "-c", f'set -o pipefail; "$@" {tail}', "x", *command],
             cwd=here, capture_output=True, text=True, timeout=60, check=False,
@@ -460,9 +514,19 @@ class TestProcess:
         assert done.stdout.startswith("PASS")
         assert "\x1b" not in done.stdout
 
-    @pytest.mark.parametrize("tail", ["> /dev/full", "| true"])
-    def test_output_that_goes_nowhere_is_no_violation(self, tail, here):
-        assert self.process(here, tail).returncode == 2
+    def test_a_full_disk_is_no_verdict(self, here):
+        done = self.process(here, "> /dev/full")
+        assert done.returncode == 2
+        assert "No space left" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("data", "code"), [("loans.csv", 0), ("unfair.csv", 1)], ids=["pass", "fail"]
+    )
+    @pytest.mark.parametrize("tail", ["| true", "| head -n 1", "2>&1 | true", ">&-"])
+    def test_the_verdict_outlives_its_reader(self, tail, data, code, here):
+        done = self.of(data, here, tail)
+        assert done.returncode == code
+        assert done.stderr == ""
 
     def test_a_bug_is_no_violation(self, here, monkeypatch):
         def broken(**_):

@@ -765,7 +765,7 @@ class TestArguments:
             r"files of type \.csv, \.parquet; accepted: .*not mixed", tmp_path / "rows.*"
         )
 
-    @pytest.mark.parametrize("name", ["rows.txt", "rows", "rows.csv.gz"])
+    @pytest.mark.parametrize("name", ["rows.txt", "rows", "rows.gz"])
     def test_unknown_file_type(self, name, tmp_path):
         (tmp_path / name).write_text(GOOD_CSV)
         self.refused_file(r"files of type .*accepted: \.parquet and \.csv", tmp_path / name)

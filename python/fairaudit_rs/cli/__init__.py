@@ -2,6 +2,7 @@
 
 Exit codes: 0 done, and of an audit all that is no fail; 1 the policy is violated (or a calibration
 does not hold); 2 usage or data error, or a bug; 3 undecided, under ``--strict``; 130 interrupted.
+They are the same when nobody reads what is printed (``| head``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import fairaudit_rs as fa
 from ..errors import FairAuditError
 from .audit import audit
 from .calibrate import calibrate
+from .compare import compare
 from .demo import demo
 from .equivalence import equivalence
 from .extremes import extremes
@@ -61,13 +63,21 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(fa.__version__, prog_name="fairaudit")
 def main() -> None:
-    """Find out whether a model is unfair, or whether it is noise."""
+    """Find out whether a model is unfair, or whether it is noise.
+
+    \b
+    fairaudit init loans.csv      proposes fairaudit.toml: columns and a policy
+    fairaudit audit loans.csv     one verdict, which is the exit code
+    fairaudit demo                the same on data of its own
+
+    Completion for bash: eval "$(_FAIRAUDIT_COMPLETE=bash_source fairaudit)"
+    """
 
 
 _COMMANDS = (
     *(init, audit, demo, list_metrics),
     *(permutation, projection, influence, extremes),
-    *(intervals, equivalence, power, calibrate, tabulate),
+    *(compare, intervals, equivalence, power, calibrate, tabulate),
 )
 for _command in _COMMANDS:
     main.add_command(_command)

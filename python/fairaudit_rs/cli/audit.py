@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from ..errors import ArgumentError
 from ..literals import PresetName
 from ..writing import check_target, write_text
 from . import options
-from .messages import say
+from .messages import note, say
 
 if TYPE_CHECKING:
     from ..auditing.policy import Policy
@@ -58,7 +57,7 @@ _COUNTS = {"count", "counts", "freq", "frequency", "n", "n_rows"}
 @options.weight
 @options.counts
 @options.pos_label
-@options.missing
+@options.reading
 @click.option(
     "--evidence",
     default="failures",
@@ -83,7 +82,7 @@ _COUNTS = {"count", "counts", "freq", "frequency", "n", "n_rows"}
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write to this .txt, .json or .md file too; may be repeated.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing; the exit code is the verdict.")
+@options.quiet
 @options.seed
 @options.threads
 @click.pass_context
@@ -97,7 +96,6 @@ def audit(
     strict: bool,
     form: str,
     output: tuple[Path, ...],
-    quiet: bool,
     **given: Any,
 ) -> None:
     """Audit DATA against a policy: one verdict.
@@ -109,24 +107,27 @@ def audit(
     \b
     fairaudit audit loans.csv -s sex -s age --y-true repaid --y-pred approved
     fairaudit audit loans.csv --preset four_fifths -s sex --y-pred approved -o report.md
+    fairaudit audit loans.csv --where "age >= 18" -s sex --y-true repaid --cut score=0.7
     fairaudit audit loans.csv --strict        (policy and columns of fairaudit.toml)
     """
     formats = {path: _format_of(path) for path in output}
     for path in output:
         check_target("--output", path)
     policy, roles = _asked_for(policy_path, preset)
+    named, told = options.asked_and_told(given)
+    columns = {**options.asked(roles), **named}
     if favourable is not None:
-        policy = _favouring(favourable, policy, {**roles, **options.asked(given)})
-    columns = options.asked({**roles, **options.asked(given)})
+        policy = _favouring(favourable, policy, columns)
     asked = columns if counts is None else _counted(counts, columns)
-    found = fa.audit(policy=policy, progress=(sys.stderr.isatty() and not quiet) or None, **asked)
-    if counts is None and not quiet:
+    found = fa.audit(policy=policy, progress=options.progress(), **asked)
+    if told is not None:
+        found = replace(found, warnings=(told, *found.warnings))
+    if counts is None:
         _warn_of_counts(columns)
     for path, one in formats.items():
         write_text("--output", path, _written(found, one))
-    if not quiet:
-        say(_written(found, form).rstrip("\n"))
-        _warn(found, strict)
+    say(_written(found, form).rstrip("\n"))
+    _warn(found, strict)
     context.exit(found.exit_code(strict=strict))
 
 
@@ -149,7 +150,7 @@ def _asked_for(path: Path | None, preset: str | None) -> tuple[Policy | None, Ma
         path = Path(POLICY_FILE)
         if not path.is_file():
             return None, {}
-        say(f"fairaudit: policy and columns of {path}", err=True)
+        note(f"policy and columns of {path}")
     return fa.Policy.load(path), read_roles(path)
 
 
@@ -180,12 +181,13 @@ def _counted(counts: str, columns: Mapping[str, Any]) -> dict[str, Any]:
 def _warn_of_counts(columns: Mapping[str, Any]) -> None:
     """Say that a column may hold numbers of people, which would be read as one person a row."""
     used = [name for one in columns.values() for name in (one if isinstance(one, list) else [one])]
-    for name in column_names(columns["data"]):
+    data = columns["data"]
+    names = column_names(data) if isinstance(data, str) else data.collect_schema().names()
+    for name in names:
         if name.strip().lower() in _COUNTS and name not in used:
-            say(
-                f"fairaudit: warning: every row is read as one person; if column {name!r} holds "
-                f"numbers of people, say --count {name}",
-                err=True,
+            note(
+                f"warning: every row is read as one person; if column {name!r} holds "
+                f"numbers of people, say --count {name}"
             )
 
 
@@ -207,4 +209,4 @@ def _warn(found: Audit, strict: bool) -> None:
     if not strict and found.exit_code(strict=True) not in (0, found.exit_code()):
         what = found.verdict.replace("_", " ")
         what = "a pass for some groups only" if what == "pass" else f"{what}, which is no pass"
-        say(f"fairaudit: warning: {what}; with --strict the exit code is 3", err=True)
+        note(f"warning: {what}; with --strict the exit code is 3")

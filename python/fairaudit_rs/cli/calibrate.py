@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from .show import write_json
 @options.mixed_clusters
 @options.weight
 @options.pos_label
-@options.missing
+@options.reading
 @click.option("--gap", "gaps", multiple=True, type=float, help="A gap to measure the power at.")
 @click.option(
     "--null",
@@ -61,7 +60,7 @@ def calibrate(
     asked = options.asked(given)
     reports = []
     for name in metric:
-        reports.append(fa.calibrate(metric=name, progress=sys.stderr.isatty() or None, **asked))
+        reports.append(fa.calibrate(metric=name, progress=options.progress(), **asked))
         asked["rng"] = reports[0].seed
         say(str(reports[-1]))
     say(f"seed {reports[0].seed}")

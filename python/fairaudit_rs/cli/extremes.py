@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import fairaudit_rs as fa
 from . import options
 from .messages import say
 from .options import check_files
-from .show import print_levels, print_tails, write_json
+from .show import print_end, print_levels, print_tails, write_json
 
 
 @click.command()
@@ -52,6 +51,7 @@ from .show import print_levels, print_tails, write_json
     help="How many of the largest differences of a group are fitted: auto, or a number.",
 )
 @options.group("Group to compare; repeated, only these are.")
+@options.reading
 @options.reference
 @options.n_resamples(999, "Permutations of --null equal_laws.")
 @options.computation
@@ -74,12 +74,13 @@ def extremes(
     result = fa.extreme_test(
         upper=_upper(upper),
         n_exceedances=_whole(n_exceedances),
-        progress=sys.stderr.isatty() or None,
+        progress=options.progress(),
         **options.asked(given),
     )
     say(f"{result}")
     print_tails(result)
     print_levels(result)
+    print_end(result, result.seed)
     if json_path is not None:
         write_json(json_path, result.to_dict())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import fairaudit_rs as fa
 from . import options
 from .messages import say
 from .options import check_files
-from .show import print_scores, write_json
+from .show import print_end, print_scores, write_json
 
 
 @click.command()
@@ -31,8 +30,9 @@ from .show import print_scores, write_json
     "--features", "-f", multiple=True, required=True, help="Column of a feature; may be repeated."
 )
 @options.labels_or_scores
+@options.cut
 @options.pos_label
-@options.missing
+@options.reading
 @click.option(
     "--n-draws", default=2_000, show_default=True, type=int, help="Draws behind joint intervals."
 )
@@ -55,12 +55,11 @@ def influence(
     asked = options.asked(given)
     results = []
     for name in metric:
-        results.append(
-            fa.influence_audit(metric=name, progress=sys.stderr.isatty() or None, **asked)
-        )
+        results.append(fa.influence_audit(metric=name, progress=options.progress(), **asked))
         asked["rng"] = results[0].seed
     for result in results:
         say(f"{result}")
         print_scores(result)
+    print_end(results[0], results[0].seed)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ..auditing.proposing import Proposal, columns_of, proposed_text
-from ..data.frames import scanned
+from ..data.reading import Reading
 from ..errors import ArgumentError
 from ..writing import check_target, write_text
 from . import options
@@ -22,6 +25,7 @@ _MOST_ROWS = 1_000_000
 
 @click.command()
 @options.data
+@options.text_files
 @click.option("--favourable", help="The favourable value of labels and decisions.")
 @click.option(
     "--output",
@@ -31,7 +35,7 @@ _MOST_ROWS = 1_000_000
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write; one that is there stays as it is.",
 )
-def init(data: str, favourable: str | None, output: Path) -> None:
+def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     """Look at DATA and propose a policy file.
 
     Proposes which columns are attributes, labels, decisions and scores, and what to hold the model
@@ -44,10 +48,11 @@ def init(data: str, favourable: str | None, output: Path) -> None:
     if os.path.lexists(output):
         raise ArgumentError(f"--output is {output}, which is there; accepted: a new name")
     check_target("--output", output)
-    proposal = Proposal.of(columns_of(scanned(data).head(_MOST_ROWS)))
+    frame = Reading(form=options.text_format(dict(given))[1]).opened(data).frame
+    proposal = Proposal.of(columns_of(frame.head(_MOST_ROWS)))
     if favourable is None and sys.stdin.isatty():
         favourable = _asked(proposal)
-    command = _next(data, output)
+    command = _next(data, output, given)
     write_text("--output", output, proposed_text(data, command, proposal, favourable))
     for role, found in proposal.roles.items():
         names = ", ".join(one.name for one in found) or "not found"
@@ -70,6 +75,14 @@ def _asked(proposal: Proposal) -> str | None:
     return answer or None
 
 
-def _next(data: str, output: Path) -> str:
-    named = "" if str(output) == POLICY_FILE else f" --policy {output}"
-    return f"fairaudit audit {data}{named}"
+def _next(data: str, output: Path, given: Mapping[str, Any]) -> str:
+    """Return the command that audits the same file in the same way."""
+    words = ["fairaudit", "audit", data]
+    if str(output) != POLICY_FILE:
+        words += ["--policy", str(output)]
+    for name in ("delimiter", "encoding"):
+        if given[name] is not None:
+            words += [f"--{name}", given[name]]
+    for text in given["missing"]:
+        words += ["--missing", text]
+    return shlex.join(words)

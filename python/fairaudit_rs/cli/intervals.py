@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +13,7 @@ from ..literals import IntervalMethod
 from . import options
 from .messages import say
 from .options import check_files
-from .show import print_frame, write_json
+from .show import print_end, print_intervals, write_json
 
 
 @click.command()
@@ -24,7 +23,7 @@ from .show import print_frame, write_json
 @options.labels
 @options.strata("Column within whose values gaps are taken; may be repeated.")
 @options.pos_label
-@options.missing
+@options.reading
 @options.reference
 @options.group(
     "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
@@ -55,11 +54,11 @@ def intervals(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> 
     asked = options.asked(given)
     results = []
     for name in metric:
-        results.append(fa.intervals(metric=name, progress=sys.stderr.isatty() or None, **asked))
+        results.append(fa.intervals(metric=name, progress=options.progress(), **asked))
         asked["rng"] = results[0].seed
     for result in results:
         say(f"{result}\n")
-        print_frame(result.to_frame(), ["kind", "first", "second", "estimate", "low", "high"])
-    say(f"\nseed {results[0].seed}")
+        print_intervals(result.to_frame())
+    print_end(results[0], results[0].seed)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Mapping
+from typing import IO
 
 import click
 
 from ..data.groups import printable
 
+#: Where the context of a command keeps that it is quiet.
+QUIET = "fairaudit.quiet"
 #: The argument that a message is about comes first.
 _SUBJECT = re.compile(
     r"(?P<name>[a-z]\w*)(?= (?:is|has|holds|names|contains|gives|goes|does|and \w+ are)\b)"
@@ -24,8 +31,50 @@ _TOKEN = re.compile(
 
 
 def say(text: str, err: bool = False) -> None:
-    """Print a text whose parts come from data: it cannot steer the terminal."""
-    click.echo(printable(text, kept="\n"), err=err)
+    """Print a text whose parts come from data: it cannot steer the terminal.
+
+    Sentences are wrapped on a terminal only. A reader who has left (``| head``) is no error:
+    nothing more is printed, the work goes on, and the exit code is what it would have been.
+    """
+    if not err and is_quiet():
+        return
+    text = printable(text, kept="\n")
+    try:
+        click.echo(text if err else _wrapped(text), err=err)
+    except BrokenPipeError:
+        _print_nowhere(sys.stderr if err else sys.stdout)
+
+
+def note(text: str) -> None:
+    """Print what is no result on the standard error."""
+    if not is_quiet():
+        say(f"fairaudit: {text}", err=True)
+
+
+def is_quiet() -> bool:
+    """Whether the command was asked to print nothing but errors."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(QUIET))
+
+
+def _wrapped(text: str) -> str:
+    """Return a text with its sentences in lines as wide as the terminal, if there is one."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(
+        line
+        if len(line) <= width or line.startswith(" ")
+        else textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
+
+
+def _print_nowhere(stream: IO[str]) -> None:
+    """Let a stream go nowhere, with what it still holds."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def with_options(message: str, command: click.Command) -> str:

@@ -14,7 +14,12 @@ from .messages import say
 @click.command("metrics")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def list_metrics(as_json: bool) -> None:
-    """List the metrics of the registry."""
+    """List the metrics of the registry.
+
+    \b
+    fairaudit metrics
+    fairaudit metrics --json > metrics.json
+    """
     rows = fa.metrics.table()
     if as_json:
         say(json.dumps(rows, indent=2))

@@ -6,13 +6,20 @@ line, and the same default: what commands are asked is handed on by name, and me
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
+from click.shell_completion import CompletionItem
 
+from .. import metrics
+from ..data.reading import Reading
+from ..data.text_files import TextFormat
+from ..errors import ArgumentError
 from ..writing import check_target
+from .messages import QUIET, is_quiet, note
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -45,9 +52,27 @@ def sensitive(repeated: str = "the intersections do", required: bool = True) -> 
     )
 
 
+def _metrics(
+    context: click.Context, option: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the names of metrics."""
+    del context, option
+    return [CompletionItem(name) for name in metrics.names() if name.startswith(incomplete)]
+
+
+def _files(
+    context: click.Context, option: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Leave the names of files to the shell."""
+    del context, option
+    return [CompletionItem(incomplete, type="file")]
+
+
 def metric(text: str) -> Decorator:
     """Return the option of metrics by name."""
-    return click.option("--metric", "-m", multiple=True, required=True, help=text)
+    return click.option(
+        "--metric", "-m", multiple=True, required=True, help=text, shell_complete=_metrics
+    )
 
 
 def strata(text: str) -> Decorator:
@@ -71,11 +96,31 @@ def n_resamples(default: int, text: str) -> Decorator:
 
 
 def json_file(what: str) -> Decorator:
-    """Return the option of a file of results as JSON."""
-    return path_option("--json", "json_path", f"Write the {what} to this file as JSON.")
+    """Return the option of a file of results as JSON, beside which nothing need be printed."""
+    file = path_option("--json", "json_path", f"Write the {what} to this file as JSON.")
+    return together(file, quiet)
 
 
-data = click.argument("data")
+def _be_quiet(context: click.Context, option: click.Parameter, value: bool) -> None:
+    del option
+    context.meta[QUIET] = value
+
+
+def progress() -> bool | None:
+    """Return whether progress is shown: on a terminal only."""
+    return (sys.stderr.isatty() and not is_quiet()) or None
+
+
+data = click.argument("data", shell_complete=_files)
+quiet = click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_be_quiet,
+    help="Print nothing but errors.",
+)
 y_true = click.option("--y-true", help="Column of labels.")
 y_score = click.option("--y-score", help="Column of scores.")
 clusters = click.option(
@@ -85,10 +130,22 @@ weight = click.option("--weight", "sample_weight", help="Column of weights.")
 pos_label = click.option(
     "--pos-label", help="The value of labels and decisions that is the positive class."
 )
-missing = click.option(
-    "--missing",
-    type=click.Choice(["own"]),
-    help="'own': missing values of groups and strata are a group of their own.",
+text_files = together(
+    click.option(
+        "--missing",
+        multiple=True,
+        help="Texts that stand for a missing value, as NA,?; 'own': missing values of groups and "
+        "strata are a group of their own. May be repeated.",
+    ),
+    click.option("--delimiter", help="What separates columns of text files: a character, or tab."),
+    click.option("--encoding", help="Encoding of text files; UTF-8 when left out."),
+)
+where = click.option(
+    "--where", help="Rows to keep, as \"age >= 18 and state = 'NY'\"; what is missing is not."
+)
+reading = together(where, text_files)
+cut = click.option(
+    "--cut", help="Decide positively from this score on, as score=0.7, in place of --y-pred."
 )
 mixed_clusters = click.option(
     "--mixed-clusters",
@@ -108,7 +165,7 @@ left_out = together(
     ),
     click.option("--min-group-size", type=int, help="Groups of fewer rows are left out."),
 )
-labels = together(y_true, y_pred(), y_score)
+labels = together(y_true, y_pred(), y_score, cut)
 labels_or_scores = together(
     y_true, y_pred("Column of decisions; not needed with --y-score."), y_score
 )
@@ -131,11 +188,42 @@ computation = together(confidence_level, seed, threads)
 
 def asked(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was asked as arguments of Python; what was left out keeps its default there."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in given.items()
-        if value is not None and value != ()
-    }
+    found, told = asked_and_told(given)
+    if told is not None:
+        note(told)
+    return found
+
+
+def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Return the arguments of Python, and which rows are kept, in words; None: all of them."""
+    found = {name: value for name, value in given.items() if value is not None and value != ()}
+    own, form = text_format(found)
+    where, cut = found.pop("where", None), found.pop("cut", None)
+    if own:
+        found["missing"] = "own"
+    if cut is not None and "y_pred" in found:
+        raise ArgumentError(
+            f"cut is {cut!r} and y_pred is {found['y_pred']!r}; accepted: one of them"
+        )
+    told = None
+    if form != TextFormat() or where is not None or cut is not None:
+        opened = Reading(form=form, where=where, cut=cut).opened(found["data"])
+        found["data"], told = opened.frame, opened.told()
+        if opened.decision is not None:
+            found["y_pred"] = opened.decision
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}, told
+
+
+def text_format(given: dict[str, Any]) -> tuple[bool, TextFormat]:
+    """Take out how text files are read, and whether missing values are a group of their own."""
+    words = [word.strip() for one in given.pop("missing", ()) for word in one.split(",")]
+    delimiter = given.pop("delimiter", None)
+    form = TextFormat(
+        delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
+        encoding=given.pop("encoding", None),
+        missing=tuple(word for word in words if word not in ("own", "")),
+    )
+    return "own" in words, form
 
 
 def check_files(**files: Path | None) -> None:

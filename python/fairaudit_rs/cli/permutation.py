@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from ..permutation.lens import permutation_tests
 from . import options
 from .messages import say
 from .options import check_files
-from .show import print_pairs, print_tests, write_json
+from .show import print_end, print_pairs, print_tests, write_json
 
 
 @click.command()
@@ -22,7 +21,7 @@ from .show import print_pairs, print_tests, write_json
 @options.labels
 @options.strata("Column within whose values groups are compared; may be repeated.")
 @options.pos_label
-@options.missing
+@options.reading
 @options.reference
 @options.group(
     "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
@@ -64,7 +63,7 @@ def permutation(
     fairaudit permutation loans.parquet -s sex -m tpr --y-true repaid --y-pred approved
     """
     check_files(json=json_path)
-    progress = sys.stderr.isatty() or None
+    progress = options.progress()
     asked = options.asked({"sensitive_features": sensitive_features, **given})
     results = permutation_tests(metric, progress=progress, **asked)
     print_tests([(" & ".join(sensitive_features), result) for result in results])
@@ -76,5 +75,6 @@ def permutation(
     for result in results:
         say(f"\n{result}")
         print_pairs(result)
+    print_end(results[0], results[0].seed)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])

@@ -22,7 +22,7 @@ from .show import write_json
 @options.labels
 @options.strata("Column within whose values gaps are taken; may be repeated.")
 @options.pos_label
-@options.missing
+@options.reading
 @options.reference
 @options.group(
     "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..writing import write_file
 from . import options
 from .messages import say
 from .options import check_files
-from .show import print_moves, write_json
+from .show import print_end, print_moves, write_json
 
 
 @click.command()
@@ -51,7 +50,7 @@ from .show import print_moves, write_json
 @options.alternative
 @options.weight
 @options.pos_label
-@options.missing
+@options.reading
 @click.option("--bandwidth", type=float, help="Of the density near the boundary.")
 @click.option(
     "--calibration",
@@ -87,9 +86,10 @@ def projection(
         picture_kind("--plot", plot_path)
     if moves_path is not None and moves_path.suffix not in (".csv", ".parquet"):
         raise fa.errors.ArgumentError(f"--moves is {moves_path}; accepted: .csv or .parquet")
-    result = fa.projection_test(progress=sys.stderr.isatty() or None, **options.asked(given))
+    result = fa.projection_test(progress=options.progress(), **options.asked(given))
     say(str(result))
     print_moves(result)
+    print_end(result, result.seed)
     if moves_path is not None:
         frame = result.moves.to_frame()
         write = frame.write_csv if moves_path.suffix == ".csv" else frame.write_parquet

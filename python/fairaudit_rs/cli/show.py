@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import fairaudit_rs as fa
 
@@ -19,8 +20,41 @@ if TYPE_CHECKING:
 
     from ..extremes.result import ExtremeResult
     from ..influence.result import InfluenceResult
+    from ..permutation.model_comparison import ModelComparison
     from ..permutation.result import PermutationResult
     from ..projection.result import ProjectionResult
+
+#: More pairs of groups than this are folded to so many.
+MOST_LINES, FOLDED_TO = 15, 5
+#: Up to so many groups are named with their rows.
+_MOST_NAMED = 8
+
+
+class Sized(Protocol):
+    """A result about groups."""
+
+    @property
+    def group_sizes(self) -> Mapping[Any, int]:
+        """Rows of each group."""
+
+    @property
+    def attribute(self) -> str:
+        """Names of the sensitive features."""
+
+
+class Tested(Protocol):
+    """A pair of groups with a p-value."""
+
+    @property
+    def pvalue(self) -> float:
+        """Its p-value alone."""
+
+    @property
+    def adjusted_pvalue(self) -> float:
+        """Its p-value, adjusted for all pairs."""
+
+
+Pair = TypeVar("Pair", bound=Tested)
 
 
 def write_json(path: Path, content: object) -> None:
@@ -55,10 +89,40 @@ def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
                 say(f"    {shown}{' / '.join(values)}")
 
 
-def print_frame(frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    """Print some columns of a frame, a line for each row."""
-    rows = [list(columns)]
-    rows += [[_cell(value) for value in row] for row in frame.select(columns).iter_rows()]
+def print_intervals(frame: pl.DataFrame) -> None:
+    """Print intervals; of a kind of which there are many, the ends of the estimates."""
+    columns = ["kind", "first", "second", "estimate", "low", "high"]
+    rows, hidden = [columns], []
+    for kind in frame["kind"].unique(maintain_order=True):
+        part = frame.filter(frame["kind"] == kind).select(columns)
+        if len(part) > MOST_LINES:
+            hidden.append((len(part) - FOLDED_TO, f"of kind {kind}, between the ends"))
+            part = part.sort("estimate", nulls_last=True)
+            part = part.head(FOLDED_TO - FOLDED_TO // 2).extend(part.tail(FOLDED_TO // 2))
+        rows += [[_cell(value) for value in row] for row in part.iter_rows()]
+    _print_rows(rows)
+    for n_hidden, what in hidden:
+        say_folded(n_hidden, what)
+
+
+def print_end(result: Sized, seed: int | None) -> None:
+    """Print the rows of each group, and the seed that repeats the command."""
+    sizes = result.group_sizes
+    total = f"{sum(sizes.values()):,} rows"
+    if len(sizes) > _MOST_NAMED:
+        of = f"in {len(sizes):,} groups of {min(sizes.values()):,} to {max(sizes.values()):,}"
+    else:
+        names = [f"{group_name(one, result.attribute)} {n:,}" for one, n in sizes.items()]
+        of = f"compared: {', '.join(names)}"
+    n_missing = getattr(result, "n_missing", 0)
+    missing = f"; {n_missing:,} rows of no group" if n_missing else ""
+    say(f"\n{total} {of}{missing}")
+    if seed is not None:
+        say(f"seed {seed}")
+
+
+def _print_rows(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of text as a table, its heads first."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -72,17 +136,57 @@ def _cell(value: object) -> str:
 
 
 def print_pairs(result: PermutationResult) -> None:
-    """Print the pairs of groups of a test of more than two."""
+    """Print the pairs of groups of a test of more than two, the clearest where they are many."""
     if len(result.group_sizes) <= 2:
         return
     say(f"  pairs, adjusted by {result.adjust}:")
-    for pair in result.comparisons:
+    shown = clearest_first(result.comparisons)
+    for pair in shown:
         low, high = pair.confidence_interval
         first, second = (group_name(one, result.attribute) for one in (pair.first, pair.second))
         say(
             f"    {first} - {second}: {pair.estimate:+.3f} "
             f"({low:+.3f} .. {high:+.3f}), adjusted p = {pair.adjusted_pvalue:.3g}"
         )
+    say_folded(len(result.comparisons) - len(shown), "pairs, with larger p-values")
+
+
+def clearest_first(pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """Return pairs of groups as they are or, of many, those with the smallest adjusted p-values."""
+    if len(pairs) <= MOST_LINES:
+        return pairs
+
+    def place(one: Pair) -> tuple[bool, float, float]:
+        return isnan(one.adjusted_pvalue), one.adjusted_pvalue, one.pvalue
+
+    return sorted(pairs, key=place)[:FOLDED_TO]
+
+
+def say_folded(n_hidden: int, what: str) -> None:
+    """Say how many lines are left out, and where they are."""
+    if n_hidden > 0:
+        say(f"    ... and {n_hidden:,} more {what}: --json FILE has all of them")
+
+
+def print_changes(result: ModelComparison) -> None:
+    """Print how gaps change between two models, the clearest where they are many."""
+    rows = [["gap of", "first model", "second", "size changes by", "interval", "adjusted p"]]
+    shown = clearest_first(result.comparisons)
+    for pair in shown:
+        names = [group_name(one, result.attribute) for one in (pair.first, pair.second)]
+        low, high = pair.confidence_interval
+        rows.append(
+            [
+                " - ".join(names),
+                f"{pair.gap_of_first:+.3f}",
+                f"{pair.gap_of_second:+.3f}",
+                f"{pair.estimate:+.3f}",
+                "-" if isnan(low) else f"{low:+.3f} .. {high:+.3f}",
+                "-" if isnan(pair.adjusted_pvalue) else f"{pair.adjusted_pvalue:.3g}",
+            ]
+        )
+    _print_rows(rows)
+    say_folded(len(result.comparisons) - len(shown), "pairs, with larger p-values")
 
 
 def print_moves(result: ProjectionResult) -> None:
@@ -90,7 +194,10 @@ def print_moves(result: ProjectionResult) -> None:
     if not result.moved:
         return
     say("\nwho moves:")
-    for part in result.moved:
+    shown: Sequence[Any] = result.moved
+    if len(shown) > MOST_LINES:
+        shown = sorted(shown, key=lambda one: -one.n_rows)[:FOLDED_TO]
+    for part in shown:
         label = "" if part.label is None else f", label {part.label}"
         name = group_name(part.group, result.attribute)
         say(
@@ -98,6 +205,7 @@ def print_moves(result: ProjectionResult) -> None:
             f"{part.to_decision}, by {part.mean_distance:.3g} on average and "
             f"{part.largest_distance:.3g} at most"
         )
+    say_folded(len(result.moved) - len(shown), "lines, of fewer rows")
 
 
 def print_scores(result: InfluenceResult) -> None:
@@ -105,10 +213,13 @@ def print_scores(result: InfluenceResult) -> None:
     if not result.proxy_scores:
         return
     heading = f"{'score':>8}  {'interval of all':<18}{'p, all':>9}"
-    names = [" ".join([one.feature, " against ".join(one.levels)]) for one in result.proxy_scores]
+    scores = result.proxy_scores
+    if len(scores) > MOST_LINES:
+        scores = scores[:FOLDED_TO]
+    names = [" ".join([one.feature, " against ".join(one.levels)]) for one in scores]
     width = min(max(map(len, names)) + 2, 56)
     say(f"\n  {'feature':<{width}}{heading}")
-    for name, score in zip(names, result.proxy_scores, strict=True):
+    for name, score in zip(names, scores, strict=True):
         low, high = score.simultaneous_low, score.simultaneous_high
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
         line = (
@@ -116,17 +227,19 @@ def print_scores(result: InfluenceResult) -> None:
             f"{score.adjusted_pvalue:>9.3g}"
         )
         say(line if not score.note else f"  {name[: width - 2]:<{width}}  {score.note}")
+    say_folded(len(result.proxy_scores) - len(scores), "scores, less clear")
 
 
 def print_tails(result: ExtremeResult) -> None:
-    """Print the pairs of groups, or why they are not compared."""
+    """Print the pairs of groups, or why they are not compared; of many the clearest."""
+    shown_pairs = clearest_first(result.comparisons)
     names = [
         " - ".join(group_name(group, result.grouped_by) for group in (one.first, one.second))
-        for one in result.comparisons
+        for one in shown_pairs
     ]
     width = min(max(9, *map(len, names)) + 2, 40)
     say(f"\n  {'pair':<{width}}{'gap':>8}  {'interval':<18}{'p, Holm':>9}  by")
-    for name, one in zip(names, result.comparisons, strict=True):
+    for name, one in zip(names, shown_pairs, strict=True):
         shown = f"  {name[: width - 2]:<{width}}"
         if one.reason:
             say(f"{shown}  {one.reason}")
@@ -134,12 +247,15 @@ def print_tails(result: ExtremeResult) -> None:
         p = f"{'<' if one.pvalue_is_bound else ''}{one.adjusted_pvalue:.3g}"
         interval = f"{one.low:+.3f} .. {one.high:+.3f}"
         say(f"{shown}{one.estimate:>+8.3f}  {interval:<18}{p:>9}  {one.method}")
+    say_folded(len(result.comparisons) - len(shown_pairs), "pairs, with larger p-values")
 
 
 def print_levels(result: ExtremeResult) -> None:
     """Print what one row in m exceeds, for each group a line per horizon of which it is said."""
     say(f"\n  {'one row in':>12}{'exceeds':>9}  {'interval':<18}{'at least':>9}  standing")
-    for group, tail in result.tails.items():
+    many = len(result.tails) > MOST_LINES
+    tails = dict(list(result.tails.items())[: FOLDED_TO if many else None])
+    for group, tail in tails.items():
         kind = f", type {tail.type}" if tail.type else ""
         say(f"  {group_name(group, result.grouped_by)}: {tail.n:,} rows{kind}")
         for level in tail.return_levels:
@@ -151,3 +267,4 @@ def print_levels(result: ExtremeResult) -> None:
             interval = f"{level.low:.3f} .. {level.high:.3f}"
             at_least = f"{level.at_least:>9.3f}"
             say(f"{shown}{level.value:>9.3f}  {interval:<18}{at_least}  {level.standing}")
+    say_folded(len(result.tails) - len(tails), "groups")

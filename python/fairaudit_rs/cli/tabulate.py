@@ -23,7 +23,7 @@ from .messages import say
 @options.counts
 @click.option("--score-bins", type=int, help="Bins of scores from 0 to 1.")
 @options.pos_label
-@options.missing
+@options.reading
 @options.threads
 @click.option(
     "--output",

@@ -24,6 +24,7 @@ from .arrays import NO_BIN, WHOLE_NUMBERS, ArraySource, Counts, check_total, ref
 from .bands import cut_lazily
 from .columns import column_array, some
 from .ordered import in_order
+from .text_files import OTHER_ENCODING, TextFormat, ending, hint_of, is_compressed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Rows from which the types of the columns of a CSV file are read.
 _CSV_SCHEMA_ROWS = 10_000
+#: What is said of text files where nobody says more.
+PLAIN = TextFormat()
 #: Column of distinct rows that says how many there are of each.
 _N_ROWS = "(number of rows)"
 
@@ -244,10 +247,10 @@ class reading:  # noqa: N801 (a context manager that reads like a phrase)
         theirs = pl.exceptions.PolarsError | pl.exceptions.PanicException
         ours = OSError | TypeError | ValueError | OverflowError | NotImplementedError
         if isinstance(error, theirs | ours):
-            reason = str(error).strip().splitlines()
-            raise DataError(
-                f"data from {self.origin} cannot be read: {reason[0] if reason else error!r}"
-            ) from error
+            lines = str(error).strip().splitlines()
+            reason = lines[0] if lines else repr(error)
+            hint = f"; {OTHER_ENCODING}" if "utf-8" in reason else ""
+            raise DataError(f"data from {self.origin} cannot be read: {reason}{hint}") from error
 
 
 def as_frame(argument: str, value: Any) -> pl.DataFrame:
@@ -302,6 +305,7 @@ def check_columns(wanted: Sequence[str], existing: Sequence[str], where: str = "
     if missing:
         raise ColumnError(
             f"column {missing[0]!r} does not exist; {where} have: {some(list(existing), 30)}"
+            f"{hint_of(existing)}"
         )
 
 
@@ -334,21 +338,23 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
     return FrameSource(frame=frame.select(wanted), columns=columns, origin=origin)
 
 
-def scanned(data: str | Path) -> pl.LazyFrame:
+def scanned(data: str | Path, form: TextFormat = PLAIN) -> pl.LazyFrame:
     """Return all columns of the files that a path, a directory or a pattern names."""
-    return _scan(_files(data), column_names(data))[0]
+    return _scan(_files(data), column_names(data, form), form)[0]
 
 
-def column_names(data: str | Path) -> list[str]:
+def column_names(data: str | Path, form: TextFormat = PLAIN) -> list[str]:
     """Return the names of the columns of the first of these files, without reading its rows."""
     import polars as pl
 
     files = _files(data)
-    is_csv = _are_csv(files)
+    is_text = _are_text(files, form)
     first = files[0]
     check_regular("data", first)
     with reading(first):
-        scan = (pl.scan_csv if is_csv else pl.scan_parquet)(first, glob=False)
+        if is_text and not form.is_plain(first):
+            return [name.strip() for name in form.header(first)]
+        scan = (pl.scan_csv if is_text else pl.scan_parquet)(first, glob=False)
         return scan.collect_schema().names()
 
 
@@ -392,17 +398,21 @@ def _files(path: str | Path) -> list[str]:
     return files
 
 
-def _scan(files: Sequence[str], wanted: list[str]) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
+def _scan(
+    files: Sequence[str], wanted: list[str], form: TextFormat = PLAIN
+) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
     """Return the named columns of all files, one after the other, and their distinct rows."""
     import polars as pl
 
-    are_csv = _are_csv(files)
+    are_text = _are_text(files, form)
     scans, counted = [], []
     for file in files:
         check_regular("data", file)
         with reading(file):
-            if are_csv:
+            if are_text and form.is_plain(file):
                 scan, distinct = _scan_csv(file, wanted)
+            elif are_text:
+                scan, distinct = form.frame(file).lazy(), None
             else:
                 scan, distinct = pl.scan_parquet(file, glob=False), None
             where = "the data" if len(files) == 1 else f"the data in {file}"
@@ -416,15 +426,18 @@ def _scan(files: Sequence[str], wanted: list[str]) -> tuple[pl.LazyFrame, pl.Laz
     return together, _one_after_the_other(counted) if len(counted) == len(files) else None
 
 
-def _are_csv(files: Sequence[str]) -> bool:
-    """Whether files are CSV, and not Parquet."""
-    suffixes = {Path(file).suffix.lower() for file in files}
-    if not (suffixes <= {".parquet", ".pq"} or suffixes <= {".csv"}):
+def _are_text(files: Sequence[str], form: TextFormat) -> bool:
+    """Whether files are text, and not Parquet."""
+    are_text = [form.is_text(file) for file in files]
+    if all(are_text):
+        return True
+    if any(are_text) or not {Path(file).suffix.lower() for file in files} <= {".parquet", ".pq"}:
+        kinds = sorted({ending(file) + (".gz" if is_compressed(file) else "") for file in files})
         raise DataError(
-            f"data are files of type {', '.join(sorted(suffixes)) or 'unknown'}; accepted: "
-            ".parquet and .csv, not mixed"
+            f"data are files of type {', '.join(kinds) or 'unknown'}; accepted: "
+            ".parquet and .csv (.tsv, .csv.gz), not mixed"
         )
-    return suffixes <= {".csv"}
+    return False
 
 
 def _one_after_the_other(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
@@ -445,7 +458,8 @@ def _scan_csv(file: str, wanted: list[str]) -> tuple[pl.LazyFrame, pl.LazyFrame 
     try:
         rows = _native.read_csv(file, [] if _N_ROWS in wanted else wanted, _native.Call())
     except ArgumentError as error:
-        raise DataError(f"data from {file} cannot be read: {error}") from None
+        hint = f"; {OTHER_ENCODING}" if "utf-8" in str(error) else ""
+        raise DataError(f"data from {file} cannot be read: {error}{hint}") from None
     twice = [name for name in rows.names if rows.names.count(name) > 1]
     if twice:
         raise DataError(f"data from {file} cannot be read: column {twice[0]!r} occurs twice")

@@ -1,0 +1,250 @@
+"""Filters of rows as text: ``age >= 18 and (state = 'NY' or state is missing)``.
+
+Read into an expression of polars, never evaluated as code. A comparison with a missing value (NaN
+too) is missing, and rows of which the whole is missing are not kept.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError, ColumnError
+from .columns import some
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<quoted>'[^']*'|"[^"]*"|`[^`]*`)"""
+    r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"""
+    r"""|(?P<sign><=|>=|!=|==|=|<|>|\(|\)|,)"""
+    r"""|(?P<word>\w[\w.-]*))"""
+)
+_COMPARISONS = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_KEYWORDS = {"and", "or", "not", "in", "is"}
+_EXAMPLE = "accepted: as in age >= 18 and state = 'NY', with and, or, not, in (a, b), is missing"
+_DEEPEST = 50
+
+
+def row_filter(text: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
+    """Return the rows to keep as an expression; ``schema`` has the columns with their types."""
+    return _Reader(text, schema).whole()
+
+
+def decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, pl.Expr]:
+    """Return the name and the values of the decision that ``score=0.7`` stands for."""
+    import polars as pl
+
+    name, _, threshold = text.rpartition("=")
+    try:
+        cut = float(threshold)
+    except ValueError:
+        cut = float("nan")
+    if not name or cut != cut:
+        raise ArgumentError(f"cut is {text!r}; accepted: a column and a number, as score=0.7")
+    if name not in schema:
+        raise ColumnError(
+            f"cut names {name!r}, which does not exist; the data have: {some(list(schema), 30)}"
+        )
+    if not schema[name].is_numeric():
+        raise ArgumentError(f"cut names {name!r}, which holds {schema[name]}; accepted: numbers")
+    score = pl.col(name).cast(pl.Float64).fill_nan(None)
+    return f"{name} >= {threshold.strip()}", (score >= cut).cast(pl.Int8)
+
+
+class _Reader:
+    """Reads a filter from left to right."""
+
+    def __init__(self, text: str, schema: Mapping[str, pl.DataType]) -> None:
+        self.text, self.schema = text, schema
+        self.tokens = self._tokens()
+        self.at = self.depth = 0
+
+    def _tokens(self) -> list[tuple[str, str]]:
+        found, place = [], 0
+        text = self.text.rstrip()
+        while place < len(text):
+            token = _TOKEN.match(text, place)
+            if token is None or not token.lastgroup:
+                raise self._wrong(f"{text[place:].strip()[:20]!r} is not understood")
+            kind, value = token.lastgroup, token[token.lastgroup]
+            if kind == "word" and value.lower() in _KEYWORDS:
+                kind, value = "keyword", value.lower()
+            found.append((kind, value))
+            place = token.end()
+        return found
+
+    def _wrong(self, why: str) -> ArgumentError:
+        return ArgumentError(f"where is {self.text!r}: {why}; {_EXAMPLE}")
+
+    def _next(self) -> tuple[str, str]:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "the end")
+
+    def _take(self) -> tuple[str, str]:
+        token = self._next()
+        self.at += 1
+        return token
+
+    def _takes(self, *values: str) -> bool:
+        """Whether these words and signs come next, which are then taken."""
+        ahead = self.tokens[self.at : self.at + len(values)]
+        if [value for kind, value in ahead if kind in ("keyword", "sign")] != list(values):
+            return False
+        self.at += len(values)
+        return True
+
+    def whole(self) -> pl.Expr:
+        """Return the expression of the whole text."""
+        expression = self._either()
+        if self._next()[0] != "end":
+            raise self._wrong(f"{self._next()[1]!r} comes after a whole filter")
+        return expression
+
+    def _either(self) -> pl.Expr:
+        expression = self._both()
+        while self._takes("or"):
+            expression = expression | self._both()
+        return expression
+
+    def _both(self) -> pl.Expr:
+        expression = self._one()
+        while self._takes("and"):
+            expression = expression & self._one()
+        return expression
+
+    def _one(self) -> pl.Expr:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self._wrong(f"more than {_DEEPEST} parts are nested")
+        if self._takes("not"):
+            expression = ~self._one()
+        elif self._takes("("):
+            expression = self._either()
+            if not self._takes(")"):
+                raise self._wrong("a bracket is not closed")
+        else:
+            expression = self._comparison()
+        self.depth -= 1
+        return expression
+
+    def _comparison(self) -> pl.Expr:
+        import polars as pl
+
+        name = self._column()
+        dtype = self.schema[name]
+        column = pl.col(name)
+        if dtype.is_float():
+            column = column.fill_nan(None)
+        elif isinstance(dtype, pl.Categorical | pl.Enum):
+            column = column.cast(pl.String)
+        if self._takes("is"):
+            negated = self._takes("not")
+            kind, value = self._take()
+            if kind != "word" or value.lower() not in ("missing", "null"):
+                raise self._wrong(f"after {name!r} is stands {value!r}")
+            return column.is_not_null() if negated else column.is_null()
+        negated = self._takes("not")
+        if self._takes("in"):
+            found = column.is_in(self._several(name, dtype))
+            return ~found if negated else found
+        kind, sign = self._take()
+        if negated or kind != "sign" or sign not in _COMPARISONS:
+            raise self._wrong(f"after column {name!r} stands {sign!r}")
+        expression: pl.Expr = _COMPARISONS[sign](column, pl.lit(self._literal(name, dtype)))
+        return expression
+
+    def _column(self) -> str:
+        kind, value = self._take()
+        name = value[1:-1] if kind == "quoted" else value
+        if kind not in ("quoted", "word", "number"):
+            raise self._wrong(f"{value!r} stands where a column is named")
+        if name not in self.schema:
+            raise ColumnError(
+                f"where names column {name!r}, which does not exist; the data have: "
+                f"{some(list(self.schema), 30)}"
+            )
+        return name
+
+    def _several(self, name: str, dtype: pl.DataType) -> list[Any]:
+        if not self._takes("("):
+            raise self._wrong("after in stands no bracket")
+        values = [self._literal(name, dtype)]
+        while self._takes(","):
+            values.append(self._literal(name, dtype))
+        if not self._takes(")"):
+            raise self._wrong("a bracket is not closed")
+        return values
+
+    def _literal(self, name: str, dtype: pl.DataType) -> Any:
+        """Return the value that stands next, of the kind that the column holds."""
+        import polars as pl
+
+        kind, value = self._take()
+        if kind not in ("quoted", "word", "number"):
+            raise self._wrong(f"{value!r} stands where column {name!r} is compared with a value")
+        text = value[1:-1] if kind == "quoted" else value
+        if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+            if kind == "number":
+                raise self._wrong(
+                    f"column {name!r} holds text, and {value} is a number ('{value}' is text)"
+                )
+            return text
+        try:
+            return _READ[_kind(dtype)](text)
+        except (KeyError, ValueError):
+            raise self._wrong(
+                f"column {name!r} holds {_kind(dtype)}, and {text!r} is none"
+            ) from None
+
+
+def _kind(dtype: pl.DataType) -> str:
+    import polars as pl
+
+    if dtype == pl.Boolean:
+        return "true or false"
+    if dtype == pl.Date:
+        return "dates"
+    if isinstance(dtype, pl.Datetime):
+        return "times"
+    return "numbers" if dtype.is_numeric() else str(dtype)
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def _number(text: str) -> int | float:
+    number = float(text)
+    return (
+        int(text)
+        if number.is_integer() and abs(number) < 2**53 and re.fullmatch(r"[+-]?\d+", text)
+        else number
+    )
+
+
+def _date(text: str) -> Any:
+    import datetime
+
+    return datetime.date.fromisoformat(text)
+
+
+def _time(text: str) -> Any:
+    import datetime
+
+    return datetime.datetime.fromisoformat(text)
+
+
+_READ = {"true or false": _truth, "numbers": _number, "dates": _date, "times": _time}

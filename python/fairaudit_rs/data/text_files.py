@@ -1,0 +1,170 @@
+"""Text files that are no plain CSV: other separators and encodings, compressed, with blanks.
+
+They are rewritten in memory as plain CSV, so that rows of another length are refused and types are
+found as for any other file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from ..errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: Endings of text files, before ``.gz``, and what separates their columns.
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+#: Separators that people use.
+_USUAL = ";\t|"
+_GZ = ".gz"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormat:
+    """How text files are written; what is None or empty is as in any CSV file."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    #: Texts that stand for a missing value.
+    missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        one = self.delimiter
+        if one is not None and (len(one) != 1 or one in '\r\n"' or not one.isascii()):
+            raise ArgumentError(
+                f"delimiter is {one!r}; accepted: one character, as ';' or '|', or tab"
+            )
+        if self.encoding is not None:
+            try:
+                "".encode(self.encoding)
+            except (LookupError, ValueError):
+                raise ArgumentError(
+                    f"encoding is {self.encoding!r}, which is not known; accepted: utf-8, "
+                    "latin-1, cp1252, utf-16 and others of Python"
+                ) from None
+
+    def is_text(self, file: str | Path) -> bool:
+        """Whether a file is text, which any file is whose delimiter or encoding is named."""
+        named = self.delimiter is not None or self.encoding is not None
+        return ending(file) in SEPARATORS or (named and ending(file) not in (".parquet", ".pq"))
+
+    def is_plain(self, file: str) -> bool:
+        """Whether a file is read as it stands."""
+        if self != TextFormat() or is_compressed(file) or ending(file) != ".csv":
+            return False
+        return not _has_blanks(self.header(file, errors="replace"))
+
+    def separator(self, file: str | Path) -> str:
+        """Return what separates the columns of a file."""
+        return self.delimiter or SEPARATORS.get(ending(file), ",")
+
+    def header(self, file: str, errors: str = "strict") -> list[str]:
+        """Return the first row of a file as it stands there."""
+        with self._text(file, errors) as text:
+            return next(csv.reader(text, delimiter=self.separator(file)), [])
+
+    def frame(self, file: str) -> pl.DataFrame:
+        """Return the whole file; names of columns have no blanks around them."""
+        import polars as pl
+
+        plain = io.StringIO(newline="")
+        with self._text(file) as text:
+            blanks = _has_blanks(self.header(file))
+            rows = csv.reader(text, delimiter=self.separator(file), skipinitialspace=blanks)
+            names = [name.strip() for name in next(rows, [])]
+            _check_names(file, names)
+            write = csv.writer(plain, lineterminator="\n").writerow
+            write(names)
+            for row in rows:
+                if len(row) != len(names):
+                    if not row:
+                        continue
+                    raise DataError(
+                        f"data from {file} cannot be read: line {rows.line_num:,} has {len(row):,} "
+                        f"values, and the first line {len(names):,}"
+                    )
+                values = self._values(row, blanks)
+                if values == [""]:
+                    # Alone it would be quoted, as a text of no letters.
+                    plain.write("\n")
+                else:
+                    write(values)
+        content = io.BytesIO(plain.getvalue().encode())
+        return pl.read_csv(content, infer_schema_length=10_000)
+
+    def _values(self, row: Sequence[str], blanks: bool) -> Sequence[str]:
+        if blanks:
+            row = [value.strip() for value in row]
+        if self.missing:
+            row = ["" if value.strip() in self.missing else value for value in row]
+        return row
+
+    @contextmanager
+    def _text(self, file: str, errors: str = "strict") -> Iterator[TextIO]:
+        """Open a file as text; what cannot be read is an error of the data that names it."""
+        encoding = self.encoding or "utf-8"
+        # A mark of the order of bytes is no part of the first name.
+        encoding = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+        try:
+            with (
+                (gzip.open if is_compressed(file) else open)(file, "rb") as content,
+                io.TextIOWrapper(content, encoding, errors=errors, newline="") as text,
+            ):
+                yield text
+        except UnicodeError as error:
+            raise DataError(
+                f"data from {file} cannot be read as {self.encoding or 'utf-8'}: {error.args[-1]}; "
+                f"{OTHER_ENCODING}"
+            ) from None
+        except (OSError, EOFError, zlib.error, csv.Error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"data from {file} cannot be read: {reason}") from None
+
+
+OTHER_ENCODING = (
+    "accepted: its encoding, as in --encoding latin-1 (from Python: read it into a frame)"
+)
+
+
+def is_compressed(file: str | Path) -> bool:
+    """Whether a file is compressed by gzip."""
+    return Path(file).suffix.lower() == _GZ
+
+
+def ending(file: str | Path) -> str:
+    """Return the ending of a file, without that of its compression."""
+    place = Path(file)
+    return Path(place.stem if is_compressed(place) else place.name).suffix.lower()
+
+
+def hint_of(names: Sequence[str]) -> str:
+    """Return what may be wrong where a file has one column only."""
+    found = [one for one in _USUAL if len(names) == 1 and one in names[0]]
+    if not found:
+        return ""
+    return (
+        f". Columns may be separated by {found[0]!r}: --delimiter "
+        f"{'tab' if found[0] == chr(9) else repr(found[0])} (from Python: read it into a frame)"
+    )
+
+
+def _has_blanks(names: Sequence[str]) -> bool:
+    return any(name != name.strip() for name in names)
+
+
+def _check_names(file: str, names: Sequence[str]) -> None:
+    if not names:
+        raise DataError(f"data from {file} cannot be read: it is empty")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise DataError(f"data from {file} cannot be read: column {twice[0]!r} occurs twice")

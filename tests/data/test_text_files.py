@@ -1,0 +1,122 @@
+"""Text files with other separators and encodings, compressed, and with blanks."""
+
+import gzip
+
+import polars as pl
+import pytest
+
+import fairaudit_rs as fa
+from fairaudit_rs.data.frames import column_names, scanned
+from fairaudit_rs.data.reading import Reading
+from fairaudit_rs.data.text_files import TextFormat
+from fairaudit_rs.errors import ArgumentError, ColumnError, DataError
+
+TEXT = 'repaid,name,sex\n1,José,f\n0,"a,b",m\n1,NA,?\n'
+WANTED = pl.DataFrame({"repaid": [1, 0, 1], "name": ["José", "a,b", "NA"], "sex": ["f", "m", "?"]})
+
+
+def read(path, **form):
+    return scanned(path, TextFormat(**form)).collect()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "form"),
+    [
+        ("a.csv", TEXT.encode(), {}),
+        ("a.csv.gz", gzip.compress(TEXT.encode()), {}),
+        ("a.CSV.GZ", gzip.compress(TEXT.encode()), {}),
+        ("a.csv", TEXT.encode("latin-1"), {"encoding": "latin-1"}),
+        ("a.csv", TEXT.encode("utf-16"), {"encoding": "utf-16"}),
+        ("a.csv", TEXT.encode("utf-8-sig"), {"encoding": "utf-8"}),
+        ("a.csv.gz", gzip.compress(TEXT.encode("utf-8-sig")), {}),
+        ("a.csv", TEXT.replace("\n", "\r\n").encode(), {"delimiter": ","}),
+        ("a.tsv", TEXT.replace("a,b", "a;b").replace(",", "\t").replace(";", ",").encode(), {}),
+        ("a.data", TEXT.encode(), {"delimiter": ","}),
+        ("a.csv", b" repaid , name,sex\n 1 , Jos\xc3\xa9,f\n0, \"a,b\" ,m\n1,NA, ?\n", {}),
+        ("a.csv", TEXT.replace("a,b", "a b").replace(",", ";").replace("a b", "a,b").encode(),
+         {"delimiter": ";"}),
+    ],
+    ids=range(12),
+)  # fmt: skip
+def test_the_same_table(name, content, form, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert read(path, **form).equals(WANTED)
+    assert column_names(path, TextFormat(**form)) == WANTED.columns
+
+
+def test_blanks_stay_where_names_have_none(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n x,1\ny ,2\n")
+    for form in ({}, {"missing": ("?",)}):
+        assert read(tmp_path / "a.csv", **form)["a"].to_list() == [" x", "y "]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_texts_of_missing_values(ending, tmp_path):
+    path = tmp_path / f"a.{ending}"
+    (WANTED.write_csv if ending == "csv" else WANTED.write_parquet)(path)
+    form = TextFormat(missing=("NA", "?"))
+    found = Reading(form=form).opened(path).frame.collect()
+    assert found["name"].to_list() == ["José", "a,b", None]
+    assert found["sex"].to_list() == ["f", "m", None]
+    assert found["repaid"].to_list() == [1, 0, 1]
+
+
+def test_numbers_stay_numbers_beside_texts_of_missing_values(tmp_path):
+    (tmp_path / "a.csv").write_text("x\n1\nNA\n2\n")
+    assert read(tmp_path / "a.csv", missing=("NA",))["x"].to_list() == [1, None, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "form", "message"),
+    [
+        ("a.csv", b"a;b\n1;2;3\n", {"delimiter": ";"}, "line 2 has 3 values, and the first line 2"),
+        ("a.csv", b"a;b\n1\n", {"delimiter": ";"}, "line 2 has 1 values"),
+        ("a.csv", b"a;a\n1;2\n", {"delimiter": ";"}, "column 'a' occurs twice"),
+        ("a.csv", b"a, a\n1,2\n", {}, "column 'a' occurs twice"),
+        ("a.csv", b"", {"delimiter": ";"}, "it is empty"),
+        ("a.csv", "é\n1\n".encode("latin-1"), {}, "--encoding latin-1"),
+        ("a.csv", "é\n1\n".encode("latin-1"), {"missing": ("x",)}, "as utf-8.*--encoding latin-1"),
+        ("a.csv.gz", b"a\n1\n", {}, "Not a gzipped file"),
+        ("a.csv.gz", gzip.compress(b"a\n1\n" * 999)[:30], {}, "ended before"),
+        ("a.gz", gzip.compress(b"a\n1\n"), {}, r"type \.gz; accepted"),
+        ("a.txt", b"a\n1\n", {}, r"type \.txt; accepted"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(name, content, form, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / name, **form)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"delimiter": ";;"}, "delimiter is ';;'; accepted: one character"),
+        ({"delimiter": ""}, "delimiter is ''"),
+        ({"delimiter": "\n"}, "delimiter is"),
+        ({"delimiter": '"'}, "delimiter is"),
+        ({"encoding": "klingon"}, "encoding is 'klingon', which is not known"),
+        ({"encoding": "hex"}, "encoding is 'hex'"),
+    ],
+)
+def test_formats_that_are_refused(form, message):
+    with pytest.raises(ArgumentError, match=message):
+        TextFormat(**form)
+
+
+def test_another_separator_is_suggested(tmp_path):
+    (tmp_path / "a.csv").write_text("a;b\n1;2\n")
+    with pytest.raises(ColumnError, match="--delimiter ';'"):
+        fa.tabulate(data=str(tmp_path / "a.csv"), sensitive_features="a")
+
+
+def test_compressed_files_in_python(tmp_path):
+    frame = pl.DataFrame({"g": ["a", "b"] * 40, "y": [0, 1, 1, 0] * 20})
+    frame.write_csv(tmp_path / "a.csv")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    given = {"y_pred": "y", "sensitive_features": "g", "metric": "selection_rate", "rng": 1}
+    plain, packed = (
+        fa.permutation_test(data=str(tmp_path / name), **given) for name in ("a.csv", "a.csv.gz")
+    )
+    assert plain == packed

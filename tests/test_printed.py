@@ -1,0 +1,144 @@
+"""What commands print: rows and seeds in all, many groups in few lines, nothing, on terminals."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from .test_reading import COMMANDS, rows, run, seeded
+
+COMMAND = [sys.executable, "-c", "from fairaudit_rs.cli import main; main()"]
+#: What prints a table of its own.
+PLAIN = {"tabulate"}
+SEEDED = sorted(set(COMMANDS) - {"tabulate", "power"})
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows().write_csv("loans.csv")
+    state = np.random.default_rng(1).integers(10, 40, 12_000).astype(str)
+    rows(12_000).with_columns(sex=pl.Series(state)).write_csv("many.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - PLAIN))
+def test_rows_of_each_group(command, here):
+    found = run(command, "loans.csv", *COMMANDS[command], *seeded(command))
+    sizes = dict(pl.read_csv("loans.csv").group_by("sex").len().iter_rows())
+    if command == "audit":
+        assert "1,500 rows" in found.stdout
+        found = run(command, "loans.csv", *COMMANDS[command], "--format", "md")
+    for n in sizes.values():
+        assert str(n) in found.stdout
+    if command not in ("audit", "calibrate", "power"):
+        other = "others" if command == "influence" else "m"
+        text = f"\n1,500 rows compared: f {sizes['f']}, {other} {sizes['m']}\n"
+        assert text in found.stdout
+
+
+def test_rows_without_a_group_are_counted(here):
+    frame = rows().with_columns(pl.when(pl.col("age") > 11).then(pl.col("sex")).alias("sex"))
+    frame.write_csv("some.csv")
+    found = run("permutation", "some.csv", *COMMANDS["permutation"], "--seed", "1")
+    n = frame["sex"].null_count()
+    assert n > 10
+    assert f"{1_500 - n:,} rows compared: " in found.stdout
+    assert f"; {n} rows of no group\n" in found.stdout
+
+
+@pytest.mark.parametrize("command", SEEDED)
+def test_the_seed_is_the_last_word(command, here):
+    found = run(command, "loans.csv", *COMMANDS[command], "--seed", "7")
+    assert found.stdout.endswith("\nseed 7\n")
+    chosen = run(command, "loans.csv", *COMMANDS[command])
+    seed = re.search(r"\nseed (\d+)\n\Z", chosen.stdout)
+    assert seed is not None
+    again = run(command, "loans.csv", *COMMANDS[command], "--seed", seed[1])
+    assert again.stdout == chosen.stdout
+
+
+@pytest.mark.parametrize("command", ["permutation", "intervals", "compare", "projection", "audit"])
+def test_many_pairs_are_a_few_lines(command, here):
+    file = () if command == "audit" else ("--json", "x.json")
+    found = run(command, "many.csv", *COMMANDS[command], "--seed", "1", *file)
+    assert found.exit_code == 0, found.stderr
+    assert len(found.stdout.splitlines()) < 40
+    if command == "audit":
+        return
+    assert "more " in found.stdout
+    assert ": --json FILE has all of them" in found.stdout
+    if command in ("permutation", "compare"):
+        pairs = json.loads((here / "x.json").read_text())[0]["comparisons"]
+        assert len(pairs) == 435
+        assert "and 430 more pairs" in found.stdout
+        least = min(pairs, key=lambda one: (one["adjusted_pvalue"], one["pvalue"]))
+        assert f"={least['first']} - sex={least['second']}" in found.stdout
+
+
+def test_fifteen_pairs_are_all_there(here):
+    rng = np.random.default_rng(2)
+    frame = rows(3_000).with_columns(sex=pl.Series(rng.choice(list("abcdef"), 3_000)))
+    frame.write_csv("six.csv")
+    found = run("permutation", "six.csv", *COMMANDS["permutation"], "--seed", "1")
+    assert found.stdout.count("adjusted p = ") >= 15
+    assert "more pairs" not in found.stdout
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - PLAIN))
+def test_quiet(command, here):
+    more = (*COMMANDS[command], *seeded(command), "--where", "age > 11")
+    file = ("-o", "x.json") if command == "audit" else ("--json", "x.json")
+    found = run(command, "loans.csv", *more, "-q", *file)
+    assert (found.exit_code, found.output) == (0, "")
+    assert json.loads((here / "x.json").read_text())
+    wrong = run(command, "none.csv", *more, "-q")
+    assert wrong.exit_code == 2
+    assert "no such file" in wrong.stderr
+    assert run(command, "loans.csv", *more).stdout != ""
+
+
+def on_a_terminal(arguments, columns, **environment):
+    """Return what a command prints on a terminal of so many columns."""
+    master, terminal = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns), "LINES": "50", **environment}
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdout=terminal, stderr=subprocess.DEVNULL,
+        env=environment,
+    )  # fmt: skip
+    os.close(terminal)
+    printed = b""
+    while True:
+        try:
+            part = os.read(master, 65_536)
+        except OSError:
+            break
+        if not part:
+            break
+        printed += part
+    os.close(master)
+    process.wait(timeout=60)
+    return printed.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_wraps_sentences_and_nothing_else_changes(here):
+    arguments = ("permutation", "loans.csv", *COMMANDS["permutation"], "--seed", "1")
+    plain = run(*arguments).stdout
+    assert max(map(len, plain.splitlines())) > 120
+    for columns in (60, 100):
+        printed = on_a_terminal(arguments, columns)
+        assert printed.split() == plain.split()
+        assert max(len(line) for line in printed.splitlines()) <= max(columns, 66)
+    assert on_a_terminal(arguments, 400) == plain
+
+
+@pytest.mark.parametrize("variable", ["NO_COLOR", "FORCE_COLOR"])
+def test_nothing_is_coloured(variable, here):
+    arguments = ("audit", "loans.csv", *COMMANDS["audit"], "--seed", "1")
+    assert "\x1b" not in on_a_terminal(arguments, 80, **{variable: "1"})
