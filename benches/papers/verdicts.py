@@ -212,7 +212,12 @@ def output(model: Model, policy: str | fa.Policy, why: str) -> str:
     lines = [
         part
         for line in str(audit).splitlines()
-        for part in (textwrap.wrap(line, WIDTH) if not line.startswith("  ") else [line]) or [""]
+        for part in (
+            textwrap.wrap(line, WIDTH, break_on_hyphens=False)
+            if not line.startswith("  ")
+            else [line]
+        )
+        or [""]
     ]
     name = policy if isinstance(policy, str) else policy.name
     text = "\n".join(lines)

@@ -4,12 +4,16 @@ SETTINGS = """## What was audited
 
 `python -m benches.papers.verdicts --write` (half a minute; `make papers` runs it, too)
 
-{n_sets} public data sets with two ordinary models each, {n_models} models: logistic regression on
-standardized columns and gradient boosting, both at the defaults of scikit-learn. At most 30,000
-rows of a set, half of them to train and half to audit, by one fixed seed; decisions are scores of
-.5 or more. Sex, race and ethnicity are no features of the models; age is one. Attributes are taken
-one by one; pairs of them inform. Every policy has its own tolerances, nothing was tuned, and no
-model was repaired.
+The {n_sets} public data sets that the tables of [reproduction.md](reproduction.md) rest on, with
+two ordinary models each, {n_models} models: logistic regression on standardized columns (as many
+iterations as it needs) and gradient boosting, otherwise at the defaults of scikit-learn. At most
+30,000 rows of a set, half of them to train and half to audit, by one fixed seed; decisions are
+scores of .5 or more. Sex, race and ethnicity are no features of the models, but what goes with
+them is (husband and wife in adult); age is one in all sets but bank. The favourable label is the
+one that the models predict as 1: an income above 50,000 dollars, no arrest, no default, a good
+credit, a normal heart, no disease, cannabis never used, much care (meps), a deposit, a passed
+exam. `punitive` takes the other decision as the punishment. Attributes are taken one by one;
+pairs of them inform. Nothing was tuned, and no model was repaired.
 """
 
 SHARES_TEXT = """## Shares of verdicts
