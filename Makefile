@@ -54,12 +54,13 @@ atlas: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python benches/python/atlas_influence.py
 	$(BIN)/python benches/python/atlas_extremes.py
 
-# Tables of the papers, rerun on the public data sets (FAIRAUDIT_DATA); about half an hour.
+# Tables of the papers, and verdicts, on the public data sets (FAIRAUDIT_DATA); about half an hour.
 papers: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel
 	$(BIN)/python -m benches.papers.projection --variants --write
 	$(BIN)/python -m benches.papers.individual --variants --write
 	$(BIN)/python -m benches.papers.influence --write
 	$(BIN)/python -m benches.papers.extremes --write
+	$(BIN)/python -m benches.papers.verdicts --write
 
 docs: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m tests.write_docs

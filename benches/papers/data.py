@@ -88,7 +88,7 @@ def compas(
     sensitive: str = "race", *, with_race: bool = False, positive: int = 1, all_races: bool = False
 ) -> DataSet:
     """COMPAS with ProPublica's filter: reoffended within two years or not."""
-    frame = _filtered_compas()
+    frame = filtered_compas()
     if not all_races:
         frame = frame.filter(pl.col("race").is_in(["African-American", "Caucasian"]))
     others = _codes((frame["race"] != "African-American").to_numpy())
@@ -120,7 +120,7 @@ def adult_individuals() -> Individuals:
 
 def compas_individuals() -> Individuals:
     """COMPAS, African-Americans and Caucasians: sex and race are the first two features."""
-    frame = _filtered_compas().filter(pl.col("race").is_in(["African-American", "Caucasian"]))
+    frame = filtered_compas().filter(pl.col("race").is_in(["African-American", "Caucasian"]))
     female, white = frame["sex"] == "Female", frame["race"] == "Caucasian"
     ages = [frame["age_cat"] == age for age in sorted(frame["age_cat"].unique())]
     columns = [female, white, frame["priors_count"], *ages, frame["c_charge_degree"] == "F"]
@@ -152,7 +152,7 @@ def adult_binary() -> BinaryRows:
 
 def compas_binary() -> BinaryRows:
     """COMPAS, African-Americans and Caucasians, binary features; the target: African-Americans."""
-    frame = _filtered_compas().filter(pl.col("race").is_in(["African-American", "Caucasian"]))
+    frame = filtered_compas().filter(pl.col("race").is_in(["African-American", "Caucasian"]))
     priors = frame["priors_count"].to_numpy()
     columns = {
         "Male": frame["sex"] == "Male",
@@ -269,7 +269,7 @@ def bank() -> Flippable:
 
 def compas_races() -> Flippable:
     """COMPAS with ProPublica's filter: Caucasians and all others; favourable: not reoffended."""
-    frame = _filtered_compas()
+    frame = filtered_compas()
     white, did_not = frame["race"] == "Caucasian", frame["two_year_recid"] == 0
     columns = frame.select(
         (pl.col("sex") == "Male").cast(pl.Int64), "age", "priors_count", "juv_fel_count",
@@ -341,7 +341,7 @@ def _adult_file(name: str, n_skipped: int) -> pl.DataFrame:
     return frame.drop_nulls().select(pl.all().str.strip_chars())
 
 
-def _filtered_compas() -> pl.DataFrame:
+def filtered_compas() -> pl.DataFrame:
     """COMPAS with ProPublica's filter."""
     frame = pl.read_csv(folder() / "compas" / "compas-scores-two-years.csv.gz")
     return frame.filter(

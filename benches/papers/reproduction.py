@@ -18,12 +18,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def write_section(lens: str, text: str) -> None:
+def write_section(lens: str, text: str, path: Path = PAGE) -> None:
     """Put the text between the markers of the lens; the rest of the page stays as it is."""
     begin, end = f"<!-- {lens}: begin -->\n", f"<!-- {lens}: end -->\n"
-    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
+    page = path.read_text(encoding="utf-8") if path.exists() else HEAD
     before, found, rest = page.partition(begin)
     after = rest.partition(end)[2] if found else ""
     if not found:
         before = before.rstrip("\n") + "\n\n"
-    PAGE.write_text(f"{before}{begin}{text.strip()}\n{end}{after}", encoding="utf-8")
+    path.write_text(f"{before}{begin}{text.strip()}\n{end}{after}", encoding="utf-8")

@@ -164,7 +164,7 @@ class TestKnownValues:
         test = audit.questions[0].telling_pair.test
         assert {test.first.group, test.second.group} == {"black", "white"}
         assert audit.verdict == "pass"
-        assert any("the opposite is 75.1 times as frequent for black (9.7 %) as for white" in text
+        assert any("negative decisions are 75.1 times as frequent for black (9.7 %)" in text
                    for text in audit.warnings)  # fmt: skip
         assert any("the model decides the same way for 99.2 %" in text for text in audit.warnings)
 
@@ -176,7 +176,7 @@ class TestKnownValues:
         assert str(audit).startswith("PASS for the groups that could be measured, not for all.")
         assert "people in tested groups: race 98.6 %" in audit.summary()
         assert (audit.exit_code(), audit.exit_code(strict=True)) == (0, 3)
-        words = "nothing is said about c (29 of 30 rows that count): not tested for race"
+        words = "nothing is said about c (29 rows that count, of 30 needed): not tested for race"
         assert any(words in text for text in audit.remarks)
 
     def test_a_raised_floor_buys_no_pass(self):
@@ -207,7 +207,7 @@ class TestKnownValues:
         audit = audited(shares({"a": (5, 20), "b": (450, 900)}, "race"), policy="parity")
         assert audit.verdict == "not_measurable"
         assert (audit.exit_code(), audit.exit_code(strict=True)) == (0, 3)
-        assert "20 of 30 rows that count" in audit.summary()
+        assert "20 rows that count, of 30 needed" in audit.summary()
         assert "NOT MEASURABLE (not a pass)." in audit.summary()
 
     def test_one_group(self):

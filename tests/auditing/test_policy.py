@@ -242,8 +242,9 @@ class TestWords:
             one.describe()
             == str(one)
             == (
-                'policy "own"; binding: positive_predictive_value, differences up to 0.1; '
-                "selection_rate, ratios of at least 0.8 to the highest group, for sex and race; "
+                'policy "own"; binding: positive_predictive_value (share of positive labels among '
+                "positive decisions), differences up to 0.1; selection_rate (share of positive "
+                "decisions), ratios of at least 0.8 to the highest group, for sex and race; "
                 "alpha 0.01; floor 50; intersections bind; favourable: granted"
             )
         )
@@ -252,7 +253,8 @@ class TestWords:
         text = fa.Policy.default(labels=True, decisions=True).describe()
         assert text.startswith(
             'policy "opportunity" (the default, because labels and decisions were given); binding: '
-            "true_positive_rate, differences up to 0.1; favourable: the positive decision"
+            "true_positive_rate (share of positive decisions among positive labels), differences "
+            "up to 0.1; favourable: the positive decision"
         )
 
     def test_a_repr_is_short(self):

@@ -114,8 +114,8 @@ class TestKnownValues:
     def test_groups_below_the_floor_are_entries(self):
         question = asked("selection_rate", 0.1, **shares((20, 40), (30, 60), (10, 29), (1, 1)))
         found = {one.group: (one.n_counted, one.reason) for one in question.groups}
-        assert found["c"] == (29, "29 of 30 rows that count")
-        assert found["d"] == (1, "1 of 30 rows that count")
+        assert found["c"] == (29, "29 rows that count, of 30 needed")
+        assert found["d"] == (1, "1 row that counts, of 30 needed")
         assert question.pairs == ((0, 1),)
         assert question.coverage == pytest.approx(100 / 130)
         assert question.withheld == ()
@@ -124,7 +124,7 @@ class TestKnownValues:
         data = shares((20, 40), (30, 60), (60, 120), (5, 20))
         question = asked("selection_rate", 0.1, floor=50, **data)
         assert [one.group for one in question.withheld] == ["a"]
-        assert question.withheld[0].reason == "40 of 50 rows that the policy asks for"
+        assert question.withheld[0].reason == "40 rows that count, of 50 that the policy asks for"
         assert [one.withheld for one in question.groups] == [True, False, False, False]
 
     def test_rows_that_count_are_those_of_the_denominator(self):
@@ -135,7 +135,7 @@ class TestKnownValues:
         question = asked("tpr", 0.1, **data)
         assert question.pairs == ()
         assert question.reason == "fewer than two groups with 30 rows that count"
-        assert question.groups[0].reason == "20 of 30 rows that count"
+        assert question.groups[0].reason == "20 rows that count, of 30 needed"
         assert asked("fpr", 0.1, **data).pairs == ((0, 1),)
 
     def test_groups_without_a_value_are_entries(self):
@@ -167,7 +167,7 @@ class TestKnownValues:
         few = np.flatnonzero((data["sensitive_features"] == "a") & (data["y_true"] == 1))[9:]
         data["y_true"][few] = 0
         first, second = asked(metric, 0.1, **data).groups
-        assert first.reason == "9 of 10 rows with a positive label"
+        assert first.reason == "9 rows with a positive label, of 10 needed"
         assert first.n_positive == 9
         assert second.reason is None
         assert second.n_positive + second.n_negative == second.n_rows
@@ -176,7 +176,7 @@ class TestKnownValues:
         data = people(200, names="ab", chances=(0.8, 0.2))
         n = int(np.sum(data["sensitive_features"] == "b"))
         assert n < 50
-        assert asked("f1", 0.1, **data).groups[1].reason == f"{n} of 50 rows that count"
+        assert asked("f1", 0.1, **data).groups[1].reason == f"{n} rows that count, of 50 needed"
         assert asked("accuracy", 0.1, **data).groups[1].reason is None
         assert asked("mean_residual", 0.1, **data).groups[1].reason is None
 

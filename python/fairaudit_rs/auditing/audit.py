@@ -23,7 +23,13 @@ from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
 from .setting import Given, Setting
-from .surroundings import base_rates, notes_of_alike, notes_of_conflict, notes_of_refusals
+from .surroundings import (
+    base_rates,
+    notes_of_alike,
+    notes_of_conflict,
+    notes_of_lenses,
+    notes_of_refusals,
+)
 from .values import lens_names
 
 
@@ -314,9 +320,4 @@ def _notes(
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
-    silent = [
-        f"{one.lens}{one.attribute and f' by {one.attribute}'}: {one.reason}"
-        for one in made.others
-        if one.reason
-    ]
-    return [*notes, *([f"other lenses: {'; '.join(silent)}"] if silent else [])]
+    return [*notes, *notes_of_lenses(made.others)]

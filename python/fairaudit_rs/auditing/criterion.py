@@ -138,8 +138,16 @@ class Criterion:
     def __repr__(self) -> str:
         return f"Criterion({', '.join(f'{name}={value!r}' for name, value in _set(self))})"
 
+    @property
+    def in_words(self) -> str:
+        """The criterion with what its metric is, for people who do not know names of metrics."""
+        return self._told(f"{self.metric} ({metrics.get(self.metric).description})")
+
     def __str__(self) -> str:
-        words = [self.metric]
+        return self._told(self.metric)
+
+    def _told(self, metric: str) -> str:
+        words = [metric]
         if self.tolerance is not None:
             words.append(f"differences up to {self.tolerance:g}{self._compared}")
         elif self.ratio is not None:

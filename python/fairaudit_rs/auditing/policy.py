@@ -80,14 +80,14 @@ class Policy:
     >>> policy = fa.Policy(
     ...     name="credit",
     ...     criteria=[
-    ...         fa.Criterion(metric="true_positive_rate", tolerance=0.1),
-    ...         fa.Criterion(metric="selection_rate", ratio=0.8, binding=False),
+    ...         fa.Criterion(metric="selection_rate", tolerance=0.1),
+    ...         fa.Criterion(metric="true_positive_rate", ratio=0.8, binding=False),
     ...     ],
     ...     bands={"age": (25, 45)},
     ... )
     >>> print(policy.describe().replace("; ", "\n"))
     policy "credit"
-    binding: true_positive_rate, differences up to 0.1
+    binding: selection_rate (share of positive decisions), differences up to 0.1
     favourable: the positive decision
     >>> fa.Policy.from_dict(policy.to_dict()) == policy
     True
@@ -342,7 +342,7 @@ class Policy:
     def describe(self) -> str:
         """Return the line that every output begins with: what binds, and what is favourable."""
         reason = f" (the default, because {self.reason})" if self.reason else ""
-        binds = "; ".join(map(str, self.binding))
+        binds = "; ".join(one.in_words for one in self.binding)
         parts = [f'policy "{self.name}"{reason}']
         parts.append(f"binding: {binds}" if binds else "nothing binds, so nothing passes or fails")
         if binds and not self.has_pass:

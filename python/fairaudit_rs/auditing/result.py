@@ -146,11 +146,13 @@ class Audit(Result):
     def _group_lines(self) -> list[str]:
         heads, rows = table(self._shown(), self._wording)
         cells = [heads, *rows]
-        widths = [max(len(row[i]) for row in cells if row[4] or i < 3) for i in range(len(heads))]
+        # What stands in the place of numbers, why there are none, may be longer than its column.
+        widths = [max(len(row[i]) for row in cells if row[-1] or i < 3) for i in range(len(heads))]
         lines = []
         for row in cells:
-            padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            lines.append("  " + "  ".join(padded).rstrip())
+            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            shown = padded if row[-1] else [*padded[:3], *filter(None, row[3:])]
+            lines.append("  " + "  ".join(shown).rstrip())
         return ["", *lines, ""] if rows else []
 
     def _shown(self) -> list[QuestionFinding]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..data.groups import label
 from ..data.labels import Label
-from .findings import BaseRate, QuestionFinding
+from ..results.words import listed
+from .findings import BaseRate, LensFinding, QuestionFinding
 from .questions import Attribute
 
 #: A model that decides alike for more people than this has equal rates for nothing.
@@ -78,11 +79,17 @@ def notes_of_refusals(findings: Sequence[QuestionFinding], named: Named) -> Iter
         if not (low.value > 0.5 and refused[0] * one.tolerance.value > refused[1]):
             continue
         who, other = (named(one.attribute, group.group) for group in (low, high))
-        times = f"{refused[0] / refused[1]:.1f} times as frequent" if refused[1] else "found"
+        if refused[1]:
+            times = f"{refused[0] / refused[1]:.1f} times as frequent for {who}"
+            than = f"as for {other}"
+        else:
+            times, than = f"found for {who}", f"and never for {other}"
+        is_selection = one.metric == "selection_rate"
+        what = "negative decisions are" if is_selection else f"all but the {one.description} is"
         yield (
-            f"{one.attribute}: the opposite is {times} for {who} ({100 * refused[0]:.1f} %) as for "
-            f"{other} ({100 * refused[1]:.1f} %); a ratio of the {one.description} does not see "
-            "this, and it is not what this policy asks"
+            f"{one.attribute}: {what} {times} ({100 * refused[0]:.1f} %) {than} "
+            f"({100 * refused[1]:.1f} %); a ratio of the {one.description} does not see this, and "
+            "it is not what this policy asks"
         )
 
 
@@ -123,5 +130,24 @@ def notes_of_conflict(
                 f"{named(attribute, low.group)} and {100 * high.base_rate:.0f} % of "
                 f"{named(attribute, high.group)}): no model with errors has equal decisions, equal "
                 f'error rates and equal predictive values at once; the policy "{policy_name}" asks '
-                "for what binds"
+                f"for {_asked(findings)} alone"
             )
+
+
+def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
+    """Say in one line which other lenses are silent; the findings have each reason."""
+    silent: dict[str, list[str]] = {}
+    for one in others:
+        if one.reason:
+            silent.setdefault(one.lens, []).append(one.attribute)
+    if silent:
+        lenses = [
+            f"{lens} by {listed(names)}" if any(names) else lens for lens, names in silent.items()
+        ]
+        yield f"other lenses say nothing here ({'; '.join(lenses)}): the findings have the reasons"
+
+
+def _asked(findings: Sequence[QuestionFinding]) -> str:
+    """Return what binds, in words."""
+    binding = dict.fromkeys(one.description for one in findings if one.binding)
+    return listed([f"an equal {description}" for description in binding])

@@ -26,6 +26,10 @@ NO_PASS = "NO FAIL (the policy knows no pass)"
 PARTIAL = "PASS for the groups that could be measured, not for all"
 #: So many failing or undecided questions are told in sentences.
 _MOST_TOLD = 3
+#: Who holds up a verdict are few; of many, pairs are counted.
+_MAJORITY = 0.5
+#: Digits of a bound next to its tolerance.
+_MOST_DIGITS = 8
 
 Named = Callable[[str, Any], str]
 
@@ -52,6 +56,7 @@ class Wording:
         self, findings: Sequence[QuestionFinding], alpha: float, n_tests: int, named: Named
     ) -> None:
         self.binding = [one for one in findings if one.binding]
+        self.informing = [one for one in findings if not one.binding]
         self.alpha, self.n_tests, self.named = alpha, n_tests, named
 
     @property
@@ -77,6 +82,20 @@ class Wording:
             return f"{value:.2f}"
         return f"{100 * value:.1f} points" if one.is_share else number(value)
 
+    def bound(self, one: QuestionFinding, value: float) -> str:
+        """Return what the data allow; it reads as the tolerance only where it is the tolerance."""
+        assert one.tolerance is not None
+        text, limit = self.gap(one, value), self.gap(one, one.tolerance.value)
+        if text != limit or value == one.tolerance.value:
+            return text
+        is_points = one.is_share and one.tolerance.scale == "difference"
+        for digits in range(2, _MOST_DIGITS):
+            times, unit = (100, " points") if is_points else (1, "")
+            text, limit = (f"{times * at:.{digits}f}" for at in (value, one.tolerance.value))
+            if text != limit:
+                return f"{text}{unit}"
+        return self.gap(one, value)
+
     def group(self, one: QuestionFinding, group: CountedGroup, counts: bool = True) -> str:
         """Return a group with its value and rows that count."""
         name = self.named(one.attribute, group.group)
@@ -99,11 +118,15 @@ class Wording:
         if verdict == "fail":
             yield from self._fails()
         elif verdict == "pass":
-            yield self._pass()
+            yield from self._passes()
         elif verdict != "not_asked":
             yield from self._shares()
         if verdict in ("fail", "inconclusive", "not_measurable"):
-            yield from self._undecided(self._of("inconclusive"))
+            undecided = self._of("inconclusive")
+            if verdict == "fail" and undecided:
+                n = len(undecided)
+                yield f"Besides, {n} question{' is' if n == 1 else 's are'} not decided:"
+            yield from self._undecided(undecided)
         for one in self._of("not_measurable"):
             yield f"- {self.about(one)}: not measurable: {self._lacking(one)}."
 
@@ -134,38 +157,50 @@ class Wording:
                 f"{pair.test.estimate:.2f} times that of {names[1]} ({values[0]} of "
                 f"{low.n_counted:,} and {values[1]} of {high.n_counted:,} rows that count). That "
                 f"is below {tolerance.value:g} even after allowing for chance (at most "
-                f"{pair.test.least:.2f}, {self._of_all}){who}."
+                f"{self.bound(one, pair.test.least)}, {self._of_all}){who}."
             )
         return (
             f"{one.attribute}: the {one.description} is {values[0]} for {names[0]} "
             f"({low.n_counted:,} rows that count) and {values[1]} for {names[1]} "
             f"({high.n_counted:,}). The gap of {self.gap(one, pair.test.estimate)} is larger than "
             f"the tolerated {self.gap(one, tolerance.value)} even after allowing for chance (at "
-            f"least {self.gap(one, pair.test.least)}, {self._of_all}){who}."
+            f"least {self.bound(one, pair.test.least)}, {self._of_all}){who}."
         )
 
-    def _pass(self) -> str:
-        def beyond(one: QuestionFinding) -> float:
-            assert one.tolerance is not None
-            assert one.telling_pair is not None
-            most = one.telling_pair.test.most / one.tolerance.value
-            return most if one.tolerance.scale == "difference" else 1 / max(most, 1e-9)
+    def _passes(self) -> Iterator[str]:
+        """Say how much the data leave possible of what binds, and what else they show."""
+        worst: dict[tuple[str, str], QuestionFinding] = {}
+        for one in sorted(self.binding, key=_used_up, reverse=True):
+            if one.telling_pair and one.tolerance:
+                worst.setdefault((one.metric, one.tolerance.scale), one)
+        told = list(worst.values())
+        for one in told[:_MOST_TOLD]:
+            yield self._pass(one, alone=len(told) == 1)
+        left = len(told) - _MOST_TOLD
+        if left > 0:
+            yield f"{left} more lie{'s' if left == 1 else ''} within tolerance; see the table."
+        beyond = [f"{one.metric} by {one.attribute}" for one in self.informing if _fails(one)]
+        if beyond:
+            yield f"Beyond tolerance, but not binding: {listed(beyond, _MOST_TOLD)}."
 
-        worst = max((one for one in self.binding if one.telling_pair), key=beyond)
-        pair, tolerance = worst.telling_pair, worst.tolerance
+    def _pass(self, one: QuestionFinding, alone: bool) -> str:
+        pair, tolerance = one.telling_pair, one.tolerance
         assert pair is not None
         assert tolerance is not None
-        first, second = (self.named(worst.attribute, one.group) for one in pair.test.groups)
-        who = f"{worst.description}, {first} and {second}"
+        first, second = (self.named(one.attribute, group.group) for group in pair.test.groups)
+        what = "" if alone else f" of the {one.description}"
+        described = f"{one.description}, " if alone else ""
+        who = f"{described}{first} and {second} by {one.attribute}"
+        most = self.bound(one, pair.test.most)
         if tolerance.scale == "ratio":
             return (
-                f"Every ratio is shown to be at least {tolerance.value:g}: the lowest that the "
-                f"data leave possible is {pair.test.most:.2f} ({who}; {self.confidence})."
+                f"Every ratio{what} is shown to be at least {tolerance.value:g}: the lowest that "
+                f"the data leave possible is {most} ({who}; {self.confidence})."
             )
         return (
-            "Every gap is shown to be within its tolerance: the largest that the data leave "
-            f"possible is {self.gap(worst, pair.test.most)} ({who}; tolerated: "
-            f"{self.gap(worst, tolerance.value)}; {self.confidence})."
+            f"Every gap{what} is shown to be within its tolerance: the largest that the data leave "
+            f"possible is {most} ({who}; tolerated: {self.gap(one, tolerance.value)}; "
+            f"{self.confidence})."
         )
 
     def _shares(self) -> Iterator[str]:
@@ -173,10 +208,16 @@ class Wording:
         yield "This is not a pass."
         n = len(self._of("pass"))
         if n:
-            yield f"{n} of {len(self.binding)} questions pass."
+            yield f"{n} of {len(self.binding)} questions pass{'es' if n == 1 else ''}."
         for one in self._of("inconclusive"):
             held_up = [group for group in one.tested if group not in one.shown_groups]
-            if one.shown_groups and held_up:
+            shown = sum(pair.verdict == "pass" for pair in one.pairs)
+            if held_up and shown and one.share_shown < _MAJORITY:
+                yield (
+                    f"{self.about(one)}: {shown} of {len(one.pairs)} pairs of groups "
+                    f"{'is' if shown == 1 else 'are'} shown to be within the tolerance."
+                )
+            elif one.shown_groups and held_up:
                 names = listed([self.named(one.attribute, group.group) for group in held_up])
                 yield (
                     f"{self.about(one)}: all is shown for {share(one.share_shown)} of people; "
@@ -188,7 +229,7 @@ class Wording:
             pair, tolerance = one.telling_pair, one.tolerance
             if pair is None or tolerance is None:
                 continue
-            possible = self.gap(one, pair.test.most)
+            possible = self.bound(one, pair.test.most)
             what = "gap" if tolerance.scale == "difference" else "ratio"
             limit = "up to" if tolerance.scale == "difference" else "down to"
             text = (
@@ -205,20 +246,25 @@ class Wording:
     def _telling(self, one: QuestionFinding, pair: PairFinding) -> str:
         """Say how many rows would tell."""
         telling = pair.telling
+        is_gap = one.tolerance is None or one.tolerance.scale == "difference"
+        stays = "the gap stays" if is_gap else "the ratio stays"
         if telling is None:
             return "How many rows would tell is not known."
         if telling.n_rows is None:
             return (
-                "If the gap stays as it is seen, no realistic number of rows will tell: decide "
-                "whether this tolerance is right, or reduce the gap."
+                f"If {stays} as it is seen, no realistic number of rows will tell: decide whether "
+                "this tolerance is right, or reduce the gap."
             )
         smaller = min(pair.test.groups, key=lambda group: group.n_counted)
         name = self.named(one.attribute, smaller.group)
         side = "a PASS" if telling.side == "within" else "a FAIL"
+        # Why it is no fail, though the sentence says that more is seen than is tolerated.
+        beyond = "More is seen than tolerated, perhaps by chance. "
+        chance = "" if telling.side == "within" else beyond
+        rows = f"about {telling.n_rows:,} that count from {name}, now {smaller.n_counted:,}"
         return (
-            f"If it stays as it is seen, {telling.factor:.1f} times as many rows (about "
-            f"{telling.n_rows:,} that count from {name}, now {smaller.n_counted:,}) would show "
-            f"{side} in 8 of 10 audits."
+            f"{chance}If {stays} as it is seen, {telling.factor:.1f} times as many rows of each "
+            f"group ({rows}) would show {side} in 8 of 10 audits."
         )
 
     def _lacking(self, one: QuestionFinding) -> str:
@@ -235,8 +281,10 @@ class Wording:
         """Return the share of people in tested groups, by attribute."""
         least: dict[str, float] = {}
         for one in self.binding:
-            least[one.attribute] = min(least.get(one.attribute, 1.0), one.coverage)
-        return ", ".join(f"{name} {share(part)}" for name, part in least.items())
+            # A group without another one to compare it with was not tested.
+            part = one.coverage if len(one.tested) > 1 else 0.0
+            least[one.attribute] = min(least.get(one.attribute, 1.0), part)
+        return ", ".join(f"{name} {_covered(part)}" for name, part in least.items())
 
     def limits(self, adjusted: bool) -> Iterator[str]:
         """Yield what the verdict rests on, and what it says nothing about."""
@@ -262,6 +310,23 @@ class Wording:
             )
 
 
+def _covered(part: float) -> str:
+    """Return a share of people, which is everybody only where nobody is left out."""
+    return share(part) if part == 1 or share(part) != share(1) else f"more than {share(0.999)}"
+
+
+def _fails(one: QuestionFinding) -> bool:
+    return one.verdict == "fail"
+
+
+def _used_up(one: QuestionFinding) -> float:
+    """Return how much of its tolerance a question may use up: 1 at the tolerance."""
+    if one.telling_pair is None or one.tolerance is None:
+        return 0.0
+    most, limit = one.telling_pair.test.most, one.tolerance.value
+    return most / limit if one.tolerance.scale == "difference" else (1 - most) / (1 - limit)
+
+
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
@@ -277,7 +342,8 @@ def table(
         word = one.verdict.replace("_", " ") + ("" if one.binding else ", not binding")
         if pair is None:
             known = sorted((g for g in one.tested if g.value == g.value), key=lambda g: g.value)
-            ends = [wording.group(one, group) for group in (known[:1] + known[-1:])] or ["", ""]
+            ends = [wording.group(one, group) for group in known[:1] + known[1:][-1:]]
+            ends += [""] * (2 - len(ends))
             why = "" if one.verdict == "not_asked" else one.reason or ""
             rows.append([one.attribute, one.metric, word, *ends, "", why, ""])
             continue
@@ -295,7 +361,7 @@ def table(
                 wording.group(one, low),
                 wording.group(one, high),
                 wording.gap(one, pair.test.estimate),
-                f"{sign} {wording.gap(one, bound)}",
+                f"{sign} {wording.bound(one, bound)}",
                 f"{pair.adjusted:.2g}",
             ]
         )

@@ -73,16 +73,21 @@ class Floor:
 
     def shortage(self, group: CountedGroup) -> tuple[str | None, bool]:
         """Return what a group has too little of, and whether only a policy says so."""
+        counting = _rows(group.n_counted, "that counts" if group.n_counted == 1 else "that count")
         if group.n_counted < self.least:
-            return f"{group.n_counted:,} of {self.least:,} rows that count", False
+            return f"{counting}, of {self.least:,} needed", False
         of_labels = {"positive": group.n_positive, "negative": group.n_negative}
         for name, n in of_labels.items():
             if n is not None and n < self.of_each_label:
-                return f"{n} of {self.of_each_label} rows with a {name} label", False
+                labelled = _rows(n, f"with a {name} label")
+                return f"{labelled}, of {self.of_each_label} needed", False
         if group.n_counted < self.wanted:
-            words = f"{group.n_counted:,} of {self.wanted:,} rows that the policy asks for"
-            return words, True
+            return f"{counting}, of {self.wanted:,} that the policy asks for", True
         return None, False
+
+
+def _rows(n: int, which: str) -> str:
+    return f"{n:,} row{'' if n == 1 else 's'} {which}"
 
 
 def _rests_on_labels(metric: Metric) -> bool:
