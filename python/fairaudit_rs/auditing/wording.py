@@ -324,7 +324,9 @@ def _used_up(one: QuestionFinding) -> float:
     if one.telling_pair is None or one.tolerance is None:
         return 0.0
     most, limit = one.telling_pair.test.most, one.tolerance.value
-    return most / limit if one.tolerance.scale == "difference" else (1 - most) / (1 - limit)
+    if one.tolerance.scale == "ratio":
+        most, limit = 1 - most, 1 - limit
+    return most / limit
 
 
 def _sentence(text: str) -> str:
