@@ -132,27 +132,32 @@ def attempt(mutant):
     original = path.read_text(encoding="utf-8")
     path.write_text(changed(original, mutant), encoding="utf-8")
     try:
-        tests = ["cargo", "test", "--quiet", "--package", "fairaudit-core", "--lib", "--tests"]
-        built, printed = run([*tests, "--no-run"], 3 * PATIENCE["cargo"])
-        if not built:
-            return {"outcome": "unviable", "by": printed[-300:]}
-        passed, printed = run(tests, PATIENCE["cargo"])
-        if not passed:
-            return {"outcome": "caught", "by": f"cargo test: {failure(printed)}"}
-        build = ["cargo", "build", "--quiet", "--package", "fairaudit-py"]
-        built, printed = run(build, 3 * PATIENCE["cargo"])
-        if not built:
-            return {"outcome": "unviable", "by": printed[-300:]}
-        library = BUILD / "debug" / "lib_native.so"
-        shutil.copy(library, TREE / "python" / "fairaudit_rs" / "_native.abi3.so")
-        pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not calibration"]
-        for paths in (["tests/test_golden.py"], python_tests(mutant)):
-            passed, printed = run([*pytest, *paths], PATIENCE["python"], **SURROUNDINGS)
-            if not passed:
-                return {"outcome": "caught", "by": f"pytest: {failure(printed)}"}
-        return {"outcome": "lives", "by": ""}
+        return tested(python_tests(mutant))
     finally:
         path.write_text(original, encoding="utf-8")
+
+
+def tested(paths_of_lens):
+    """What the tests say of the copy."""
+    tests = ["cargo", "test", "--quiet", "--package", "fairaudit-core", "--lib", "--tests"]
+    built, printed = run([*tests, "--no-run"], 3 * PATIENCE["cargo"])
+    if not built:
+        return {"outcome": "unviable", "by": printed[-300:]}
+    passed, printed = run(tests, PATIENCE["cargo"])
+    if not passed:
+        return {"outcome": "caught", "by": f"cargo test: {failure(printed)}"}
+    build = ["cargo", "build", "--quiet", "--package", "fairaudit-py"]
+    built, printed = run(build, 3 * PATIENCE["cargo"])
+    if not built:
+        return {"outcome": "unviable", "by": printed[-300:]}
+    library = BUILD / "debug" / "lib_native.so"
+    shutil.copy(library, TREE / "python" / "fairaudit_rs" / "_native.abi3.so")
+    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not calibration"]
+    for paths in (["tests/test_golden.py"], paths_of_lens):
+        passed, printed = run([*pytest, *paths], PATIENCE["python"], **SURROUNDINGS)
+        if not passed:
+            return {"outcome": "caught", "by": f"pytest: {failure(printed)}"}
+    return {"outcome": "lives", "by": ""}
 
 
 def lines_of(tried, population, seed):
@@ -189,6 +194,10 @@ def main():
         entries = map(json.loads, log.read_text(encoding="utf-8").splitlines())
         known = {entry["diff"]: entry for entry in entries}
     copy_tree()
+    if not known:
+        whole = tested([f"tests/{room}" for room in (*LENSES, "data", "metrics")])
+        if whole["outcome"] != "lives":
+            raise SystemExit(f"the tests fail without a mutant: {whole['by']}")
     tried = []
     for mutant in mutants:
         diff = body(mutant)
