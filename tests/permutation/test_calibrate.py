@@ -323,7 +323,7 @@ class TestKnownValues:
     @pytest.mark.parametrize(
         "metric",
         ["selection_rate", "f1", "equalized_odds", "auc", "ece", "mse", MEDIAN],
-        ids=str,
+        ids=lambda metric: getattr(metric, "name", metric),
     )
     def test_false_alarms_of_every_family(self, metric):
         options = {"studentize": "shared"} if metric is MEDIAN else {}
