@@ -179,7 +179,7 @@ class TestVerdicts:
         assert result.stdout.startswith("NOT ASKED")
         assert "impact ratio 1.000" in result.stdout
         assert "0 applicants of unknown sex" in result.stdout
-        assert "by sex and race together, which the rule asks for, is not here" in result.stdout
+        assert "missing: the tables with race or ethnicity: no attribute is" in result.stdout
 
     def test_quiet(self, here):
         result = audit("unfair.csv", *BY_SEX, "--quiet", "-o", "x.txt")

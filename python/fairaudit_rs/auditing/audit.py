@@ -22,6 +22,7 @@ from .lenses import run, wanted, with_evidence
 from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
+from .rules.categories import bias_audit
 from .setting import Given, Setting
 from .surroundings import (
     base_rates,
@@ -220,6 +221,9 @@ def _audited(
         n_resamples=computing.n_resamples,
         warnings=(),
         results=results,
+        bias_audit=bias_audit(table, policy, computing.pos_label)
+        if policy.rule == "nyc_ll144"
+        else None,
     )
     notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
     return replace(made, warnings=tuple(dict.fromkeys(notes)))

@@ -20,7 +20,7 @@ HEADLINES: dict[Verdict, str] = {
     "fail": "FAIL",
     "inconclusive": "INCONCLUSIVE (not a pass)",
     "not_measurable": "NOT MEASURABLE (not a pass)",
-    "not_asked": "NOT ASKED: nothing binds, so nothing passes or fails",
+    "not_asked": "NOT ASKED",
 }
 NO_PASS = "NO FAIL (the policy knows no pass)"
 PARTIAL = "PASS for the groups that could be measured, not for all"

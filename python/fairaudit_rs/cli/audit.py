@@ -13,7 +13,6 @@ import click
 import fairaudit_rs as fa
 
 from ..auditing.policy_file import read_roles
-from ..auditing.rules.told import rule_lines
 from ..data.frames import column_names
 from ..errors import ArgumentError
 from ..literals import PresetName
@@ -192,16 +191,10 @@ def _warn_of_counts(columns: Mapping[str, Any]) -> None:
 
 
 def _written(found: Audit, form: str) -> str:
-    """Return an audit in a format, with the numbers of the rule if the policy is one."""
+    """Return an audit in a format."""
     if form == "json":
         return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
-    lines = rule_lines(found)
-    if form == "md":
-        told = "\n".join(f"- {line}" for line in lines)
-        return found.to_markdown() + (f"\n## What the rule says\n\n{told}\n" if lines else "")
-    told = "".join(f"\n  {line}" for line in lines)
-    told = f"\n\nWhat the rule says:{told}" if lines else ""
-    return f"{found}{told}\n\nseed {found.seed}\n"
+    return found.to_markdown() if form == "md" else f"{found}\n\nseed {found.seed}\n"
 
 
 def _warn(found: Audit, strict: bool) -> None:
