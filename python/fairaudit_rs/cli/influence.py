@@ -11,7 +11,6 @@ import fairaudit_rs as fa
 
 from . import options
 from .messages import say
-from .options import check_files
 from .show import print_end, print_scores, write_json
 
 
@@ -51,7 +50,7 @@ def influence(
     fairaudit influence loans.parquet -s sex --target female -m fpr -f job -f hours \\
         --y-true repaid --y-pred approved
     """
-    check_files(json=json_path)
+    options.check_files(json=json_path)
     asked = options.asked(given)
     results = []
     for name in metric:
