@@ -51,11 +51,7 @@ def influence(
         --y-true repaid --y-pred approved
     """
     options.check_files(json=json_path)
-    asked = options.asked(given)
-    results = []
-    for name in metric:
-        results.append(fa.influence_audit(metric=name, progress=options.progress(), **asked))
-        asked["rng"] = results[0].seed
+    results = options.of_each(fa.influence_audit, metric, given)
     for result in results:
         say(f"{result}")
         print_scores(result)

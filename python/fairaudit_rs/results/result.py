@@ -185,9 +185,15 @@ class Result(Stored):
         """Return the groups as lines of text, when there are more than a sentence names."""
         return []
 
+    @property
+    def details(self) -> str:
+        """The names of the methods, which sentences do without; "" where none is to be named."""
+        return ""
+
     def __str__(self) -> str:
-        notes = (f"Note: {text}." for text in self.remarks)
-        lines = [self.summary(), *self._group_lines(), *notes]
+        notes = [f"Note: {text}." for text in self.remarks]
+        details = [f"Details: {self.details}."] if self.details else []
+        lines = [self.summary(), *self._group_lines(), *notes, *details]
         return "\n".join(printable(line, kept="\n\t") for line in lines)
 
     def __repr__(self) -> str:
@@ -250,7 +256,9 @@ class Result(Stored):
         tables = [self.rows()]
         if "groups" in self.tables[1:]:
             tables.append(self.group_rows())
-        notes = "".join(f"<p>Note: {html.escape(text)}.</p>" for text in self.remarks)
+        texts = [f"Note: {text}." for text in self.remarks]
+        texts += [f"Details: {self.details}."] if self.details else []
+        notes = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
         shown = "".join(map(_html_table, filter(None, tables)))
         return f"<div><p>{html.escape(self.summary())}</p>{shown}{notes}</div>"
 
