@@ -12,6 +12,7 @@ from ..errors import AuditFailedError
 from ..literals import Verdict
 from ..results import verdict as verdicts
 from ..results.result import Result
+from ..results.tables import table_lines
 from ..results.words import number
 from .findings import (
     BaseRate,
@@ -145,9 +146,22 @@ class Audit(Result):
         """What the rule of the policy says, line by line; nothing where it has none."""
         return rule_lines(self.policy, self.attributes, self.base_rates, self.bias_audit)
 
-    def __str__(self) -> str:
+    def to_text(self, width: int | None = None) -> str:
+        """Return what is printed: the verdict, the table, notes, and what the rule says.
+
+        Parameters
+        ----------
+        width : int, optional
+            Rows of the table that are longer go on in the next line; None leaves them whole.
+
+        Returns
+        -------
+        str
+            Sentences are not wrapped.
+        """
         told = [f"  {printable(line)}" for line in self.rule_lines]
-        return "\n".join([super().__str__(), *(["", "What the rule says:"] if told else []), *told])
+        rule = ["", "What the rule says:", *told] if told else []
+        return "\n".join([super().to_text(width), *rule])
 
     def _remarks(self) -> tuple[str, ...]:
         """Return what a reader must know besides the sentences."""
@@ -158,17 +172,11 @@ class Audit(Result):
         names = [_named(one.attribute, one.group) for one in self.base_rates]
         return list(dict.fromkeys(names))
 
-    def _group_lines(self) -> list[str]:
+    def _group_lines(self, width: int | None = None) -> list[str]:
         heads, rows = table(self._shown(), self._wording)
-        cells = [heads, *rows]
         # What stands in the place of numbers, why there are none, may be longer than its column.
-        widths = [max(len(row[i]) for row in cells if row[-1] or i < 3) for i in range(len(heads))]
-        lines = []
-        for row in cells:
-            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-            shown = padded if row[-1] else [*padded[:3], *filter(None, row[3:])]
-            lines.append("  " + "  ".join(shown).rstrip())
-        return ["", *lines, ""] if rows else []
+        cells = [row if row[-1] else [*row[:3], "  ".join(filter(None, row[3:]))] for row in rows]
+        return ["", *table_lines([heads, *cells], width), ""] if rows else []
 
     def _shown(self) -> list[QuestionFinding]:
         """Return the questions of single attributes, and those of intersections that tell."""

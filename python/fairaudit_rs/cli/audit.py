@@ -18,7 +18,7 @@ from ..errors import ArgumentError
 from ..literals import PresetName
 from ..writing import check_target, write_text
 from . import options
-from .messages import note, say
+from .messages import note, say, width
 
 if TYPE_CHECKING:
     from ..auditing.policy import Policy
@@ -125,7 +125,7 @@ def audit(
         _warn_of_counts(columns)
     for path, one in formats.items():
         write_text("--output", path, _written(found, one))
-    say(_written(found, form).rstrip("\n"))
+    say(_written(found, form, width()).rstrip("\n"), whole=form != "text")
     _warn(found, strict)
     context.exit(found.exit_code(strict=strict))
 
@@ -190,11 +190,15 @@ def _warn_of_counts(columns: Mapping[str, Any]) -> None:
             )
 
 
-def _written(found: Audit, form: str) -> str:
-    """Return an audit in a format."""
+def _written(found: Audit, form: str, wide: int | None = None) -> str:
+    """Return an audit in a format, text with its table folded to a width."""
     if form == "json":
         return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
-    return found.to_markdown() if form == "md" else f"{found}\n\nseed {found.seed}\n"
+    return found.to_markdown() if form == "md" else _text(found, wide)
+
+
+def _text(found: Audit, wide: int | None) -> str:
+    return f"{found.to_text(wide)}\n\nseed {found.seed}\n"
 
 
 def _warn(found: Audit, strict: bool) -> None:

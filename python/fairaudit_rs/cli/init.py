@@ -57,7 +57,8 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     for role, found in proposal.roles.items():
         names = ", ".join(one.name for one in found) or "not found"
         say(f"{role}: {names}")
-    say(f"\nwritten to {output}: read it, then run\n  {command}")
+    say(f"\nwritten to {output}: read it, then run")
+    say(f"  {command}", whole=True)
 
 
 def _asked(proposal: Proposal) -> str | None:

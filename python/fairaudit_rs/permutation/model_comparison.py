@@ -275,8 +275,9 @@ class ModelComparison(Finding):
         ]
         return with_left_out(rows, self.left_out, self.name_of)
 
-    def _group_lines(self) -> list[str]:
+    def _group_lines(self, width: int | None = None) -> list[str]:
         """Return the groups as lines of text, when there are more than a sentence names."""
+        del width
         if not 2 < len(self.values) <= _MOST_LINES:
             return []
         return [
