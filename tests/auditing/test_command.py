@@ -84,7 +84,10 @@ REFUSED = [
     (("--y-pred", "approved", "-s", "sex", "--preset", "opportunity"), "--y-true"),
     ((*BY_SEX, "--preset", "calibration"), "--y-score"),
     (("--y-true", "income", "--y-pred", "approved", "-s", "sex"), "--y-true has more than 64"),
-    (("--y-pred", "word", "-s", "sex"), "--pos-label"),
+    (
+        ("--y-pred", "word", "-s", "sex"),
+        "--favourable is None and --y-pred holds 'granted', 'refused'; accepted: the one that",
+    ),
     ((*BY_SEX, "--no-such-option"), "No such option"),
     ((*BY_SEX, "more.csv"), "unexpected extra argument"),
 ]

@@ -370,7 +370,7 @@ def test_names_of_methods_are_in_the_details():
     results = [(kind, made(kind, case)) for kind, case in CASES]
     named = {kind for kind, one in results if isinstance(one, Result) and one.details}
     assert named >= {
-        "PermutationResult", "EquivalenceResult", "Intervals", "ModelComparison",
+        "PermutationResult", "EquivalenceResult", "IntervalResult", "ModelComparison",
         "ProjectionResult", "IndividualResult", "ExtremeResult",
     }  # fmt: skip
 

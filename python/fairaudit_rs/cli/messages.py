@@ -16,6 +16,8 @@ from ..results.tables import wrapped
 
 #: Where the context of a command keeps that it is quiet.
 QUIET = "fairaudit.quiet"
+#: What messages say of rows with missing values.
+_LEAVE_OUT = "leave these rows out"
 #: The argument that a message is about comes first.
 _SUBJECT = re.compile(
     r"(?P<name>[a-z]\w*)(?= (?:is|has|holds|names|contains|gives|goes|does|and \w+ are)\b)"
@@ -83,6 +85,8 @@ def _print_nowhere(stream: IO[str]) -> None:
 def with_options(message: str, command: click.Command) -> str:
     """Return a message with the options of a command in place of the arguments that they set."""
     options = {one.name: one for one in command.params if one.name}
+    if "where" in options:
+        message = message.replace(_LEAVE_OUT, f'{_LEAVE_OUT} (--where "not COLUMN is missing")')
     subject = _SUBJECT.match(message)
     if subject is None or subject["name"] not in options:
         return _TOKEN.sub(_replacement(options), message)
