@@ -84,7 +84,10 @@ REFUSED = [
     (("--y-pred", "approved", "-s", "sex", "--preset", "opportunity"), "--y-true"),
     ((*BY_SEX, "--preset", "calibration"), "--y-score"),
     (("--y-true", "income", "--y-pred", "approved", "-s", "sex"), "--y-true has more than 64"),
-    (("--y-pred", "word", "-s", "sex"), "--pos-label"),
+    (
+        ("--y-pred", "word", "-s", "sex"),
+        "--favourable is None and --y-pred holds 'granted', 'refused'; accepted: the one that",
+    ),
     ((*BY_SEX, "--no-such-option"), "No such option"),
     ((*BY_SEX, "more.csv"), "unexpected extra argument"),
 ]
@@ -179,7 +182,7 @@ class TestVerdicts:
         assert result.stdout.startswith("NOT ASKED")
         assert "impact ratio 1.000" in result.stdout
         assert "0 applicants of unknown sex" in result.stdout
-        assert "by sex and race together, which the rule asks for, is not here" in result.stdout
+        assert "missing: the tables with race or ethnicity: no attribute is" in result.stdout
 
     def test_quiet(self, here):
         result = audit("unfair.csv", *BY_SEX, "--quiet", "-o", "x.txt")

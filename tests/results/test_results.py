@@ -7,6 +7,7 @@ import importlib
 import json
 import pickle
 import pkgutil
+import re
 
 import numpy as np
 import polars as pl
@@ -347,6 +348,31 @@ def test_tables(result):
         assert set(groups["group"]) == set(groups["group"].unique())
     else:
         assert "groups" not in result.tables or isinstance(result, fa.Audit)
+
+
+#: Names that say nothing to people who have no statistics: they go to the details and notes.
+TECHNICAL = re.compile(
+    r"studentized|bonferroni|\bholm\b|score test|one-sided|two-sided|permutation test|melded|"
+    r"\bmover\b|newcombe|bootstrap|asymptotic|projection test|\bt with|degrees of freedom|"
+    r"inversion|mantel",
+    re.IGNORECASE,
+)
+
+
+def test_sentences_have_no_names_of_methods(result):
+    if not isinstance(result, Result):
+        return
+    assert not TECHNICAL.search(result.summary()), result.summary()
+    assert (f"\nDetails: {result.details}." in str(result)) == bool(result.details)
+
+
+def test_names_of_methods_are_in_the_details():
+    results = [(kind, made(kind, case)) for kind, case in CASES]
+    named = {kind for kind, one in results if isinstance(one, Result) and one.details}
+    assert named >= {
+        "PermutationResult", "EquivalenceResult", "IntervalResult", "ModelComparison",
+        "ProjectionResult", "IndividualResult", "ExtremeResult",
+    }  # fmt: skip
 
 
 def test_repr_names_the_metric(result):

@@ -14,7 +14,7 @@ from ..data.groups import group_name
 from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..data.tables import AuditTable
-from ..errors import ArgumentTypeError, DataError
+from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..extremes.forms import Form, form_of
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
 from .findings import QuestionFinding
@@ -22,6 +22,7 @@ from .lenses import run, wanted, with_evidence
 from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
+from .rules.categories import bias_audit
 from .setting import Given, Setting
 from .surroundings import (
     base_rates,
@@ -220,6 +221,9 @@ def _audited(
         n_resamples=computing.n_resamples,
         warnings=(),
         results=results,
+        bias_audit=bias_audit(table, policy, computing.pos_label)
+        if policy.rule == "nyc_ll144"
+        else None,
     )
     notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
     return replace(made, warnings=tuple(dict.fromkeys(notes)))
@@ -269,6 +273,8 @@ def _policy(policy: object, table: AuditTable) -> Policy:
 def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
     """Return the positive value of labels and decisions; None is that of the data."""
     named = [name for name in ("y_pred", "y_true") if name in table.roles]
+    if policy.favourable is None and pos_label is None and named:
+        _check_says(policy, named[0], table)
     if policy.favourable is None or not named:
         return pos_label
     if not table.source.holds_rows:
@@ -284,6 +290,22 @@ def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
             "accepted: one of them"
         )
     return policy.positive_label(table.values(named[0]))
+
+
+def _check_says(policy: Policy, role: str, table: AuditTable) -> None:
+    """Refuse two texts of which nobody said which one is favourable."""
+    if not table.source.holds_rows:
+        return
+    try:
+        values = table.values(role)
+    except DataError:
+        return  # more values than labels have, which is told when they are read
+    if len(values) == 2 and all(isinstance(value, str) for value in values):
+        first, second = sorted(values)
+        raise ArgumentError(
+            f"favourable is None and {role} holds {first!r}, {second!r}; accepted: the one that "
+            "people want, as favourable of the policy, or the positive one, as pos_label"
+        )
 
 
 def _attributes(table: AuditTable, policy: Policy) -> list[Attribute]:

@@ -14,7 +14,7 @@ from ..literals import Auto, Intersections, LensName, PresetName, RuleName, Verd
 from .criterion import Criterion, Label, is_default, known_keys, label, names, plain
 from .policy_file import read, written
 from .presets import PRESETS, Content
-from .values import LEAST_FLOOR, cuts_of, lens_names, of_lenders, text, unique
+from .values import LEAST_FLOOR, cuts_of, lens_names, of_lenders, options_of, text, unique
 
 __all__ = ["Criterion", "Policy"]
 
@@ -66,6 +66,10 @@ class Policy:
         What the groups of several attributes together do.
     rule : {"us_eeoc", "nyc_ll144", "fair_lending", "co_insurance_draft"}, optional
         The rule whose own numbers are reported beside.
+    rule_options : dict
+        What ``nyc_ll144`` takes: ``sex`` and ``race``, the attributes that are these, where their
+        names do not say so; ``leave_out``, whether categories of fewer than 2 % have no impact
+        ratio; ``date`` of the audit and ``data``, the source of the data, for the published table.
     has_pass : bool
         Whether a pass exists; without it, what would be a pass is not asked for.
     description, in_force, as_of, source, status, is_not : str
@@ -106,6 +110,7 @@ class Policy:
     lenses: Auto | Sequence[LensName] = "auto"
     intersections: Intersections = "inform"
     rule: RuleName | None = None
+    rule_options: Mapping[str, str | bool] = field(default_factory=dict)
     has_pass: bool = True
     description: str = ""
     in_force: str = ""
@@ -135,6 +140,7 @@ class Policy:
             "unknown": names("unknown", self.unknown),
             "bands": cuts_of(self.bands),
             "lenses": lens_names(self.lenses),
+            "rule_options": options_of(self.rule, self.rule_options),
             "has_pass": arguments.flag("has_pass", self.has_pass),
             **{name: arguments.choice(name, getattr(self, name), words[name]) for name in words},
             **{name: text(name, getattr(self, name), empty=True) for name in TEXTS},
@@ -364,6 +370,7 @@ class Policy:
         """Return plain values for JSON, from which `from_dict` makes the same again."""
         plain_fields = {name: plain(getattr(self, name)) for name in _FIELDS if name != "criteria"}
         plain_fields["bands"] = {name: list(cuts) for name, cuts in self.bands.items()}
+        plain_fields["rule_options"] = dict(self.rule_options)
         criteria = [one.to_dict() for one in self.criteria]
         return {"schema_version": _VERSION, **plain_fields, "criteria": criteria}
 
@@ -388,16 +395,15 @@ class Policy:
             return f"Policy.preset({self.name!r})"
         named = [name for name in _FIELDS if name not in TEXTS and self._differs(name)]
         shown = {name: getattr(self, name) for name in named}
-        shown |= {"bands": dict(self.bands)} if "bands" in shown else {}
+        shown |= {name: dict(shown[name]) for name in _TABLES if name in shown}
         return f"Policy({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def __hash__(self) -> int:
         return hash((self.name, tuple(self.criteria), self.alpha, self.floor, self.rule))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (
-            {name: getattr(self, name) for name in _FIELDS} | {"bands": dict(self.bands)},
-        )
+        tables = {name: dict(getattr(self, name)) for name in _TABLES}
+        return _made, ({name: getattr(self, name) for name in _FIELDS} | tables,)
 
 
 def _on_the_shelf(name: str) -> Policy:
@@ -411,6 +417,8 @@ def _made(content: dict[str, Any]) -> Policy:
 
 
 _FIELDS = {entry.name: entry for entry in fields(Policy)}
+#: Fields that are tables.
+_TABLES = ("bands", "rule_options")
 #: Settings of how sure a verdict is, which the first line names where they are not the usual ones.
 _STRICTNESS = ("alpha", "adjustment", "floor", "min_coverage")
 _COLUMNS = {"labels": "y_true", "decisions": "y_pred", "scores": "y_score"}

@@ -6,6 +6,7 @@ Guesses by name and by content, made to be read and corrected: nothing is audite
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,10 @@ _MOST_GROUPS = 20
 _MOST_LISTED = 8
 
 
+#: Texts that stand for a missing value in many files.
+_MARKS = ("?", "-", "na", "n/a", "#n/a", "nan", "null", "none")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """A column of a file."""
@@ -46,6 +51,8 @@ class Column:
     is_number: bool
     low: float
     high: float
+    #: Those of its texts that usually stand for a missing value.
+    marks: tuple[str, ...] = ()
 
     @property
     def is_binary(self) -> bool:
@@ -86,9 +93,16 @@ def columns_of(frame: pl.LazyFrame) -> list[Column]:
                 is_number=kind.is_numeric(),
                 low=float(counted["value"].min()) if numbers else 0.0,  # type: ignore[arg-type]
                 high=float(counted["value"].max()) if numbers else 0.0,  # type: ignore[arg-type]
+                marks=_marks(counted["value"]) if kind == pl.String else (),
             )
         )
     return found
+
+
+def missing_texts(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return the texts of columns that usually stand for a missing value."""
+    found = {value for one in columns for value in one.marks}
+    return tuple(sorted(found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +146,25 @@ def _could_be(role: str, one: Column) -> bool:
     if role == "sample_weight":
         return one.is_number and one.low >= 0
     return one.is_binary
+
+
+def _marks(values: pl.Series) -> tuple[str, ...]:
+    """Return the texts among values that stand for a missing one, without blanks around them."""
+    texts = values.str.strip_chars()
+    return tuple(texts.filter(texts.str.to_lowercase().is_in(_MARKS)).unique().to_list())
+
+
+def question_of(proposal: Proposal) -> str | None:
+    """Return what must be said before an audit: which of two texts is favourable."""
+    decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
+    values = [value for value, _ in decided[0].values] if decided else []
+    if not values or not all(isinstance(value, str) for value in values):
+        return None
+    told = " or ".join(printable(value) for value in sorted(values))
+    return (
+        f"one thing is left to say: what do people want of {printable(decided[0].name)}, {told}? "
+        "Say it as favourable in the file, or as --favourable of this command or of the audit."
+    )
 
 
 def proposed_text(data: str, command: str, proposal: Proposal, favourable: str | None) -> str:
@@ -196,10 +229,15 @@ def _favourable_lines(proposal: Proposal, favourable: str | None) -> list[str]:
             f"favourable = {same[0] if same else value_text(favourable)}",
         ]
     positive = max(values) if decided[0].is_number or isinstance(values[0], bool) else values[0]
-    return [
-        f"# What do people want of {name}? Its values: {', '.join(told)}. Say which: without it",
+    why = [
         "# the positive one (1, true) is taken, and where that is a punishment the audit asks the",
         "# wrong question.",
+    ]
+    if isinstance(positive, str):
+        why = ["# there is no audit."]
+    return [
+        f"# What do people want of {name}? Its values: {', '.join(told)}. Say which: without it",
+        *why,
         f"# favourable = {value_text(positive)}",
     ]
 

@@ -12,6 +12,7 @@ from ..errors import AuditFailedError
 from ..literals import Verdict
 from ..results import verdict as verdicts
 from ..results.result import Result
+from ..results.tables import table_lines
 from ..results.words import number
 from .findings import (
     BaseRate,
@@ -22,8 +23,11 @@ from .findings import (
     pair_rows,
     question_row,
 )
+from .markdown import markdown_table, plain
 from .policy import Policy
 from .questions import covers_all
+from .rules.nyc_ll144 import BiasAudit
+from .rules.told import rule_facts, rule_lines
 from .wording import Wording, headline, table
 
 if TYPE_CHECKING:
@@ -61,6 +65,8 @@ class Audit(Result):
         What a reader must know besides the verdict.
     results : dict
         The results of other lenses and of permutation tests by name.
+    bias_audit : object, optional
+        Of the rule ``nyc_ll144``: the tables that are published, and what is missing of them.
     """
 
     verdict: Verdict
@@ -75,6 +81,7 @@ class Audit(Result):
     n_resamples: int
     warnings: tuple[str, ...]
     results: dict[str, Result] = field(default_factory=dict)
+    bias_audit: BiasAudit | None = None
 
     def __hash__(self) -> int:
         return hash((type(self), self.verdict, self.seed, self.n_rows))
@@ -134,6 +141,28 @@ class Audit(Result):
             lines += ["Other lenses, which inform and do not bind:", *told]
         return "\n".join(lines)
 
+    @property
+    def rule_lines(self) -> list[str]:
+        """What the rule of the policy says, line by line; nothing where it has none."""
+        return rule_lines(self.policy, self.attributes, self.base_rates, self.bias_audit)
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return what is printed: the verdict, the table, notes, and what the rule says.
+
+        Parameters
+        ----------
+        width : int, optional
+            Rows of the table that are longer go on in the next line; None leaves them whole.
+
+        Returns
+        -------
+        str
+            Sentences are not wrapped.
+        """
+        told = [f"  {printable(line)}" for line in self.rule_lines]
+        rule = ["", "What the rule says:", *told] if told else []
+        return "\n".join([super().to_text(width), *rule])
+
     def _remarks(self) -> tuple[str, ...]:
         """Return what a reader must know besides the sentences."""
         adjusted = self.policy.adjustment == "holm"
@@ -143,17 +172,11 @@ class Audit(Result):
         names = [_named(one.attribute, one.group) for one in self.base_rates]
         return list(dict.fromkeys(names))
 
-    def _group_lines(self) -> list[str]:
+    def _group_lines(self, width: int | None = None) -> list[str]:
         heads, rows = table(self._shown(), self._wording)
-        cells = [heads, *rows]
         # What stands in the place of numbers, why there are none, may be longer than its column.
-        widths = [max(len(row[i]) for row in cells if row[-1] or i < 3) for i in range(len(heads))]
-        lines = []
-        for row in cells:
-            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-            shown = padded if row[-1] else [*padded[:3], *filter(None, row[3:])]
-            lines.append("  " + "  ".join(shown).rstrip())
-        return ["", *lines, ""] if rows else []
+        cells = [row if row[-1] else [*row[:3], "  ".join(filter(None, row[3:]))] for row in rows]
+        return ["", *table_lines([heads, *cells], width), ""] if rows else []
 
     def _shown(self) -> list[QuestionFinding]:
         """Return the questions of single attributes, and those of intersections that tell."""
@@ -175,9 +198,9 @@ class Audit(Result):
         """
         first, *rest = self.summary().splitlines()
         head, _, told = first.partition(". ")
-        parts = [f"# {_plain(head)}", _plain(told), "\n".join(map(_plain, rest))]
+        parts = [f"# {plain(head)}", plain(told), "\n".join(map(plain, rest))]
         heads, rows = table(self.questions, self._wording)
-        parts += ["## Questions", _markdown(heads, rows)]
+        parts += ["## Questions", markdown_table(heads, rows)]
         rates = [
             [
                 one.attribute,
@@ -189,7 +212,7 @@ class Audit(Result):
             for one in self.base_rates
         ]
         heads = ["attribute", "group", "rows", "positive labels", "positive decisions"]
-        parts += ["## Groups", _markdown(heads, rates)]
+        parts += ["## Groups", markdown_table(heads, rates)]
         if self.others:
             lines = [
                 [
@@ -206,10 +229,20 @@ class Audit(Result):
                 for one in self.others
             ]
             heads = ["lens", "attribute", "metric", "estimate", "low", "high", "p", "note"]
-            parts += ["## Other lenses", _markdown(heads, lines)]
-        notes = "\n".join(f"- {_plain(text)}." for text in self.remarks)
-        parts += ["## Notes", notes, f"Seed: {self.seed}"]
+            parts += ["## Other lenses", markdown_table(heads, lines)]
+        notes = "\n".join(f"- {plain(text)}." for text in self.remarks)
+        parts += ["## Notes", notes, f"Seed: {self.seed}", *self._rule_parts()]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+    def _rule_parts(self) -> list[str]:
+        """Return what the rule says as parts of a page."""
+        if self.policy.rule is None:
+            return []
+        tables, lines = [], self.rule_lines
+        if self.bias_audit is not None:
+            tables, lines = [self.bias_audit.to_markdown().rstrip()], rule_facts(self.policy)
+        told = "\n".join(f"- {plain(line)}" for line in lines)
+        return ["## What the rule says", *tables, told]
 
     # -- as tables ---------------------------------------------------------------------------
 
@@ -222,11 +255,14 @@ class Audit(Result):
     def tables(self) -> tuple[str, ...]:
         """What `to_frame` can show, its default first."""
         pairs = ("pairs",) if any(one.pairs for one in self.questions) else ()
-        return ("findings", *pairs, "groups", "base_rates")
+        ratios = ("impact_ratios",) if self.bias_audit and self.bias_audit.tables else ()
+        return ("findings", *pairs, "groups", "base_rates", *ratios)
 
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
         if table == "findings":
             return self.rows()
+        if table == "impact_ratios" and self.bias_audit is not None:
+            return self.bias_audit.rows()
         if table == "base_rates":
             return [
                 {
@@ -286,18 +322,3 @@ def _told(one: LensFinding) -> str:
 
 def _percent(part: float) -> str:
     return "" if math.isnan(part) else f"{100 * part:.1f} %"
-
-
-def _plain(text: str) -> str:
-    """Return a text as Markdown shows it literally."""
-    text = printable(text)
-    head = "- " if text.startswith("- ") else ""
-    text = text.removeprefix("- ")
-    for letter in "\\`*_{}[]<>|#":
-        text = text.replace(letter, f"\\{letter}")
-    return head + text
-
-
-def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *([_plain(cell) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

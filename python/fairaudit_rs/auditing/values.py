@@ -87,6 +87,30 @@ def lens_names(value: object) -> Any:
     return tuple(arguments.choice("lenses", one, words) for one in found)
 
 
+#: Options of rules, and what they are.
+_OPTIONS: Mapping[str, Mapping[str, type]] = {
+    "nyc_ll144": {"sex": str, "race": str, "leave_out": bool, "date": str, "data": str}
+}
+
+
+def options_of(rule: str | None, value: object) -> Mapping[str, str | bool]:
+    """Return the options of a rule, each of its kind."""
+    known = _OPTIONS.get(rule or "", {})
+    accepted = ", ".join(map(repr, known)) if known else f"none, as the rule is {rule!r}"
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(
+            f"rule_options is {value!r}; accepted: a table of options: {accepted}"
+        )
+    found: dict[str, str | bool] = {}
+    for name, one in value.items():
+        if name not in known:
+            raise ArgumentError(f"rule_options has {name!r}; accepted: {accepted}")
+        is_text = known[name] is str
+        what = f"rule_options of {name!r}"
+        found[name] = text(what, one) if is_text else arguments.flag(what, one)
+    return MappingProxyType(found)
+
+
 def of_lenders(ratio: float | None, references: object) -> list[Criterion]:
     """Return what a lender asks of each attribute: its own threshold, a reference of its own."""
     if ratio is None:

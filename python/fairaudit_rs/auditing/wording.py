@@ -20,7 +20,7 @@ HEADLINES: dict[Verdict, str] = {
     "fail": "FAIL",
     "inconclusive": "INCONCLUSIVE (not a pass)",
     "not_measurable": "NOT MEASURABLE (not a pass)",
-    "not_asked": "NOT ASKED: nothing binds, so nothing passes or fails",
+    "not_asked": "NOT ASKED",
 }
 NO_PASS = "NO FAIL (the policy knows no pass)"
 PARTIAL = "PASS for the groups that could be measured, not for all"
@@ -120,7 +120,7 @@ class Wording:
         elif verdict == "pass":
             yield from self._passes()
         elif verdict != "not_asked":
-            yield from self._shares()
+            yield from self._shares(verdict)
         if verdict in ("fail", "inconclusive", "not_measurable"):
             undecided = self._of("inconclusive")
             if verdict == "fail" and undecided:
@@ -182,6 +182,7 @@ class Wording:
         beyond = [f"{one.metric} by {one.attribute}" for one in self.informing if _fails(one)]
         if beyond:
             yield f"Beyond tolerance, but not binding: {listed(beyond, _MOST_TOLD)}."
+        yield "A pass is about what binds here and the groups that were tested, and nothing else."
 
     def _pass(self, one: QuestionFinding, alone: bool) -> str:
         pair, tolerance = one.telling_pair, one.tolerance
@@ -203,9 +204,11 @@ class Wording:
             f"{self.confidence})."
         )
 
-    def _shares(self) -> Iterator[str]:
+    def _shares(self, verdict: Verdict) -> Iterator[str]:
         """Say first for whom everything is shown, and who holds it up."""
-        yield "This is not a pass."
+        is_open = verdict == "inconclusive"
+        why = "these rows show neither" if is_open else "nothing could be measured"
+        yield f"This is not a pass, and not a fail: {why}."
         n = len(self._of("pass"))
         if n:
             yield f"{n} of {len(self.binding)} questions pass{'es' if n == 1 else ''}."
@@ -302,10 +305,18 @@ class Wording:
                 )
         if self.n_tests:
             rate = f"{100 * self.alpha:g} %"
-            together = "all of them together (Holm)" if adjusted else "each of them alone"
+            if self.n_tests == 1:
+                pairs, together = "1 pair of groups is compared", ""
+            else:
+                pairs = f"{self.n_tests:,} comparisons of pairs of groups"
+                all_or_each = "all of them together (Holm)" if adjusted else "each of them alone"
+                together = f" for {all_or_each}"
             yield (
-                f"{self.n_tests:,} comparison{'' if self.n_tests == 1 else 's'} of pairs of "
-                f"groups; a false FAIL in at most {rate} of audits for {together}, a false PASS in "
+                'in the table "seen" is the gap in these rows, and "shown" what holds with '
+                f"{self.confidence}: < at most, > at least"
+            )
+            yield (
+                f"{pairs}; a false FAIL in at most {rate} of audits{together}, a false PASS in "
                 f"at most {rate}. Only what binds makes the verdict. Labels are taken as true"
             )
 

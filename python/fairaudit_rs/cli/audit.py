@@ -13,13 +13,12 @@ import click
 import fairaudit_rs as fa
 
 from ..auditing.policy_file import read_roles
-from ..auditing.rules.told import rule_lines
 from ..data.frames import column_names
 from ..errors import ArgumentError
 from ..literals import PresetName
 from ..writing import check_target, write_text
 from . import options
-from .messages import note, say
+from .messages import note, say, width
 
 if TYPE_CHECKING:
     from ..auditing.policy import Policy
@@ -126,7 +125,7 @@ def audit(
         _warn_of_counts(columns)
     for path, one in formats.items():
         write_text("--output", path, _written(found, one))
-    say(_written(found, form).rstrip("\n"))
+    say(_written(found, form, width()).rstrip("\n"), whole=form != "text")
     _warn(found, strict)
     context.exit(found.exit_code(strict=strict))
 
@@ -191,17 +190,15 @@ def _warn_of_counts(columns: Mapping[str, Any]) -> None:
             )
 
 
-def _written(found: Audit, form: str) -> str:
-    """Return an audit in a format, with the numbers of the rule if the policy is one."""
+def _written(found: Audit, form: str, wide: int | None = None) -> str:
+    """Return an audit in a format, text with its table folded to a width."""
     if form == "json":
         return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
-    lines = rule_lines(found)
-    if form == "md":
-        told = "\n".join(f"- {line}" for line in lines)
-        return found.to_markdown() + (f"\n## What the rule says\n\n{told}\n" if lines else "")
-    told = "".join(f"\n  {line}" for line in lines)
-    told = f"\n\nWhat the rule says:{told}" if lines else ""
-    return f"{found}{told}\n\nseed {found.seed}\n"
+    return found.to_markdown() if form == "md" else _text(found, wide)
+
+
+def _text(found: Audit, wide: int | None) -> str:
+    return f"{found.to_text(wide)}\n\nseed {found.seed}\n"
 
 
 def _warn(found: Audit, strict: bool) -> None:

@@ -11,7 +11,6 @@ import fairaudit_rs as fa
 
 from . import options
 from .messages import say
-from .options import check_files
 from .show import write_json
 
 
@@ -22,9 +21,7 @@ from .show import write_json
 @options.left_out
 @options.labels
 @options.strata("Column within whose values groups are shuffled.")
-@options.clusters
-@options.mixed_clusters
-@options.weight
+@options.of_rows
 @options.pos_label
 @options.reading
 @click.option("--gap", "gaps", multiple=True, type=float, help="A gap to measure the power at.")
@@ -56,7 +53,7 @@ def calibrate(
     \b
     fairaudit calibrate loans.csv -s sex -m tpr --y-true repaid --y-pred approved --gap 0.05
     """
-    check_files(json=json_path)
+    options.check_files(json=json_path)
     asked = options.asked(given)
     reports = []
     for name in metric:

@@ -12,32 +12,19 @@ import fairaudit_rs as fa
 from ..literals import PlainAdjustment
 from . import options
 from .messages import say
-from .options import check_files
 from .show import print_changes, print_end, write_json
 
 
 @click.command()
 @options.data
-@options.metric("Name of a metric; may be repeated. 'fairaudit metrics' lists them.")
+@options.metric()
 @options.sensitive()
 @options.y_true
 @click.option("--first", required=True, help="Column of decisions or scores of the first model.")
 @click.option("--second", required=True, help="Column of those of the second model.")
-@options.pos_label
-@options.reading
-@options.reference
-@options.group(
-    "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
-)
-@options.left_out
+@options.compared
 @options.alternative
-@click.option(
-    "--adjust",
-    default="holm",
-    show_default=True,
-    type=click.Choice(get_args(PlainAdjustment)),
-    help="Adjustment of the p-values of several pairs of groups.",
-)
+@options.adjust(get_args(PlainAdjustment))
 @options.n_resamples(9_999, "Replicates of methods that draw some.")
 @options.computation
 @options.json_file("results")
@@ -52,12 +39,8 @@ def compare(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> No
     fairaudit compare loans.csv -s sex -m auc --y-true repaid --first old --second new \\
         --alternative greater
     """
-    check_files(json=json_path)
-    asked = options.asked(given)
-    results = []
-    for name in metric:
-        results.append(fa.compare_models(metric=name, progress=options.progress(), **asked))
-        asked["rng"] = results[0].seed
+    options.check_files(json=json_path)
+    results = options.of_each(fa.compare_models, metric, given)
     for result in results:
         say(f"{result}\n")
         print_changes(result)

@@ -10,7 +10,7 @@ import fairaudit_rs as fa
 
 from ..errors import ArgumentError
 from ..writing import check_target, write_text
-from .messages import say
+from .messages import say, width
 from .show import print_moves, print_tests
 
 
@@ -99,7 +99,7 @@ def demo(n_rows: int, rng: int, output: Path | None) -> None:
     )
     say(
         "\nThe verdict of an audit. A gap that is shown to exist may be small enough for a policy "
-        f"to tolerate.\n\n{audited}\n\nseed {audited.seed}"
+        f"to tolerate.\n\n{audited.to_text(width())}\n\nseed {audited.seed}"
     )
     if output is not None:
         write_text("--output", output, audited.to_markdown())

@@ -12,13 +12,12 @@ import fairaudit_rs as fa
 from ..literals import EquivalenceMethod
 from . import options
 from .messages import say
-from .options import check_files
 from .show import print_end, write_json
 
 
 @click.command()
 @options.data
-@options.metric("Name of a metric; may be repeated. 'fairaudit metrics' lists them.")
+@options.metric()
 @options.sensitive()
 @click.option(
     "--margin",
@@ -33,28 +32,7 @@ from .show import print_end, write_json
     type=click.Choice(["difference", "ratio"]),
     help="What the margin is about.",
 )
-@options.labels
-@options.strata("Column within whose values gaps are taken; may be repeated.")
-@options.pos_label
-@options.reading
-@options.reference
-@options.group(
-    "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
-)
-@options.left_out
-@click.option(
-    "--method",
-    default="auto",
-    show_default=True,
-    type=click.Choice(get_args(EquivalenceMethod)),
-    help="The test at the margins.",
-)
-@options.clusters
-@options.mixed_clusters
-@options.weight
-@options.n_resamples(9_999, "Replicates of methods that draw some.")
-@options.computation
-@options.json_file("results")
+@options.gaps(get_args(EquivalenceMethod), "The test at the margins.")
 def equivalence(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
     """Show that no two groups of DATA are further apart than a margin.
 
@@ -65,12 +43,8 @@ def equivalence(metric: tuple[str, ...], json_path: Path | None, **given: Any) -
     fairaudit equivalence loans.csv -s sex -m selection_rate --margin 0.8 --scale ratio \\
         --y-pred approved
     """
-    check_files(json=json_path)
-    asked = options.asked(given)
-    results = []
-    for name in metric:
-        results.append(fa.equivalence_test(metric=name, progress=options.progress(), **asked))
-        asked["rng"] = results[0].seed
+    options.check_files(json=json_path)
+    results = options.of_each(fa.equivalence_test, metric, given)
     say("\n\n".join(map(str, results)))
     print_end(results[0], results[0].seed)
     if json_path is not None:

@@ -11,7 +11,6 @@ import fairaudit_rs as fa
 
 from . import options
 from .messages import say
-from .options import check_files
 from .show import print_end, print_levels, print_tails, write_json
 
 
@@ -70,7 +69,7 @@ def extremes(
     fairaudit extremes loans.parquet --y-score score --counterfactual-score flipped \\
         -s sex --horizon 1000
     """
-    check_files(json=json_path)
+    options.check_files(json=json_path)
     result = fa.extreme_test(
         upper=_upper(upper),
         n_exceedances=_whole(n_exceedances),

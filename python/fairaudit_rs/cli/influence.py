@@ -11,7 +11,6 @@ import fairaudit_rs as fa
 
 from . import options
 from .messages import say
-from .options import check_files
 from .show import print_end, print_scores, write_json
 
 
@@ -51,12 +50,8 @@ def influence(
     fairaudit influence loans.parquet -s sex --target female -m fpr -f job -f hours \\
         --y-true repaid --y-pred approved
     """
-    check_files(json=json_path)
-    asked = options.asked(given)
-    results = []
-    for name in metric:
-        results.append(fa.influence_audit(metric=name, progress=options.progress(), **asked))
-        asked["rng"] = results[0].seed
+    options.check_files(json=json_path)
+    results = options.of_each(fa.influence_audit, metric, given)
     for result in results:
         say(f"{result}")
         print_scores(result)

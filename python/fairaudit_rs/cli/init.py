@@ -5,15 +5,25 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..auditing.proposing import Proposal, columns_of, proposed_text
+from ..auditing.proposing import (
+    Column,
+    Proposal,
+    columns_of,
+    missing_texts,
+    proposed_text,
+    question_of,
+)
+from ..data.filters import column_text
 from ..data.reading import Reading
-from ..errors import ArgumentError
+from ..data.text_files import hint_of
+from ..errors import ArgumentError, DataError
 from ..writing import check_target, write_text
 from . import options
 from .audit import POLICY_FILE
@@ -48,16 +58,44 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     if os.path.lexists(output):
         raise ArgumentError(f"--output is {output}, which is there; accepted: a new name")
     check_target("--output", output)
-    frame = Reading(form=options.text_format(dict(given))[1]).opened(data).frame
-    proposal = Proposal.of(columns_of(frame.head(_MOST_ROWS)))
+    columns, marked = _looked_at(data, given)
+    proposal = Proposal.of(columns)
     if favourable is None and sys.stdin.isatty():
         favourable = _asked(proposal)
-    command = _next(data, output, given)
+    untold = [
+        found[0]
+        for role, found in proposal.roles.items()
+        if role in ("y_true", "y_pred", "y_score") and found and found[0].n_missing
+    ]
+    reading = {**given, "missing": (*given["missing"], *marked)}
+    command = _next(data, output, reading, [one.name for one in untold])
     write_text("--output", output, proposed_text(data, command, proposal, favourable))
     for role, found in proposal.roles.items():
         names = ", ".join(one.name for one in found) or "not found"
         say(f"{role}: {names}")
-    say(f"\nwritten to {output}: read it, then run\n  {command}")
+    if marked:
+        say(f"read as missing: {', '.join(marked)}")
+    for one in untold:
+        say(f"{one.n_missing:,} rows have no {one.name}; the command below leaves them out")
+    open_question = question_of(proposal) if favourable is None else None
+    if open_question:
+        say(f"\n{open_question}")
+    say(f"\nwritten to {output}: read it, then run")
+    say(f"  {command}", whole=True)
+
+
+def _looked_at(data: str, given: Mapping[str, Any]) -> tuple[list[Column], tuple[str, ...]]:
+    """Return the columns, and the texts that are read as missing though nobody said so."""
+    form = options.text_format(dict(given))[1]
+    columns = columns_of(Reading(form=form).opened(data).frame.head(_MOST_ROWS))
+    hint = hint_of([one.name for one in columns])
+    if hint:
+        raise DataError(f"data from {data} have one column, {columns[0].name!r}{hint}")
+    marked = () if form.missing else missing_texts(columns)
+    if marked:
+        marking = Reading(form=replace(form, missing=marked))
+        columns = columns_of(marking.opened(data).frame.head(_MOST_ROWS))
+    return columns, marked
 
 
 def _asked(proposal: Proposal) -> str | None:
@@ -75,7 +113,7 @@ def _asked(proposal: Proposal) -> str | None:
     return answer or None
 
 
-def _next(data: str, output: Path, given: Mapping[str, Any]) -> str:
+def _next(data: str, output: Path, given: Mapping[str, Any], untold: Sequence[str]) -> str:
     """Return the command that audits the same file in the same way."""
     words = ["fairaudit", "audit", data]
     if str(output) != POLICY_FILE:
@@ -83,6 +121,8 @@ def _next(data: str, output: Path, given: Mapping[str, Any]) -> str:
     for name in ("delimiter", "encoding"):
         if given[name] is not None:
             words += [f"--{name}", given[name]]
-    for text in given["missing"]:
-        words += ["--missing", text]
+    if given["missing"]:
+        words += ["--missing", ",".join(given["missing"])]
+    if untold:
+        words += ["--where", " and ".join(f"not {column_text(name)} is missing" for name in untold)]
     return shlex.join(words)

@@ -6,16 +6,18 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Mapping
 from typing import IO
 
 import click
 
 from ..data.groups import printable
+from ..results.tables import wrapped
 
 #: Where the context of a command keeps that it is quiet.
 QUIET = "fairaudit.quiet"
+#: What messages say of rows with missing values.
+_LEAVE_OUT = "leave these rows out"
 #: The argument that a message is about comes first.
 _SUBJECT = re.compile(
     r"(?P<name>[a-z]\w*)(?= (?:is|has|holds|names|contains|gives|goes|does|and \w+ are)\b)"
@@ -30,17 +32,18 @@ _TOKEN = re.compile(
 )
 
 
-def say(text: str, err: bool = False) -> None:
+def say(text: str, err: bool = False, whole: bool = False) -> None:
     """Print a text whose parts come from data: it cannot steer the terminal.
 
-    Sentences are wrapped on a terminal only. A reader who has left (``| head``) is no error:
-    nothing more is printed, the work goes on, and the exit code is what it would have been.
+    Lines are wrapped on a terminal only, and not those that are ``whole``: of files and commands.
+    A reader who has left (``| head``) is no error: nothing more is printed, the work goes on, and
+    the exit code is what it would have been.
     """
     if not err and is_quiet():
         return
     text = printable(text, kept="\n")
     try:
-        click.echo(text if err else _wrapped(text), err=err)
+        click.echo(text if err or whole else _wrapped(text), err=err)
     except BrokenPipeError:
         _print_nowhere(sys.stderr if err else sys.stdout)
 
@@ -57,17 +60,19 @@ def is_quiet() -> bool:
     return context is not None and bool(context.meta.get(QUIET))
 
 
-def _wrapped(text: str) -> str:
-    """Return a text with its sentences in lines as wide as the terminal, if there is one."""
+def width() -> int | None:
+    """Return how wide the terminal is that is printed to; None where it is none."""
     if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def _wrapped(text: str) -> str:
+    """Return a text in lines as wide as the terminal, if there is one."""
+    most = width()
+    if most is None:
         return text
-    width = shutil.get_terminal_size().columns
-    return "\n".join(
-        line
-        if len(line) <= width or line.startswith(" ")
-        else textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
-        for line in text.split("\n")
-    )
+    return "\n".join(piece for line in text.split("\n") for piece in wrapped(line, most) or [""])
 
 
 def _print_nowhere(stream: IO[str]) -> None:
@@ -80,6 +85,8 @@ def _print_nowhere(stream: IO[str]) -> None:
 def with_options(message: str, command: click.Command) -> str:
     """Return a message with the options of a command in place of the arguments that they set."""
     options = {one.name: one for one in command.params if one.name}
+    if "where" in options:
+        message = message.replace(_LEAVE_OUT, f'{_LEAVE_OUT} (--where "not COLUMN is missing")')
     subject = _SUBJECT.match(message)
     if subject is None or subject["name"] not in options:
         return _TOKEN.sub(_replacement(options), message)

@@ -22,7 +22,7 @@ def list_metrics(as_json: bool) -> None:
     """
     rows = fa.metrics.table()
     if as_json:
-        say(json.dumps(rows, indent=2))
+        say(json.dumps(rows, indent=2), whole=True)
     else:
         for row in rows:
             say(f"{row['metric']}: {row['meaning']}")

@@ -7,7 +7,7 @@ line, and the same default: what commands are asked is handed on by name, and me
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -68,7 +68,9 @@ def _files(
     return [CompletionItem(incomplete, type="file")]
 
 
-def metric(text: str) -> Decorator:
+def metric(
+    text: str = "Name of a metric; may be repeated. 'fairaudit metrics' lists them.",
+) -> Decorator:
     """Return the option of metrics by name."""
     return click.option(
         "--metric", "-m", multiple=True, required=True, help=text, shell_complete=_metrics
@@ -83,6 +85,17 @@ def strata(text: str) -> Decorator:
 def group(text: str) -> Decorator:
     """Return the option of groups to compare."""
     return click.option("--group", "groups", multiple=True, help=text)
+
+
+def adjust(words: Sequence[str]) -> Decorator:
+    """Return the option of how p-values are adjusted."""
+    return click.option(
+        "--adjust",
+        default="holm",
+        show_default=True,
+        type=click.Choice(words),
+        help="Adjustment of the p-values of several pairs of groups.",
+    )
 
 
 def y_pred(text: str = "Column of decisions.") -> Decorator:
@@ -169,6 +182,15 @@ labels = together(y_true, y_pred(), y_score, cut)
 labels_or_scores = together(
     y_true, y_pred("Column of decisions; not needed with --y-score."), y_score
 )
+#: What pairs of groups are compared in, and which groups.
+compared = together(
+    pos_label,
+    reading,
+    reference,
+    group("A group to compare, repeated for each; all when left out. 'a & b' is an intersection."),
+    left_out,
+)
+of_rows = together(clusters, mixed_clusters, weight)
 alternative = click.option(
     "--alternative",
     default="two-sided",
@@ -184,6 +206,30 @@ counts = click.option(
 )
 threads = click.option("--threads", "n_threads", type=int, help="Threads; all cores when left out.")
 computation = together(confidence_level, seed, threads)
+#: Of gaps, from their data to how sure one is to be.
+labels_of_gaps = together(
+    labels, strata("Column within whose values gaps are taken; may be repeated."), compared
+)
+
+
+def gaps(methods: Sequence[str], text: str) -> Decorator:
+    """Return the options of what is said of gaps by one of several methods."""
+    method = click.option(
+        "--method", default="auto", show_default=True, type=click.Choice(methods), help=text
+    )
+    replicates = n_resamples(9_999, "Replicates of methods that draw some.")
+    return together(labels_of_gaps, method, of_rows, replicates, computation, json_file("results"))
+
+
+def of_each(
+    function: Callable[..., Any], metric: Sequence[str], given: Mapping[str, Any]
+) -> list[Any]:
+    """Return what a function finds of each metric, with the seed of the first."""
+    arguments, results = asked(given), list[Any]()
+    for name in metric:
+        results.append(function(metric=name, progress=progress(), **arguments))
+        arguments["rng"] = results[0].seed
+    return results
 
 
 def asked(given: Mapping[str, Any]) -> dict[str, Any]:

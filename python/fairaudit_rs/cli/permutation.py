@@ -10,34 +10,19 @@ import click
 from ..permutation.lens import permutation_tests
 from . import options
 from .messages import say
-from .options import check_files
 from .show import print_end, print_pairs, print_tests, write_json
 
 
 @click.command()
 @options.data
-@options.metric("Name of a metric; may be repeated. 'fairaudit metrics' lists them.")
+@options.metric()
 @options.sensitive()
 @options.labels
 @options.strata("Column within whose values groups are compared; may be repeated.")
-@options.pos_label
-@options.reading
-@options.reference
-@options.group(
-    "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
-)
-@options.left_out
+@options.compared
 @options.alternative
-@click.option(
-    "--adjust",
-    default="holm",
-    show_default=True,
-    type=click.Choice(["holm", "bh", "max-t", "none"]),
-    help="Adjustment of the p-values of several pairs of groups.",
-)
-@options.clusters
-@options.mixed_clusters
-@options.weight
+@options.adjust(["holm", "bh", "max-t", "none"])
+@options.of_rows
 @click.option(
     "--interval",
     default="auto",
@@ -62,7 +47,7 @@ def permutation(
     \b
     fairaudit permutation loans.parquet -s sex -m tpr --y-true repaid --y-pred approved
     """
-    check_files(json=json_path)
+    options.check_files(json=json_path)
     progress = options.progress()
     asked = options.asked({"sensitive_features": sensitive_features, **given})
     results = permutation_tests(metric, progress=progress, **asked)

@@ -11,26 +11,15 @@ import fairaudit_rs as fa
 
 from . import options
 from .messages import say
-from .options import check_files
 from .show import write_json
 
 
 @click.command()
 @options.data
-@options.metric("Name of a metric; may be repeated. 'fairaudit metrics' lists them.")
+@options.metric()
 @options.sensitive()
-@options.labels
-@options.strata("Column within whose values gaps are taken; may be repeated.")
-@options.pos_label
-@options.reading
-@options.reference
-@options.group(
-    "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
-)
-@options.left_out
-@options.clusters
-@options.mixed_clusters
-@options.weight
+@options.labels_of_gaps
+@options.of_rows
 @click.option(
     "--power",
     default=0.8,
@@ -58,7 +47,7 @@ def power(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None
     fairaudit power loans.csv -s sex -m tpr --y-true repaid --y-pred approved
     fairaudit power loans.csv -s sex -m tpr --goal equivalence --y-true repaid --y-pred approved
     """
-    check_files(json=json_path)
+    options.check_files(json=json_path)
     asked = options.asked(given)
     plans = [fa.minimum_detectable_gap(metric=name, **asked) for name in metric]
     for plan in plans:

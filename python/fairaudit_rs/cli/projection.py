@@ -14,7 +14,6 @@ from ..results.chart import picture_kind
 from ..writing import write_file
 from . import options
 from .messages import say
-from .options import check_files
 from .show import print_end, print_moves, write_json
 
 
@@ -81,7 +80,7 @@ def projection(
     \b
     fairaudit projection loans.parquet -s sex --y-true repaid --y-score score --moves moves.csv
     """
-    check_files(json=json_path, moves=moves_path, plot=plot_path)
+    options.check_files(json=json_path, moves=moves_path, plot=plot_path)
     if plot_path is not None:
         picture_kind("--plot", plot_path)
     if moves_path is not None and moves_path.suffix not in (".csv", ".parquet"):

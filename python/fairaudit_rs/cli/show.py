@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import fairaudit_rs as fa
 
 from ..data.groups import group_name
+from ..results.tables import joined, table_lines
 from ..results.verdict import rejects
 from ..writing import write_text
-from .messages import say
+from .messages import say, width
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,15 +74,18 @@ def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
             heading = (attribute, names)
             groups = ", ".join(names) if len(names) <= 6 else f"{len(names)} groups"
             say(f"{attribute}: {groups}" if names else attribute)
-            say(f"  {'metric':<26}{'gap':>7}  {'interval':<18}{'p, Holm':>9}")
+            _say_cells(f"  {'metric':<26}", f"{'gap':>7}", f"  {'interval':<18}", f"{'p, Holm':>9}")
         low, high = result.confidence_interval
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
         sign = "+" if len(names) <= 2 else ""
         verdict = "differs" if rejects(adjusted_p, 1 - result.confidence_level) else ""
-        line = (
-            f"  {result.metric:<26}{result.estimate:>{sign}7.3f}  {interval:<18}{adjusted_p:>9.3g}"
+        _say_cells(
+            f"  {result.metric:<26}",
+            f"{result.estimate:>{sign}7.3f}",
+            f"  {interval:<18}",
+            f"{adjusted_p:>9.3g}",
+            f"  {verdict}",
         )
-        say(f"{line}  {verdict}".rstrip())
         for name in dict.fromkeys(value.metric for value in result.values):
             values = [f"{v.value:.3f}" for v in result.values if v.metric == name]
             if len(values) <= 8:
@@ -123,10 +127,12 @@ def print_end(result: Sized, seed: int | None) -> None:
 
 def _print_rows(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of text as a table, its heads first."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        say(f"  {'  '.join(padded)}".rstrip())
+    say("\n".join(table_lines(rows, width())))
+
+
+def _say_cells(*cells: str) -> None:
+    """Print a row whose cells have their widths, in several lines on a narrow terminal."""
+    say("\n".join(joined(cells, width())))
 
 
 def _cell(value: object) -> str:
@@ -212,21 +218,24 @@ def print_scores(result: InfluenceResult) -> None:
     """Print the proxy scores, the clearest first, where there are any."""
     if not result.proxy_scores:
         return
-    heading = f"{'score':>8}  {'interval of all':<18}{'p, all':>9}"
     scores = result.proxy_scores
     if len(scores) > MOST_LINES:
         scores = scores[:FOLDED_TO]
     names = [" ".join([one.feature, " against ".join(one.levels)]) for one in scores]
-    width = min(max(map(len, names)) + 2, 56)
-    say(f"\n  {'feature':<{width}}{heading}")
+    size = min(max(map(len, names)) + 2, 56)
+    say("")
+    _say_cells(
+        f"  {'feature':<{size}}", f"{'score':>8}", f"  {'interval of all':<18}", f"{'p, all':>9}"
+    )
     for name, score in zip(names, scores, strict=True):
         low, high = score.simultaneous_low, score.simultaneous_high
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
-        line = (
-            f"  {name[: width - 2]:<{width}}{score.estimate:>+8.3f}  {interval:<18}"
-            f"{score.adjusted_pvalue:>9.3g}"
-        )
-        say(line if not score.note else f"  {name[: width - 2]:<{width}}  {score.note}")
+        shown = f"  {name[: size - 2]:<{size}}"
+        if score.note:
+            _say_cells(shown, f"  {score.note}")
+            continue
+        p = f"{score.adjusted_pvalue:>9.3g}"
+        _say_cells(shown, f"{score.estimate:>+8.3f}", f"  {interval:<18}", p)
     say_folded(len(result.proxy_scores) - len(scores), "scores, less clear")
 
 
@@ -237,22 +246,34 @@ def print_tails(result: ExtremeResult) -> None:
         " - ".join(group_name(group, result.grouped_by) for group in (one.first, one.second))
         for one in shown_pairs
     ]
-    width = min(max(9, *map(len, names)) + 2, 40)
-    say(f"\n  {'pair':<{width}}{'gap':>8}  {'interval':<18}{'p, Holm':>9}  by")
+    size = min(max(9, *map(len, names)) + 2, 40)
+    say("")
+    _say_cells(
+        f"  {'pair':<{size}}", f"{'gap':>8}", f"  {'interval':<18}", f"{'p, Holm':>9}", "  by"
+    )
     for name, one in zip(names, shown_pairs, strict=True):
-        shown = f"  {name[: width - 2]:<{width}}"
+        shown = f"  {name[: size - 2]:<{size}}"
         if one.reason:
-            say(f"{shown}  {one.reason}")
+            _say_cells(shown, f"  {one.reason}")
             continue
         p = f"{'<' if one.pvalue_is_bound else ''}{one.adjusted_pvalue:.3g}"
         interval = f"{one.low:+.3f} .. {one.high:+.3f}"
-        say(f"{shown}{one.estimate:>+8.3f}  {interval:<18}{p:>9}  {one.method}")
+        _say_cells(
+            shown, f"{one.estimate:>+8.3f}", f"  {interval:<18}", f"{p:>9}", f"  {one.method}"
+        )
     say_folded(len(result.comparisons) - len(shown_pairs), "pairs, with larger p-values")
 
 
 def print_levels(result: ExtremeResult) -> None:
     """Print what one row in m exceeds, for each group a line per horizon of which it is said."""
-    say(f"\n  {'one row in':>12}{'exceeds':>9}  {'interval':<18}{'at least':>9}  standing")
+    say("")
+    _say_cells(
+        f"  {'one row in':>12}",
+        f"{'exceeds':>9}",
+        f"  {'interval':<18}",
+        f"{'at least':>9}",
+        "  standing",
+    )
     many = len(result.tails) > MOST_LINES
     tails = dict(list(result.tails.items())[: FOLDED_TO if many else None])
     for group, tail in tails.items():
@@ -262,9 +283,10 @@ def print_levels(result: ExtremeResult) -> None:
             shown = f"  {level.horizon:>12,.0f}"
             if level.standing == "refused":
                 free = f"{level.lower_free:>9.3f}"
-                say(f"{shown}{'-':>9}  {'-':<18}{free}  refused")
+                _say_cells(shown, f"{'-':>9}", f"  {'-':<18}", free, "  refused")
                 continue
             interval = f"{level.low:.3f} .. {level.high:.3f}"
             at_least = f"{level.at_least:>9.3f}"
-            say(f"{shown}{level.value:>9.3f}  {interval:<18}{at_least}  {level.standing}")
+            value = f"{level.value:>9.3f}"
+            _say_cells(shown, value, f"  {interval:<18}", at_least, f"  {level.standing}")
     say_folded(len(result.tails) - len(tails), "groups")

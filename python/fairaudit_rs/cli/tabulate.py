@@ -46,7 +46,7 @@ def tabulate(output: Path | None, **given: Any) -> None:
         check_target("--output", output)
     frame = fa.tabulate(**options.asked(given)).to_frame()
     if output is None:
-        say(frame.write_csv().rstrip("\n"))
+        say(frame.write_csv().rstrip("\n"), whole=True)
     else:
         write = frame.write_csv if output.suffix == ".csv" else frame.write_parquet
         write_file("--output", output, write)

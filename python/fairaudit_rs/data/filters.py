@@ -42,6 +42,14 @@ def row_filter(text: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
     return _Reader(text, schema).whole()
 
 
+def column_text(name: str) -> str:
+    """Return the name of a column as a filter has it: no word without marks around it."""
+    if re.fullmatch(r"[A-Za-z_]\w*", name) and name.lower() not in _KEYWORDS:
+        return name
+    mark = next((mark for mark in "`\"'" if mark not in name), "`")
+    return f"{mark}{name}{mark}"
+
+
 def decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, pl.Expr]:
     """Return the name and the values of the decision that ``score=0.7`` stands for."""
     import polars as pl

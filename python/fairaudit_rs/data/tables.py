@@ -303,11 +303,17 @@ class AuditTable:
         return tuple(self._keys[key] for key in self.sensitive_features)
 
     def banded(self, bands: Mapping[str, Sequence[float]]) -> AuditTable:
-        """Return the table with numeric features cut into bands, by name of the feature."""
+        """Return the table with numeric features cut into bands, by name of the feature.
+
+        Where no name is the same, one counts that is the same but for capitals: Age, of age.
+        """
         source = self.source
+        folded = {name.casefold(): cuts for name, cuts in bands.items()}
         for key in self.sensitive_features:
-            if self._keys[key] in bands:
-                source = source.cut(key, bands[self._keys[key]])
+            name = self._keys[key]
+            cuts = bands.get(name, folded.get(name.casefold()))
+            if cuts is not None:
+                source = source.cut(key, cuts)
         return replace(self, source=source)
 
     def values(self, role: str) -> list[Any]:

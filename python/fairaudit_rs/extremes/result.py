@@ -164,7 +164,6 @@ class ExtremeResult(Finding):
         alpha = 1 - self.confidence_level
         pairs = sum(not one.reason for one in self.comparisons)
         among = f", the clearest difference of {pairs} pairs of groups" if pairs > 1 else ""
-        word = "equal laws" if self.null == "equal_laws" else "equal return levels"
         p = p_text(self.pvalue)
         if found.pvalue_is_bound:
             p = p.replace("p = ", "p at most ")
@@ -185,8 +184,14 @@ class ExtremeResult(Finding):
         return (
             f"Extreme counterfactual discrimination by {self.attribute}: what one row in {m} "
             f"exceeds is {levels[0]} and {levels[1]}; {first} minus {second} is "
-            f"{gap} ({interval}){among}, {verdict} ({p}, test of {word})."
+            f"{gap} ({interval}){among}, {verdict} ({p})."
         )
+
+    @property
+    def details(self) -> str:
+        """The name of the test."""
+        word = "equal laws" if self.null == "equal_laws" else "equal return levels"
+        return f"test of {word}"
 
     def name_of(self, group: Any) -> str:
         """Return the name of a group for people."""

@@ -213,8 +213,15 @@ class IndividualResult(Finding):
         return (
             f"{_upper(what)} {flow} is {number(self.estimate)}, and at least "
             f"{number(self.lower_bound)} with {level} confidence. {verdict} "
-            f"({p_text(self.pvalue)}, one-sided, {self.interval}{self._of_clusters})."
+            f"({p_text(self.pvalue)})."
         )
+
+    @property
+    def details(self) -> str:
+        """The name of the test."""
+        if math.isnan(self.estimate) or math.isnan(self.pvalue):
+            return ""
+        return f"one-sided test; interval: {self.interval}{self._of_clusters}"
 
     @property
     def _of_clusters(self) -> str:

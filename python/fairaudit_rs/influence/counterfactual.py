@@ -203,9 +203,9 @@ class Counterfactual(Finding):
             else f"is not shown to be below {number(self.tolerance)} ({self.status})"
         )
         return (
-            f"{self.metric}: with the rows of {who} {done} in {steps}, its gap {verdict} (bound "
-            f"{number(self.bound)}, one-sided {level}); on rows that played no part in it, it goes "
-            f"from {number(before.value)} to {number(after.value)} ({level} interval "
+            f"{self.metric}: with the rows of {who} {done} in {steps}, its gap {verdict} (at most "
+            f"{number(self.bound)}, {level} confidence); on rows that played no part in it, it "
+            f"goes from {number(before.value)} to {number(after.value)} ({level} interval "
             f"{number(after.low)} to {number(after.high)}, as good as "
             f"{self.n_effective:,.0f} rows)."
         )

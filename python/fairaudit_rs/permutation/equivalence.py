@@ -113,9 +113,14 @@ class EquivalenceResult(Finding):
             who = f"the {what} of {number(self.estimate)} of {pair}, if no other,"
         return (
             f"{self.metric}: {who} {verdict} within {bounds} at the "
-            f"{100 * (1 - self.confidence_level):.3g} % level ({p_text(self.pvalue)}, two "
-            f"one-sided {self.method} tests).{self._silence()}"
-        ) + self._advice(worst)
+            f"{100 * (1 - self.confidence_level):.3g} % level ({p_text(self.pvalue)})."
+            f"{self._silence()}{self._advice(worst)}"
+        )
+
+    @property
+    def details(self) -> str:
+        """The name of the tests."""
+        return f"two one-sided {self.method} tests"
 
     def _silence(self) -> str:
         """Say of which groups nothing is shown, so that leaving them out buys no equality."""

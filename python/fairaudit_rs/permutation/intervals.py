@@ -83,11 +83,15 @@ class IntervalResult(Finding):
         interval = (
             "no interval"
             if math.isnan(low)
-            else f"{100 * self.confidence_level:g} % {self.method} interval {number(low)} to "
-            f"{number(high)}"
+            else f"{100 * self.confidence_level:g} % interval {number(low)} to {number(high)}"
         )
         within = f" within equal {', '.join(self.strata)}" if self.strata else ""
         return f"{self.metric}: the gap{within}, {who}, is {number(self.estimate)} ({interval})."
+
+    @property
+    def details(self) -> str:
+        """The name of the intervals."""
+        return f"{self.method} intervals"
 
     def _furthest(self) -> str:
         """Name the groups that are furthest apart, among those that are compared."""

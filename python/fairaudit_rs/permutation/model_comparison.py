@@ -189,9 +189,16 @@ class ModelComparison(Finding):
     def _tail(self, pair: GapChange) -> str:
         if math.isnan(pair.adjusted_pvalue):
             return "no p-value"
+        is_adjusted = len(self.comparisons) > 1 and self.adjust != "none"
+        adjusted = " adjusted for all pairs" if is_adjusted else ""
+        return f"{p_text(pair.adjusted_pvalue)}{adjusted}"
+
+    @property
+    def details(self) -> str:
+        """The names of the test and of the adjustment."""
         sides = "two-sided" if self.alternative == "two-sided" else "one-sided"
-        adjusted = " adjusted" if len(self.comparisons) > 1 and self.adjust != "none" else ""
-        return f"{p_text(pair.adjusted_pvalue)}{adjusted}, {sides}, {_METHODS[self.method]}"
+        adjusted = f"; p-values adjusted by {self.adjust}" if len(self.comparisons) > 1 else ""
+        return f"{sides}, {_METHODS[self.method]}{adjusted}"
 
     def _verdict(self, pair: GapChange) -> str:
         """Say what the test makes of a change."""
@@ -268,8 +275,9 @@ class ModelComparison(Finding):
         ]
         return with_left_out(rows, self.left_out, self.name_of)
 
-    def _group_lines(self) -> list[str]:
+    def _group_lines(self, width: int | None = None) -> list[str]:
         """Return the groups as lines of text, when there are more than a sentence names."""
+        del width
         if not 2 < len(self.values) <= _MOST_LINES:
             return []
         return [

@@ -158,8 +158,15 @@ class PowerPlan(Result):
         shared = "" if self.n_comparisons == 1 else f" shared by {self.n_comparisons} pairs"
         return (
             f"{self.metric}: with {sizes} a {what} of {number(self.gap)} is found with probability "
-            f"{self.power:.3g} {level}{shared} ({self.alternative})."
+            f"{self.power:.3g} {level}{shared}."
         )
+
+    @property
+    def details(self) -> str:
+        """The name of the tests that are planned."""
+        if self.goal == "equivalence":
+            return "two one-sided tests"
+        return "two-sided test" if self.alternative == "two-sided" else "one-sided test"
 
     @property
     def standard_error(self) -> float:

@@ -123,13 +123,8 @@ class PermutationResult(Finding):
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         low, high = self.confidence_interval
-        test = {
-            "exact": "exact permutation test",
-            "melded": f"test by melded limits, {self.n_resamples:,} draws",
-        }.get(self.engine, f"permutation test, {self.n_resamples:,} replicates")
         alpha = 1 - self.confidence_level
-        sides = "two-sided" if self.alternative == "two-sided" else "one-sided"
-        tail = f"{p_text(self.pvalue)}, {sides} {test}"
+        tail = f" ({p_text(self.pvalue)})"
         between = (
             "no interval"
             if math.isnan(low)
@@ -139,7 +134,7 @@ class PermutationResult(Finding):
         direction = {"greater": " above 0", "less": " below 0"}.get(self.alternative, "")
         beside = aside(self.confidence_interval, found)
         if self.inconclusive is not None:
-            tail, beside = f"{sides} {test}", ""
+            tail, beside = "", ""
             verdict = f"inconclusive: {self.inconclusive}"
         elif found:
             verdict = f"more than chance explains{direction} at the {100 * alpha:.3g} % level"
@@ -153,8 +148,8 @@ class PermutationResult(Finding):
             within = f" within equal {within}" if within else ""
             return (
                 f"{self.metric}: a correlation of {number(self.estimate)}{within} with "
-                f"{self.attribute} over {row_count(self.n_rows)} ({between}) is {verdict} "
-                f"({tail}).{beside}"
+                f"{self.attribute} over {row_count(self.n_rows)} ({between}) is {verdict}"
+                f"{tail}.{beside}"
             )
         n_groups = len(self.group_sizes)
         if self._is_joint:
@@ -165,8 +160,7 @@ class PermutationResult(Finding):
             )
             return (
                 f"{self.metric} of {who}: the differences in {self._components()}, taken together "
-                f"(largest {gap} {number(self.estimate)}, {between}), are {verdict} "
-                f"({tail}).{beside}"
+                f"(largest {gap} {number(self.estimate)}, {between}), are {verdict}{tail}.{beside}"
             )
         if n_groups == 2:
             first, second = (
@@ -176,13 +170,24 @@ class PermutationResult(Finding):
             )
             return (
                 f"{self.metric}: {first} and {second}. The {gap} of "
-                f"{number(self.estimate)} ({between}) is {verdict} ({tail}).{beside}"
+                f"{number(self.estimate)} ({between}) is {verdict}{tail}.{beside}"
             )
         return (
             f"{self.metric} of {n_groups} groups ({self.sizes()}): {self._range()}. "
-            f"The differences (largest {gap} {number(self.estimate)}, {between}) are {verdict} "
-            f"({tail}).{beside}"
+            f"The differences (largest {gap} {number(self.estimate)}, {between}) are {verdict}"
+            f"{tail}.{beside}"
         )
+
+    @property
+    def details(self) -> str:
+        """The names of the test and of the interval."""
+        test = {
+            "exact": "exact permutation test",
+            "melded": f"test by melded limits, {self.n_resamples:,} draws",
+        }.get(self.engine, f"permutation test, {self.n_resamples:,} replicates")
+        sides = "two-sided" if self.alternative == "two-sided" else "one-sided"
+        interval = "" if math.isnan(self.confidence_interval[0]) else f"; interval: {self.interval}"
+        return f"{sides} {test}{interval}"
 
     def _range(self) -> str:
         """Say from where to where the values go."""

@@ -133,9 +133,7 @@ class ProjectionResult(Finding):
             verdict = f"the test is inconclusive: {self.inconclusive}"
         else:
             found = rejects(self.pvalue, alpha)
-            kind = "permutation-calibrated" if self.calibration == "permutation" else "asymptotic"
-            tail = f"({p_text(self.pvalue)}, {kind} projection test)"
-            level = f"at the {100 * alpha:.3g} % level {tail}"
+            level = f"at the {100 * alpha:.3g} % level ({p_text(self.pvalue)})"
             if self._tolerated:
                 shown = "shown" if found else "not shown"
                 verdict = f"that a gap is beyond the tolerance is {shown} {level}"
@@ -149,6 +147,12 @@ class ProjectionResult(Finding):
                 if len(self.criteria) == 1:
                     beside = aside(self.criteria[0].confidence_interval, found)
         return f"{self.notion}: {self._gaps()}. {self._distance()}; {verdict}.{beside}"
+
+    @property
+    def details(self) -> str:
+        """The name of the test."""
+        kind = "permutation-calibrated" if self.calibration == "permutation" else "asymptotic"
+        return f"{kind} projection test"
 
     @property
     def _tolerated(self) -> str:

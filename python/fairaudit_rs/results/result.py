@@ -181,13 +181,35 @@ class Result(Stored):
         """Return the names of the groups, as notes have them."""
         return ()
 
-    def _group_lines(self) -> list[str]:
+    def _group_lines(self, width: int | None = None) -> list[str]:
         """Return the groups as lines of text, when there are more than a sentence names."""
+        del width
         return []
 
+    @property
+    def details(self) -> str:
+        """The names of the methods, which sentences do without; "" where none is to be named."""
+        return ""
+
     def __str__(self) -> str:
-        notes = (f"Note: {text}." for text in self.remarks)
-        lines = [self.summary(), *self._group_lines(), *notes]
+        return self.to_text()
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return what is printed: the sentence, groups or a table, notes, and names of methods.
+
+        Parameters
+        ----------
+        width : int, optional
+            Rows of tables that are longer go on in the next line; None leaves them whole.
+
+        Returns
+        -------
+        str
+            Sentences are not wrapped.
+        """
+        notes = [f"Note: {text}." for text in self.remarks]
+        details = [f"Details: {self.details}."] if self.details else []
+        lines = [self.summary(), *self._group_lines(width), *notes, *details]
         return "\n".join(printable(line, kept="\n\t") for line in lines)
 
     def __repr__(self) -> str:
@@ -250,7 +272,9 @@ class Result(Stored):
         tables = [self.rows()]
         if "groups" in self.tables[1:]:
             tables.append(self.group_rows())
-        notes = "".join(f"<p>Note: {html.escape(text)}.</p>" for text in self.remarks)
+        texts = [f"Note: {text}." for text in self.remarks]
+        texts += [f"Details: {self.details}."] if self.details else []
+        notes = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
         shown = "".join(map(_html_table, filter(None, tables)))
         return f"<div><p>{html.escape(self.summary())}</p>{shown}{notes}</div>"
 
@@ -329,8 +353,9 @@ class Finding(Result):
     def _group_names(self) -> Sequence[str]:
         return [self.name_of(group) for group in self.group_sizes]
 
-    def _group_lines(self) -> list[str]:
+    def _group_lines(self, width: int | None = None) -> list[str]:
         """Return the groups as lines of text, when there are more than a sentence names."""
+        del width
         if not 2 < len(self.group_sizes) <= _MOST_PRINTED:
             return []
         rows = [row for row in self.group_rows() if "value" in row]

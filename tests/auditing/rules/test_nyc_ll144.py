@@ -1,14 +1,26 @@
 """Local Law 144: impact ratios to the most selected category, and no verdict."""
 
+import json
 import math
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import fairaudit_rs as fa
-from fairaudit_rs.auditing.rules.nyc_ll144 import above_median, bias_audit, impact_table
-from fairaudit_rs.errors import ArgumentError, DataError
+from fairaudit_rs.auditing.rules.nyc_ll144 import (
+    RACE,
+    SEX,
+    BiasAudit,
+    above_median,
+    impact_table,
+    impact_tables,
+)
+from fairaudit_rs.cli import main
+from fairaudit_rs.errors import ArgumentError, ArgumentTypeError, DataError
 
 #: Adult with boosting, scoring rates: verdicts 5.2. The counts are of these rates.
 BY_SEX = {"Female": (2_088, 8_050), "Male": (10_134, 16_371)}
@@ -31,8 +43,12 @@ PAIRS = {
 
 def audit(counts=PAIRS, **options):
     unknown = fa.Policy.preset("nyc_ll144").is_unknown
-    return bias_audit(
-        counts, date="2026-11-20", source="applications", is_unknown=unknown, **options
+    of = {SEX: "sex", RACE: "race"}
+    return BiasAudit(
+        date="2026-11-20",
+        source="applications",
+        tables=impact_tables(counts, of=of, is_unknown=unknown, **options),
+        columns=of,
     )
 
 
@@ -89,6 +105,8 @@ class TestKnownValues:
         assert ratios(race)["y"] == 0
         table = impact_table({"a": (0, 5), "b": (0, 9)}, by="x")
         assert {one.reason for one in table.categories} == {"nobody is selected"}
+        scored = impact_table({"a": (0, 5), "b": (0, 9)}, by="x", kind="scoring")
+        assert {one.reason for one in scored.categories} == {"nobody scores above the median"}
         assert all(math.isnan(one.impact_ratio) for one in table.categories)
 
     def test_all_categories_are_small(self):
@@ -113,6 +131,7 @@ class TestPublished:
         assert "0.8 " not in text
         assert "Not in this table: 11 people of unknown sex and race or ethnicity." in text
         assert "| f & x | 100 | 0.100 | 0.250 |  |" in text
+        assert "Bias audit of 2026-11-20. Data: applications" in text
 
     def test_rows(self):
         [_, _, both] = audit(kind="scoring", leave_out=True).tables
@@ -128,7 +147,7 @@ class TestPublished:
 def test_arguments():
     with pytest.raises(ArgumentError, match="kind is 'score'; accepted: 'selection', 'scoring'"):
         impact_table(BY_SEX, by="sex", kind="score")
-    with pytest.raises(DataError, match="counts has the group 'f'; accepted: pairs of sex and"):
+    with pytest.raises(DataError, match="counts has the group 'f'; accepted: tuples of sex and"):
         audit({"f": (1, 2)})
 
 
@@ -153,3 +172,241 @@ def test_adult(audit_data):
     }  # fmt: skip
     assert {one.category for one in race.categories if one.small} == {"Amer-Indian-Eskimo", "Other"}
     assert sum(one.small for one in both.categories) >= 4
+
+
+# -- of an audit -------------------------------------------------------------------------------
+
+#: Sex, race, people, how many of them are hired and how many score above the median of all.
+PEOPLE = [
+    ("f", "x", 100, 10, 30),
+    ("f", "y", 100, 30, 50),
+    ("m", "x", 100, 40, 75),
+    ("m", "y", 3, 1, 0),
+    ("?", "x", 7, 5, 0),
+    ("m", None, 4, 2, 0),
+]
+PRESET = fa.Policy.preset("nyc_ll144")
+
+
+def applicants(sex="sex", race="race"):
+    """People by row; those who score above the median have .9, as many as those below or at it."""
+    rows = [
+        (one, other, int(i < hired), 0.9 if i < above else 0.1)
+        for one, other, n, hired, above in PEOPLE
+        for i in range(n)
+    ]
+    frame = pl.DataFrame(rows, schema=[sex, race, "hired", "score"], orient="row")
+    return frame.sample(fraction=1, shuffle=True, seed=1)
+
+
+def audited(data, by=("sex", "race"), policy=PRESET, **options):
+    given = {"y_pred": "hired"} | options
+    return fa.audit(data=data, sensitive_features=list(by), policy=policy, rng=1, **given)
+
+
+def optioned(**options):
+    return replace(PRESET, rule_options=options)
+
+
+def lines(found):
+    """What is said of each category, by table and category."""
+    return {
+        (one["rate_of"], one["by"], one["category"]): (
+            one["n_applicants"], round(one["rate"], 4), round(one["impact_ratio"], 4)
+        )
+        for one in found.to_frame("impact_ratios").to_dicts()
+    }  # fmt: skip
+
+
+BOTH = "sex and race or ethnicity"
+#: Hand-made: m are hired 43 of 107 and f 40 of 200, so the ratio of f is .2 / (43 / 107).
+SELECTED = {
+    ("selection", "sex", "f"): (200, 0.2, 0.4977),
+    ("selection", "sex", "m"): (107, 0.4019, 1.0),
+    ("selection", "race or ethnicity", "x"): (207, 0.2657, 0.8828),
+    ("selection", "race or ethnicity", "y"): (103, 0.301, 1.0),
+    ("selection", BOTH, "f & x"): (100, 0.1, 0.25),
+    ("selection", BOTH, "f & y"): (100, 0.3, 0.75),
+    ("selection", BOTH, "m & x"): (100, 0.4, 1.0),
+    ("selection", BOTH, "m & y"): (3, 0.3333, 0.8333),
+}
+#: Above the median of all 314, which is .1: 155 have .9.
+SCORED = {
+    ("scoring", "sex", "f"): (200, 0.4, 0.5707),
+    ("scoring", "sex", "m"): (107, 0.7009, 1.0),
+    ("scoring", "race or ethnicity", "x"): (207, 0.5072, 1.0),
+    ("scoring", "race or ethnicity", "y"): (103, 0.4854, 0.957),
+    ("scoring", BOTH, "f & x"): (100, 0.3, 0.4),
+    ("scoring", BOTH, "f & y"): (100, 0.5, 0.6667),
+    ("scoring", BOTH, "m & x"): (100, 0.75, 1.0),
+    ("scoring", BOTH, "m & y"): (3, 0.0, 0.0),
+}
+
+
+class TestAudit:
+    def test_tables_of_decisions(self):
+        found = audited(applicants())
+        assert (found.verdict, found.exit_code(strict=True)) == ("not_asked", 0)
+        assert lines(found) == SELECTED
+        assert [one.n_unknown for one in found.bias_audit.tables] == [7, 4, 11]
+        assert "the data hold no scores" in str(found)
+        assert fa.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+        assert pickle.loads(pickle.dumps(found)) == found
+
+    def test_tables_of_scores(self):
+        assert lines(audited(applicants(), y_score="score")) == SELECTED | SCORED
+        assert lines(audited(applicants(), y_pred=None, y_score="score")) == SCORED
+
+    def test_counts_give_the_same_table(self):
+        cells = fa.tabulate(applicants(), y_pred="hired", sensitive_features=["sex", "race"])
+        found = fa.audit(data=cells, policy=PRESET, rng=1)
+        assert lines(found) == SELECTED
+        assert [one.n_unknown for one in found.bias_audit.tables] == [7, 4, 11]
+
+    def test_the_favourable_decision_is_the_selection(self):
+        words = applicants().with_columns(
+            hired=pl.when(pl.col("hired") == 1).then(pl.lit("yes")).otherwise(pl.lit("no"))
+        )
+        yes = replace(PRESET, favourable="yes")
+        assert lines(audited(words, policy=yes)) == SELECTED
+        assert lines(audited(words, policy=replace(PRESET, favourable="no"))) != SELECTED
+
+    def test_columns_with_other_names_are_named(self):
+        data = applicants("group_1", "group_2")
+        silent = audited(data, ("group_1", "group_2"))
+        assert silent.bias_audit.tables == ()
+        assert "missing: the tables with sex: no attribute is called so (group_1, " in str(silent)
+        assert silent.exit_code(strict=True) == 0
+        named = optioned(sex="group_1", race="group_2", date="2026-11-20", data="all of 2026")
+        found = audited(data, ("group_1", "group_2"), named)
+        assert lines(found) == SELECTED
+        assert "  Bias audit of 2026-11-20. Data: all of 2026\n" in str(found)
+        assert "missing: the date" not in str(found)
+
+    @pytest.mark.parametrize("name", ["gender", "Applicant Sex", "sexAtBirth"])
+    def test_names_that_say_so(self, name):
+        found = audited(applicants(name, "ethnic_group"), (name, "ethnic_group"))
+        assert lines(found) == SELECTED
+        assert f"sex is column '{name}'; race or ethnicity is column 'ethnic_group'" in str(found)
+
+    def test_one_attribute_has_one_table(self):
+        found = audited(applicants(), ("sex",))
+        assert {key[1] for key in lines(found)} == {"sex"}
+        assert "missing: the tables with race or ethnicity: no attribute is called so" in str(found)
+
+    def test_two_that_could_be_it(self):
+        data = applicants().with_columns(gender="sex")
+        found = audited(data, ("sex", "gender", "race"))
+        assert "missing: the tables with sex: 'sex' and 'gender' could be it" in str(found)
+        assert lines(audited(data, ("sex", "gender", "race"), optioned(sex="sex"))) == SELECTED
+
+    def test_small_categories_are_left_out_with_number_rate_and_reason(self):
+        found = audited(applicants(), policy=optioned(leave_out=True), y_score="score")
+        frame = found.to_frame("impact_ratios").filter(pl.col("left_out"))
+        assert frame["category"].to_list() == ["m & y", "m & y"]
+        assert frame["n_applicants"].to_list() == [3, 3]
+        assert frame["rate"].to_list() == [1 / 3, 0]
+        assert frame["impact_ratio"].is_nan().all()
+        assert set(frame["reason"]) == {"left out: fewer than 2 % of the people of this table"}
+        assert "m & y: 3 applicants, selection rate 0.333, impact ratio none (left out" in str(
+            found
+        )
+
+    def test_bare_numbers_have_the_names_of_their_columns(self):
+        data = applicants().with_columns(sex=(pl.col("sex") == "f").cast(pl.Int8))
+        assert ("selection", "sex", "sex=1") in lines(audited(data))
+
+    def test_scores_that_are_missing(self):
+        data = applicants().with_columns(score=pl.when(pl.col("sex") == "f").then(pl.col("score")))
+        found = audited(data, y_score="score")
+        assert lines(found) == SELECTED
+        assert "missing: scoring rates: y_score is nan in row" in str(found)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"sex": "nope"}, "sex is 'nope', which is no sensitive feature; accepted: 'sex', '"),
+            ({"sex": "race"}, "both read from 'race'; accepted: two attributes"),
+        ],
+    )
+    def test_options_that_do_not_fit_the_data(self, options, message):
+        with pytest.raises(DataError, match=message):
+            audited(applicants(), policy=optioned(**options))
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"gender": "x"}, "rule_options has 'gender'; accepted: 'sex', 'race', 'leave_out'"),
+            ({"leave_out": "yes"}, "rule_options of 'leave_out' is 'yes'"),
+            ({"sex": ""}, "rule_options of 'sex' is ''; accepted: a text, not empty"),
+        ],
+    )
+    def test_options_that_there_are_not(self, options, message):
+        with pytest.raises((ArgumentError, ArgumentTypeError), match=message):
+            optioned(**options)
+
+    def test_other_rules_take_none(self):
+        with pytest.raises(ArgumentError, match="'sex'; accepted: none, as the rule is 'us_eeoc'"):
+            replace(fa.Policy.preset("us_eeoc"), rule_options={"sex": "x"})
+        with pytest.raises(ArgumentTypeError, match="rule_options is 1; accepted: a table"):
+            replace(PRESET, rule_options=1)
+
+
+class TestCommand:
+    @pytest.fixture
+    def here(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        applicants("group_1", "race").write_csv("people.csv")
+        (tmp_path / "law.toml").write_text(
+            "[policy]\npreset = 'nyc_ll144'\n"
+            "rule_options = { sex = 'group_1', date = '2026-11-20', data = 'applications' }\n"
+        )
+        return tmp_path
+
+    def run(self, *more, policy="law.toml"):
+        given = ("people.csv", "-s", "group_1", "-s", "race", "--y-pred", "hired", "--seed", "1")
+        arguments = ("audit", *given, "--y-score", "score", "--policy", policy, "--strict", *more)
+        return CliRunner().invoke(main, [str(one) for one in arguments])
+
+    def test_text(self, here):
+        found = self.run()
+        assert (found.exit_code, found.stderr) == (0, "")
+        assert found.stdout.startswith("NOT ASKED. 314 rows;")
+        rule = found.stdout.partition("What the rule says:\n")[2]
+        for line in (
+            "  Bias audit of 2026-11-20. Data: applications\n",
+            "  sex: f: 200 applicants, selection rate 0.200, impact ratio 0.498\n",
+            "  race or ethnicity: y: 103 applicants, scoring rate 0.485, impact ratio 0.957\n",
+            f"  {BOTH}: f & x: 100 applicants, selection rate 0.100, impact ratio 0.250\n",
+            f"  {BOTH}: 11 applicants of unknown {BOTH} are in no line\n",
+        ):
+            assert line in rule
+        assert "missing" not in rule
+
+    def test_markdown(self, here):
+        page = self.run("--format", "md").stdout
+        assert "| race or ethnicity | number of applicants | scoring rate | impact ratio |" in page
+        assert "| f | 200 | 0.200 | 0.498 |  |" in page
+        assert "| f & x | 100 | 0.300 | 0.400 |  |" in page
+        assert f"Not in this table: 11 people of unknown {BOTH}." in page
+
+    def test_json(self, here):
+        content = json.loads(self.run("--format", "json").stdout)
+        again = fa.from_dict(content)
+        data = pl.read_csv("people.csv")
+        policy = fa.Policy.load("law.toml")
+        wanted = audited(data, ("group_1", "race"), policy, y_score="score")
+        assert lines(again) == lines(wanted) == SELECTED | SCORED
+        assert again.bias_audit == wanted.bias_audit
+        assert [one["by"] for one in content["bias_audit"]["tables"]] == ["sex", RACE, BOTH] * 2
+
+    def test_what_is_wrong_has_its_line(self, here):
+        for old, new, message in (
+            ("sex =", "gender =", "bad.toml, line 3: rule_options has 'gender'"),
+            ("group_1", "nope", "sex is 'nope', which is no sensitive feature"),
+        ):
+            text = (here / "law.toml").read_text()
+            (here / "bad.toml").write_text(text.replace(old, new))
+            found = self.run(policy="bad.toml")
+            assert (found.exit_code, found.stdout) == (2, "")
+            assert message in found.stderr

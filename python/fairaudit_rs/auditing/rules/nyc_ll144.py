@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ... import arguments
-from ...data.groups import group_name
+from ...data.groups import attribute_name, group_name
 from ...errors import DataError
+from ..markdown import markdown_table, plain
 from .counts import Counts, Selected, checked, highest
 
 #: Categories below this share of the data may be left out of the ratios.
@@ -21,12 +22,13 @@ SMALL = Fraction(2, 100)
 Kind = Literal["selection", "scoring"]
 #: What rates are called, by what a tool does.
 RATES: Mapping[Kind, str] = {"selection": "selection rate", "scoring": "scoring rate"}
-#: What a table is by, and which of (sex, race or ethnicity) that is.
-TABLES = {
-    "sex": slice(0, 1),
-    "race or ethnicity": slice(1, 2),
-    "sex and race or ethnicity": slice(0, 2),
+#: Why there is no ratio where all rates are 0.
+NOBODY: Mapping[Kind, str] = {
+    "selection": "nobody is selected",
+    "scoring": "nobody scores above the median",
 }
+#: What the rule's categories are of.
+SEX, RACE = "sex", "race or ethnicity"
 REASON = "fewer than 2 % of the people of this table"
 
 
@@ -55,13 +57,19 @@ class ImpactTable:
     categories: tuple[Category, ...]
     #: People whose category is not known; they are in no line.
     n_unknown: int
+    #: The columns that categories are read from; bare numbers are named after them.
+    attribute: str = ""
+
+    def name_of(self, one: Category) -> str:
+        """Return the name of a category."""
+        return group_name(one.category, self.attribute)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the published lines, with the names of the columns."""
         rate = RATES[self.kind]
         return [
             {
-                self.by: group_name(one.category),
+                self.by: self.name_of(one),
                 "number of applicants": one.n_applicants,
                 rate: one.rate,
                 "impact ratio": None if math.isnan(one.impact_ratio) else one.impact_ratio,
@@ -72,46 +80,81 @@ class ImpactTable:
 
     def to_markdown(self) -> str:
         """Return the published table, with the number of unknown below."""
-        lines = [
-            f"| {self.by} | number of applicants | {RATES[self.kind]} | impact ratio | note |",
-            "|---|---|---|---|---|",
+        heads = [self.by, "number of applicants", RATES[self.kind], "impact ratio", "note"]
+        cells = [
+            [
+                self.name_of(one),
+                f"{one.n_applicants:,}",
+                f"{one.rate:.3f}",
+                "-" if math.isnan(one.impact_ratio) else f"{one.impact_ratio:.3f}",
+                one.reason,
+            ]
+            for one in self.categories
         ]
-        for row in self.rows():
-            ratio = "-" if row["impact ratio"] is None else f"{row['impact ratio']:.3f}"
-            name = str(row[self.by]).replace("|", "\\|")
-            lines.append(
-                f"| {name} | {row['number of applicants']:,} | {row[RATES[self.kind]]:.3f} | "
-                f"{ratio} | {row['note']} |"
-            )
         people = "1 person" if self.n_unknown == 1 else f"{self.n_unknown:,} people"
-        return "\n".join([*lines, "", f"Not in this table: {people} of unknown {self.by}.", ""])
+        below = f"Not in this table: {people} of unknown {self.by}."
+        return f"{markdown_table(heads, cells)}\n\n{below}\n"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BiasAudit:
-    """What is published: date, source of the data, three tables; no verdict."""
+    """What is published: date, source of the data, the tables; no verdict."""
 
-    #: Of the audit, such as 2026-11-20.
+    #: Of the audit, such as 2026-11-20; empty where nobody said.
     date: str
-    #: Source and explanation of the data.
+    #: Source and explanation of the data; empty where nobody said.
     source: str
-    kind: Kind
+    #: By sex, by race or ethnicity, and by both; of decisions, of scores, or of each.
     tables: tuple[ImpactTable, ...]
+    #: Which columns hold sex and race or ethnicity.
+    columns: dict[str, str]
+    #: What the rule asks for and the data do not have, with the reason.
+    missing: tuple[str, ...] = ()
     #: The rule sets no threshold.
     verdict: str = "not_asked"
 
+    @property
+    def head(self) -> list[str]:
+        """The lines before the tables: of when and of what, and what a ratio is."""
+        lines = []
+        if self.date or self.source:
+            made = f"Bias audit of {self.date}" if self.date else "Bias audit"
+            lines.append(f"{made}. Data: {self.source}" if self.source else made)
+        if self.columns:
+            found = [f"{what} is column {name!r}" for what, name in self.columns.items()]
+            lines.append("; ".join(found))
+        for kind in dict.fromkeys(table.kind for table in self.tables):
+            best = "most selected" if kind == "selection" else "highest scoring"
+            above = "" if kind == "selection" else " (share of scores above the median of all)"
+            lines.append(
+                f"impact ratio: the {RATES[kind]} of a category{above} over that of the {best} one"
+            )
+        lines.append("the rule sets no threshold; nothing here passes or fails")
+        return [*lines, *(f"missing: {what}" for what in self.missing)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the lines of all tables as the rows of one."""
+        return [
+            {
+                "by": table.by,
+                "rate_of": table.kind,
+                "category": table.name_of(one),
+                "n_applicants": one.n_applicants,
+                "share": one.share,
+                "rate": one.rate,
+                "impact_ratio": one.impact_ratio,
+                "left_out": one.left_out,
+                "n_unknown": table.n_unknown,
+                "reason": one.reason or None,
+            }
+            for table in self.tables
+            for one in table.categories
+        ]
+
     def to_markdown(self) -> str:
         """Return the summary of results."""
-        best = "most selected" if self.kind == "selection" else "highest scoring"
-        above = "" if self.kind == "selection" else "share of scores above the median of all, "
-        head = [
-            f"Bias audit of {self.date}. Data: {self.source}",
-            "",
-            f"Impact ratio: the {RATES[self.kind]} ({above}by category) over that of the {best} "
-            "category. The rule sets no threshold; nothing here passes or fails.",
-            "",
-        ]
-        return "\n".join([*head, *(f"{one.to_markdown()}" for one in self.tables)])
+        head = "\n".join(f"- {plain(line)}" for line in self.head)
+        return "\n".join([head, "", *(one.to_markdown() for one in self.tables)])
 
 
 def above_median(scores: ArrayLike) -> NDArray[np.bool_]:
@@ -129,6 +172,7 @@ def impact_table(
     kind: Kind = "selection",
     leave_out: bool = False,
     n_unknown: int = 0,
+    attribute: str = "",
 ) -> ImpactTable:
     """Return a published table.
 
@@ -146,6 +190,8 @@ def impact_table(
         ones that others are compared with. Their number, share and rate are given all the same.
     n_unknown : int
         People of unknown category.
+    attribute : str
+        The columns that categories are read from.
     """
     groups = checked(counts, groups=0)
     arguments.choice("kind", kind, RATES)
@@ -164,7 +210,7 @@ def impact_table(
         if group not in outside and top:
             ratio = one.rate / top
         elif not top:
-            reason = "nobody is selected"
+            reason = NOBODY[kind]
         category = Category(
             category=group,
             n_applicants=one.total,
@@ -176,48 +222,59 @@ def impact_table(
             reason=reason,
         )
         categories.append(category)
-    return ImpactTable(by=by, kind=kind, categories=tuple(categories), n_unknown=n_unknown)
+    return ImpactTable(
+        by=by,
+        kind=kind,
+        categories=tuple(categories),
+        n_unknown=n_unknown,
+        attribute=attribute,
+    )
 
 
-def bias_audit(
-    counts: Mapping[tuple[Any, Any], tuple[int, int]],
+def impact_tables(
+    counts: Mapping[tuple[Any, ...], tuple[int, int]],
     *,
-    date: str,
-    source: str,
+    of: Mapping[str, str],
     kind: Kind = "selection",
     leave_out: bool = False,
     is_unknown: Callable[[Any], bool] = lambda label: label is None,
-) -> BiasAudit:
-    """Return the tables by sex, by race or ethnicity, and by both.
+) -> tuple[ImpactTable, ...]:
+    """Return the tables by sex, by race or ethnicity, and by both; or by the one that is known.
 
     Parameters
     ----------
     counts : dict
         Of each pair (sex, race or ethnicity), unknown ones included, how many were selected (or
         scored above the median) and how many there are.
-    date, source : str
-        When the audit was made, and what the data are.
+    of : dict
+        What the entries of the pairs are, in their order, with the columns that they come from.
     kind, leave_out
         As in `impact_table`.
     is_unknown : callable
         Whether a label says that the category is not known, such as `Policy.is_unknown`.
     """
-    pairs = checked(counts, groups=1)
-    for pair in pairs:
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise DataError(f"counts has the group {pair!r}; accepted: pairs of sex and race")
+    people = checked(counts, groups=1)
+    for key in people:
+        if not isinstance(key, tuple) or len(key) != len(of):
+            raise DataError(f"counts has the group {key!r}; accepted: tuples of {' and '.join(of)}")
     tables = []
-    for by, places in TABLES.items():
+    for names in dict.fromkeys([*((name,) for name in of), tuple(of)]):
         n_unknown, known = 0, dict[Any, Selected]()
-        for pair, one in pairs.items():
-            key = pair[places]
-            if any(map(is_unknown, key)):
+        for key, one in people.items():
+            chosen = tuple(part for part, name in zip(key, of, strict=True) if name in names)
+            if any(map(is_unknown, chosen)):
                 n_unknown += one.total
                 continue
-            label = key[0] if len(key) == 1 else key
+            label = chosen[0] if len(chosen) == 1 else chosen
             before = known.get(label, Selected(0, 0))
             known[label] = Selected(before.selected + one.selected, before.total + one.total)
-        tables.append(
-            impact_table(known, by=by, kind=kind, leave_out=leave_out, n_unknown=n_unknown)
+        table = impact_table(
+            known,
+            by=" and ".join(names),
+            kind=kind,
+            leave_out=leave_out,
+            n_unknown=n_unknown,
+            attribute=attribute_name([of[name] for name in names]),
         )
-    return BiasAudit(date=date, source=source, kind=kind, tables=tuple(tables))
+        tables.append(table)
+    return tuple(tables)

@@ -3,65 +3,85 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...data.groups import group_name
 from .co_insurance_draft import approval_gaps
 from .counts import Counts, percent
 from .fair_lending import adverse_impact
-from .nyc_ll144 import impact_table
+from .nyc_ll144 import RATES, BiasAudit
 from .us_eeoc import impact_ratios
 
 if TYPE_CHECKING:
+    from ..findings import BaseRate
     from ..policy import Policy
-    from ..result import Audit
 
 
-def rule_lines(audit: Audit) -> list[str]:
-    """Return what the rule of the policy says of each attribute; nothing where it has none."""
-    if audit.policy.rule is None:
+def rule_lines(
+    policy: Policy,
+    attributes: Sequence[str],
+    rates: Sequence[BaseRate],
+    published: BiasAudit | None,
+) -> list[str]:
+    """Return what the rule of a policy says; nothing where it has none."""
+    if policy.rule is None:
         return []
-    lines = []
-    for attribute in audit.attributes:
-        counts, n_unknown = _counts(audit, attribute)
-        if not counts:
-            lines.append(f"{attribute}: no decisions were given")
-        elif len(counts) < 2:
-            lines.append(f"{attribute}: fewer than two groups")
-        else:
-            told = _told(audit.policy, attribute, counts, n_unknown)
-            lines += [f"{attribute}: {line}" for line in told]
-    if audit.policy.rule == "nyc_ll144":
-        lines.append("the table by sex and race together, which the rule asks for, is not here")
-    lines.append("counted are people: weights, strata and clusters play no part in these lines")
-    return [*lines, *_facts(audit.policy)]
+    if published is not None:
+        lines = _published(published)
+    else:
+        lines = [
+            f"{attribute}: {line}"
+            for attribute in attributes
+            for line in _of_attribute(policy, attribute, rates)
+        ]
+    return [*lines, *rule_facts(policy)]
 
 
-def _counts(audit: Audit, attribute: str) -> tuple[Counts, int]:
-    """Return how many of each known group were selected, and how many people are unknown."""
-    rates = [one for one in audit.base_rates if one.attribute == attribute]
-    known = [one for one in rates if not audit.policy.is_unknown(one.group)]
+def rule_facts(policy: Policy) -> list[str]:
+    """Return what the lines are of, since when the rule is in force, and what it is not."""
+    since = f"in force since {policy.in_force}; " if policy.in_force else ""
+    return [
+        "counted are people: weights, strata and clusters play no part in these lines",
+        f"rule {policy.rule}: {since}looked up {policy.as_of}; {policy.source}",
+        policy.status,
+        policy.is_not,
+    ]
+
+
+def _of_attribute(policy: Policy, attribute: str, rates: Sequence[BaseRate]) -> list[str]:
+    of_groups = [one for one in rates if one.attribute == attribute]
+    known = [one for one in of_groups if not policy.is_unknown(one.group)]
     if any(math.isnan(one.selection_rate) for one in known):
-        return {}, 0
+        return ["no decisions were given"]
+    if len(known) < 2:
+        return ["fewer than two groups"]
     counts = {one.group: (round(one.selection_rate * one.n_rows), one.n_rows) for one in known}
-    return counts, audit.n_rows - sum(one.n_rows for one in known)
+    return _told(policy, attribute, counts)
 
 
-def _told(policy: Policy, attribute: str, counts: Counts, n_unknown: int) -> list[str]:
-    alpha = policy.alpha
-    if policy.rule == "us_eeoc":
-        return [str(row) for row in impact_ratios(counts, alpha=alpha)]
-    if policy.rule == "nyc_ll144":
-        table = impact_table(counts, by=attribute, n_unknown=n_unknown)
-        lines = []
+def _published(found: BiasAudit) -> list[str]:
+    """Return the tables of Local Law 144, a line for each category."""
+    lines = list(found.head)
+    for table in found.tables:
+        rate = RATES[table.kind]
         for one in table.categories:
             ratio = "none" if math.isnan(one.impact_ratio) else f"{one.impact_ratio:.3f}"
             note = f" ({one.reason})" if one.reason else ""
             lines.append(
-                f"{group_name(one.category, attribute)}: {one.n_applicants:,} applicants, "
-                f"selection rate {one.rate:.3f}, impact ratio {ratio}{note}"
+                f"{table.by}: {table.name_of(one)}: {one.n_applicants:,} applicants, "
+                f"{rate} {one.rate:.3f}, impact ratio {ratio}{note}"
             )
-        return [*lines, f"{n_unknown:,} applicants of unknown {attribute} are in no line"]
+        people = "1 applicant" if table.n_unknown == 1 else f"{table.n_unknown:,} applicants"
+        are = "is" if table.n_unknown == 1 else "are"
+        lines.append(f"{table.by}: {people} of unknown {table.by} {are} in no line")
+    return lines
+
+
+def _told(policy: Policy, attribute: str, counts: Counts) -> list[str]:
+    alpha = policy.alpha
+    if policy.rule == "us_eeoc":
+        return [str(row) for row in impact_ratios(counts, alpha=alpha)]
     references = [(one.reference, one.ratio) for one in policy.criteria if one.covers(attribute)]
     if policy.rule == "fair_lending":
         lines = []
@@ -79,12 +99,3 @@ def _told(policy: Policy, attribute: str, counts: Counts, n_unknown: int) -> lis
     # The draft names no reference: each group goes against the largest.
     largest = max(counts, key=lambda group: counts[group][1])
     return [str(row) for row in approval_gaps(counts, largest, alpha=alpha)]
-
-
-def _facts(policy: Policy) -> list[str]:
-    since = f"in force since {policy.in_force}; " if policy.in_force else ""
-    return [
-        f"rule {policy.rule}: {since}looked up {policy.as_of}; {policy.source}",
-        policy.status,
-        policy.is_not,
-    ]

@@ -1,0 +1,85 @@
+"""Tables as lines of text; where they are wider than a terminal, rows go on in the next line."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+_INDENT, _GAP = "  ", "  "
+#: Of lines that go on.
+_FURTHER = "      "
+
+
+def table_lines(rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
+    """Return rows of text as aligned lines, the heads first.
+
+    A row that is shorter than the heads ends in a text that stands in the place of the rest. Where
+    the lines would be longer than ``width``, columns that do not fit stand in lines of their own.
+    """
+    n = len(rows[0])
+    columns = [[row[i] for row in rows if i < len(row) - (len(row) < n)] for i in range(n)]
+    widths = [max(map(len, column)) for column in columns]
+    lines = []
+    for row in rows:
+        free = len(row) < n
+        cells = [cell.ljust(size) for cell, size in zip(row, widths, strict=False)]
+        if free:
+            cells[-1] = row[-1]
+        lines.append(f"{_INDENT}{_GAP.join(cells)}".rstrip())
+    if width is None or max(map(len, lines)) <= width:
+        return lines
+    parts = _parts(widths, width)
+    return [line for row in rows for line in _folded(row, widths, parts, width)]
+
+
+def _parts(widths: Sequence[int], width: int) -> list[range]:
+    """Return the columns that share a line."""
+    parts, start, used = [], 0, len(_INDENT)
+    for i, size in enumerate(widths):
+        if i > start and used + size > width:
+            parts.append(range(start, i))
+            start, used = i, len(_FURTHER)
+        used += size + len(_GAP)
+    return [*parts, range(start, len(widths))]
+
+
+def _folded(
+    row: Sequence[str], widths: Sequence[int], parts: Sequence[range], width: int
+) -> list[str]:
+    """Return a row in several lines; a text that takes the place of the rest has its own."""
+    free = len(row) < len(widths)
+    n_cells = len(row) - free
+    lines: list[str] = []
+    for part in parts:
+        cells = [row[i].ljust(widths[i]) for i in part if i < n_cells]
+        if any(map(str.strip, cells)):
+            lines.append((_FURTHER if lines else _INDENT) + _GAP.join(cells).rstrip())
+    if free:
+        lines.append(_FURTHER + row[-1])
+    return [piece for line in lines for piece in wrapped(line, width)]
+
+
+def joined(cells: Sequence[str], width: int | None = None) -> list[str]:
+    """Return cells that have their widths as a line, or as several that are no wider."""
+    if width is None or len("".join(cells).rstrip()) <= width:
+        return ["".join(cells).rstrip()]
+    lines = [""]
+    for cell in cells:
+        if lines[-1] and len(f"{lines[-1]}{cell}") > width:
+            lines.append(_FURTHER[2:])
+        lines[-1] += cell
+    return [piece for line in lines for piece in wrapped(line.rstrip(), width)]
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """Return a line in lines of a width; what is indented goes on further to the right."""
+    if len(line) <= width:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(
+        line.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}    " if indent else "",
+        break_on_hyphens=False,
+    )

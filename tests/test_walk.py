@@ -1,0 +1,182 @@
+"""The newcomer's walk: from the README alone to a verdict on a file of one's own.
+
+Each stumble of the first walk is a test: separators, texts for missing values, yes and no, labels
+that are missing, a column called Age, dates. What the README shows is what the commands print.
+"""
+
+import random
+import re
+import shlex
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import fairaudit_rs as fa
+from fairaudit_rs.cli import main
+
+README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+WALK = README.partition("## A verdict on your own file\n")[2].partition("\n## ")[0]
+
+
+def messy(n=1_800, seed=4):
+    """A table as people have it: semicolons, blanks, NA and ?, dates, yes and no."""
+    draw = random.Random(seed)
+    lines = ["Applied ; Gender; Age ;Region;Decision;Paid back;Interview"]
+    for _ in range(n):
+        gender = draw.choices(["female", "male", "?", ""], [46, 50, 2, 2])[0]
+        age = "NA" if draw.random() < 0.04 else draw.randint(18, 79)
+        good = draw.random() < 0.6
+        chance = (0.75 if good else 0.3) - 0.2 * (gender == "female" and good)
+        decision = "yes" if draw.random() < chance else "no"
+        back = "NA" if draw.random() < 0.01 else "yes" if good else "no"
+        day = f"{draw.randint(1, 28):02d}.{draw.randint(1, 12):02d}.2024"
+        region, grade = draw.choice(["North", "South"]), draw.choice(["A", "B", "n/a"])
+        lines.append(f"{day}; {gender};{age};{region};{decision}; {back};{grade}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loans.csv").write_text(messy())
+    return tmp_path
+
+
+def run(command):
+    """Run a line as it stands in the README, or as a command proposes it."""
+    name, *arguments = shlex.split(command)
+    assert name == "fairaudit"
+    return CliRunner().invoke(main, arguments)
+
+
+def commands():
+    """Return the commands of the section, each with the output that is shown below it."""
+    found = []
+    for block in re.findall(r"((?:    [^\n]*\n|\n(?=    ))+)", WALK):
+        for line in block.splitlines():
+            if line.startswith("    $ "):
+                found.append((line.removeprefix("    $ "), []))
+            elif found:
+                found[-1][1].append(line.strip())
+    return [(command, " ".join(lines).split()) for command, lines in found]
+
+
+def test_the_readme_leads_to_a_verdict(here):
+    """Every command that it shows, in its order; a line of dots stands for what is left out."""
+    walk = commands()
+    assert [shlex.split(command)[1] for command, _ in walk] == ["init", "audit"]
+    start = time.monotonic()
+    for command, output in walk:
+        found = run(command)
+        printed = found.stdout.split()
+        shown, _, end = " ".join(output).partition(" ... ")
+        assert " ".join(printed).startswith(shown), found.output
+        assert " ".join(printed).endswith(end)
+    assert found.exit_code == 1
+    assert found.stdout.startswith("FAIL.")
+    assert "to the disadvantage of female" in found.stdout
+    assert time.monotonic() - start < 300
+
+
+def test_the_section_comes_before_the_lenses():
+    assert README.index("## A verdict on your own file") < README.index("fa.permutation_test(")
+    assert "The audit over all lenses" not in README
+
+
+class TestStumbles:
+    def test_the_wrong_separator_is_told_and_no_file_is_written(self, here):
+        found = run("fairaudit init loans.csv")
+        assert found.exit_code == 2
+        assert "Columns may be separated by ';': --delimiter ';'" in found.stderr
+        assert not (here / "fairaudit.toml").exists()
+
+    def test_what_init_proposes_is_a_command_that_ends_in_a_verdict(self, here):
+        found = run("fairaudit init loans.csv --delimiter ';' --favourable yes")
+        assert "sensitive_features: Gender, Age\n" in found.stdout
+        assert "y_true: Paid back\n" in found.stdout
+        assert "read as missing: ?, NA, n/a\n" in found.stdout
+        audit = run(found.stdout.splitlines()[-1].strip())
+        assert audit.exit_code == 1, audit.output
+        n_missing = messy().count("; NA;")
+        assert f"{1_800 - n_missing:,} of 1,800 rows are kept" in audit.stdout
+        assert "above 25 up to 45" in audit.stdout
+
+    def test_of_yes_and_no_one_must_be_said_to_be_favourable(self, here):
+        found = run("fairaudit init loans.csv --delimiter ';'")
+        assert "what do people want of Decision, no or yes? Say it as favourable" in found.stdout
+        command = found.stdout.splitlines()[-1].strip()
+        audit = run(command)
+        assert audit.exit_code == 2
+        assert "--favourable is None and --y-pred holds 'no', 'yes'; accepted:" in audit.stderr
+        assert run(f"{command} --favourable yes").exit_code == 1
+        text = (here / "fairaudit.toml").read_text()
+        assert "without it\n# there is no audit.\n# favourable = " in text
+        (here / "fairaudit.toml").write_text(re.sub("# (favourable = .*)", r"\1", text))
+        assert run(command).exit_code == 1
+
+    def test_rows_without_a_label_are_left_out_by_a_filter_that_the_error_names(self, here):
+        roles = "-s Gender --y-true 'Paid back' --y-pred Decision --favourable yes"
+        command = f"fairaudit audit loans.csv --delimiter ';' --missing NA {roles}"
+        found = run(command)
+        assert found.exit_code == 2
+        assert '(--where "not COLUMN is missing")' in found.stderr
+        assert run(f"{command} --where 'not `Paid back` is missing'").exit_code == 1
+
+    def test_ages_are_cut_whatever_the_capitals(self, here):
+        roles = "-s Age --y-pred Decision --favourable yes"
+        found = run(f"fairaudit audit loans.csv --delimiter ';' --missing NA {roles}")
+        assert "up to 25" in found.stdout
+        assert "3 comparisons of pairs of groups" in found.stdout
+
+    def test_missing_texts_that_are_named_are_the_only_ones(self, here):
+        found = run("fairaudit init loans.csv --delimiter ';' --missing NA --favourable yes")
+        assert "read as missing" not in found.stdout
+        assert "--missing NA --where" in found.stdout
+
+
+class TestFourOutputs:
+    """A manager reads the first lines alone: what a verdict means, and what it does not."""
+
+    def first(self, n, gap, lift=0.0, seed=1):
+        draw = random.Random(seed)
+        sex = [draw.choice("fm") for _ in range(n)]
+        label = [draw.random() < 0.6 for _ in sex]
+        decided = [draw.random() < 0.7 - gap * (one == "f") + lift for one in sex]
+        found = fa.audit(label, decided, sensitive_features={"sex": sex}, rng=1)
+        return found.verdict, found.summary().splitlines(), str(found)
+
+    def test_fail(self):
+        verdict, lines, _ = self.first(4_000, 0.3)
+        assert verdict == "fail"
+        assert lines[0].startswith("FAIL. 4,000 rows; ")
+        assert "to the disadvantage of f." in lines[1]
+        assert lines[2] == "A failed audit is evidence of a gap, not of its cause or its legality."
+
+    def test_pass(self):
+        verdict, lines, text = self.first(4_000, 0.0)
+        assert verdict == "pass"
+        assert "the largest that the data leave possible is" in lines[1]
+        assert lines[-1] == (
+            "A pass is about what binds here and the groups that were tested, and nothing else."
+        )
+        assert not re.search(r"\bfair\b|unbiased|no bias|complian", text)
+
+    def test_inconclusive(self):
+        verdict, lines, _ = self.first(300, 0.0, seed=2)
+        assert verdict == "inconclusive"
+        assert lines[0].startswith("INCONCLUSIVE (not a pass). ")
+        assert lines[1] == "This is not a pass, and not a fail: these rows show neither."
+        assert "would show a PASS in 8 of 10 audits" in lines[-1]
+
+    def test_not_measurable(self):
+        verdict, lines, _ = self.first(40, 0.0)
+        assert verdict == "not_measurable"
+        assert lines[0].startswith("NOT MEASURABLE (not a pass). ")
+        assert lines[1] == "This is not a pass, and not a fail: nothing could be measured."
+        assert "rows that count, of 30 needed" in lines[-1]
+
+    @pytest.mark.parametrize(("n", "gap"), [(4_000, 0.3), (4_000, 0.0), (300, 0.0)])
+    def test_the_table_says_what_its_columns_are(self, n, gap):
+        assert '"seen" is the gap in these rows, and "shown" what' in self.first(n, gap)[2]
