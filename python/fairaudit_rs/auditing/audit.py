@@ -17,8 +17,9 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentTypeError, DataError
 from ..extremes.forms import Form, form_of
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
+from .binding import Bounds
 from .findings import QuestionFinding
-from .lenses import run, wanted, with_evidence
+from .lenses import lacking, run, wanted, with_evidence
 from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
@@ -192,15 +193,19 @@ def _audited(
 ) -> Audit:
     attributes = _attributes(table, policy)
     asked = asked_of(policy, attributes, computing)
-    family = Family.of(asked, policy, computing)
+    single = [one for one in attributes if not one.is_intersection]
+    roles = table.roles
+    able = [lens for lens in wanted(policy) if lacking(lens, given, roles) is None]
+    bounds = Bounds.of(policy, single, asked, able)
+    family = Family.of(asked, policy, computing, bounds.n_binding)
     findings = family.findings(asked)
-    verdict = overall(findings)
     setting = Setting(
         policy=policy,
-        attributes=[one for one in attributes if not one.is_intersection],
+        attributes=single,
         computing=computing,
         given=given,
         questions=findings,
+        bounds=replace(bounds, n_tests=family.n_tests),
     )
     others, results = run(setting, threshold)
     if "permutation" in wanted(policy):
@@ -208,7 +213,7 @@ def _audited(
         results = tests | results
     rates = base_rates(attributes, computing.pos_label)
     made = Audit(
-        verdict=verdict,
+        verdict=overall([*findings, *others]),
         policy=policy,
         questions=findings,
         others=tuple(others),

@@ -18,6 +18,7 @@ from .findings import (
     LensFinding,
     QuestionFinding,
     group_rows,
+    lens_pair_rows,
     lens_row,
     pair_rows,
     question_row,
@@ -29,6 +30,9 @@ from .wording import Wording, headline, table
 if TYPE_CHECKING:
     import polars as pl
 
+#: The column of the table of questions that is empty where nothing was compared.
+_SEEN = 5
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Audit(Result):
@@ -37,14 +41,15 @@ class Audit(Result):
     Attributes
     ----------
     verdict : {"pass", "fail", "inconclusive", "not_measurable", "not_asked"}
-        The worst verdict of the binding questions. Only ``"pass"`` says that gaps are shown to be
-        within their tolerances; ``"inconclusive"`` says nothing.
+        The worst verdict of the binding questions and lenses. Only ``"pass"`` says that gaps are
+        shown to be within their tolerances; ``"inconclusive"`` says nothing.
     policy : Policy
         What was asked.
     questions : tuple
         A finding for each criterion and attribute, with all pairs and groups.
     others : tuple
-        What other lenses found, or why they were not run.
+        What other lenses found, or why they were not run; with a verdict where the policy holds
+        them to a tolerance.
     base_rates : tuple
         People, labels and decisions of each group.
     attributes : tuple of str
@@ -52,7 +57,7 @@ class Audit(Result):
     n_rows : int
         All people.
     n_comparisons : int
-        Pairs of groups that are judged together.
+        Pairs of groups, and tests of lenses that bind, that are judged together.
     seed : int
         Pass it as ``rng=`` to repeat the audit bit for bit.
     n_resamples : int
@@ -84,7 +89,7 @@ class Audit(Result):
     @property
     def covers_all(self) -> bool:
         """Whether all people are in groups that every binding question could test."""
-        return covers_all(self.questions)
+        return covers_all([*self.questions, *self.others])
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of a command that ends here: 0, 1 for a fail.
@@ -117,19 +122,19 @@ class Audit(Result):
 
     @property
     def _wording(self) -> Wording:
-        return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named)
+        return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named, self.others)
 
     def _first_line(self) -> str:
         wording = self._wording
         covered = wording.coverage()
         who = f"; people in tested groups: {covered}" if covered else ""
-        head = headline(self.verdict, for_all=self.covers_all, binds=bool(wording.binding))
+        head = headline(self.verdict, for_all=self.covers_all, binds=wording.binds)
         return f"{head}. {self.n_rows:,} rows; {self.policy.describe()}{who}."
 
     def summary(self) -> str:
         """Return the verdict in sentences that an auditor can quote."""
         lines = [self._first_line(), *self._wording.told(self.verdict)]
-        told = [_told(one) for one in self.others if one.told]
+        told = [_told(one) for one in self.others if one.told and not one.binding]
         if told:
             lines += ["Other lenses, which inform and do not bind:", *told]
         return "\n".join(lines)
@@ -147,11 +152,13 @@ class Audit(Result):
         heads, rows = table(self._shown(), self._wording)
         cells = [heads, *rows]
         # What stands in the place of numbers, why there are none, may be longer than its column.
-        widths = [max(len(row[i]) for row in cells if row[-1] or i < 3) for i in range(len(heads))]
+        widths = [
+            max(len(row[i]) for row in cells if row[_SEEN] or i < 3) for i in range(len(heads))
+        ]
         lines = []
         for row in cells:
             padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-            shown = padded if row[-1] else [*padded[:3], *filter(None, row[3:])]
+            shown = padded if row[_SEEN] else [*padded[:3], *filter(None, row[3:])]
             lines.append("  " + "  ".join(shown).rstrip())
         return ["", *lines, ""] if rows else []
 
@@ -190,7 +197,8 @@ class Audit(Result):
         ]
         heads = ["attribute", "group", "rows", "positive labels", "positive decisions"]
         parts += ["## Groups", _markdown(heads, rates)]
-        if self.others:
+        others = [one for one in self.others if not one.binding]
+        if others:
             lines = [
                 [
                     one.lens,
@@ -203,7 +211,7 @@ class Audit(Result):
                     "" if math.isnan(one.pvalue) else f"{one.pvalue:.2g}",
                     "; ".join(filter(None, [one.reason, one.note])),
                 ]
-                for one in self.others
+                for one in others
             ]
             heads = ["lens", "attribute", "metric", "estimate", "low", "high", "p", "note"]
             parts += ["## Other lenses", _markdown(heads, lines)]
@@ -221,7 +229,10 @@ class Audit(Result):
     @property
     def tables(self) -> tuple[str, ...]:
         """What `to_frame` can show, its default first."""
-        pairs = ("pairs",) if any(one.pairs for one in self.questions) else ()
+        compared = any(one.pairs for one in self.questions) or any(
+            lens_pair_rows(one) for one in self.others
+        )
+        pairs = ("pairs",) if compared else ()
         return ("findings", *pairs, "groups", "base_rates")
 
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
@@ -239,7 +250,11 @@ class Audit(Result):
                 for one in self.base_rates
             ]
         make = pair_rows if table == "pairs" else group_rows
-        return [row for one in self.questions for row in make(one, _named)]
+        lenses = self.others if table == "pairs" else ()
+        return [
+            *(row for one in self.questions for row in make(one, _named)),
+            *(row for one in lenses for row in lens_pair_rows(one)),
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each question, then one for each other lens."""
