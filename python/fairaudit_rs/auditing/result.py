@@ -11,8 +11,10 @@ from ..data.groups import group_name, printable
 from ..errors import AuditFailedError
 from ..literals import Verdict
 from ..results import verdict as verdicts
+from ..results.chart import Chart
 from ..results.result import Result
 from ..results.words import number
+from .chart import audit_chart
 from .findings import (
     BaseRate,
     LensFinding,
@@ -218,6 +220,20 @@ class Audit(Result):
         notes = "\n".join(f"- {_plain(text)}." for text in self.remarks)
         parts += ["## Notes", notes, f"Seed: {self.seed}"]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+    def plot(self) -> Chart:
+        """Return a picture: a row for each question and each lens that is held to a tolerance.
+
+        Returns
+        -------
+        Chart
+            The gap that is seen, what the data allow, and the tolerance, coloured by the verdict;
+            what binds stands apart from what informs. Of intersections those are shown that bind,
+            or fail. Shown in notebooks, and saved by ``save``.
+        """
+        head, _, _ = self._first_line().partition(". ")
+        title = f'{head}: policy "{self.policy.name}", {self.n_rows:,} rows'
+        return audit_chart(title, self._shown(), self.others, _named)
 
     # -- as tables ---------------------------------------------------------------------------
 
