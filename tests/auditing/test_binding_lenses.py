@@ -238,6 +238,38 @@ class TestCounting:
         assert more.verdict == "inconclusive"
         assert "Only 94.9 % of people are in groups that could be compared" in more.summary()
 
+    def test_a_raised_floor_leaves_no_group_out(self):
+        rng = np.random.default_rng(0)
+        group = np.repeat(["a", "b", "c"], [1_500, 1_500, 60])
+        decided = rng.random(len(group)) < np.where(group == "c", 0.1, 0.5)
+        own = policy(
+            {"metric": "selection_rate", "tolerance": 0.1, "binding": False},
+            held("influence", 0.1),
+            floor=100,
+        )
+        audit = fa.audit(
+            y_pred=decided.astype(int),
+            sensitive_features={"race": group},
+            X={"x": rng.normal(size=len(group))},
+            policy=own,
+            rng=1,
+        )
+        assert audit.questions[0].verdict == "inconclusive"
+        assert audit.n_comparisons == 3
+        assert audit.verdict == "fail"
+        assert {one.verdict for one in audit.others if one.binding} == {"fail"}
+
+    def test_pairs_are_projected_though_a_tiny_group_has_no_rate(self, book):
+        sex, y_true = book.sex.astype(object), book.y_true.copy()
+        sex[:5], y_true[:5] = "tiny", 0
+        given = {"sensitive_features": {"sex": sex}, "y_true": y_true}
+        audit = audited(book, held("projection", 0.1), **given)
+        assert audit.verdict == "fail"
+        assert finding(audit, "projection").reason is None
+        assert finding(audit, "projection").coverage == 1 - 5 / len(sex)
+        told = book.bare(**given, y_score=book.model.predict_proba(book.X))
+        assert "group 'tiny' has no rows" in finding(told, "projection").reason
+
     def test_beyond_what_was_simulated_no_fit_fails(self, book):
         clear = audited(book, held("extremes", 0.05))
         assert clear.verdict == "fail"
@@ -444,7 +476,8 @@ class TestCalibration:
     """False fails and passes of sizes that lie exactly at their tolerance."""
 
     @pytest.mark.parametrize("design", [six_gaps_at_the_tolerance, worst_cases_at_the_tolerance])
-    def test_fails_and_passes_at_the_tolerance(self, design, n_audits=150):
+    def test_fails_and_passes_at_the_tolerance(self, design):
+        n_audits = 150
         verdicts, broken = design(n_audits)
         most = stats.binom.isf(1e-6, n_audits, 0.05)
         assert verdicts.count("fail") <= most

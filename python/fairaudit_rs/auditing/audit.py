@@ -91,7 +91,8 @@ def audit(
         default for what is given: see `Policy.default`.
     lenses : str or sequence of str
         What is computed, in the place of what the policy says, or "auto" for that: permutation,
-        projection, individual, influence, extremes. The verdict is always that of the questions.
+        projection, individual, influence, extremes. They inform, but for those that a criterion of
+        the policy names.
     evidence : {"failures", "permutation", "none"}
         Permutation tests of equality beside the verdict, which needs none of them: of the binding
         questions that fail, of all questions, or of none.
@@ -121,7 +122,12 @@ def audit(
     (50 and 10 of each label for F1, AUC and losses of scores) are listed with what they lack, and a
     pass needs 95 % of people in groups that were tested.
 
-    Other lenses inform beside the verdict, each by its own function with its defaults.
+    Other lenses inform beside the verdict, each by its own function with its defaults. Where a
+    criterion of the policy names one (``Criterion(lens="extremes", tolerance=0.1)``) it has a
+    verdict too: a comparison fails when its limit at alpha / m lies beyond the tolerance, with m
+    the comparisons of all binding questions and lenses, and passes when its limit at alpha lies
+    below. Holm's method counts these tests as comparisons that are not rejected. The projection
+    never passes.
     *individual*: `individual_test` with a `FairMetric.subspace` of all attributes, features in
     standard deviations; 100,000 rows of linear models, 2,000 of others. *influence*:
     `influence_audit` of the first metric of the policy that it knows, by attribute, for the group

@@ -21,6 +21,7 @@ from ..extremes.problem import FEWEST_ROWS
 from ..inference.tolerance import Tolerance, fewest_resamples
 from ..influence.rates import RATES
 from ..literals import Verdict
+from ..permutation.floors import ROWS, CountedGroup
 from ..results import verdict
 from .criterion import Criterion
 from .findings import LensFinding, LensTest
@@ -198,7 +199,7 @@ def _n_tests(lens: str, one: Attribute, policy: Policy, asked: Sequence[Asked]) 
         n = len(compared(asked, rate_of(policy, one), one))
         # Of two groups the gap is one and the same.
         return 1 if n == 2 else n
-    return math.comb(len(large_groups(one, FEWEST_ROWS if lens == "extremes" else policy.floor)), 2)
+    return math.comb(len(large_groups(one, FEWEST_ROWS if lens == "extremes" else ROWS)), 2)
 
 
 def rate_of(policy: Policy, one: Attribute) -> str:
@@ -213,14 +214,22 @@ def rate_of(policy: Policy, one: Attribute) -> str:
 
 
 def compared(asked: Sequence[Asked], metric: str, one: Attribute) -> list[Any]:
-    """Return the groups that a question about a metric tests in an attribute."""
+    """Return the groups that a question about a metric can test in an attribute."""
     for each in asked:
         if (each.metric.name, each.attribute.name) == (metric, one.name):
-            return [group.group for group in each.question.groups if group.is_tested]
+            return testable(each.question.groups)
     return []
 
 
-def large_groups(one: Attribute, floor: int) -> list[Any]:
+def testable(groups: Sequence[CountedGroup]) -> list[Any]:
+    """Return the groups with enough rows that count, those too that a raised floor leaves out.
+
+    A lens compares them all, so that leaving out a group buys no pass.
+    """
+    return [group.group for group in groups if group.is_tested or group.withheld]
+
+
+def large_groups(one: Attribute, floor: int = ROWS) -> list[Any]:
     """Return the groups of an attribute with so many rows."""
     sizes = {label(key): n for key, n in one.table.cells(columns=()).group_sizes().items()}
     return [group for group in one.groups if sizes[group] >= floor]

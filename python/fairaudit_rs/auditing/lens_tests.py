@@ -85,7 +85,6 @@ def of_rates(
                 table,
                 known,
                 Tolerance(value=bound.tolerance),
-                floor=bound.policy.floor,
                 n_threads=computing.n_threads,
                 seed=seed,
             )

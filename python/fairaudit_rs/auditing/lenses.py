@@ -104,35 +104,42 @@ def _projections(setting: Setting, threshold: float) -> Iterator[tuple[LensFindi
         if why is not None:
             yield not_run("projection", one.name, why, notion), None
             continue
-        try:
-            result = project(
-                one.table,
-                notion,
-                threshold=threshold,
-                groups=one.groups,
-                pos_label=computing.pos_label,
-                seed=seed_of(computing.seed, "projection", notion, one.name),
-                n_threads=computing.n_threads,
-            )
-        except FairAuditError as error:
-            yield not_run("projection", one.name, reason_of(error), notion), None
-            continue
-        low, high = result.confidence_interval
-        finding = LensFinding(
-            lens="projection",
-            metric=notion,
-            attribute=one.name,
-            estimate=result.estimate,
-            low=low,
-            high=high,
-            pvalue=result.pvalue,
-            reason=result.inconclusive,
-            told="" if result.inconclusive else words.of_projection(result),
-        )
+        finding, result = _projected(one, notion, threshold, computing)
         bound = setting.bound("projection", one.name)
         if bound is not None:
             finding = _held(finding, bound, setting, one, partial(_pair, one, notion, threshold))
         yield finding, result
+
+
+def _projected(
+    one: Attribute, notion: NotionName, threshold: float, computing: Computing
+) -> tuple[LensFinding, Any]:
+    """Project the scores of all groups of an attribute."""
+    try:
+        result = project(
+            one.table,
+            notion,
+            threshold=threshold,
+            groups=one.groups,
+            pos_label=computing.pos_label,
+            seed=seed_of(computing.seed, "projection", notion, one.name),
+            n_threads=computing.n_threads,
+        )
+    except FairAuditError as error:
+        return not_run("projection", one.name, reason_of(error), notion), None
+    low, high = result.confidence_interval
+    finding = LensFinding(
+        lens="projection",
+        metric=notion,
+        attribute=one.name,
+        estimate=result.estimate,
+        low=low,
+        high=high,
+        pvalue=result.pvalue,
+        reason=result.inconclusive,
+        told="" if result.inconclusive else words.of_projection(result),
+    )
+    return finding, result
 
 
 def _held(
@@ -147,7 +154,7 @@ def _held(
     More than two groups have no common direction in which a gap could be tolerated.
     """
     tests, measured = [], set()
-    for pair in combinations(large_groups(one, setting.policy.floor), 2):
+    for pair in combinations(large_groups(one), 2):
         try:
             result = project_pair(pair, bound.tolerance, setting.computing)
         except FairAuditError as error:
@@ -158,8 +165,10 @@ def _held(
             continue
         measured |= set(pair)
         tests.append(bound.of_pvalues(_departure(one, result)))
+    # Whether all groups together can be projected plays no part where pairs can.
+    reason = None if measured else finding.reason
     coverage = setting.coverage(one, measured)
-    return replace(finding, tests=tuple(tests), coverage=coverage)
+    return replace(finding, tests=tuple(tests), coverage=coverage, reason=reason)
 
 
 def _pair(

@@ -35,7 +35,7 @@ from ..literals import Loss
 from ..models.linear import LinearScores
 from ..results.verdict import rejects
 from . import lens_words as words
-from .binding import rate_of
+from .binding import rate_of, testable
 from .findings import LensFinding, QuestionFinding, not_run
 from .lens_tests import measured_groups, measured_pairs, of_growth, of_levels, of_rates
 from .questions import Attribute
@@ -327,7 +327,7 @@ def _explained(setting: Setting, one: Attribute, metric: str, form: Form) -> Ran
     )
     bound = setting.bound("influence", one.name)
     if bound is not None:
-        tested = [group.group for group in _question(setting.questions, one, metric).tested]
+        tested = testable(_question(setting.questions, one, metric).groups)
         tests = of_rates(bound, setting.computing, one, metric, decided, people, tested)
         coverage = setting.coverage(one, measured_groups(tested, tests))
         features = words.of_features(result) if low > 0 or high < 0 else ""
