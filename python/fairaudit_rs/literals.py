@@ -89,6 +89,8 @@ Evidence: TypeAlias = Literal["failures", "permutation", "none"]
 VerdictAdjustment: TypeAlias = Literal["holm", "none"]
 Intersections: TypeAlias = Literal["inform", "bind", "skip"]
 LensName: TypeAlias = Literal["permutation", "projection", "individual", "influence", "extremes"]
+#: Besides the questions, which are of the first one.
+OtherLens: TypeAlias = Literal["projection", "individual", "influence", "extremes"]
 RuleName: TypeAlias = Literal["us_eeoc", "nyc_ll144", "fair_lending", "co_insurance_draft"]
 PresetName: TypeAlias = Literal[
     "opportunity",

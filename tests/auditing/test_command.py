@@ -217,6 +217,37 @@ class TestSameNumbers:
 
 
 class TestPolicies:
+    def test_a_lens_binds_with_the_bits_of_python(self, here):
+        (here / "fairaudit.toml").write_text(
+            '[policy]\nname = "own"\nlenses = ["projection"]\n'
+            '[[policy.criterion]]\nlens = "projection"\ntolerance = 0.05\n'
+            '[roles]\ny_true = "repaid"\ny_pred = "word"\ny_score = "score"\n'
+            'sensitive_features = ["sex"]\n'
+        )
+        data = rows(gap=0.3).with_columns(
+            score=pl.when(pl.col("sex") == "f").then(pl.col("score") - 0.2).otherwise("score"),
+        )
+        data = data.with_columns(word=(pl.col("score") >= 0.5).cast(int))
+        data.write_csv("scored.csv")
+        printed = audit("scored.csv", "--format", "json")
+        found = fa.audit(
+            data["repaid"],
+            data["word"],
+            y_score=data["score"],
+            sensitive_features={"sex": data["sex"]},
+            policy="fairaudit.toml",
+            rng=1,
+        )
+        assert found.verdict == "fail"
+        assert printed.exit_code == 1, printed.output
+        assert json.loads(printed.stdout) == json.loads(json.dumps(found.to_dict()))
+        assert "sex: scores depart from equal opportunity" in audit("scored.csv").stdout
+        (here / "fairaudit.toml").write_text('[policy]\nname = "own"\n[[policy.criterion]]\n'
+                                             'lens = "projection"\n')  # fmt: skip
+        refused = audit("scored.csv")
+        assert refused.exit_code == 2
+        assert "fairaudit.toml, line 3: tolerance is None, but the lens projec" in refused.stderr
+
     def test_policy_and_columns_of_a_file(self, here):
         (here / "fairaudit.toml").write_text(
             "[policy]\npreset = 'four_fifths'\n[roles]\ny_pred = 'approved'\n"

@@ -69,6 +69,63 @@ class TestArguments:
         with pytest.raises(ArgumentTypeError, match=message):
             criterion(**given)
 
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({}, "metric is None and lens is None; accepted: a metric such as 'tpr', or a lens"),
+            ({"lens": "extremes", "metric": "tpr"}, "lens is 'extremes' and metric is 'tpr'; acc"),
+            ({"lens": "permutation"}, "lens is 'permutation'; accepted: 'projection', 'individual"),
+            (
+                {"lens": "extremes"},
+                "tolerance is None, but the lens extremes binds; .* such as 0.1",
+            ),
+            (
+                {"lens": "individual"},
+                "the lens individual binds; accepted: .* such as 1.25, or bin",
+            ),
+            ({"lens": "individual", "tolerance": 1}, "tolerance is 1.0; of the individual lens"),
+            ({"lens": "influence", "tolerance": 1}, "tolerance is 1.0; of influence it is a diff"),
+            ({"lens": "extremes", "tolerance": 0}, "tolerance is 0; accepted: a finite number ab"),
+            ({"lens": "extremes", "ratio": 0.8}, "ratio is 0.8; extremes is a lens, which takes a"),
+            (
+                {"lens": "extremes", "tolerance": 0.1, "reference": "highest"},
+                "reference is 'highest'; extremes is a lens, which takes a tolerance",
+            ),
+            (
+                {"lens": "individual", "tolerance": 1.25, "attributes": ["sex"]},
+                r"attributes is \['sex'\]; the individual lens takes all attributes at once",
+            ),
+        ],
+    )
+    def test_values_of_lenses(self, given, message):
+        with pytest.raises(ArgumentError, match=message):
+            fa.Criterion(**given)
+
+    def test_a_lens_has_one_criterion_for_each_attribute(self):
+        def of(*attributes):
+            return [
+                fa.Criterion(lens="extremes", tolerance=0.1 + i / 10, attributes=one)
+                for i, one in enumerate(attributes)
+            ]
+
+        assert len(policy(criteria=of(["sex"], ["race"])).binding) == 2
+        words = "criteria has the lens extremes twice"
+        with pytest.raises(ArgumentError, match=f"{words} for sex; accepted: one criterion"):
+            policy(criteria=of(["sex", "age"], ["race", "sex"]))
+        for both in ((None, ["sex"]), (["sex"], None), (None, None)):
+            with pytest.raises(ArgumentError, match=words):
+                policy(criteria=of(*both))
+        policy(criteria=[*of(None), fa.Criterion(lens="influence", tolerance=0.1)])
+
+    def test_a_lens_that_is_not_computed(self):
+        own = [fa.Criterion(lens="extremes", tolerance=0.1)]
+        words = (
+            r"lenses is \['influence'\], without extremes, of which there is a criterion; .*'auto'"
+        )
+        with pytest.raises(ArgumentError, match=words):
+            policy(criteria=own, lenses=["influence"])
+        assert policy(criteria=own, lenses=["influence", "extremes"]).binding == tuple(own)
+
     def test_unknown_metric(self):
         with pytest.raises(UnknownMetricError, match="did you mean 'true_positive_rate'"):
             criterion(metric="true_positve_rate")
@@ -248,6 +305,24 @@ class TestWords:
                 "alpha 0.01; floor 50; intersections bind; favourable: granted"
             )
         )
+
+    @pytest.mark.parametrize(
+        ("lens", "tolerance", "words", "text"),
+        [
+            ("extremes", 0.1, "worst cases of a flip", "differences up to 0.1"),
+            ("influence", 0.1, "gap of a group to all others", "differences up to 0.1"),
+            ("individual", 1.25, "growth of the loss between people", "growth up to 1.25 times"),
+            ("projection", 0.1, "departure of scores from equal rates, which never", "differences"),
+        ],
+    )
+    def test_lenses(self, lens, tolerance, words, text):
+        one = fa.Criterion(lens=lens, tolerance=tolerance)
+        assert str(one).startswith(f"{lens}, {text}")
+        assert f"binding: {lens} ({words}" in policy(criteria=[one]).describe()
+        shown = fa.Criterion(lens=lens, binding=False)
+        assert str(shown) == f"{lens}, no threshold"
+        assert repr(shown) == f"Criterion(lens={lens!r}, binding=False)"
+        assert fa.Criterion.from_dict(one.to_dict()) == one
 
     def test_a_default_says_so(self):
         text = fa.Policy.default(labels=True, decisions=True).describe()

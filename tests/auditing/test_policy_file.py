@@ -130,6 +130,21 @@ class TestReading:
         assert load(tmp_path, one.to_toml()) == one
         assert load(tmp_path, own_policy().to_toml()) == own_policy()
 
+    def test_lenses(self, tmp_path):
+        one = fa.Policy(
+            name="lenses",
+            criteria=[
+                fa.Criterion(lens="extremes", tolerance=0.1, attributes=["sex"]),
+                fa.Criterion(lens="individual", tolerance=1.25),
+                fa.Criterion(lens="projection", binding=False),
+            ],
+        )
+        text = one.to_toml()
+        assert '[[policy.criterion]]\nlens = "extremes"\ntolerance = 0.1\n' in text
+        assert "metric" not in text
+        assert load(tmp_path, text) == one
+        assert fa.Policy.from_dict(one.to_dict()) == one
+
 
 class TestErrors:
     @pytest.mark.parametrize(
@@ -143,6 +158,12 @@ class TestErrors:
             ('metric = "tpr"', 'metric = "tqr"', 13, "metric is 'tqr', which is not in"),
             ('metric = "tpr"\n', "", 12, "metric is missing in a criterion"),
             ("ratio = 0.8", "ratio = 1.25", 18, "ratio is 1.25; accepted"),
+            ('metric = "tpr"', 'lens = "extreme"', 13, "lens is 'extreme'; accepted: 'projection'"),
+            ('metric = "tpr"', 'lense = "extremes"', 13, "lense is no key of a .* mean 'lens'"),
+            ('metric = "tpr"', 'metric = "tpr"\nlens = "extremes"', 14, "lens is 'extremes' and m"),
+            ('metric = "tpr"', 'lens = "individual"', 14, "tolerance is 0.1; of the individual"),
+            ('metric = "tpr"\ntolerance = 0.1', 'lens = "extremes"', 12, "tolerance is None, but"),
+            ('metric = "selection_rate"', 'lens = "extremes"', 18, "ratio is 0.8; extremes is a"),
             ("binding = false", 'binding = "no"', 23, "binding is 'no'; accepted: True"),
             ('    "race",', "    3,", 19, "attributes holds 3; accepted: a list of texts"),
             ("alpha = 0.01", "alpha = 5", 8, "alpha is 5; accepted: a number strictly"),

@@ -72,6 +72,11 @@ def test_presets_fit(name):
     assert fits({"policy": {"preset": name}}, SCHEMA)
 
 
+def test_lenses_fit():
+    text = OWN.replace('metric = "tpr"', 'lens = "extremes"', 1)
+    assert fits(tomllib.loads(text), SCHEMA)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -83,6 +88,7 @@ def test_presets_fit(name):
         ("alpha = 0.01", "floor = 3"),
         ("[25, 45]", "['a']"),
         ('metric = "tpr"\n', ""),
+        ('metric = "tpr"', 'lens = "extreme"'),
         ('name = "credit"', ""),
         ('name = "credit"', "preset = 'eeoc'"),
         ("[roles]", "[rolls]"),

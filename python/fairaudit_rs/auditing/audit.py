@@ -17,8 +17,9 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..extremes.forms import Form, form_of
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
+from .binding import Bounds
 from .findings import QuestionFinding
-from .lenses import run, wanted, with_evidence
+from .lenses import lacking, run, wanted, with_evidence
 from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
@@ -91,7 +92,8 @@ def audit(
         default for what is given: see `Policy.default`.
     lenses : str or sequence of str
         What is computed, in the place of what the policy says, or "auto" for that: permutation,
-        projection, individual, influence, extremes. The verdict is always that of the questions.
+        projection, individual, influence, extremes. They inform, but for those that a criterion of
+        the policy names.
     evidence : {"failures", "permutation", "none"}
         Permutation tests of equality beside the verdict, which needs none of them: of the binding
         questions that fail, of all questions, or of none.
@@ -121,7 +123,12 @@ def audit(
     (50 and 10 of each label for F1, AUC and losses of scores) are listed with what they lack, and a
     pass needs 95 % of people in groups that were tested.
 
-    Other lenses inform beside the verdict, each by its own function with its defaults.
+    Other lenses inform beside the verdict, each by its own function with its defaults. Where a
+    criterion of the policy names one (``Criterion(lens="extremes", tolerance=0.1)``) it has a
+    verdict too: a comparison fails when its limit at alpha / m lies beyond the tolerance, with m
+    the comparisons of all binding questions and lenses, and passes when its limit at alpha lies
+    below. Holm's method counts these tests as comparisons that are not rejected. The projection
+    never passes.
     *individual*: `individual_test` with a `FairMetric.subspace` of all attributes, features in
     standard deviations; 100,000 rows of linear models, 2,000 of others. *influence*:
     `influence_audit` of the first metric of the policy that it knows, by attribute, for the group
@@ -193,15 +200,19 @@ def _audited(
 ) -> Audit:
     attributes = _attributes(table, policy)
     asked = asked_of(policy, attributes, computing)
-    family = Family.of(asked, policy, computing)
+    single = [one for one in attributes if not one.is_intersection]
+    roles = table.roles
+    able = [lens for lens in wanted(policy) if lacking(lens, given, roles) is None]
+    bounds = Bounds.of(policy, single, asked, able)
+    family = Family.of(asked, policy, computing, bounds.n_binding)
     findings = family.findings(asked)
-    verdict = overall(findings)
     setting = Setting(
         policy=policy,
-        attributes=[one for one in attributes if not one.is_intersection],
+        attributes=single,
         computing=computing,
         given=given,
         questions=findings,
+        bounds=replace(bounds, n_tests=family.n_tests),
     )
     others, results = run(setting, threshold)
     if "permutation" in wanted(policy):
@@ -209,7 +220,7 @@ def _audited(
         results = tests | results
     rates = base_rates(attributes, computing.pos_label)
     made = Audit(
-        verdict=verdict,
+        verdict=overall([*findings, *others]),
         policy=policy,
         questions=findings,
         others=tuple(others),

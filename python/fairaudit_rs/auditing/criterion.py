@@ -1,15 +1,16 @@
-"""One criterion of a policy: a metric, what is tolerated of it, and for whom."""
+"""One criterion of a policy: a metric or a lens, what is tolerated of it, and for whom."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
 from .. import arguments, metrics
 from ..errors import ArgumentError, ArgumentTypeError
+from ..literals import OtherLens
 
 #: A value of labels, decisions or groups.
 Label: TypeAlias = str | int | float | bool
@@ -21,20 +22,25 @@ _RATIO = "a number strictly between 0 and 1, such as 0.8"
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Criterion:
-    """What a policy asks of one metric.
+    """What a policy asks of one metric, or of one lens besides the questions.
 
     Parameters
     ----------
-    metric : str
+    metric : str, optional
         A metric of the registry by name or alias; it is kept by its name.
+    lens : {"projection", "individual", "influence", "extremes"}, optional
+        A lens in the place of a metric, which then has a verdict of its own.
     tolerance : float, optional
-        The largest difference of two groups that is tolerated.
+        The largest difference of two groups that is tolerated. Of a lens: the largest growth of the
+        loss, above 1 (individual), gap of a group to all others (influence), difference of worst
+        cases of two groups (extremes), gap that scores are projected to (projection).
     ratio : float, optional
         The smallest ratio of the lower to the higher of two groups that is tolerated, below 1; of
         shares only. A criterion has a tolerance or a ratio; one that has neither is only shown, and
         does not bind.
     attributes : sequence of str, optional
-        The sensitive attributes that it is about; None for all.
+        The sensitive attributes that it is about; None for all. The individual lens takes all at
+        once.
     binding : bool
         Whether the verdict depends on it. Others inform.
     reference : str, number, bool or tuple, optional
@@ -49,9 +55,12 @@ class Criterion:
     Criterion(metric='true_positive_rate', tolerance=0.1)
     >>> print(fa.Criterion(metric="selection_rate", ratio=0.8, reference="highest"))
     selection_rate, ratios of at least 0.8 to the highest group
+    >>> print(fa.Criterion(lens="individual", tolerance=1.25))
+    individual, growth up to 1.25 times
     """
 
-    metric: str
+    metric: str | None = None
+    lens: OtherLens | None = None
     tolerance: float | None = None
     ratio: float | None = None
     attributes: tuple[str, ...] | None = None
@@ -59,7 +68,15 @@ class Criterion:
     reference: Label | tuple[Label, ...] | None = None
 
     def __post_init__(self) -> None:
-        metric = _metric(self.metric)
+        if self.lens is not None:
+            _keep(self, lens=arguments.choice("lens", self.lens, get_args(OtherLens)))
+        if self.metric is not None and self.lens is not None:
+            raise ArgumentError(
+                f"lens is {self.lens!r} and metric is {self.metric!r}; accepted: one of them, and "
+                "two criteria for both"
+            )
+        if self.metric is None and self.lens is None:
+            raise ArgumentError(f"metric is None and lens is None; accepted: {_EITHER}")
         if self.tolerance is not None:
             _keep(self, tolerance=arguments.check(tolerance=self.tolerance).tolerance)
         if self.ratio is not None:
@@ -69,15 +86,56 @@ class Criterion:
             attributes = names("attributes", attributes)
             if not attributes:
                 raise ArgumentError("attributes is empty; accepted: names, or None for all")
-        _keep(self, metric=metric.name, attributes=attributes)
+        _keep(self, attributes=attributes)
         _keep(self, binding=arguments.flag("binding", self.binding))
         _keep(self, reference=_reference(self.reference))
-        self._check_threshold(metric)
+        self._check_name()
         fixed = self.reference not in (None, HIGHEST)
         if fixed and (attributes is None or len(attributes) != 1):
             raise ArgumentError(
                 f"reference is {self.reference!r} and attributes is {attributes!r}; accepted: the "
                 "one attribute that it is a group of, None for all pairs, or 'highest'"
+            )
+
+    def _check_name(self) -> None:
+        """Keep the name of the metric, and check what is asked of it, or of the lens."""
+        if self.lens is not None:
+            self._check_lens(self.lens)
+            return
+        metric = _metric(self.metric)
+        _keep(self, metric=metric.name)
+        self._check_threshold(metric)
+
+    def _check_lens(self, lens: str) -> None:
+        """Refuse what a lens does not take, and one that binds without a tolerance."""
+        for name in ("ratio", "reference"):
+            if getattr(self, name) is not None:
+                raise ArgumentError(
+                    f"{name} is {getattr(self, name)!r}; {lens} is a lens, which takes a tolerance "
+                    "and compares all groups"
+                )
+        if self.attributes is not None and lens == "individual":
+            raise ArgumentError(
+                f"attributes is {list(self.attributes)!r}; the individual lens takes all "
+                "attributes at once; accepted: None"
+            )
+        if self.tolerance is None:
+            if self.binding:
+                raise ArgumentError(
+                    f"tolerance is None, but the lens {lens} binds; accepted: a number such as "
+                    f"{1.25 if lens == 'individual' else 0.1}, or binding false for what is only "
+                    "shown"
+                )
+        elif lens == "individual" and self.tolerance <= 1:
+            raise ArgumentError(
+                f"tolerance is {self.tolerance!r}; of the individual lens it is how many times "
+                "itself a loss may grow to; accepted: a number above 1, such as 1.25"
+            )
+        elif lens != "individual" and self.tolerance >= 1:
+            raise ArgumentError(
+                f"tolerance is {self.tolerance!r}; of {lens} it is a difference of shares or "
+                "scores, so that nothing could fail; accepted: a number above 0 and below 1, such "
+                "as 0.1"
             )
 
     def _check_threshold(self, metric: metrics.Metric) -> None:
@@ -131,8 +189,8 @@ class Criterion:
     def from_dict(cls, content: Mapping[str, Any]) -> Criterion:
         """Return the criterion that a dict holds; keys that it does not know are refused."""
         known_keys("a criterion", content, [entry.name for entry in fields(cls)])
-        if "metric" not in content:
-            raise ArgumentError("metric is missing in a criterion; accepted: a name such as 'tpr'")
+        if "metric" not in content and "lens" not in content:
+            raise ArgumentError(f"metric is missing in a criterion; accepted: {_EITHER}")
         return cls(**{name: grouped(name, value) for name, value in content.items()})
 
     def __repr__(self) -> str:
@@ -141,14 +199,25 @@ class Criterion:
     @property
     def in_words(self) -> str:
         """The criterion with what its metric is, for people who do not know names of metrics."""
-        return self._told(f"{self.metric} ({metrics.get(self.metric).description})")
+        if self.metric is None:
+            return self._told(f"{self.name} ({LENS_WORDS[self.name]})")
+        return self._told(f"{self.name} ({metrics.get(self.metric).description})")
+
+    @property
+    def name(self) -> str:
+        """The name of the metric, or of the lens."""
+        name = self.metric or self.lens
+        assert name is not None
+        return name
 
     def __str__(self) -> str:
-        return self._told(self.metric)
+        return self._told(self.name)
 
     def _told(self, metric: str) -> str:
         words = [metric]
-        if self.tolerance is not None:
+        if self.lens == "individual" and self.tolerance is not None:
+            words.append(f"growth up to {self.tolerance:g} times")
+        elif self.tolerance is not None:
             words.append(f"differences up to {self.tolerance:g}{self._compared}")
         elif self.ratio is not None:
             words.append(f"ratios of at least {self.ratio:g}{self._compared}")
@@ -165,7 +234,16 @@ class Criterion:
         return " to the highest group" if self.reference == HIGHEST else f" to {self.reference}"
 
 
-# -- metrics -----------------------------------------------------------------------------------
+# -- metrics and lenses ------------------------------------------------------------------------
+
+_EITHER = "a metric such as 'tpr', or a lens such as 'extremes'"
+#: What each lens measures, for people who do not know its name.
+LENS_WORDS: Mapping[str, str] = {
+    "projection": "departure of scores from equal rates, which never passes",
+    "individual": "growth of the loss between people who differ in little but their groups",
+    "influence": "gap of a group to all others",
+    "extremes": "worst cases of a flip",
+}
 
 #: By family, why there is no test of a tolerance.
 _WHY_NO_TOLERANCE = {

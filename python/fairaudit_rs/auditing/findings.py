@@ -1,4 +1,4 @@
-"""What an audit finds: one finding for each question, with all its pairs and groups."""
+"""What an audit finds: one finding for each question and each other lens, with all comparisons."""
 
 from __future__ import annotations
 
@@ -120,8 +120,38 @@ class QuestionFinding(Value):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class LensTest(Value):
+    """One comparison of a lens that is held to a tolerance; a gap is at least 0."""
+
+    #: The groups, the one with the higher value first; None where none are compared.
+    first: str | None = None
+    second: str | None = None
+    first_value: float = math.nan
+    second_value: float = math.nan
+    #: Rows that count.
+    first_n: int | None = None
+    second_n: int | None = None
+    estimate: float = math.nan
+    #: The smallest size that the data allow, at the level of one of all comparisons, and the
+    #: largest one that is still possible; NaN of a lens that has no limits.
+    least: float = math.nan
+    most: float = math.nan
+    #: Of a size of at most the tolerance, and of one that is larger, where the lens tests that.
+    p_fail: float = math.nan
+    p_pass: float = math.nan
+    #: Among all comparisons that are judged together.
+    adjusted: float = math.nan
+    verdict: Verdict = "inconclusive"
+    #: Why it could not be measured.
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LensFinding(Value):
-    """What another lens found for an attribute, or why it was not run; it has no verdict."""
+    """What another lens found for an attribute, or why it was not run.
+
+    It has a verdict where a criterion of the policy names the lens, with a tolerance.
+    """
 
     lens: str
     metric: str
@@ -139,6 +169,33 @@ class LensFinding(Value):
     note: str = ""
     #: What it found, in words.
     told: str = ""
+    #: Features that go with the gap of influence, in words.
+    features: str = ""
+    #: None where nothing is asked; of the individual lens the largest growth of the loss.
+    tolerance: Tolerance | None = None
+    binding: bool = False
+    verdict: Verdict = "not_asked"
+    tests: tuple[LensTest, ...] = ()
+    #: The share of people who are in groups that were compared.
+    coverage: float = math.nan
+
+    @property
+    def is_share(self) -> bool:
+        """Whether values are shares, which people read as percentages."""
+        return self.lens in ("influence", "projection")
+
+    @property
+    def telling(self) -> LensTest | None:
+        """The comparison that a sentence names: of a fail the surest, else the most open one."""
+        measured = [one for one in self.tests if one.reason is None]
+        if not measured:
+            return None
+        if self.lens == "projection":
+            return min(measured, key=lambda one: one.p_fail)
+        failed = [one for one in measured if one.verdict == "fail"]
+        if failed:
+            return max(failed, key=lambda one: one.least)
+        return max(measured, key=lambda one: one.most)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -202,7 +259,7 @@ def question_row(one: QuestionFinding, named: Named) -> dict[str, Any]:
 
 def lens_row(one: LensFinding) -> dict[str, Any]:
     """Return what another lens says as a row of the findings."""
-    return {
+    found = {
         "lens": one.lens,
         "metric": one.metric,
         "attribute": one.attribute,
@@ -226,6 +283,68 @@ def lens_row(one: LensFinding) -> dict[str, Any]:
         "reason": one.reason,
         "note": one.note or None,
     }
+    return found | (_judged(one, one.tolerance) if one.tolerance is not None else {})
+
+
+def _judged(one: LensFinding, tolerance: Tolerance) -> dict[str, Any]:
+    """Return the entries of a row that are those of the verdict of a lens."""
+    asked = {
+        "tolerance": tolerance.value,
+        "scale": "growth" if one.lens == "individual" else tolerance.scale,
+        "verdict": one.verdict,
+        "binding": one.binding,
+        "coverage": one.coverage,
+    }
+    test = one.telling
+    if test is None:
+        return asked
+    return asked | {
+        "first": test.first,
+        "second": test.second,
+        "estimate": test.estimate,
+        "low": test.least,
+        "high": test.most,
+        "pvalue": test.p_fail,
+        "adjusted_pvalue": test.adjusted,
+        "first_value": test.first_value,
+        "second_value": test.second_value,
+        "first_n": test.first_n,
+        "second_n": test.second_n,
+        # Of equality: no part of the verdict. The individual lens tests the tolerance alone.
+        "evidence": math.nan if one.lens == "individual" else one.pvalue,
+    }
+
+
+def lens_pair_rows(one: LensFinding) -> list[dict[str, Any]]:
+    """Return the comparisons of a lens that has a verdict as rows."""
+    if one.tolerance is None:
+        return []
+    return [
+        {
+            "metric": one.metric,
+            "attribute": one.attribute,
+            "first": test.first,
+            "second": test.second,
+            "first_value": test.first_value,
+            "second_value": test.second_value,
+            "first_n": test.first_n,
+            "second_n": test.second_n,
+            "estimate": test.estimate,
+            "standard_error": math.nan,
+            "low": test.least,
+            "high": test.most,
+            "p_fail": test.p_fail,
+            "adjusted_p_fail": test.adjusted,
+            "p_pass": test.p_pass,
+            "tolerance": one.tolerance.value,
+            "scale": "growth" if one.lens == "individual" else one.tolerance.scale,
+            "verdict": "not_measurable" if test.reason else test.verdict,
+            "binding": one.binding,
+            "method": one.lens,
+            "reason": test.reason,
+        }
+        for test in one.tests
+    ]
 
 
 def pair_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:

@@ -53,13 +53,18 @@ def of_influence(result: InfluenceResult, first: str, second: str) -> str:
     """Return the gap of a group and the features that are shown to go with it."""
     low, high = result.confidence_interval
     value, *ends = numbers(result.estimate, low, high)
-    alpha = 1 - result.confidence_level
     gap = (
         f"the {result.metric.replace('_', ' ')} of {first} less that of {second} is {value}, and "
         f"the data allow {ends[0]} to {ends[1]} ({_level(result.confidence_level)})"
     )
     if not (low > 0 or high < 0):
         return f"{gap}: no direction is shown, and so no feature that goes with it"
+    return f"{gap}: {of_features(result)}"
+
+
+def of_features(result: InfluenceResult) -> str:
+    """Return the features that are shown to go with a gap whose direction is shown."""
+    alpha = 1 - result.confidence_level
 
     def shown(held: bool) -> str:
         found = [
@@ -70,9 +75,7 @@ def of_influence(result: InfluenceResult, first: str, second: str) -> str:
         return listed(list(dict.fromkeys(found)))
 
     own, alone = shown(False), shown(True)
-    text = (
-        f"{gap}: shown to go with it: {own}" if own else f"{gap}: no feature is shown to go with it"
-    )
+    text = f"shown to go with it: {own}" if own else "no feature is shown to go with it"
     if alone:
         text += f"; with all else held fixed the decisions move with {alone}"
     return f"{text}. Not that they cause it" if own else text

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import combinations
 from typing import Any, get_args
 
+from ..data.groups import group_name
 from ..errors import FairAuditError
 from ..literals import Evidence, LensName, NotionName
 from ..permutation.comparison import Settings, compare
 from ..permutation.question import pose
 from ..projection.lens import project
+from ..projection.result import ProjectionResult
 from . import lens_words as words
-from .findings import LensFinding, QuestionFinding, not_run
+from .binding import Bound, large_groups
+from .findings import LensFinding, LensTest, QuestionFinding, not_run
 from .policy import Policy
 from .questions import Asked, Attribute, Computing
 from .refusals import reason_of
 from .seeds import seed_of
-from .setting import Setting
+from .setting import Given, Setting
 
 Found = tuple[list[LensFinding], dict[str, Any]]
 
@@ -34,21 +39,26 @@ def run(setting: Setting, threshold: float) -> Found:
     for lens in wanted(setting.policy):
         found: Iterator[tuple[LensFinding, Any]] = iter(())
         if lens == "projection":
-            found = _projections(setting.attributes, setting.computing, threshold)
+            found = _projections(setting, threshold)
         elif lens != "permutation":
             found = _of_model(lens, setting)
         for finding, result in found:
-            findings.append(finding)
+            bound = setting.bound(lens, finding.attribute)
+            findings.append(finding if bound is None else bound.judged(finding))
             if result is not None:
                 results[f"{lens}: {finding.metric} by {finding.attribute}"] = result
     return findings, results
 
 
-def _of_model(lens: LensName, setting: Setting) -> Iterator[tuple[LensFinding, Any]]:
-    """Run a lens that asks a model, or looks at features; say what it needs where that is not."""
-    given = setting.given
+def lacking(lens: str, given: Given, roles: Collection[str]) -> str | None:
+    """Return what a lens needs that was not given."""
     has_model = given.model is not None and given.form is not None
     needed = {
+        "projection": (
+            None
+            if "y_score" in roles
+            else "scores, whose distance to the threshold is what it costs to move"
+        ),
         "individual": None if has_model else "a model and X, its rows: see individual_test",
         "influence": (
             None if given.form is not None else "X, the features to look at: see influence_audit"
@@ -58,7 +68,13 @@ def _of_model(lens: LensName, setting: Setting) -> Iterator[tuple[LensFinding, A
             if has_model or given.has_counterfactuals
             else "a model and X with the attribute in it, or counterfactual_score: see extreme_test"
         ),
-    }[lens]
+    }
+    return needed.get(lens)
+
+
+def _of_model(lens: LensName, setting: Setting) -> Iterator[tuple[LensFinding, Any]]:
+    """Run a lens that asks a model, or looks at features; say what it needs where that is not."""
+    needed = lacking(lens, setting.given, setting.roles)
     if needed is not None:
         return iter([(not_run(lens, "", f"needs {needed}"), None)])
     # Loaded where there is something to run only.
@@ -72,49 +88,137 @@ def _of_model(lens: LensName, setting: Setting) -> Iterator[tuple[LensFinding, A
     return run_it(setting)
 
 
-def _projections(
-    attributes: Sequence[Attribute], computing: Computing, threshold: float
-) -> Iterator[tuple[LensFinding, Any]]:
+def _projections(setting: Setting, threshold: float) -> Iterator[tuple[LensFinding, Any]]:
     """Project the scores of each attribute to the nearest ones that are fair."""
-    for one in attributes:
+    computing = setting.computing
+    for one in setting.attributes:
         roles = one.table.roles
         notion: NotionName = "equal_opportunity" if "y_true" in roles else "statistical_parity"
         why = None
         if not one.table.source.holds_rows:
             why = "counts have no distance to the boundary"
-        elif "y_score" not in roles:
-            why = "needs scores, whose distance to the threshold is what it costs to move"
+        elif (needed := lacking("projection", setting.given, roles)) is not None:
+            why = f"needs {needed}"
         elif "sample_weight" in roles and "clusters" in roles:
             why = "has no clusters"
         if why is not None:
             yield not_run("projection", one.name, why, notion), None
             continue
-        try:
-            result = project(
-                one.table,
-                notion,
-                threshold=threshold,
-                groups=one.groups,
-                pos_label=computing.pos_label,
-                seed=seed_of(computing.seed, "projection", notion, one.name),
-                n_threads=computing.n_threads,
-            )
-        except FairAuditError as error:
-            yield not_run("projection", one.name, reason_of(error), notion), None
-            continue
-        low, high = result.confidence_interval
-        finding = LensFinding(
-            lens="projection",
-            metric=notion,
-            attribute=one.name,
-            estimate=result.estimate,
-            low=low,
-            high=high,
-            pvalue=result.pvalue,
-            reason=result.inconclusive,
-            told="" if result.inconclusive else words.of_projection(result),
-        )
+        finding, result = _projected(one, notion, threshold, computing)
+        bound = setting.bound("projection", one.name)
+        if bound is not None:
+            finding = _held(finding, bound, setting, one, partial(_pair, one, notion, threshold))
         yield finding, result
+
+
+def _projected(
+    one: Attribute, notion: NotionName, threshold: float, computing: Computing
+) -> tuple[LensFinding, Any]:
+    """Project the scores of all groups of an attribute."""
+    try:
+        result = project(
+            one.table,
+            notion,
+            threshold=threshold,
+            groups=one.groups,
+            pos_label=computing.pos_label,
+            seed=seed_of(computing.seed, "projection", notion, one.name),
+            n_threads=computing.n_threads,
+        )
+    except FairAuditError as error:
+        return not_run("projection", one.name, reason_of(error), notion), None
+    low, high = result.confidence_interval
+    finding = LensFinding(
+        lens="projection",
+        metric=notion,
+        attribute=one.name,
+        estimate=result.estimate,
+        low=low,
+        high=high,
+        pvalue=result.pvalue,
+        reason=result.inconclusive,
+        told="" if result.inconclusive else words.of_projection(result),
+    )
+    return finding, result
+
+
+def _held(
+    finding: LensFinding,
+    bound: Bound,
+    setting: Setting,
+    one: Attribute,
+    project_pair: Callable[..., ProjectionResult],
+) -> LensFinding:
+    """Return a finding with the tests of all pairs: whether they depart by more than is tolerated.
+
+    More than two groups have no common direction in which a gap could be tolerated.
+    """
+    tests, measured = [], set()
+    for pair in combinations(large_groups(one), 2):
+        try:
+            result = project_pair(pair, bound.tolerance, setting.computing)
+        except FairAuditError as error:
+            tests.append(_no_departure(one, pair, reason_of(error)))
+            continue
+        if result.inconclusive is not None:
+            tests.append(_no_departure(one, pair, result.inconclusive))
+            continue
+        measured |= set(pair)
+        tests.append(bound.of_pvalues(_departure(one, result)))
+    # Whether all groups together can be projected plays no part where pairs can.
+    reason = None if measured else finding.reason
+    coverage = setting.coverage(one, measured)
+    return replace(finding, tests=tuple(tests), coverage=coverage, reason=reason)
+
+
+def _pair(
+    one: Attribute,
+    notion: NotionName,
+    threshold: float,
+    pair: tuple[Any, Any],
+    tolerance: float,
+    computing: Computing,
+) -> ProjectionResult:
+    return project(
+        one.table,
+        notion,
+        threshold=threshold,
+        groups=list(pair),
+        epsilon=tolerance,
+        pos_label=computing.pos_label,
+        seed=seed_of(computing.seed, "projection", notion, one.name),
+        n_threads=computing.n_threads,
+    )
+
+
+def _no_departure(one: Attribute, pair: tuple[Any, Any], reason: str) -> LensTest:
+    first, second = (group_name(group, one.name) for group in pair)
+    return LensTest(first=first, second=second, reason=reason)
+
+
+def _departure(one: Attribute, result: ProjectionResult) -> LensTest:
+    """Return a pair of groups, the one with the higher rate first."""
+    [found] = result.criteria
+    sides = [
+        (value, group_name(group, one.name), None if math.isnan(used) else round(used))
+        for value, group, used in (
+            (found.first_value, found.first, found.first_used),
+            (found.second_value, found.second, found.second_used),
+        )
+    ]
+    if found.gap < 0:
+        sides.reverse()
+    (first_value, first, first_n), (second_value, second, second_n) = sides
+    return LensTest(
+        first=first,
+        second=second,
+        first_value=first_value,
+        second_value=second_value,
+        first_n=first_n,
+        second_n=second_n,
+        estimate=abs(found.gap),
+        p_fail=result.pvalue,
+    )
 
 
 def with_evidence(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from .. import metrics
 from ..data.columns import Coded
 from ..data.features import Features
 from ..data.groups import attribute_name, group_name
@@ -24,17 +24,20 @@ from ..errors import (
 from ..extremes.attribute import read_attribute
 from ..extremes.forms import Form
 from ..extremes.lens import extreme_test
+from ..extremes.result import ExtremeResult
 from ..individual.fair_metric import FairMetric
 from ..individual.lens import individual_test
 from ..individual.question import FlowModel, flow_model
+from ..individual.result import IndividualResult
 from ..influence.lens import influence_audit
 from ..influence.rates import RATES
 from ..literals import Loss
 from ..models.linear import LinearScores
 from ..results.verdict import rejects
 from . import lens_words as words
+from .binding import rate_of, testable
 from .findings import LensFinding, QuestionFinding, not_run
-from .policy import Policy
+from .lens_tests import measured_groups, measured_pairs, of_growth, of_levels, of_rates
 from .questions import Attribute
 from .refusals import reason_of
 from .seeds import seed_of
@@ -92,6 +95,7 @@ def _attacked(setting: Setting, name: str, form: Form) -> Ran:
     model, table = setting.given.model, setting.attributes[0].table
     flow, loss = _flow(model)
     protected, rows, notes = _protected(setting, form.n_rows)
+    n_known = len(rows)
     most = MOST_LINEAR_ROWS if isinstance(flow.scores, LinearScores) else MOST_ROWS
     if len(rows) > most:
         notes.append(f"a sample of {most:,} of {len(rows):,} rows")
@@ -104,16 +108,31 @@ def _attacked(setting: Setting, name: str, form: Form) -> Ran:
     X = _taken(form, rows)
     groups = {key: column[rows] for key, column in protected.items()}
     fair_metric = _likeness(flow.rows(X), groups, notes)
-    result = individual_test(
-        model,
-        X,
-        y[rows],
-        fair_metric=fair_metric,
-        sample_weight=None if found.weight is None else found.weight[rows],
-        clusters=None if found.cluster is None else found.cluster[rows],
-        loss=loss,
-        **setting.options("individual", name),
-    )
+    bound = setting.bound("individual", name)
+    held: dict[str, Any] = {}
+    if bound is not None:
+        # Bounds of the normal law are missed in up to 15 % where ratios are skewed.
+        n_resamples = bound.n_resamples(setting.computing.n_resamples)
+        held = {
+            "delta": bound.tolerance,
+            "interval": "bootstrap-t",
+            "n_resamples": n_resamples,
+        }
+
+    def at(confidence: float) -> IndividualResult:
+        return individual_test(
+            model,
+            X,
+            y[rows],
+            fair_metric=fair_metric,
+            sample_weight=None if found.weight is None else found.weight[rows],
+            clusters=None if found.cluster is None else found.cluster[rows],
+            loss=loss,
+            **held,
+            **(setting.options("individual", name) | {"confidence_level": confidence}),
+        )
+
+    result = at(setting.confidence)
     low, high = result.confidence_interval
     unknown = math.isnan(result.pvalue)
     finding = LensFinding(
@@ -128,6 +147,10 @@ def _attacked(setting: Setting, name: str, form: Form) -> Ran:
         note="; ".join(notes),
         told="" if unknown else words.of_individual(result),
     )
+    if bound is not None:
+        finding = replace(
+            finding, tests=(of_growth(bound, result, at),), coverage=n_known / max(form.n_rows, 1)
+        )
     return finding, result
 
 
@@ -237,7 +260,7 @@ def influence(setting: Setting) -> Iterator[Ran]:
     form = setting.given.form
     assert form is not None
     for one in setting.attributes:
-        metric = _metric(setting.policy, one)
+        metric = rate_of(setting.policy, one)
         why = setting.why_not(weights=False)
         if why is None and not metric:
             why = f"the policy asks for none of {', '.join(RATES)} by {one.name}"
@@ -250,22 +273,12 @@ def influence(setting: Setting) -> Iterator[Ran]:
         yield _tried(make, "influence", one.name, metric)
 
 
-def _metric(policy: Policy, one: Attribute) -> str:
-    """Return the first metric of an attribute that influence knows; those that bind come first.
-
-    "" where there is none.
-    """
-    asked = sorted(policy.criteria, key=lambda criterion: not criterion.binding)
-    names = [metrics.get(each.metric).name for each in asked if each.covers(one.name)]
-    return next((name for name in names if name in RATES), "")
-
-
 def _explained(setting: Setting, one: Attribute, metric: str, form: Form) -> Ran:
     target = _worst(setting.questions, one, metric)
     people = People.of(one)
     columns = [name for name in ("y_true", "y_pred") if name in setting.roles]
     found = one.table.rows(columns=columns, pos_label=setting.computing.pos_label).columns
-    decided = {name: found[name][people.rows].astype(np.int64) for name in columns}
+    decided: dict[str, Any] = {name: found[name][people.rows].astype(np.int64) for name in columns}
     n, width = len(people.rows), form.n_columns
 
     def of(model: Any) -> Any:
@@ -312,20 +325,32 @@ def _explained(setting: Setting, one: Attribute, metric: str, form: Form) -> Ran
         note="; ".join(notes),
         told="" if math.isnan(low) else words.of_influence(result, first, second),
     )
+    bound = setting.bound("influence", one.name)
+    if bound is not None:
+        tested = testable(_question(setting.questions, one, metric).groups)
+        tests = of_rates(bound, setting.computing, one, metric, decided, people, tested)
+        coverage = setting.coverage(one, measured_groups(tested, tests))
+        features = words.of_features(result) if low > 0 or high < 0 else ""
+        finding = replace(finding, tests=tests, coverage=coverage, features=features)
     return finding, result
+
+
+def _question(questions: Sequence[QuestionFinding], one: Attribute, metric: str) -> QuestionFinding:
+    """Return the question about a metric in an attribute."""
+    return next(
+        question
+        for question in questions
+        if (question.metric, question.attribute) == (metric, one.name)
+    )
 
 
 def _worst(questions: Sequence[QuestionFinding], one: Attribute, metric: str) -> Any:
     """Return the group that is worst off; where decisions do not say so, that of the lowest."""
-    asked = [
-        question
-        for question in questions
-        if (question.metric, question.attribute) == (metric, one.name)
-    ]
-    groups = [group for group in (asked[0].tested if asked else ()) if not math.isnan(group.value)]
+    question = _question(questions, one, metric)
+    groups = [group for group in question.tested if not math.isnan(group.value)]
     if len(groups) < 2:
         raise ArgumentError(f"fewer than two groups of {one.name} have a {metric} that was tested")
-    pick = max if asked[0].worse_off == "higher" else min
+    pick = max if question.worse_off == "higher" else min
     return pick(groups, key=lambda group: group.value).group
 
 
@@ -364,11 +389,15 @@ def _flipped(setting: Setting, one: Attribute) -> Ran:
             "attribute": one.name,
             "pos_label": setting.computing.pos_label if known else None,
         }
-    result = extreme_test(
-        **design,
-        sensitive_features={one.name: people.names},
-        **setting.options("extremes", one.name),
-    )
+
+    def at(confidence: float) -> ExtremeResult:
+        return extreme_test(
+            **design,
+            sensitive_features={one.name: people.names},
+            **(setting.options("extremes", one.name) | {"confidence_level": confidence}),
+        )
+
+    result = at(setting.confidence)
     low, high = result.confidence_interval
     pair = result.clearest
     finding = LensFinding(
@@ -383,6 +412,12 @@ def _flipped(setting: Setting, one: Attribute) -> Ran:
         pvalue=result.pvalue,
         told=words.of_extremes(result),
     )
+    bound = setting.bound("extremes", one.name)
+    if bound is not None:
+        fails = result if bound.fail_level == setting.confidence else at(bound.fail_level)
+        tests = of_levels(bound, result, fails, at(bound.pass_level))
+        groups = {group for pair in measured_pairs(result) for group in pair}
+        finding = replace(finding, tests=tests, coverage=setting.coverage(one, groups))
     return finding, result
 
 

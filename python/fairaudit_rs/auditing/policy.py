@@ -147,6 +147,16 @@ class Policy:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        self._check_lenses()
+
+    def _check_lenses(self) -> None:
+        """Refuse criteria of lenses that the policy does not compute."""
+        for one in self.criteria:
+            if one.lens is not None and self.lenses != "auto" and one.lens not in self.lenses:
+                raise ArgumentError(
+                    f"lenses is {list(self.lenses)!r}, without {one.lens}, of which there is a "
+                    f"criterion; accepted: 'auto', or a list with {one.lens!r}"
+                )
 
     # -- from elsewhere ----------------------------------------------------------------------
 
@@ -188,7 +198,7 @@ class Policy:
             )
         preset = _on_the_shelf(name)
         columns = {_COLUMNS[name] for name in known}
-        computed = [one for one in preset.criteria if columns >= {*metrics.get(one.metric).needs}]
+        computed = [one for one in preset.criteria if columns >= {*metrics.get(one.name).needs}]
         reason = "decisions were given and no labels"
         if labels:
             reason = f"labels and {'decisions' if decisions else 'scores'} were given"

@@ -20,7 +20,7 @@ from ..permutation.floors import CountedGroup
 from ..permutation.tolerance import ToleranceQuestion, ToleranceTest, ask
 from ..results import verdict
 from .criterion import Criterion
-from .findings import PairFinding, QuestionFinding
+from .findings import LensFinding, PairFinding, QuestionFinding
 from .policy import Policy
 from .refusals import reason_of
 from .seeds import seed_of
@@ -100,6 +100,8 @@ def asked_of(policy: Policy, attributes: Sequence[Attribute], computing: Computi
     """Ask every criterion of every attribute that it is about."""
     found = []
     for criterion in policy.criteria:
+        if criterion.metric is None:
+            continue
         metric = metrics.get(criterion.metric)
         for one in attributes:
             if not _is_about(criterion, one):
@@ -189,7 +191,10 @@ def _unasked(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Family:
-    """All pairs of all binding questions, which are judged together."""
+    """All pairs of all binding questions, which are judged together.
+
+    Tests of other lenses that bind count too, as comparisons that are not rejected.
+    """
 
     policy: Policy
     computing: Computing
@@ -198,13 +203,18 @@ class Family:
     counted: dict[Hashable, Asked] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, asked: Sequence[Asked], policy: Policy, computing: Computing) -> Family:
-        """Take the binding questions; of those with the same gaps the first one counts."""
+    def of(
+        cls, asked: Sequence[Asked], policy: Policy, computing: Computing, n_others: int = 0
+    ) -> Family:
+        """Take the binding questions; of those with the same gaps the first one counts.
+
+        ``n_others`` are the tests of other lenses.
+        """
         counted: dict[Hashable, Asked] = {}
         for one in asked:
             if one.binding and one.question.pairs:
                 counted.setdefault(one.family_key, one)
-        n_tests = sum(one.question.n_comparisons for one in counted.values())
+        n_tests = n_others + sum(one.question.n_comparisons for one in counted.values())
         return cls(policy=policy, computing=computing, n_tests=n_tests, counted=counted)
 
     def findings(self, asked: Sequence[Asked]) -> tuple[QuestionFinding, ...]:
@@ -349,11 +359,11 @@ def worse_off(metric: Metric, punitive: bool) -> str | None:
     return None
 
 
-def overall(findings: Sequence[QuestionFinding]) -> Verdict:
-    """Return the verdict of an audit: the worst of its binding questions."""
+def overall(findings: Sequence[QuestionFinding | LensFinding]) -> Verdict:
+    """Return the verdict of an audit: the worst of its binding questions and lenses."""
     return verdict.worst(one.verdict for one in findings if one.binding)
 
 
-def covers_all(findings: Sequence[QuestionFinding]) -> bool:
-    """Whether all people are in groups that every binding question could test."""
+def covers_all(findings: Sequence[QuestionFinding | LensFinding]) -> bool:
+    """Whether all people are in groups that every binding question and lens could test."""
     return all(verdict.covers_all(one.coverage) for one in findings if one.binding)

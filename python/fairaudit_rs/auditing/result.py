@@ -11,14 +11,17 @@ from ..data.groups import group_name, printable
 from ..errors import AuditFailedError
 from ..literals import Verdict
 from ..results import verdict as verdicts
+from ..results.chart import Chart
 from ..results.result import Result
 from ..results.tables import table_lines
 from ..results.words import number
+from .chart import audit_chart
 from .findings import (
     BaseRate,
     LensFinding,
     QuestionFinding,
     group_rows,
+    lens_pair_rows,
     lens_row,
     pair_rows,
     question_row,
@@ -33,6 +36,9 @@ from .wording import Wording, headline, table
 if TYPE_CHECKING:
     import polars as pl
 
+#: The column of the table of questions that is empty where nothing was compared.
+_SEEN = 5
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Audit(Result):
@@ -41,14 +47,15 @@ class Audit(Result):
     Attributes
     ----------
     verdict : {"pass", "fail", "inconclusive", "not_measurable", "not_asked"}
-        The worst verdict of the binding questions. Only ``"pass"`` says that gaps are shown to be
-        within their tolerances; ``"inconclusive"`` says nothing.
+        The worst verdict of the binding questions and lenses. Only ``"pass"`` says that gaps are
+        shown to be within their tolerances; ``"inconclusive"`` says nothing.
     policy : Policy
         What was asked.
     questions : tuple
         A finding for each criterion and attribute, with all pairs and groups.
     others : tuple
-        What other lenses found, or why they were not run.
+        What other lenses found, or why they were not run; with a verdict where the policy holds
+        them to a tolerance.
     base_rates : tuple
         People, labels and decisions of each group.
     attributes : tuple of str
@@ -56,7 +63,7 @@ class Audit(Result):
     n_rows : int
         All people.
     n_comparisons : int
-        Pairs of groups that are judged together.
+        Pairs of groups, and tests of lenses that bind, that are judged together.
     seed : int
         Pass it as ``rng=`` to repeat the audit bit for bit.
     n_resamples : int
@@ -91,7 +98,7 @@ class Audit(Result):
     @property
     def covers_all(self) -> bool:
         """Whether all people are in groups that every binding question could test."""
-        return covers_all(self.questions)
+        return covers_all([*self.questions, *self.others])
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of a command that ends here: 0, 1 for a fail.
@@ -124,19 +131,19 @@ class Audit(Result):
 
     @property
     def _wording(self) -> Wording:
-        return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named)
+        return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named, self.others)
 
     def _first_line(self) -> str:
         wording = self._wording
         covered = wording.coverage()
         who = f"; people in tested groups: {covered}" if covered else ""
-        head = headline(self.verdict, for_all=self.covers_all, binds=bool(wording.binding))
+        head = headline(self.verdict, for_all=self.covers_all, binds=wording.binds)
         return f"{head}. {self.n_rows:,} rows; {self.policy.describe()}{who}."
 
     def summary(self) -> str:
         """Return the verdict in sentences that an auditor can quote."""
         lines = [self._first_line(), *self._wording.told(self.verdict)]
-        told = [_told(one) for one in self.others if one.told]
+        told = [_told(one) for one in self.others if one.told and not one.binding]
         if told:
             lines += ["Other lenses, which inform and do not bind:", *told]
         return "\n".join(lines)
@@ -175,7 +182,9 @@ class Audit(Result):
     def _group_lines(self, width: int | None = None) -> list[str]:
         heads, rows = table(self._shown(), self._wording)
         # What stands in the place of numbers, why there are none, may be longer than its column.
-        cells = [row if row[-1] else [*row[:3], "  ".join(filter(None, row[3:]))] for row in rows]
+        cells = [
+            row if row[_SEEN] else [*row[:3], "  ".join(filter(None, row[3:]))] for row in rows
+        ]
         return ["", *table_lines([heads, *cells], width), ""] if rows else []
 
     def _shown(self) -> list[QuestionFinding]:
@@ -213,7 +222,8 @@ class Audit(Result):
         ]
         heads = ["attribute", "group", "rows", "positive labels", "positive decisions"]
         parts += ["## Groups", markdown_table(heads, rates)]
-        if self.others:
+        others = [one for one in self.others if not one.binding]
+        if others:
             lines = [
                 [
                     one.lens,
@@ -226,7 +236,7 @@ class Audit(Result):
                     "" if math.isnan(one.pvalue) else f"{one.pvalue:.2g}",
                     "; ".join(filter(None, [one.reason, one.note])),
                 ]
-                for one in self.others
+                for one in others
             ]
             heads = ["lens", "attribute", "metric", "estimate", "low", "high", "p", "note"]
             parts += ["## Other lenses", markdown_table(heads, lines)]
@@ -244,6 +254,20 @@ class Audit(Result):
         told = "\n".join(f"- {plain(line)}" for line in lines)
         return ["## What the rule says", *tables, told]
 
+    def plot(self) -> Chart:
+        """Return a picture: a row for each question and each lens that is held to a tolerance.
+
+        Returns
+        -------
+        Chart
+            The gap that is seen, what the data allow, and the tolerance, coloured by the verdict;
+            what binds stands apart from what informs. Of intersections those are shown that bind,
+            or fail. Shown in notebooks, and saved by ``save``.
+        """
+        head, _, _ = self._first_line().partition(". ")
+        title = f'{head}: policy "{self.policy.name}", {self.n_rows:,} rows'
+        return audit_chart(title, self._shown(), self.others, _named)
+
     # -- as tables ---------------------------------------------------------------------------
 
     @property
@@ -254,7 +278,10 @@ class Audit(Result):
     @property
     def tables(self) -> tuple[str, ...]:
         """What `to_frame` can show, its default first."""
-        pairs = ("pairs",) if any(one.pairs for one in self.questions) else ()
+        compared = any(one.pairs for one in self.questions) or any(
+            lens_pair_rows(one) for one in self.others
+        )
+        pairs = ("pairs",) if compared else ()
         ratios = ("impact_ratios",) if self.bias_audit and self.bias_audit.tables else ()
         return ("findings", *pairs, "groups", "base_rates", *ratios)
 
@@ -275,7 +302,11 @@ class Audit(Result):
                 for one in self.base_rates
             ]
         make = pair_rows if table == "pairs" else group_rows
-        return [row for one in self.questions for row in make(one, _named)]
+        lenses = self.others if table == "pairs" else ()
+        return [
+            *(row for one in self.questions for row in make(one, _named)),
+            *(row for one in lenses for row in lens_pair_rows(one)),
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each question, then one for each other lens."""

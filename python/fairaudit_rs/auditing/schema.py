@@ -50,7 +50,10 @@ def policy_schema() -> dict[str, Any]:
         },
         "criterion": {
             "type": "array",
-            "items": _table(_properties(Criterion), required=["metric"]),
+            "items": {
+                **_table(_properties(Criterion)),
+                "anyOf": [{"required": ["metric"]}, {"required": ["lens"]}],
+            },
             **_LIMITS["criterion"],
         },
     }
@@ -66,9 +69,8 @@ def policy_schema() -> dict[str, Any]:
     }
 
 
-def _table(properties: Mapping[str, Any], required: Iterable[str] = ()) -> dict[str, Any]:
-    found = {"type": "object", "properties": dict(properties), "additionalProperties": False}
-    return found | ({"required": list(required)} if required else {})
+def _table(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties), "additionalProperties": False}
 
 
 def _properties(kind: type, without: Iterable[str] = ()) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..data.groups import label
 from ..extremes.forms import Form
+from .binding import Bound, Bounds
 from .findings import QuestionFinding
 from .policy import Policy
 from .questions import Attribute, Computing
@@ -38,6 +39,8 @@ class Setting:
     computing: Computing
     given: Given
     questions: Sequence[QuestionFinding]
+    #: What lenses are held to.
+    bounds: Bounds
 
     @property
     def roles(self) -> frozenset[str]:
@@ -57,6 +60,16 @@ class Setting:
             "n_threads": self.computing.n_threads,
             "progress": self.computing.callback,
         }
+
+    def bound(self, lens: str, attribute: str) -> Bound | None:
+        """Return what a lens is held to in an attribute; None where it only informs."""
+        return self.bounds.lens(lens, attribute)
+
+    def coverage(self, one: Attribute, groups: Collection[Any]) -> float:
+        """Return the share of all people who are in some groups of an attribute."""
+        cells = one.table.cells(columns=())
+        sizes = cells.group_sizes().items()
+        return sum(n for key, n in sizes if label(key) in groups) / max(cells.n_rows, 1)
 
     def why_not(self, *, weights: bool = True) -> str | None:
         """Return what in the data stands in the way of a lens that takes rows, and of whom."""

@@ -138,7 +138,7 @@ def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
     """Say in one line which other lenses are silent; the findings have each reason."""
     silent: dict[str, list[str]] = {}
     for one in others:
-        if one.reason:
+        if one.reason and not one.binding:
             silent.setdefault(one.lens, []).append(one.attribute)
     if silent:
         lenses = [

@@ -36,6 +36,10 @@ def unique(value: object) -> tuple[Criterion, ...]:
     for one in criteria:
         if not isinstance(one, Criterion):
             raise ArgumentTypeError(f"criteria holds {one!r}; accepted: {accepted}")
+        if one.lens is not None:
+            _check_apart(one, [lens for lens in seen if isinstance(lens, Criterion)])
+            seen.add(one)
+            continue
         key = (one.metric, one.ratio is None, one.attributes, one.reference)
         if key in seen:
             kind = "ratio" if one.ratio is not None else "tolerance"
@@ -45,6 +49,18 @@ def unique(value: object) -> tuple[Criterion, ...]:
             )
         seen.add(key)
     return criteria
+
+
+def _check_apart(one: Criterion, others: Iterable[Criterion]) -> None:
+    """Refuse a second criterion of a lens that is about an attribute of the first."""
+    for other in others:
+        both = set(one.attributes or other.attributes or ()) & set(other.attributes or ())
+        if one.lens == other.lens and (None in (one.attributes, other.attributes) or both):
+            about = f" for {' and '.join(sorted(both))}" if both else ""
+            raise ArgumentError(
+                f"criteria has the lens {one.lens} twice{about}; accepted: one criterion for each "
+                "lens and attribute"
+            )
 
 
 def cuts_of(value: object) -> Mapping[str, tuple[float, ...]]:

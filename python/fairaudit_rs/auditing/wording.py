@@ -5,6 +5,7 @@ Percentages and points for shares, numbers for the rest; p-values stand in table
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,7 +13,9 @@ from ..inference.tolerance import Tolerance
 from ..literals import Verdict
 from ..permutation.floors import CountedGroup
 from ..results.words import listed, number
-from .findings import PairFinding, QuestionFinding
+from .amounts import Amounts, share
+from .findings import LensFinding, PairFinding, QuestionFinding
+from .lens_verdicts import LensWording
 
 #: The first word of every output.
 HEADLINES: dict[Verdict, str] = {
@@ -28,8 +31,6 @@ PARTIAL = "PASS for the groups that could be measured, not for all"
 _MOST_TOLD = 3
 #: Who holds up a verdict are few; of many, pairs are counted.
 _MAJORITY = 0.5
-#: Digits of a bound next to its tolerance.
-_MOST_DIGITS = 8
 
 Named = Callable[[str, Any], str]
 
@@ -44,57 +45,33 @@ def headline(verdict: Verdict, *, for_all: bool, binds: bool) -> str:
     return PARTIAL if verdict == "pass" and not for_all else HEADLINES[verdict]
 
 
-def share(part: float) -> str:
-    """Return a share as a percentage."""
-    return f"{100 * part:.1f} %"
-
-
-class Wording:
+class Wording(Amounts):
     """The sentences of an audit."""
 
     def __init__(
-        self, findings: Sequence[QuestionFinding], alpha: float, n_tests: int, named: Named
+        self,
+        findings: Sequence[QuestionFinding],
+        alpha: float,
+        n_tests: int,
+        named: Named,
+        lenses: Sequence[LensFinding] = (),
     ) -> None:
+        super().__init__(alpha, n_tests)
         self.binding = [one for one in findings if one.binding]
         self.informing = [one for one in findings if not one.binding]
-        self.alpha, self.n_tests, self.named = alpha, n_tests, named
+        self.named = named
+        self.lenses = LensWording(lenses, alpha, n_tests)
 
     @property
-    def confidence(self) -> str:
-        """The confidence of bounds."""
-        return f"{100 * (1 - self.alpha):g} % confidence"
-
-    @property
-    def _of_all(self) -> str:
-        """The confidence of the bounds of fails, which hold at once."""
-        return f"{self.confidence} for all comparisons" if self.n_tests > 1 else self.confidence
+    def binds(self) -> bool:
+        """Whether anything could have failed."""
+        return bool(self.binding or self.lenses.binding)
 
     # -- numbers -----------------------------------------------------------------------------
 
     def value(self, one: QuestionFinding, value: float) -> str:
         """Return a value of a group."""
         return share(value) if one.is_share else number(value)
-
-    def gap(self, one: QuestionFinding, value: float) -> str:
-        """Return a difference, or a ratio."""
-        assert one.tolerance is not None
-        if one.tolerance.scale == "ratio":
-            return f"{value:.2f}"
-        return f"{100 * value:.1f} points" if one.is_share else number(value)
-
-    def bound(self, one: QuestionFinding, value: float) -> str:
-        """Return what the data allow; it reads as the tolerance only where it is the tolerance."""
-        assert one.tolerance is not None
-        text, limit = self.gap(one, value), self.gap(one, one.tolerance.value)
-        if text != limit or value == one.tolerance.value:
-            return text
-        is_points = one.is_share and one.tolerance.scale == "difference"
-        for digits in range(2, _MOST_DIGITS):
-            times, unit = (100, " points") if is_points else (1, "")
-            text, limit = (f"{times * at:.{digits}f}" for at in (value, one.tolerance.value))
-            if text != limit:
-                return f"{text}{unit}"
-        return self.gap(one, value)
 
     def group(self, one: QuestionFinding, group: CountedGroup, counts: bool = True) -> str:
         """Return a group with its value and rows that count."""
@@ -122,13 +99,15 @@ class Wording:
         elif verdict != "not_asked":
             yield from self._shares(verdict)
         if verdict in ("fail", "inconclusive", "not_measurable"):
-            undecided = self._of("inconclusive")
-            if verdict == "fail" and undecided:
-                n = len(undecided)
+            undecided, lenses = self._of("inconclusive"), self.lenses.of("inconclusive")
+            if verdict == "fail" and (undecided or lenses):
+                n = len(undecided) + len(lenses)
                 yield f"Besides, {n} question{' is' if n == 1 else 's are'} not decided:"
             yield from self._undecided(undecided)
+            yield from map(self.lenses.undecided, lenses)
         for one in self._of("not_measurable"):
             yield f"- {self.about(one)}: not measurable: {self._lacking(one)}."
+        yield from map(self.lenses.lacking, self.lenses.of("not_measurable"))
 
     def _of(self, verdict: Verdict) -> list[QuestionFinding]:
         return [one for one in self.binding if one.verdict == verdict]
@@ -143,6 +122,7 @@ class Wording:
         left = len(failed) - _MOST_TOLD
         if left > 0:
             yield f"{left} more question{'s fail' if left > 1 else ' fails'}; see the table."
+        yield from map(self.lenses.fail, self.lenses.of("fail"))
         yield "A failed audit is evidence of a gap, not of its cause or its legality."
 
     def _fail(self, one: QuestionFinding, pair: PairFinding, tolerance: Tolerance) -> str:
@@ -157,14 +137,14 @@ class Wording:
                 f"{pair.test.estimate:.2f} times that of {names[1]} ({values[0]} of "
                 f"{low.n_counted:,} and {values[1]} of {high.n_counted:,} rows that count). That "
                 f"is below {tolerance.value:g} even after allowing for chance (at most "
-                f"{self.bound(one, pair.test.least)}, {self._of_all}){who}."
+                f"{self.bound(one, pair.test.least)}, {self.of_all}){who}."
             )
         return (
             f"{one.attribute}: the {one.description} is {values[0]} for {names[0]} "
             f"({low.n_counted:,} rows that count) and {values[1]} for {names[1]} "
             f"({high.n_counted:,}). The gap of {self.gap(one, pair.test.estimate)} is larger than "
             f"the tolerated {self.gap(one, tolerance.value)} even after allowing for chance (at "
-            f"least {self.bound(one, pair.test.least)}, {self._of_all}){who}."
+            f"least {self.bound(one, pair.test.least)}, {self.of_all}){who}."
         )
 
     def _passes(self) -> Iterator[str]:
@@ -179,7 +159,9 @@ class Wording:
         left = len(told) - _MOST_TOLD
         if left > 0:
             yield f"{left} more lie{'s' if left == 1 else ''} within tolerance; see the table."
+        yield from map(self.lenses.passed, self.lenses.of("pass"))
         beyond = [f"{one.metric} by {one.attribute}" for one in self.informing if _fails(one)]
+        beyond += [f"{one.lens} by {one.attribute}" for one in self.lenses.beyond]
         if beyond:
             yield f"Beyond tolerance, but not binding: {listed(beyond, _MOST_TOLD)}."
         yield "A pass is about what binds here and the groups that were tested, and nothing else."
@@ -209,9 +191,10 @@ class Wording:
         is_open = verdict == "inconclusive"
         why = "these rows show neither" if is_open else "nothing could be measured"
         yield f"This is not a pass, and not a fail: {why}."
-        n = len(self._of("pass"))
+        n = len(self._of("pass")) + len(self.lenses.of("pass"))
         if n:
-            yield f"{n} of {len(self.binding)} questions pass{'es' if n == 1 else ''}."
+            of_all = len(self.binding) + len(self.lenses.binding)
+            yield f"{n} of {of_all} questions pass{'es' if n == 1 else ''}."
         for one in self._of("inconclusive"):
             held_up = [group for group in one.tested if group not in one.shown_groups]
             shown = sum(pair.verdict == "pass" for pair in one.pairs)
@@ -287,11 +270,14 @@ class Wording:
             # A group without another one to compare it with was not tested.
             part = one.coverage if len(one.tested) > 1 else 0.0
             least[one.attribute] = min(least.get(one.attribute, 1.0), part)
+        for lens in self.lenses.binding:
+            part = 0.0 if math.isnan(lens.coverage) else lens.coverage
+            least[lens.attribute] = min(least.get(lens.attribute, 1.0), part)
         return ", ".join(f"{name} {_covered(part)}" for name, part in least.items())
 
     def limits(self, adjusted: bool) -> Iterator[str]:
         """Yield what the verdict rests on, and what it says nothing about."""
-        if not self.binding:
+        if not self.binds:
             return
         for one in self.binding:
             if one.untested and one.tested:
@@ -303,12 +289,15 @@ class Wording:
                     f"nothing is said about {listed(groups, 10)}: not tested for "
                     f"{one.attribute}, {one.metric}"
                 )
+        yield from self.lenses.silent()
         if self.n_tests:
             rate = f"{100 * self.alpha:g} %"
             if self.n_tests == 1:
-                pairs, together = "1 pair of groups is compared", ""
+                is_lens = bool(self.lenses.binding)
+                pairs = "1 other lens is asked" if is_lens else "1 pair of groups is compared"
+                together = ""
             else:
-                pairs = f"{self.n_tests:,} comparisons of pairs of groups"
+                pairs = f"{self.n_tests:,} comparisons of pairs of groups{self.lenses.counted}"
                 all_or_each = "all of them together (Holm)" if adjusted else "each of them alone"
                 together = f" for {all_or_each}"
             yield (
@@ -378,4 +367,4 @@ def table(
                 f"{pair.adjusted:.2g}",
             ]
         )
-    return heads, rows
+    return heads, [*rows, *map(wording.lenses.row, wording.lenses.judged)]

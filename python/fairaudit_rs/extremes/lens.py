@@ -24,7 +24,7 @@ from .tail import horizon_of, tail_of
 #: Rows in the smaller group below which the test says little.
 _LITTLE = 200
 #: The confidence that the outermost simulated quantiles give.
-_LAST_CONFIDENCE = 0.999
+LAST_CONFIDENCE = 0.999
 _NULLS: tuple[ExtremeNull, ...] = get_args(ExtremeNull)
 
 
@@ -335,9 +335,9 @@ def _warnings(
             f"the p-value of {', of '.join(bounds)} is a bound: cuts are simulated up to there"
         )
     each = 1 - (1 - level) / max(1, sum(not one.reason for one in found.comparisons))
-    if each > _LAST_CONFIDENCE:
+    if each > LAST_CONFIDENCE:
         texts.append(
-            f"limits at a level beyond {_LAST_CONFIDENCE:g} (many pairs, or the level asked for) "
+            f"limits at a level beyond {LAST_CONFIDENCE:g} (many pairs, or the level asked for) "
             "go on from the last quantile that was simulated"
         )
     texts.append(

@@ -3,8 +3,8 @@
 The rules of an audit. A question, a metric in the groups of an attribute, *fails* when some pair of
 its groups has an adjusted p-value of lying within the tolerance at the level; it *passes* when
 every pair is shown to lie within it, and enough people are in groups that were tested; with fewer
-than two groups that can be tested it is *not measurable*; otherwise it is *inconclusive*. The worst
-verdict of several counts.
+than two groups that can be tested it is *not measurable*; otherwise it is *inconclusive*. A lens
+that binds is judged by limits in the place of p-values. The worst verdict of several counts.
 """
 
 from __future__ import annotations
@@ -54,6 +54,26 @@ def of_question(
     if shown and covers(coverage, min_coverage) and not withheld:
         return "pass"
     return "inconclusive"
+
+
+def of_limits(least: float, most: float, tolerance: float) -> Verdict:
+    """Return the verdict of a size that the data limit from both sides.
+
+    *fail* beyond the tolerance, *pass* below it. Of a limit that is not known nothing follows.
+    """
+    if least > tolerance:
+        return "fail"
+    return "pass" if most < tolerance else "inconclusive"
+
+
+def of_lens(words: Sequence[Verdict], *, coverage: float, min_coverage: float) -> Verdict:
+    """Return the verdict of a lens from those of all its comparisons that could be measured."""
+    if not words:
+        return "not_measurable"
+    if "fail" in words:
+        return "fail"
+    shown = all(word == "pass" for word in words)
+    return "pass" if shown and covers(coverage, min_coverage) else "inconclusive"
 
 
 def covers(coverage: float, min_coverage: float) -> bool:

@@ -1,0 +1,58 @@
+"""Sizes of gaps in words: points for shares, numbers for the rest, and how sure a bound is."""
+
+from __future__ import annotations
+
+import math
+
+from ..results.words import number
+from .findings import LensFinding, QuestionFinding
+
+#: Digits of a bound next to its tolerance.
+_MOST_DIGITS = 8
+
+Found = QuestionFinding | LensFinding
+
+
+def share(part: float) -> str:
+    """Return a share as a percentage."""
+    return f"{100 * part:.1f} %"
+
+
+class Amounts:
+    """How sizes are told among so many comparisons."""
+
+    def __init__(self, alpha: float, n_tests: int) -> None:
+        self.alpha, self.n_tests = alpha, n_tests
+
+    @property
+    def confidence(self) -> str:
+        """The confidence of bounds."""
+        return f"{100 * (1 - self.alpha):g} % confidence"
+
+    @property
+    def of_all(self) -> str:
+        """The confidence of the bounds of fails, which hold at once."""
+        return f"{self.confidence} for all comparisons" if self.n_tests > 1 else self.confidence
+
+    def gap(self, one: Found, value: float) -> str:
+        """Return a difference, or a ratio."""
+        assert one.tolerance is not None
+        if math.isinf(value):
+            return "any size"
+        if one.tolerance.scale == "ratio":
+            return f"{value:.2f}"
+        return f"{100 * value:.1f} points" if one.is_share else number(value)
+
+    def bound(self, one: Found, value: float) -> str:
+        """Return what the data allow; it reads as the tolerance only where it is the tolerance."""
+        assert one.tolerance is not None
+        text, limit = self.gap(one, value), self.gap(one, one.tolerance.value)
+        if text != limit or value == one.tolerance.value:
+            return text
+        is_points = one.is_share and one.tolerance.scale == "difference"
+        for digits in range(2, _MOST_DIGITS):
+            times, unit = (100, " points") if is_points else (1, "")
+            text, limit = (f"{times * at:.{digits}f}" for at in (value, one.tolerance.value))
+            if text != limit:
+                return f"{text}{unit}"
+        return self.gap(one, value)

@@ -1,0 +1,251 @@
+"""The picture of an audit: what is seen, what the data allow, and what is tolerated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..data.groups import printable
+from ..literals import Verdict
+from ..results.chart import SCHEMA, Chart
+from .findings import LensFinding, QuestionFinding
+
+Named = Callable[[str, Any], str]
+
+#: From the best to the worst; colours that people who see no red or green can tell apart.
+_LOOKS: dict[Verdict, tuple[str, str]] = {
+    "pass": ("#0072b2", "circle"),
+    "inconclusive": ("#8c8c8c", "diamond"),
+    "fail": ("#d55e00", "square"),
+    "not_measurable": ("#8c8c8c", "cross"),
+    "not_asked": ("#c8c8c8", "circle"),
+}
+_WIDTH, _ROW = 420, 24
+#: Where nothing is held to a tolerance.
+_NOTHING = {
+    "data": {"values": [{"text": "nothing is held to a tolerance"}]},
+    "mark": {"type": "text", "align": "left"},
+    "encoding": {"x": {"value": 0}, "text": {"field": "text"}},
+}
+#: Room beyond the largest number of a panel.
+_MARGIN = 1.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A question or a lens in an attribute."""
+
+    label: str
+    #: What can share an axis: its title, and whether it is a ratio, a difference or a growth.
+    unit: str
+    scale: str
+    binding: bool
+    verdict: Verdict
+    tolerance: float
+    groups: str
+    seen: float
+    #: What the data allow.
+    low: float
+    high: float
+
+    def values(self, end: float) -> dict[str, Any]:
+        """Return what is drawn; a line that has no end goes to that of the axis."""
+        known = math.isfinite(self.seen)
+        low, high = self.low, min(self.high, end)
+        return {
+            "question": self.label,
+            "verdict": self.verdict.replace("_", " "),
+            "groups": self.groups,
+            "tolerated": self.tolerance,
+            "seen": self.seen if known else None,
+            "low": low if known and math.isfinite(low) else None,
+            "high": high if known and math.isfinite(high) else None,
+            "text": self.groups if known else "not measurable",
+        }
+
+
+def audit_chart(
+    title: str,
+    questions: Sequence[QuestionFinding],
+    lenses: Sequence[LensFinding],
+    named: Named,
+) -> Chart:
+    """Return a row for each question and lens with a tolerance, the binding ones first."""
+    rows = _told_apart([*_of_questions(questions, named), *_of_lenses(lenses)])
+    panels: dict[tuple[bool, str], list[Row]] = {}
+    for row in sorted(rows, key=lambda one: not one.binding):
+        panels.setdefault((row.binding, row.unit), []).append(row)
+    ends = {unit: _end([row for row in rows if row.unit == unit]) for _, unit in panels}
+    seen = [word for word in _LOOKS if any(row.verdict == word for row in rows)]
+    drawn = [_panel(of, ends[unit], seen) for (_, unit), of in panels.items()]
+    for binds, heading in ((True, "binding"), (False, "told beside, not binding")):
+        first = next((i for i, (binding, _) in enumerate(panels) if binding is binds), None)
+        if first is not None:
+            drawn[first]["title"] = {
+                "text": heading,
+                "anchor": "start",
+                "frame": "group",
+                "fontSize": 12,
+                "color": "black" if binds else "gray",
+            }
+    return Chart(
+        {
+            "$schema": SCHEMA,
+            "title": {
+                "text": printable(title),
+                "subtitle": "dot: seen; line: what the data allow; black mark: tolerated",
+                "anchor": "start",
+                "offset": 12,
+            },
+            "vconcat": drawn or [_NOTHING],
+            "config": {"view": {"stroke": None}, "axis": {"gridColor": "#eeeeee"}},
+        }
+    )
+
+
+def _told_apart(rows: Sequence[Row]) -> list[Row]:
+    """Return rows of which no two have the same label on an axis: of two references, say."""
+    found: list[Row] = []
+    for row in rows:
+        n = sum(other.unit == row.unit and other.label == row.label for other in rows[: len(found)])
+        found.append(replace(row, label=f"{row.label} ({n + 1})") if n else row)
+    return found
+
+
+def _of_questions(questions: Sequence[QuestionFinding], named: Named) -> Iterator[Row]:
+    for one in questions:
+        if one.tolerance is None:
+            continue
+        is_ratio = one.tolerance.scale == "ratio"
+        times = 100.0 if one.is_share and not is_ratio else 1.0
+        unit = "gap, percentage points" if one.is_share else f"gap of {one.metric}"
+        pair, names, numbers = one.telling_pair, "", (math.nan,) * 3
+        if pair is not None:
+            names = " and ".join(named(one.attribute, each.group) for each in pair.test.groups)
+            numbers = (pair.test.estimate, pair.low, pair.high)
+        yield _row(
+            f"{one.metric} by {one.attribute}",
+            one,
+            "ratio of the lower to the higher share" if is_ratio else unit,
+            (one.tolerance.scale, names, times),
+            numbers,
+        )
+
+
+def _of_lenses(lenses: Sequence[LensFinding]) -> Iterator[Row]:
+    for one in lenses:
+        if one.tolerance is None:
+            continue
+        growth = one.lens == "individual"
+        unit = "growth of the loss, times" if growth else "difference of worst cases"
+        test, names, numbers = one.telling, "", (math.nan,) * 3
+        if test is not None:
+            names = "" if test.first is None else f"{test.first} and {test.second}"
+            numbers = (test.estimate, test.least, test.most)
+        yield _row(
+            f"{one.lens} by {one.attribute}" if one.attribute else one.lens,
+            one,
+            "gap, percentage points" if one.is_share else unit,
+            ("growth" if growth else one.tolerance.scale, names, 100.0 if one.is_share else 1.0),
+            numbers,
+        )
+
+
+def _row(
+    label: str,
+    one: QuestionFinding | LensFinding,
+    unit: str,
+    look: tuple[str, str, float],
+    numbers: tuple[float, ...],
+) -> Row:
+    scale, names, times = look
+    assert one.tolerance is not None
+    seen, low, high = (times * number for number in numbers)
+    return Row(
+        label=printable(label),
+        unit=unit,
+        scale=scale,
+        binding=one.binding,
+        verdict=one.verdict,
+        tolerance=times * one.tolerance.value,
+        groups=printable(names),
+        seen=seen,
+        low=low,
+        high=high,
+    )
+
+
+def _end(rows: Sequence[Row]) -> float:
+    """Return where an axis ends: ratios at 1, others beyond their largest number."""
+    if rows[0].scale == "ratio":
+        return 1.0
+    numbers = [number for row in rows for number in (row.seen, row.high, row.tolerance)]
+    return _MARGIN * max(number for number in numbers if math.isfinite(number))
+
+
+def _panel(rows: Sequence[Row], end: float, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return rows of one unit, which all bind or all inform; all panels share a legend."""
+    start = 0.0
+    if rows[0].scale == "growth":
+        start = min(1.0, *(row.low for row in rows if math.isfinite(row.low)))
+    x = {
+        "type": "quantitative",
+        "title": rows[0].unit,
+        "scale": {"domain": [start, end], "nice": False},
+        "axis": {"tickCount": 6},
+    }
+    y = {
+        "field": "question",
+        "type": "nominal",
+        "sort": [row.label for row in rows],
+        "title": None,
+        "axis": {"labelLimit": 320, "ticks": False, "domain": False},
+    }
+    color, shape = (
+        {
+            "field": "verdict",
+            "type": "nominal",
+            "title": "verdict",
+            "scale": {
+                "domain": [word.replace("_", " ") for word in verdicts],
+                "range": [_LOOKS[word][place] for word in verdicts],
+            },
+            "legend": {"symbolOpacity": 1},
+        }
+        for place in range(2)
+    )
+    return {
+        "width": _WIDTH,
+        "height": {"step": _ROW},
+        "data": {"values": [row.values(end) for row in rows]},
+        "encoding": {"y": y},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.55, "clip": True},
+                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": color},
+            },
+            {
+                "mark": {"type": "tick", "thickness": 2, "size": 18, "color": "black"},
+                "encoding": {"x": {**x, "field": "tolerated"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+                "encoding": {
+                    "x": {**x, "field": "seen"},
+                    "color": color,
+                    "shape": shape,
+                    "tooltip": [
+                        {"field": name}
+                        for name in ("question", "groups", "verdict", "seen", "low", "high",
+                                     "tolerated")
+                    ],
+                },
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": 10, "color": "gray"},
+                "encoding": {"x": {"value": _WIDTH}, "text": {"field": "text"}},
+            },
+        ],
+    }  # fmt: skip
