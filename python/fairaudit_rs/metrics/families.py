@@ -338,8 +338,10 @@ class _Ratio(Kind):
         above = value_of(self.metric.numerator, rows)
         has_below = self.metric.denominator is not None
         below = value_of(self.metric.denominator, rows) if has_below else np.ones(n)
-        value = float(heavy @ above) / float(heavy @ below)
-        return np.asarray((above - value * below) * (heavy.sum() / float(heavy @ below)))
+        # Sums in NumPy's own order: that of a dot product depends on the processor.
+        size = float((heavy * below).sum())
+        value = float((heavy * above).sum()) / size
+        return np.asarray((above - value * below) * (float(heavy.sum()) / size))
 
 
 class _Correlation(Kind):

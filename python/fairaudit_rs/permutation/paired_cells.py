@@ -85,7 +85,7 @@ class CellsProblem(CountedTwice):
             found.append(np.nan_to_num(gradient or [math.nan] * 4)[of])
         first, second = found
         parts = ((second - first) ** 2, (second + first) ** 2, second**2 - first**2)
-        return np.array([float(cells @ part) for part in parts])
+        return np.array([float((cells * part).sum()) for part in parts])
 
     def change(self, position: int, level: float) -> Difference:
         """Return the second value of a group less the first one."""
