@@ -59,3 +59,26 @@ def test_new_designs_make_data_that_can_be_audited(bench):
     for metric in atlas.ERRORS:
         few, many = atlas.error_shapes(metric, 0.0, skewed=True)
         assert stats.beta(*few).stats("s") > 2 * stats.beta(*many).stats("s")
+
+
+def test_rows_of_one_metric_go_where_the_order_has_them(bench):
+    """Twice is once; what came later is told, and rows that reject too often with it."""
+    page = bench("atlas")
+    lines = [
+        "- 388 scenarios.", "", "### Rows", "", *page.table([]),
+        "| auc | 200 | 0.5 / 0.5 | 4.7 |", "| f1 | 2,000 | 0.5 / 0.5 | 5.0 |", "", "end",
+    ]  # fmt: skip
+    entry = {
+        "metric": "brier_score", "design": "plain", "n": 200, "base_rates": (0.5, 0.2),
+        "audits": 2_000, "size": 0.05, "size_at_1": 0.01, "withheld": 0.0, "naive": None,
+        "coverage": 0.95, "n_intervals": 2_000, "studentized": None, "percentile": None, "power": 1,
+    }  # fmt: skip
+    other = entry | {"n": 2_000, "base_rates": (0.5, 0.5), "size": 0.09}
+    found = page.with_rows(lines, [other, entry])
+    assert [page.place_of(row)[:2] for row in found[7:11]] == [
+        ("auc", 200), ("brier_score", 200), ("brier_score", 2_000), ("f1", 2_000)
+    ]  # fmt: skip
+    assert "2 scenarios; in 1 the test rejects" in found[1]
+    assert "**9.0**" in found[9]
+    assert found[11:] == ["", "end"]
+    assert page.with_rows(found, [other, entry]) == found

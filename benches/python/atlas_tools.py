@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from report import write_section
+from report import read_section, write_section
 
 ROOT = Path(__file__).resolve().parents[2]
 # Parts of the atlas take their populations, with the truth of each, from the tests' references.
@@ -117,3 +117,8 @@ def picture(rows, name, title, low, high, scale):
 def write(lens, lines):
     """Put the lines of a lens where the page has its section; other sections stay."""
     write_section(PAGE, lens, lines)
+
+
+def section(lens):
+    """The lines of a lens on the page."""
+    return read_section(PAGE, lens)
