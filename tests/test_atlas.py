@@ -210,6 +210,8 @@ def test_audits_that_err_too_often_are_told(bench):
     # Rules that do not hold are no errors of ours, and are bold beside them.
     assert not told("TenRates", "delta", 1_000)
     measured[by_kind["TenRates"].key]["counts"]["delta"] = 480
+    assert atlas.caught(measured)["delta"][0] == 1
+    assert atlas.caught(measured)["ignored"][0] == 0
     lines = list(atlas.page(measured))
     assert "| 100 | 0.1 | 0.0 | 0.0 | **48.0** |" in lines
     assert any("in 0 of their shares of errors" in line for line in lines)

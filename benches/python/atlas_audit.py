@@ -66,6 +66,32 @@ def too_many(measured):
     ]
 
 
+def broken(scenario, entry):
+    """The counts of an entry that are errors of rules that do not hold."""
+    if isinstance(scenario, families.WithoutGaps):
+        return {}
+    found = {
+        word: n for word, n in entry["counts"].items() if word not in ("fail", "pass", "found")
+    }
+    if "quiet" in entry:
+        found["quiet"] = max(entry["quiet"].values())
+    return found
+
+
+def caught(measured):
+    """By rule that does not hold, in how many of its scenarios it errs too often, and of how many.
+
+    A rule that is never caught would say that the scenarios prove nothing.
+    """
+    counts = {}
+    for scenario in scenarios():
+        entry = measured[scenario.key]
+        for rule, count in broken(scenario, entry).items():
+            hits, of = counts.get(rule, (0, 0))
+            counts[rule] = (hits + too_often(count, entry["audits"]), of + 1)
+    return counts
+
+
 # --- the page -----------------------------------------------------------------------------------
 
 
@@ -99,7 +125,21 @@ def found(measured):
         + ("".join(f"; {one}, {word}: {100 * p:.1f} %" for one, word, p in over))
         + "."
     )
+    rules = "; ".join(
+        f"{CALLED.get(rule, rule)} {hits} of {of}" for rule, (hits, of) in caught(measured).items()
+    )
+    yield f"- In how many of their scenarios rules that do not hold are caught by it: {rules}."
     yield ""
+
+
+#: What rules that do not hold are called in a sentence.
+CALLED = {
+    "point": "the estimate",
+    "quiet": "not significant, so pass",
+    "logarithm": "logarithm of the ratio",
+    "ignored": "design ignored",
+    "delta": "delta method",
+}
 
 
 def family_table(entries):
@@ -175,16 +215,6 @@ def rates_table(entries):
     yield ""
 
 
-#: What broken rules of single pairs are called.
-BROKEN = {
-    "quiet": "not significant, so pass",
-    "point": "the estimate fails",
-    "logarithm": "logarithm of the ratio passes",
-    "ignored": "design ignored, fails",
-    "delta": "delta method fails",
-}
-
-
 def pairs_table(of):
     yield "### One pair of groups"
     yield ""
@@ -203,7 +233,7 @@ def pairs_table(of):
     for one, entry in (both for kind in kinds for both in of(kind)):
         n, counts = entry["audits"], entry["counts"]
         others = [
-            f"{BROKEN[rule]}: {share(counts[rule], n)}"
+            f"{CALLED[rule]}: {share(counts[rule], n)}"
             for rule in one.counted
             if rule not in ("fail", "pass")
         ]
