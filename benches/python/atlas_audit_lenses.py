@@ -16,7 +16,7 @@ from fairaudit_rs.auditing.seeds import seed_of
 #: Raise it when a change of the package or of this file changes what is measured.
 VERSION = 1
 
-AUDITS = 200
+AUDITS = 100
 ROWS = 1_000
 #: What `individual_test` takes for too much.
 TOO_MUCH = 1.25

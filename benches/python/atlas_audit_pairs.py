@@ -24,7 +24,7 @@ from fairaudit_rs.permutation.tolerance import ask
 VERSION = 1
 
 #: Audits of formulas, of one pair of rates, of tests by replicates, of callables.
-AUDITS, AUDITS_OF_RATES, AUDITS_BY_REPLICATES, AUDITS_OF_FUNCTIONS = 2_000, 5_000, 1_000, 300
+AUDITS, AUDITS_OF_RATES, AUDITS_BY_REPLICATES, AUDITS_OF_FUNCTIONS = 2_000, 3_000, 1_000, 300
 TOLERANCE = 0.1
 LARGE = 2_000
 
@@ -50,7 +50,8 @@ class Scenario:
         counts = Counter(dict.fromkeys(self.counted, 0))
         for audit in range(self.audits):
             counts.update(self.audit(rng, audit))
-        return {"key": self.key, "audits": self.audits, "counts": dict(counts)}
+        counts = {rule: int(count) for rule, count in counts.items()}
+        return {"key": self.key, "audits": self.audits, "counts": counts}
 
 
 def decisions(*counts):

@@ -245,7 +245,8 @@ class Covered:
             [pair] = result.comparisons
             counts["change"] += pair.change_interval[0] <= change <= pair.change_interval[1]
             counts["size"] += pair.confidence_interval[0] <= size <= pair.confidence_interval[1]
-        return {"key": self.key, "audits": AUDITS_OF_INTERVALS, "counts": dict(counts)}
+        counts = {rule: int(count) for rule, count in counts.items()}
+        return {"key": self.key, "audits": AUDITS_OF_INTERVALS, "counts": counts}
 
 
 def scenarios():
