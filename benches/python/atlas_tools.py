@@ -1,6 +1,7 @@
 """What the parts of the validity atlas share: kept results, bands, pictures, sections."""
 
 import json
+import os
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -37,6 +38,8 @@ def run(results, scenarios, measure, told, n_processes):
     # Large ones first: none is left over at the end.
     wanted.sort(key=lambda scenario: -scenario.n)
     results.parent.mkdir(exist_ok=True)
+    # Of a core each: threads of linear algebra would wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with (
         ProcessPoolExecutor(n_processes, get_context("spawn")) as pool,
         results.open("a", encoding="utf-8") as file,
