@@ -1,12 +1,15 @@
 """The judgements of the validity atlas, on counts that are made up."""
 
 import importlib
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
+
+import fairaudit_rs as fa
 
 BENCHES = Path(__file__).resolve().parents[1] / "benches" / "python"
 
@@ -59,3 +62,234 @@ def test_new_designs_make_data_that_can_be_audited(bench):
     for metric in atlas.ERRORS:
         few, many = atlas.error_shapes(metric, 0.0, skewed=True)
         assert stats.beta(*few).stats("s") > 2 * stats.beta(*many).stats("s")
+
+
+def test_rows_of_one_metric_go_where_the_order_has_them(bench):
+    """Twice is once; what came later is told, and rows that reject too often with it."""
+    page = bench("atlas")
+    lines = [
+        "- 388 scenarios.", "", "### Rows", "", *page.table([]),
+        "| auc | 200 | 0.5 / 0.5 | 4.7 |", "| f1 | 2,000 | 0.5 / 0.5 | 5.0 |", "", "end",
+    ]  # fmt: skip
+    entry = {
+        "metric": "brier_score", "design": "plain", "n": 200, "base_rates": (0.5, 0.2),
+        "audits": 2_000, "size": 0.05, "size_at_1": 0.01, "withheld": 0.0, "naive": None,
+        "coverage": 0.95, "n_intervals": 2_000, "studentized": None, "percentile": None, "power": 1,
+    }  # fmt: skip
+    other = entry | {"n": 2_000, "base_rates": (0.5, 0.5), "size": 0.09}
+    found = page.with_rows(lines, [other, entry])
+    assert [page.place_of(row)[:2] for row in found[7:11]] == [
+        ("auc", 200), ("brier_score", 200), ("brier_score", 2_000), ("f1", 2_000)
+    ]  # fmt: skip
+    assert "2 scenarios; in 1 the test rejects" in found[1]
+    assert "**9.0**" in found[9]
+    assert found[11:] == ["", "end"]
+    assert page.with_rows(found, [other, entry]) == found
+
+
+# -- audits ------------------------------------------------------------------------------------
+
+
+def kept(entry):
+    """An entry as it is read again."""
+    return json.loads(json.dumps(entry))
+
+
+def made_up(scenarios, audits=1_000):
+    """Entries in which no rule ever errs."""
+    measured = {}
+    for one in scenarios:
+        entry = {"key": one.key, "audits": audits, "counts": {}}
+        if hasattr(one, "counted"):
+            entry["counts"] = dict.fromkeys(one.counted, 0)
+        elif "family" in one.key:
+            entry["counts"] = dict.fromkeys(("fail", "pass", "unadjusted", "point", "delta"), 0)
+            entry |= {"pairs": 50.0, "passes": {"auc by a": 0}, "quiet": {"auc by a": 0}}
+        measured[one.key] = entry
+    return measured
+
+
+def test_gaps_of_the_family_are_those_of_its_people(bench):
+    families = bench("atlas_audit_families")
+    people = families.people(np.random.default_rng(1), 400_000, 1)
+    for attribute, groups in (("a", "xy"), ("b", "xyz")):
+        for place, group in enumerate(groups):
+            part = people["sensitive_features"][attribute] == group
+            label, decision, score = (
+                people[name][part] for name in ("y_true", "y_pred", "y_score")
+            )
+            known = families.truth(1, attribute, place)
+            seen = {
+                "selection_rate": decision.mean(),
+                "true_positive_rate": decision[label == 1].mean(),
+                "positive_predictive_value": label[decision == 1].mean(),
+                "negative_predictive_value": 1 - label[decision == 0].mean(),
+                "accuracy": (label == decision).mean(),
+                "mean_prediction": score.mean(),
+                "brier_score": ((score - label) ** 2).mean(),
+                "auc": stats.mannwhitneyu(score[label == 1], score[label == 0]).statistic
+                / (label.sum() * (1 - label).sum()),
+            }
+            for metric, value in seen.items():
+                assert value == pytest.approx(known[metric], abs=0.01), metric
+    # Pairs of the same law, and pairs that are as far apart as is tolerated.
+    assert families.truth(1, "b", 1) == pytest.approx(families.truth(1, "b", 2))
+    assert min(families.gap_of(metric, "b") for metric in families.METRICS) > 0.005
+
+
+def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
+    """Two audits of the least size of everything, each with all its counts."""
+    families, pairs, lenses = (
+        bench(f"atlas_audit_{name}") for name in ("families", "pairs", "lenses")
+    )
+    monkeypatch.setattr(lenses, "AUDITS", 2)
+    for name in ("AUDITS", "AUDITS_OF_PASSES"):
+        monkeypatch.setattr(families, name, 2)
+    for name in ("AUDITS", "AUDITS_OF_RATES", "AUDITS_BY_REPLICATES", "AUDITS_OF_FUNCTIONS"):
+        monkeypatch.setattr(pairs, name, 2)
+    everything = bench("atlas_audit").scenarios()
+    assert len({one.key for one in everything}) == len(everything)
+    for one in [families.AtTheTolerance(500), families.WithoutGaps("TPR, .10", 500)]:
+        entry = kept(one.measure())
+        assert entry["audits"] == 2
+        assert all(0 <= count <= 2 for count in entry["counts"].values())
+    for one in (*pairs.scenarios(), lenses.NoStandIn(3)):
+        if getattr(one, "law", None) != "lognormal":
+            entry = kept(one.measure())
+            assert set(entry["counts"]) == set(one.counted)
+            assert all(0 <= count <= 2 for count in entry["counts"].values())
+
+
+def test_gaps_of_designs_are_at_the_tolerance(bench, monkeypatch):
+    """Of many rows: as the design has it .1, and more when it is left out of account."""
+    pairs = bench("atlas_audit_pairs")
+    monkeypatch.setattr(pairs.OfDesign, "rows", (60_000, 60_000))
+    for design in ("strata", "sample_weight", "clusters"):
+        for sign in (1, -1):
+            columns, given = pairs.OfDesign(design, sign).columns(np.random.default_rng(1))
+            decision = columns["y_pred"]
+            small = columns["sensitive_features"]["g"] == "a"
+            weight = given.get("sample_weight", np.ones(len(small)))
+            stratum = given.get("strata", np.zeros(len(small)))
+            gaps = []
+            for one in np.unique(stratum):
+                shares = [
+                    np.average(decision[part], weights=weight[part])
+                    for part in ((stratum == one) & side for side in (small, ~small))
+                ]
+                gaps.append(shares[0] - shares[1])
+            assert gaps == pytest.approx([0.1 * sign] * len(gaps), abs=0.02)
+            crude = abs(decision[small].mean() - decision[~small].mean())
+            assert (crude > 0.12) == (design != "clusters")
+    monkeypatch.setattr(pairs.InClusters, "clusters", (8_000, 8_000))
+    for metric in ("f1", "auc"):
+        one = pairs.InClusters(metric, -1)
+        columns = one.columns(np.random.default_rng(2))
+        found = fa.intervals(**columns, metric=metric, method="delta")
+        assert abs(found.estimate) == pytest.approx(one.true_gap, abs=0.01)
+
+
+def test_audits_that_err_too_often_are_told(bench):
+    """Where a gap is at its tolerance, and nowhere else."""
+    atlas = bench("atlas_audit")
+    measured = made_up(atlas.scenarios())
+    assert atlas.too_many(measured) == []
+    by_kind = {type(one).__name__: one for one in atlas.scenarios()}
+
+    def told(kind, word, count):
+        entry = measured[by_kind[kind].key]
+        kept, entry["counts"][word] = entry["counts"].get(word, 0), count
+        found = [(one, name) for one, name, _ in atlas.too_many(measured)]
+        entry["counts"][word] = kept
+        return found == [(by_kind[kind], word)]
+
+    for kind in ("AtTheTolerance", "TenRates", "OnePair", "FourFifths", "OfDesign", "Function"):
+        assert told(kind, "fail", 100)
+        assert not told(kind, "fail", 60)
+    assert told("FourFifths", "pass", 100)
+    assert told("WithoutGaps", "fail", 100)
+    assert not told("WithoutGaps", "pass", 1_000)
+    assert told("NoStandIn", "found", 100)
+    assert not told("NoStandIn", "without the rule", 1_000)
+    assert told("RaisedFloor", "pass", 100)
+    assert not told("RaisedFloor", "fail", 1_000)
+    # Rules that do not hold are no errors of ours, and are bold beside them.
+    assert not told("TenRates", "delta", 1_000)
+    measured[by_kind["TenRates"].key]["counts"]["delta"] = 480
+    assert atlas.caught(measured)["delta"][0] == 1
+    assert atlas.caught(measured)["ignored"][0] == 0
+    lines = list(atlas.page(measured))
+    assert "| 100 | 0.1 | 0.0 | 0.0 | **48.0** |" in lines
+    assert any("in 0 of their shares of errors" in line for line in lines)
+
+
+# -- two models --------------------------------------------------------------------------------
+
+
+def test_statistics_of_many_tables_are_those_of_the_library(bench):
+    rates = bench("atlas_compare_rates")
+    rng = np.random.default_rng(1)
+    for law in (*rates.laws()[::9], rates.laws()[-1]):
+        for rows in ((20, 200), (40, 40)):
+            first, second = rates.drawn(rng, rows, law, 20)
+            both = rates.by_rule(*rates.statistics(first, second))["both"]
+            rates.check(first, second, both)
+    with pytest.raises(AssertionError, match="in the library"):
+        rates.check(first, second, both + 1e-3)
+
+
+def test_what_rows_add_makes_the_change(bench):
+    """Sums of what rows add, and variances of tables, are those of the library."""
+    others = bench("atlas_compare_others")
+    rng = np.random.default_rng(2)
+    label = rng.integers(0, 2, 300)
+    scores = [np.clip(0.3 * label + 0.7 * rng.random(300), 0, 1) for _ in range(2)]
+    group = np.repeat(["a", "b"], [100, 200])
+    for metric in ("auc", "brier_score"):
+        parts = [
+            others.added(metric, label[group == g], [one[group == g] for one in scores])
+            for g in "ab"
+        ]
+        sums = [sum(part.mean() for part in of) for of in parts]
+        found = fa.compare_models(
+            label, *scores, sensitive_features=group, metric=metric, rng=1, n_resamples=199
+        ).comparisons[0]
+        assert sums[0] - sums[1] == pytest.approx(found.change)
+        normal, welch = others.of_means(parts)
+        assert normal < welch < 1
+    # Where many rows change, one more in each cell plays no role.
+    tables = [rng.multinomial(10**6, others.LAWS["equal models"][0]) for _ in range(2)]
+    for metric in others.FRACTIONS:
+        problem = others.CellsProblem(
+            metric=fa.metrics.get(metric), keys=(("a",), ("b",)), n_rows=(10**6, 10**6),
+            counts=np.stack(tables).reshape(2, 2, 2, 2), has_labels=True,
+        )  # fmt: skip
+        ours = problem.tested((0, 1), 0.95)[0].two_sided
+        assert others.plain_pvalue(metric, tables) == pytest.approx(ours, rel=1e-3)
+
+
+def test_each_comparison_of_the_atlas_is_made(bench, monkeypatch):
+    """Few audits of everything, and a page of them; a test that rejects too often is bold."""
+    rates, others, atlas = (
+        bench(name) for name in ("atlas_compare_rates", "atlas_compare_others", "atlas_compare")
+    )
+    for module, name in (
+        (rates, "AUDITS"), (rates, "AUDITS_OF_INTERVALS"), (rates, "CHECKED"),
+        (others, "AUDITS_OF_COUNTS"), (others, "AUDITS_OF_SCORES"), (others, "AUDITS_OF_SIDES"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, 2)
+    monkeypatch.setattr(others, "N_RESAMPLES", 19)
+    everything = atlas.scenarios()
+    assert len({one.key for one in everything}) == len(everything)
+    kinds = {type(one): one for one in everything}
+    measured = {}
+    for one in everything:
+        alike = kinds[type(one)]
+        if alike.key not in measured:
+            measured[alike.key] = kept(alike.measure())
+        measured[one.key] = measured[alike.key] | {"key": one.key}
+    assert {entry["audits"] for entry in measured.values()} <= {1, 2}
+    assert any(line.startswith("| f1 | 40 + 40 |") for line in atlas.page(measured))
+    assert atlas.share(70, 1_000, 0.01) == "**7.0**"
+    assert atlas.share(10, 1_000, 0.01) == "1.0"
+    assert atlas.share(2, 1_000, 0.001) == "0.20"

@@ -1,6 +1,7 @@
 """What the parts of the validity atlas share: kept results, bands, pictures, sections."""
 
 import json
+import os
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from report import write_section
+from report import read_section, write_section
 
 ROOT = Path(__file__).resolve().parents[2]
 # Parts of the atlas take their populations, with the truth of each, from the tests' references.
@@ -37,6 +38,8 @@ def run(results, scenarios, measure, told, n_processes):
     # Large ones first: none is left over at the end.
     wanted.sort(key=lambda scenario: -scenario.n)
     results.parent.mkdir(exist_ok=True)
+    # Of a core each: threads of linear algebra would wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with (
         ProcessPoolExecutor(n_processes, get_context("spawn")) as pool,
         results.open("a", encoding="utf-8") as file,
@@ -117,3 +120,8 @@ def picture(rows, name, title, low, high, scale):
 def write(lens, lines):
     """Put the lines of a lens where the page has its section; other sections stay."""
     write_section(PAGE, lens, lines)
+
+
+def section(lens):
+    """The lines of a lens on the page."""
+    return read_section(PAGE, lens)

@@ -71,12 +71,23 @@ def run(lens, lines, doc):
             write_section(page, lens, kept)
 
 
+def read_section(page, name):
+    """The lines between the two comments of a section."""
+    return _section(page, name)[1].group(1).splitlines()
+
+
 def write_section(page, name, lines):
     """Replace what stands between the two comments of a section."""
+    text, found = _section(page, name)
+    body = "".join(f"{line}\n" for line in lines)
+    page.write_text(text[: found.start(1)] + body + text[found.end(1) :], encoding="utf-8")
+
+
+def _section(page, name):
+    """The text of a page, and where it has a section: group 1 is what stands in it."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     text = page.read_text(encoding="utf-8")
-    found = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    if not found.search(text):
+    found = re.search(f"{re.escape(begin)}\n(.*?){re.escape(end)}", text, re.DOTALL)
+    if not found:
         raise SystemExit(f"{page} has no section {name}: add the comments {begin} and {end}")
-    body = "\n".join([begin, *lines, end])
-    page.write_text(found.sub(lambda _: body, text), encoding="utf-8")
+    return text, found

@@ -1,0 +1,301 @@
+"""Verdicts in the validity atlas: how often audits fail and pass where a gap is at its tolerance.
+
+`python benches/python/atlas_audit.py` measures what is not measured yet (some ten minutes on one
+core) and writes the section "Audits" of docs/validity.md. Families of questions are in
+atlas_audit_families.py, single pairs in atlas_audit_pairs.py, what other lenses say in
+atlas_audit_lenses.py. Results are kept in target/atlas_audit.jsonl.
+"""
+
+import argparse
+import os
+
+import atlas_audit_families as families
+import atlas_audit_lenses as lenses
+import atlas_audit_pairs as pairs
+from atlas_tools import ROOT, band, load, run, write
+
+RESULTS = ROOT / "target" / "atlas_audit.jsonl"
+
+
+def scenarios():
+    return [*families.scenarios(), *pairs.scenarios(), *lenses.scenarios()]
+
+
+def measure(scenario):
+    return scenario.measure()
+
+
+def told(entry):
+    return f"of {entry['audits']:,}: {entry['counts']}"
+
+
+# --- judging ------------------------------------------------------------------------------------
+
+
+def too_often(count, audits):
+    """Whether a rule that errs in at most 5 % would do so as often one time in a million."""
+    return count / audits > band(audits)[1]
+
+
+def share(count, audits, judged=True):
+    text = f"{100 * count / audits:.1f}"
+    return f"**{text}**" if judged and too_often(count, audits) else text
+
+
+def errors(scenario, entry):
+    """The counts of an entry that are errors of ours; none where there is no gap to miss."""
+    counts = entry["counts"]
+    if isinstance(scenario, families.WithoutGaps):
+        return {"fail": counts.get("fail", 0)}
+    if isinstance(scenario, lenses.NoStandIn):
+        return {"found": counts["found"]}
+    if isinstance(scenario, pairs.RaisedFloor):
+        # One group is beyond the tolerance: to fail is right.
+        return {"pass": counts["pass"]}
+    found = {word: counts[word] for word in ("fail", "pass") if word in counts}
+    return found | {f"pass of {name}": n for name, n in entry.get("passes", {}).items()}
+
+
+def too_many(measured):
+    """(scenario, word, share) of all errors that are too many."""
+    return [
+        (scenario, word, count / measured[scenario.key]["audits"])
+        for scenario in scenarios()
+        for word, count in errors(scenario, measured[scenario.key]).items()
+        if too_often(count, measured[scenario.key]["audits"])
+    ]
+
+
+def broken(scenario, entry):
+    """The counts of an entry that are errors of rules that do not hold."""
+    if isinstance(scenario, families.WithoutGaps):
+        return {}
+    found = {
+        word: n for word, n in entry["counts"].items() if word not in ("fail", "pass", "found")
+    }
+    if "quiet" in entry:
+        found["quiet"] = max(entry["quiet"].values())
+    return found
+
+
+def caught(measured):
+    """By rule that does not hold, in how many of its scenarios it errs too often, and of how many.
+
+    A rule that is never caught would say that the scenarios prove nothing.
+    """
+    counts = {}
+    for scenario in scenarios():
+        entry = measured[scenario.key]
+        for rule, count in broken(scenario, entry).items():
+            hits, of = counts.get(rule, (0, 0))
+            counts[rule] = (hits + too_often(count, entry["audits"]), of + 1)
+    return counts
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def page(measured):
+    def of(kind):
+        return [(one, measured[one.key]) for one in scenarios() if isinstance(one, kind)]
+
+    yield (
+        "Measured by `benches/python/atlas_audit.py` through `fa.audit` (callables, which no "
+        "policy names, by the test beneath it). Gaps lie exactly at their tolerance, unless said: "
+        "**fail** and **pass** are errors, of which a valid rule makes at most 5 %. Shares that "
+        "such a rule would exceed one time in a million are bold. Beside them stands what rules "
+        "that do not hold say of the same data."
+    )
+    yield ""
+    yield from found(measured)
+    yield from family_table(of(families.AtTheTolerance))
+    yield from passes_table(of(families.WithoutGaps))
+    yield from rates_table(of(pairs.TenRates))
+    yield from pairs_table(of)
+    yield from floor_table(of(pairs.RaisedFloor))
+    yield from lenses_table(of(lenses.NoStandIn))
+
+
+def found(measured):
+    judged = [measured[one.key] for one in scenarios()]
+    over = too_many(measured)
+    yield (
+        f"- {len(judged)} scenarios, {sum(e['audits'] for e in judged):,} audits; in {len(over)} "
+        "of their shares of errors ours errs more often than the band allows"
+        + ("".join(f"; {one}, {word}: {100 * p:.1f} %" for one, word, p in over))
+        + "."
+    )
+    rules = "; ".join(
+        f"{CALLED.get(rule, rule)} {hits} of {of}" for rule, (hits, of) in caught(measured).items()
+    )
+    yield f"- In how many of their scenarios rules that do not hold are caught by it: {rules}."
+    yield ""
+
+
+#: What rules that do not hold are called in a sentence.
+CALLED = {
+    "point": "the estimate",
+    "quiet": "not significant, so pass",
+    "logarithm": "logarithm of the ratio",
+    "ignored": "design ignored",
+    "delta": "delta method",
+}
+
+
+def family_table(entries):
+    yield "### Families of 50 comparisons"
+    yield ""
+    questions = len(families.METRICS) * len(families.ATTRIBUTES)
+    yield (
+        f"One population, attributes of 2, 3 and 2 groups, the smallest with 10 % of the people; "
+        f"{len(families.METRICS)} metrics, so {questions} questions, each with its true gap as its "
+        f"tolerance: 40 pairs lie exactly at it. {families.AUDITS:,} audits each. **Comparisons**: "
+        "how many groups with enough rows make, on average. **Pass of a question**: of that which "
+        "passes most often. Rules that do not hold: **unadjusted** fails by any p of at most 5 %, "
+        "**point** by any estimate beyond the tolerance, **delta** takes the variances that are "
+        "seen (adjusted); **not significant** passes a question in which no two groups differ "
+        "significantly (of that which passes most often)."
+    )
+    yield ""
+    yield (
+        "| rows | comparisons | fail, % | pass, % | pass of a question, % | unadjusted, % | "
+        "point, % | delta, % | not significant, % |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for one, entry in entries:
+        n, counts = entry["audits"], entry["counts"]
+        cells = [
+            f"{one.n:,}",
+            f"{entry['pairs']:.0f}",
+            share(counts["fail"], n),
+            share(counts["pass"], n),
+            share(max(entry["passes"].values()), n),
+            *(share(counts[rule], n) for rule in ("unadjusted", "point", "delta")),
+            share(max(entry["quiet"].values()), n),
+        ]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def passes_table(entries):
+    yield "### A model without gaps"
+    yield ""
+    yield (
+        "The same population, and a model that is the same for all: how many rows does a pass "
+        f"take? {families.AUDITS_OF_PASSES:,} audits each; a fail is an error, to pass is right. "
+        "**Not significant** passes an audit in which no two groups differ significantly, however "
+        "few the rows."
+    )
+    yield ""
+    yield "| tolerated | rows | pass, % | inconclusive, % | fail, % | not significant, % |"
+    yield "|---|---|---|---|---|---|"
+    for one, entry in entries:
+        n, counts = entry["audits"], entry["counts"]
+        shares = [
+            share(counts.get(word, 0), n, judged=word == "fail")
+            for word in ("pass", "inconclusive", "fail", "quiet")
+        ]
+        yield f"| {one.policy} | {one.n:,} | {' | '.join(shares)} |"
+    yield ""
+
+
+def rates_table(entries):
+    yield "### Ten rates of few rows"
+    yield ""
+    yield (
+        f"Five small groups, each compared with {pairs.LARGE:,} rows by true and false positive "
+        f"rates (.85 and .6 there), above and below in turn. {pairs.AUDITS:,} audits each."
+    )
+    yield ""
+    yield "| rows that count | tolerance | fail, % | unadjusted, % | delta, % |"
+    yield "|---|---|---|---|---|"
+    for one, entry in entries:
+        shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
+        yield f"| {one.rows} | {one.tolerance:g} | {' | '.join(shares)} |"
+    yield ""
+
+
+def pairs_table(of):
+    yield "### One pair of groups"
+    yield ""
+    yield (
+        f"Tolerance {pairs.TOLERANCE:g} (four fifths: a ratio of .8), the first group above and "
+        "below. Strata are mixed unequally, weights depend on decisions, clusters are two rows "
+        "(rates) or five (F1, AUC); mean residuals compare scores of two laws."
+    )
+    yield ""
+    yield "| what | groups | audits | fail, % | pass, % | a rule that does not hold, % |"
+    yield "|---|---|---|---|---|---|"
+    kinds = (
+        pairs.OnePair, pairs.FourFifths, pairs.OfDesign, pairs.InClusters, pairs.Residual,
+        pairs.Function,
+    )  # fmt: skip
+    for one, entry in (both for kind in kinds for both in of(kind)):
+        n, counts = entry["audits"], entry["counts"]
+        others = [
+            f"{CALLED[rule]}: {share(counts[rule], n)}"
+            for rule in one.counted
+            if rule not in ("fail", "pass")
+        ]
+        cells = [
+            one.label,
+            one.groups,
+            f"{n:,}",
+            share(counts["fail"], n),
+            share(counts["pass"], n),
+            "; ".join(others),
+        ]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def floor_table(entries):
+    yield "### A raised floor buys no pass"
+    yield ""
+    yield (
+        "Groups of 70, 20, 6 and 4 %; the smallest is selected at .3, the others at .5, tolerance "
+        f".1: every pass is an error. {pairs.AUDITS_BY_REPLICATES:,} audits each. Without the rule "
+        "that a group which could be tested counts, an audit passes when its remaining pairs do."
+    )
+    yield ""
+    yield "| rows | floor | fail, % | pass, % | passes without the rule, % |"
+    yield "|---|---|---|---|---|"
+    for one, entry in entries:
+        n, counts = entry["audits"], entry["counts"]
+        cells = [
+            f"{one.rows:,}",
+            str(one.floor),
+            share(counts["fail"], n, judged=False),
+            share(counts["pass"], n),
+            share(counts["without the rule"], n),
+        ]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def lenses_table(entries):
+    yield "### The individual lens beside a verdict"
+    yield ""
+    yield (
+        f"{lenses.ROWS:,} rows, a model that uses one feature which goes with neither attribute; "
+        "sex goes with another feature, race with none. How often is the loss of people who differ "
+        f"in little else shown to grow more than {lenses.TOO_MUCH:g} times? {lenses.AUDITS:,} "
+        "audits each. Without the rule, attributes that go with nothing have a direction, too."
+    )
+    yield ""
+    yield "| features | found, % | without the rule, % |"
+    yield "|---|---|---|"
+    for one, entry in entries:
+        shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
+        yield f"| {one.n_features} | {' | '.join(shares)} |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    run(RESULTS, scenarios(), measure, told, parser.parse_args().processes)
+    write("audits", page(load(RESULTS)))
+
+
+if __name__ == "__main__":
+    main()
