@@ -35,10 +35,14 @@ TOOLS = ROOT / "target" / "tools" / "bin"
 LENSES = ("permutation", "projection", "individual", "influence", "extremes")
 #: Seconds, of computing and of waiting, after which a test counts as hanging: none takes half.
 BUSY, PATIENCE = 60, 900
-#: Bytes that a process may address: a mutant that takes more fails before the machine does.
+#: Bytes that a process may take: a mutant that takes more fails before the machine does.
 MEMORY = 16 << 30
 DATA = os.environ.get("FAIRAUDIT_DATA") or str(ROOT.parent / "shared" / "data")
-SURROUNDINGS = {"PYTHONPATH": str(tree.TREE / "python"), "FAIRAUDIT_DATA": DATA}
+SURROUNDINGS = {
+    "PYTHONPATH": str(tree.TREE / "python"),
+    "PYTHONUNBUFFERED": "1",
+    "FAIRAUDIT_DATA": DATA,
+}
 PYTEST = [sys.executable, "-m", "pytest", "-x", "-v", "-p", "no:cacheprovider"]
 PYTEST += ["-m", "not calibration"]
 #: Tests that fail without a mutant, on this machine.
@@ -98,7 +102,7 @@ def write_record(record):
 
 
 def limit():
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
 
 
 def computed(process):
@@ -199,7 +203,8 @@ def python_tests(mutant):
         users = [lens for lens in LENSES if any(map(tells, (code / lens).rglob("*.rs")))]
         rooms = [*(users or LENSES[:1]), "data", "metrics"]
     files = [file for room in rooms for file in sorted((ROOT / "tests" / room).glob("test_*.py"))]
-    likely = [file for file in files if tells(file)]
+    named = [file for file in files if word in file.stem]
+    likely = [*named, *(file for file in files if tells(file) and file not in named)]
     others = [file for file in files if file not in likely]
     for some in (likely, [ROOT / "tests" / "test_golden.py"], others):
         if some:
