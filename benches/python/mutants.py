@@ -126,8 +126,9 @@ def next_line(heard, process):
 
 
 def listen(process, heard):
-    for line in process.stdout:
-        heard.put(line)
+    with process.stdout:
+        for line in process.stdout:
+            heard.put(line)
     heard.put("")
 
 
@@ -149,9 +150,10 @@ def first_failure(command, number=None):
         start_new_session=True,
         preexec_fn=limit,
     )
+    heard = queue.Queue()
+    listener = threading.Thread(target=listen, args=(process, heard), daemon=True)
+    listener.start()
     try:
-        heard = queue.Queue()
-        threading.Thread(target=listen, args=(process, heard), daemon=True).start()
         while line := next_line(heard, process):
             if found := FAILED.match(line):
                 return found[1] or found[2]
@@ -162,6 +164,8 @@ def first_failure(command, number=None):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        # A child in a session of its own may hold the pipe.
+        listener.join(timeout=10)
     if -code in (signal.SIGINT, signal.SIGKILL, signal.SIGTERM):
         raise SystemExit(f"{command[0]} was stopped from outside")
     return None if code == 0 else ENDED
