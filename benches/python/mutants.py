@@ -1,42 +1,59 @@
 """Do the tests notice when the core is wrong? `make mutants` changes it and looks.
 
-cargo-mutants says what could be changed; a sample of that, drawn by a seed, is tried in a copy of
-the tree: the Rust tests first, then, with a build that is little optimised, the frozen outputs and
-the fast Python tests of the lens. A mutant is caught when a test fails or does not come to an end.
-What was tried is kept in `target/mutants/SEED.jsonl`, where a stopped run goes on; a mutant whose
-lines have changed since is tried again. `--write` puts the figure and those that live into
-`docs/validity.md`; a mutant that no test can notice is named in `EQUIVALENT`, with the reason.
+cargo-mutants says what could be changed; a sample of that, drawn by a seed, is built into a copy of
+the tree (`mutants_tree`) and tried one by one, until a test fails: all Rust tests of the core,
+those of the mutant's module first; then the frozen outputs and the fast Python tests of the
+lenses that use it, likely files first. A mutant is caught when a test fails or does not come to an
+end, and this test alone passes without the mutant. What was tried is kept in `mutants.jsonl`, where
+a stopped run goes on; a mutant whose lines have changed since is tried again, one that lived with
+`--again`. `--write` puts the figure and those that live into `docs/validity.md`; a mutant that no
+test can notice is named in `EQUIVALENT`, with the reason.
 """
 
 import argparse
+import functools
+import hashlib
 import json
 import os
+import queue
 import random
-import shutil
+import re
+import resource
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
+import mutants_tree as tree
 from report import write_section
 
-ROOT = Path(__file__).resolve().parents[2]
-HOME = ROOT / "target" / "mutants"
-TREE, BUILD = HOME / "tree", HOME / "build"
-CORE = "rust/fairaudit-core/src/"
+ROOT, CORE = tree.ROOT, tree.CORE
+RECORD = Path(__file__).with_suffix(".jsonl")
 TOOLS = ROOT / "target" / "tools" / "bin"
 LENSES = ("permutation", "projection", "individual", "influence", "extremes")
-#: Seconds after which tests count as hanging: they take some ten times less.
-PATIENCE = {"cargo": 300, "python": 1_200}
-#: Optimised a little: builds and tests take about as long.
-BUILDING = {
-    "CARGO_TARGET_DIR": str(BUILD),
-    "CARGO_PROFILE_DEV_OPT_LEVEL": "1",
-    "CARGO_PROFILE_TEST_OPT_LEVEL": "1",
-    "CARGO_PROFILE_DEV_DEBUG": "0",
-    "CARGO_PROFILE_TEST_DEBUG": "0",
-}
+#: Seconds, of computing and of waiting, after which a test counts as hanging: none takes half.
+BUSY, PATIENCE = 60, 900
+#: Bytes that a process may take: a mutant that takes more fails before the machine does.
+MEMORY = 16 << 30
 DATA = os.environ.get("FAIRAUDIT_DATA") or str(ROOT.parent / "shared" / "data")
-SURROUNDINGS = {"PYTHONPATH": str(TREE / "python"), "FAIRAUDIT_DATA": DATA}
+SURROUNDINGS = {
+    "PYTHONPATH": str(tree.TREE / "python"),
+    "PYTHONUNBUFFERED": "1",
+    "FAIRAUDIT_DATA": DATA,
+}
+PYTEST = [sys.executable, "-m", "pytest", "-x", "-v", "-p", "no:cacheprovider"]
+PYTEST += ["-m", "not calibration"]
+#: Tests that fail without a mutant, on this machine.
+BROKEN: list[str] = []
+#: How Rust's tests and pytest say that a test failed.
+FAILED = re.compile(r"test (.+?)(?: - should panic)? \.\.\. FAILED|(\S+::.+?) (?:FAILED|ERROR) ")
+HANGS = "does not come to an end"
+ENDED = "ended"
+HALF, LIVES, CAUGHT = "not noticed by Rust", "lives", "caught"
+#: What does not compile; what compiles, but not behind a switch (`impl Trait` of two types).
+UNVIABLE, LEFT_OUT = "unviable", "left out"
 #: A mutant and why nothing can tell it from the core, by what `name` gives.
 EQUIVALENT: dict[str, str] = {}
 
@@ -47,174 +64,250 @@ def name(mutant):
     return f"{mutant['file'].removeprefix(CORE)}: {text}"
 
 
-def body(mutant):
+def lines(mutant):
     """The lines that are changed and those around them, without their numbers."""
     return mutant["diff"].split("@@\n", 1)[-1]
 
 
+def key(mutant):
+    """What a mutant is known by: another one, when its lines have changed."""
+    return name(mutant), hashlib.sha256(lines(mutant).encode()).hexdigest()[:16]
+
+
 def sample(count, seed):
-    """Draw mutants of the core."""
+    """Draw mutants of the core; how many there are."""
     command = [TOOLS / "cargo-mutants", "mutants", "--list", "--json", "--diff"]
     command += ["--package", "fairaudit-core"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     everything = json.loads(listed)
     # Each has its own luck, so that the sample stays what it is when other lines change.
     luck = {
-        id(one): random.Random(f"{seed}:{name(one)}:{body(one)}").random() for one in everything
+        id(one): random.Random(f"{seed}:{name(one)}:{lines(one)}").random() for one in everything
     }
     return sorted(everything, key=lambda one: luck[id(one)])[:count], len(everything)
 
 
-def copy_tree():
-    """Bring the files of the project to the copy, and leave what did not change as it was."""
-    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    for one in filter(None, files.split("\0")):
-        source, target = ROOT / one, TREE / one
-        if not source.is_file():
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() or target.read_bytes() != source.read_bytes():
-            shutil.copy(source, target)
+def read_record():
+    if not RECORD.exists():
+        return {}
+    entries = map(json.loads, RECORD.read_text(encoding="utf-8").splitlines())
+    return {(entry["name"], entry["lines"]): entry for entry in entries}
 
 
-def changed(text, mutant):
-    """The file with the mutant in it."""
-    start, end = mutant["span"]["start"], mutant["span"]["end"]
-    lines = text.split("\n")
-    before = [*lines[: start["line"] - 1], lines[start["line"] - 1][: start["column"] - 1]]
-    after = [lines[end["line"] - 1][end["column"] - 1 :], *lines[end["line"] :]]
-    return "\n".join(before) + mutant["replacement"] + "\n".join(after)
+def write_record(record):
+    text = "".join(json.dumps(record[one]) + "\n" for one in sorted(record))
+    draft = RECORD.with_suffix(".draft")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(RECORD)
 
 
-def run(command, patience, **environment):
-    """Whether a command says that all is well; what it printed."""
+def limit():
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+
+
+def computed(process):
+    """Seconds that a process and its children that have ended computed, on all cores."""
     try:
-        done = subprocess.run(
-            command,
-            cwd=TREE,
-            env={**os.environ, **BUILDING, **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=patience,
-        )
-    except subprocess.TimeoutExpired:
-        return False, "does not come to an end"
-    if done.returncode in (-2, -9, -15):
+        stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return 0.0
+    return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def next_line(heard, process):
+    """What a process prints next, "" at its end; `None` when nothing comes any more."""
+    busy, since = computed(process), time.monotonic()
+    while computed(process) - busy < BUSY and time.monotonic() - since < PATIENCE:
+        try:
+            return heard.get(timeout=5)
+        except queue.Empty:
+            pass
+    return None
+
+
+def listen(process, heard):
+    with process.stdout:
+        for line in process.stdout:
+            heard.put(line)
+    heard.put("")
+
+
+def first_failure(command, number=None):
+    """The first test that fails when a mutant is switched on; `None` when all pass."""
+    environment = {**os.environ, **tree.BUILDING, **SURROUNDINGS}
+    if number is not None:
+        environment["MUTANT"] = str(number)
+    binary = command[0].startswith(str(tree.BUILD))
+    process = subprocess.Popen(
+        command,
+        cwd=tree.TREE / "rust" / "fairaudit-core" if binary else tree.TREE,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        preexec_fn=limit,
+    )
+    heard = queue.Queue()
+    listener = threading.Thread(target=listen, args=(process, heard), daemon=True)
+    listener.start()
+    try:
+        while line := next_line(heard, process):
+            if found := FAILED.match(line):
+                return found[1] or found[2]
+        if line is None:
+            return HANGS
+        code = process.wait()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        # A child in a session of its own may hold the pipe.
+        listener.join(timeout=10)
+    if -code in (signal.SIGINT, signal.SIGKILL, signal.SIGTERM):
         raise SystemExit(f"{command[0]} was stopped from outside")
-    return done.returncode == 0, done.stdout + done.stderr
+    return None if code == 0 else ENDED
 
 
-def failure(printed):
-    """The first test that failed, as far as the output tells."""
-    marks = ("FAILED", "ERROR", "does not come to an end")
-    lines = [line.strip() for line in printed.splitlines()]
-    rust = [
-        line.removeprefix("---- ").split(" stdout")[0] for line in lines if line.startswith("---- ")
-    ]
-    told = rust or [line for line in lines if line.startswith(marks)] or ["ended"]
-    return told[0][:160]
+@functools.cache
+def passes(command, test):
+    """Whether the test that failed passes without a mutant, alone where it has a name."""
+    if test in (HANGS, ENDED) or command[0] == "cargo":
+        return first_failure(command) is None
+    if command[0] == sys.executable:
+        return first_failure([*PYTEST, test]) is None
+    return first_failure([command[0], "--exact", test]) is None
+
+
+def rust_tests(mutant, binaries):
+    """All tests of the core, in the order in which they are likely to tell."""
+    module = "::".join(mutant["file"].removeprefix(CORE).removesuffix(".rs").split("/")[:2]) + "::"
+    module = module.removesuffix("mod::")
+    yield (binaries["value_stability"],)
+    yield (binaries["lib"], module)
+    yield (binaries["properties"],)
+    yield (binaries["lib"], "--skip", module)
+    yield ("cargo", "test", "--locked", "--package", "fairaudit-core", "--doc")
 
 
 def python_tests(mutant):
-    """The fast tests of the lens; those of what all lenses share are of the first lens too."""
-    room = mutant["file"].removeprefix(CORE).split("/")[0]
-    if room in LENSES:
-        return [f"tests/{room}"]
-    return ["tests/permutation", "tests/data", "tests/metrics", "tests/projection"]
+    """The frozen outputs, and the fast tests of the lenses that use what is changed."""
+    place = mutant["file"].removeprefix(CORE).removesuffix(".rs").split("/")
+    word = place[-2 if place[-1] == "mod" else -1]
+
+    def tells(path):
+        return re.search(rf"\b{word}\b", path.read_text(encoding="utf-8")) is not None
+
+    if place[0] in LENSES:
+        rooms = [place[0]]
+    else:
+        code = ROOT / CORE
+        users = [lens for lens in LENSES if any(map(tells, (code / lens).rglob("*.rs")))]
+        rooms = [*(users or LENSES[:1]), "data", "metrics"]
+    files = [file for room in rooms for file in sorted((ROOT / "tests" / room).glob("test_*.py"))]
+    named = [file for file in files if word in file.stem]
+    likely = [*named, *(file for file in files if tells(file) and file not in named)]
+    others = [file for file in files if file not in likely]
+    for some in (likely, [ROOT / "tests" / "test_golden.py"], others):
+        if some:
+            yield (*PYTEST, *(str(file.relative_to(ROOT)) for file in some))
 
 
-def attempt(mutant):
-    """Change the core, and say which tests notice."""
-    path = TREE / mutant["file"]
-    original = path.read_text(encoding="utf-8")
-    path.write_text(changed(original, mutant), encoding="utf-8")
-    try:
-        return tested(python_tests(mutant))
-    finally:
-        path.write_text(original, encoding="utf-8")
+def left_out(command):
+    """How a command leaves out the tests that fail without a mutant."""
+    if command[0] == "cargo":
+        return []
+    word = "--deselect" if command[0] == sys.executable else "--skip"
+    return [part for test in BROKEN for part in (word, test)]
 
 
-def tested(paths_of_lens):
-    """What the tests say of the copy."""
-    tests = ["cargo", "test", "--quiet", "--package", "fairaudit-core", "--lib", "--tests"]
-    built, printed = run([*tests, "--no-run"], 3 * PATIENCE["cargo"])
-    if not built:
-        return {"outcome": "unviable", "by": printed[-300:]}
-    passed, printed = run(tests, PATIENCE["cargo"])
-    if not passed:
-        return {"outcome": "caught", "by": f"cargo test: {failure(printed)}"}
-    build = ["cargo", "build", "--quiet", "--package", "fairaudit-py"]
-    built, printed = run(build, 3 * PATIENCE["cargo"])
-    if not built:
-        return {"outcome": "unviable", "by": printed[-300:]}
-    library = BUILD / "debug" / "lib_native.so"
-    shutil.copy(library, TREE / "python" / "fairaudit_rs" / "_native.abi3.so")
-    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not calibration"]
-    for paths in (["tests/test_golden.py"], paths_of_lens):
-        passed, printed = run([*pytest, *paths], PATIENCE["python"], **SURROUNDINGS)
-        if not passed:
-            return {"outcome": "caught", "by": f"pytest: {failure(printed)}"}
-    return {"outcome": "lives", "by": ""}
+def noticed(commands, number, otherwise):
+    """What comes of a mutant; the test that notices it is known to pass without."""
+    for command in commands:
+        failed = first_failure([*command, *left_out(command)], number)
+        while failed and not passes(command, failed):
+            if failed in (HANGS, ENDED, *BROKEN):
+                raise SystemExit(f"{' '.join(command)} fails without a mutant")
+            BROKEN.append(failed)
+            print(f"left out, as it fails without a mutant: {failed}", flush=True)
+            failed = first_failure([*command, *left_out(command)], number)
+        if failed:
+            suite = "pytest" if command[0] == sys.executable else "cargo test"
+            return {"outcome": CAUGHT, "by": f"{suite}: {failed}"}
+    return {"outcome": otherwise, "by": ""}
 
 
-def lines_of(tried, population, seed):
+def attempts(mutants, wanted, half):
+    """Try mutants, of all that are drawn; `half` are those that the Rust tests did not notice."""
+    together, binaries = tree.build_together(mutants)
+    for number in sorted((wanted & together) - half):
+        found = noticed(rust_tests(mutants[number], binaries), number, HALF)
+        if found["outcome"] == HALF:
+            half = half | {number}
+        yield number, found
+    if half:
+        tree.build_module()
+    for number in sorted(half):
+        yield number, noticed(python_tests(mutants[number]), number, LIVES)
+    for number in sorted(wanted - together):
+        error = tree.error_alone(mutants[number])
+        yield number, {"outcome": UNVIABLE if error else LEFT_OUT, "by": error}
+
+
+def report(tried, drawn, population, seed):
     """The figure, and those that live."""
-    viable = [one for one in tried if one["outcome"] != "unviable"]
-    same = [one for one in viable if one["outcome"] == "lives" and one["name"] in EQUIVALENT]
-    caught = [one for one in viable if one["outcome"] == "caught"]
-    by_rust = sum(one["by"].startswith("cargo") for one in caught)
+    lives = [one for one in tried if one["outcome"] == LIVES]
+    same = [one for one in lives if one["name"] in EQUIVALENT]
+    caught = [one["by"] for one in tried if one["outcome"] == CAUGHT]
+    left_out = sum(one["outcome"] == LEFT_OUT for one in tried)
+    by_rust = sum(one.startswith("cargo test") for one in caught)
+    by_golden = sum(one.startswith("pytest: tests/test_golden.py") for one in caught)
+    of = len(caught) + len(lives) - len(same)
+    share = 100 * len(caught) / max(of, 1)
     yield (
-        f"{len(caught)} of {len(viable) - len(same)} mutants of the core are caught "
-        f"({100 * len(caught) / max(len(viable) - len(same), 1):.0f} %): {by_rust} by the Rust "
-        f"tests, {len(caught) - by_rust} by the fast Python tests. {len(tried)} were drawn of "
-        f"{population:,} (seed {seed}); {len(tried) - len(viable)} do not compile, and "
-        f"{len(same)} cannot be told from the core."
+        f"{len(caught)} of {of} mutants of the core are caught ({share:.0f} %): "
+        f"{by_rust} by the Rust tests, {by_golden} by the frozen outputs, "
+        f"{len(caught) - by_rust - by_golden} by the fast Python tests. {drawn} were drawn of "
+        f"{population:,} (seed {seed}) and {len(tried)} tried; "
+        f"{len(tried) - len(caught) - len(lives) - left_out} do not compile, {left_out} compile "
+        f"only without a switch and were left out, and {len(same)} cannot be told from the core."
     )
     yield ""
-    for one in viable:
-        if one["outcome"] == "lives":
-            reason = EQUIVALENT.get(one["name"], "lives")
-            yield f"- `{one['name']}`: {reason}"
+    for one in lives:
+        yield f"- `{one['name']}`: {EQUIVALENT.get(one['name'], 'lives')}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sample", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="try those that lived once more")
+    parser.add_argument("--known", action="store_true", help="report what was tried, try no more")
     parser.add_argument("--write", action="store_true", help="put the figure into the docs")
     given = parser.parse_args()
-    mutants, population = sample(given.sample, given.seed)
-    HOME.mkdir(parents=True, exist_ok=True)
-    log = HOME / f"{given.seed}.jsonl"
-    known = {}
-    if log.exists():
-        entries = map(json.loads, log.read_text(encoding="utf-8").splitlines())
-        known = {entry["diff"]: entry for entry in entries}
-    copy_tree()
-    if not known:
-        whole = tested([f"tests/{room}" for room in (*LENSES, "data", "metrics")])
-        if whole["outcome"] != "lives":
-            raise SystemExit(f"the tests fail without a mutant: {whole['by']}")
-    tried = []
-    for mutant in mutants:
-        diff = body(mutant)
-        entry = known.get(diff)
-        if entry is None:
-            entry = {"name": name(mutant), "diff": diff, **attempt(mutant)}
-            with log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(entry) + "\n")
-        tried.append(entry)
-        print(
-            f"{len(tried)}/{given.sample} {entry['outcome']}: {entry['name']} {entry['by'][:120]}"
-        )
-        sys.stdout.flush()
-    found = list(lines_of(tried, population, given.seed))
-    print("\n".join(found))
+    drawn, population = sample(given.sample, given.seed)
+    mutants = dict(enumerate(drawn, 1))
+    record = read_record()
+
+    known = {number: record.get(key(one), {}).get("outcome") for number, one in mutants.items()}
+    half = {number for number, of in known.items() if of == HALF}
+    wanted = half | {number for number, of in known.items() if of is None}
+    if given.again:
+        wanted |= {number for number, of in known.items() if of == LIVES}
+    untried = [] if given.known or not wanted else attempts(mutants, wanted, half)
+    for number, found in untried:
+        named, hashed = key(mutants[number])
+        record[named, hashed] = {"name": named, "lines": hashed, **found}
+        write_record(record)
+        print(f"{number}/{given.sample} {found['outcome']}: {named} {found['by']}", flush=True)
+    found = [record[key(one)] for one in drawn if key(one) in record]
+    tried = [one for one in found if one["outcome"] != HALF]
+    told = list(report(tried, len(drawn), population, given.seed))
+    print("\n".join(told))
     if given.write:
-        write_section(ROOT / "docs" / "validity.md", "mutants", found)
+        write_section(ROOT / "docs" / "validity.md", "mutants", told)
 
 
 if __name__ == "__main__":

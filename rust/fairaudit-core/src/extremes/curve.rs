@@ -177,3 +177,24 @@ pub fn shape_limits(sample: &dyn Sample, fit: Fit, cuts: &Cuts, width: f64) -> O
         if last == STEPS { shape(STEPS) } else { crossing(shape(last), shape(last + 1), TO, |at| width - z(at).abs()) };
     Some((low, high))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::gpd::Excesses;
+    use super::super::tables::level_cuts;
+    use super::*;
+
+    #[test]
+    fn limits_are_where_z_says() {
+        let values: Vec<f64> = (1..=34).map(|i| return_excess(0.1, 2.0, 35.0 / f64::from(i))).collect();
+        let excesses = Excesses::new(&values).unwrap();
+        let cuts = level_cuts(34, 500.0, 500.0).unwrap().unwrap();
+        let curve = Curve::new(&excesses, excesses.fit(), 34.0, &cuts, 2.0);
+        let (low, high) = curve.limits(1.5);
+        assert!(low < curve.estimate() && curve.estimate() < high);
+        assert!((curve.z(low) - 1.5).abs() < 1e-5, "{}", curve.z(low));
+        assert!((curve.z(high) + 1.5).abs() < 1e-5, "{}", curve.z(high));
+        // Where no known level is low or high enough, the one at the other end.
+        assert_eq!(curve.limits(-1e4), (curve.known[curve.known.len() - 1].0, curve.known[0].0));
+    }
+}

@@ -366,6 +366,14 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn work_grows_with_rows_and_columns() {
+        let (few, many) = (Data::new(100).design(), Data::new(1_000).design());
+        assert_eq!([many.pass_work(), many.gram_work()], [10 * few.pass_work(), 10 * few.gram_work()]);
+        // Six columns have 21 products.
+        assert!((2..21).contains(&(many.gram_work() / many.pass_work())));
+    }
+
+    #[test]
     fn all_is_that_of_a_plain_loop() {
         let n = 2 * BLOCK + 45;
         let data = Data::new(n);

@@ -275,6 +275,16 @@ mod tests {
         numbers[(p * numbers.len() as f64) as usize]
     }
 
+    #[test]
+    fn work_is_that_of_the_law_and_the_draws() {
+        // A law of a hundred numbers of events takes a hundred passes, one of very many is approximated in three.
+        assert!(work(1_000, 100, 0) > 20 * work(1_000, 0, 0));
+        let (approximated, summed) = (work(100_000, 50_000, 0), work(100_000, 0, 0));
+        assert!(summed / 2 < approximated && approximated < summed);
+        assert_eq!(work(1_000, 100, 500) - work(1_000, 100, 0), 5 * (work(1_000, 100, 100) - work(1_000, 100, 0)));
+        assert!(work(1_000, 100, 100) > work(1_000, 100, 0));
+    }
+
     /// Equal scores: Clopper and Pearson's limits of the rate, less the score.
     #[test]
     fn equal_scores_have_the_limits_of_a_rate() {

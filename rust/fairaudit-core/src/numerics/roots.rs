@@ -101,4 +101,13 @@ mod tests {
         assert_eq!(super::crossing(0.0, 1.0, 1e-9, |x| -x - 1.0), 0.0);
         assert_eq!(super::crossing(0.0, 1.0, 1e-9, |x| 2.0 - x), 1.0);
     }
+
+    #[test]
+    fn the_first_place_is_a_float() {
+        for place in [0.1, 0.3, 2.0 / 3.0] {
+            assert_eq!(super::first_place(0.0, 1.0, |x| x >= place), place);
+        }
+        assert_eq!(super::first_place(0.25, 1.0, |_| true), 0.25);
+        assert_eq!(super::first_place(0.25, 0.75, |_| false), 0.75);
+    }
 }

@@ -303,6 +303,24 @@ mod tests {
         assert!((three.statistic(Studentize::Unpooled) - wald).abs() < 1e-12);
     }
 
+    /// The spread between strata with a group of one unit, in any unit of the values and of the weights.
+    #[test]
+    fn spread_between_strata() {
+        for (value, weight) in [(1.0, 1.0), (1e-9, 1.0), (1.0, 1e-6), (1e6, 1e-6)] {
+            let strata =
+                [(0.3, 0.5), (0.1, 0.25), (-0.2, 0.25)].map(|(gap, k)| (value * gap * (weight * k), weight * k));
+            let delta = strata.iter().map(|(q, _)| q).sum::<f64>() / strata.iter().map(|(_, k)| k).sum::<f64>();
+            let sum = |term: &dyn Fn(f64, f64) -> f64| strata.iter().map(|&(q, k)| term(q, k)).sum::<f64>();
+            let sums = [sum(&|q, _| q * q), sum(&|q, k| q * k), sum(&|_, k| k * k)];
+            let expected = 1.5 * sum(&|q, k| (q - k * delta).powi(2));
+            let found = between(sums, delta, 3);
+            assert!((found - expected).abs() < 1e-12 * expected, "{value}, {weight}: {found} is not {expected}");
+        }
+        // Strata that say the same differ by rounding alone, which is no spread.
+        let delta = 0.1 + 0.2;
+        assert_eq!(between([delta * delta, delta, 1.0], 0.3, 2), 0.0);
+    }
+
     /// Cochran's statistic, with the N - 1 of Mantel and Haenszel, for two groups and for more.
     #[test]
     fn pooled_shares() {

@@ -281,3 +281,24 @@ pub(super) fn one_for_each(name: &str, length: usize, n: usize, of: &str) -> Res
     }
     Err(Error::argument(name, format!("of length {length}"), &format!("one value for each of {n} {of}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strata_without_units_make_no_difference() {
+        let group = [0, 1, 1, 0, 1, 0, 0, 1];
+        let near = [1, 1, 1, 0, 0, 0, 2, 2];
+        let far = near.map(|stratum| 1_000 * stratum);
+        let sorted = |stratum: &[u32]| -> Vec<(Vec<u64>, Vec<u16>)> {
+            let units = Units { group: &group, n_groups: 2, stratum: Some(stratum), part: None, of_row: None };
+            let sorted = units.sort(|unit| 10 - unit as u64, |&value| [value; 4], &Control::default()).unwrap();
+            sorted.into_iter().map(|stratum| (stratum.values, stratum.group)).collect()
+        };
+        // By stratum, the smaller group first, then by value.
+        let expected = [(vec![6, 5, 7], vec![1, 0, 0]), (vec![10, 8, 9], vec![0, 1, 1]), (vec![3, 4], vec![1, 0])];
+        assert_eq!(sorted(&near), expected);
+        assert_eq!(sorted(&far), expected);
+    }
+}

@@ -600,6 +600,15 @@ mod tests {
         assert_eq!(encoded.counts.iter().sum::<u64>(), rows as u64);
     }
 
+    #[test]
+    fn a_constant_is_one_value() {
+        let same = vec![7i64; 3 * TILE];
+        let score = vec![0.5; same.len()];
+        let found = tabulate(&[Column::I64(&same)], &[2], Some(&score), &Control::default()).unwrap();
+        assert_eq!((found.codes, found.counts), (vec![vec![0]], vec![same.len() as u64]));
+        assert_eq!(found.score_sums, [(same.len() as i64) << 29]);
+    }
+
     /// Values and combinations that come late, few and many of them: every row has the cell of its values, and the
     /// cells have one order on any number of threads.
     #[test]

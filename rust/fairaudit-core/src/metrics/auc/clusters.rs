@@ -558,5 +558,16 @@ mod tests {
             let (lanes, at_a_time) = many.room(threads);
             assert!((lanes * at_a_time.min(threads) * CLUSTER_BYTES) << 22 <= ROOM, "{threads}: {lanes} {at_a_time}");
         }
+        // Many rows are worth more: 192 MB, of which two replicates on one thread take 128.
+        assert_eq!(many.room(1), (1, 1));
+        let long = ClusteredAuc { flags: vec![many.flags[0]; 1 << 25], ..many };
+        assert_eq!(long.room(1), (2, 1));
+    }
+
+    #[test]
+    fn units_are_in_the_group_that_has_them() {
+        let codes: [u16; LANES] = std::array::from_fn(|lane| (lane * 7 % 3) as u16);
+        let of = |group: u16| codes.map(|code| f64::from(u8::from(code == group)));
+        assert_eq!(codes_of(&[of(0), of(1), of(2)]), codes);
     }
 }
