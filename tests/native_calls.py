@@ -171,6 +171,7 @@ def _permutations(draws, call):
         "PermutationTest.counts": lambda call: made.counts(table, metric, **none, call=call),
         "PermutationTest.auc": lambda call: made.auc(x, positive, units, call, **none),
         "PermutationTest.ratio": lambda call: made.ratio(x, y + 1, units, call, **none),
+        "PermutationTest.mean": lambda call: made.mean([x[:5], x[5:]], units, call, **none),
         "PermutationTest.weighted_counts": lambda call: made.weighted_counts(
             weighted, metric, units, call, **none
         ),

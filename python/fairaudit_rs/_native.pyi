@@ -1,6 +1,6 @@
 """The native module; see rust/fairaudit-py."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -205,6 +205,10 @@ class PermutationTest:
     @staticmethod
     def ratio(
         numerator: _Floats, denominator: _Weights, units: Units, call: Call, *, studentize: str
+    ) -> PermutationTest: ...
+    @staticmethod
+    def mean(
+        parts: Iterable[_Floats], units: Units, call: Call, *, studentize: str
     ) -> PermutationTest: ...
     @staticmethod
     def weighted_counts(

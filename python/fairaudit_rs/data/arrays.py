@@ -222,6 +222,13 @@ class ArraySource:
         exponent = math.frexp(weight.max())[1]
         return weight if abs(exponent) <= MAX_EXPONENT else np.ldexp(weight, -exponent)
 
+    def few_bytes(self, key: str, name: str) -> NDArray[Any]:
+        """Return a column of finite numbers: small whole ones as they are, all else as floats."""
+        column = self.columns[key]
+        if isinstance(column, Coded) or column.dtype.kind not in "biu" or column.itemsize > 4:
+            return self.numbers(key, name)
+        return np.require(column, dtype=column.dtype.newbyteorder("="), requirements=["C", "A"])
+
     def numbers(self, key: str, name: str) -> NDArray[np.float64]:
         """Return a column as finite floats."""
         values = _floats(name, self.columns[key])

@@ -20,7 +20,8 @@ class Rows(Value):
     cells: Cells
     group: NDArray[np.uint16]
     stratum: NDArray[np.uint32] | None
-    #: Labels and decisions of 0 and 1 are booleans, all else floats.
+    #: Labels and decisions are booleans where they are 0 and 1, or whole numbers of few bytes; all
+    #: else floats.
     columns: dict[str, NDArray[Any]]
     cluster: NDArray[np.uint32] | None = None
     weight: NDArray[np.float64] | None = None

@@ -207,8 +207,10 @@ class AuditTable:
             name: named.coded(name).astype(bool)[cell] for name in labels
         }
         for name in (*columns, *extra):
-            if name not in values:
-                values[name] = source.numbers(name, name.removeprefix("extra:"))
+            if name in values:
+                continue
+            read = source.few_bytes if name in coded_roles else source.numbers
+            values[name] = read(name, name.removeprefix("extra:"))
         return Rows(
             cells=cells,
             group=group.astype(np.uint16)[cell],

@@ -18,6 +18,7 @@ from .row_values import (
     Columns,
     CountValues,
     Floats,
+    MeanOfParts,
     RankValues,
     RatioValues,
     RowValues,
@@ -25,6 +26,7 @@ from .row_values import (
     check_bounds,
     check_size,
     few_labels,
+    is_of_one_row,
     rank_influence,
     row_value,
     value_of,
@@ -302,13 +304,22 @@ class _Ratio(Kind):
         return "corrected"
 
     def row_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
-        above = self._checked("numerator", columns, n_rows)
         has_below = self.metric.denominator is not None
+        source = self.metric.numerator
+        if weight is None and not has_below and is_of_one_row(source) and not self._has_limits:
+            looked_at = {name: columns[name] for name in self.metric.columns}
+            return MeanOfParts(self.metric.name, source, looked_at)
+        above = self._checked("numerator", columns, n_rows)
         below = self._checked("denominator", columns, n_rows) if has_below else None
         check_bounds(self.metric.name, self.metric.bounds, above, below)
         if weight is not None:
             above, below = weight * above, weight if below is None else weight * below
         return RatioValues(above, below)
+
+    @property
+    def _has_limits(self) -> bool:
+        """Whether the user said between which ends values lie, which every one is held against."""
+        return self.metric.bounds is not None and not callable(self.metric.bounds)
 
     def bounds(self, columns: Columns) -> tuple[float, float] | None:
         given = self.metric.bounds

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError
 from .metric import Bounds, Metric, RowValue
+from .row_values import of_one_row
 
 #: The log loss keeps scores this far from 0 and 1.
 _CLIP = 2.0**-52
@@ -271,20 +272,24 @@ def known_metrics() -> Iterator[Metric]:
         )
 
 
+@of_one_row
 def _residual(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     return rows["y_true"] - rows["y_score"]
 
 
+@of_one_row
 def _absolute_residual(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     residual = _residual(rows)
     return np.abs(residual, out=residual)
 
 
+@of_one_row
 def _squared_residual(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     residual = _residual(rows)
     return np.square(residual, out=residual)
 
 
+@of_one_row
 def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     label, score = rows["y_true"], rows["y_score"]
     if np.any((score < 0) | (score > 1)):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,10 @@ from ..errors import ArgumentError, FairAuditError, FunctionError
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint32]
 Columns = Mapping[str, NDArray[Any]]
+#: The value of each of some rows.
+RowFunction = Callable[[Mapping[str, Floats]], Floats]
+#: The attribute by which a function says that it looks at one row at a time.
+_OF_ONE_ROW = "_fairaudit_of_one_row"
 #: The largest row value is not larger than this, nor smaller than its inverse.
 MAX_SIZE = 1e70
 #: Adds up row values over each unit: rows, or clusters of rows.
@@ -186,6 +190,84 @@ class RatioValues:
 
 
 @dataclass(frozen=True)
+class MeanOfParts:
+    """A value that each row has of its own columns alone, computed some rows at a time.
+
+    A test of their mean takes the memory of the values once: no array of all of them is made here.
+    """
+
+    metric: str
+    source: RowFunction
+    columns: Columns
+    #: None: every row counts once.
+    denominator: ClassVar[None] = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def taken(self, rows: Any) -> MeanOfParts:
+        """Return those of some rows."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return replace(self, columns=columns)
+
+    def parts(self) -> Iterator[Floats]:
+        """Yield the values of consecutive rows, and raise at last if some are not what they may be.
+
+        After one that is not finite the rest is counted only.
+        """
+        named, n_bad, largest = (self.metric, "numerator"), 0, 0.0
+        for part in parts(len(self)):
+            columns = {name: column[part] for name, column in self.columns.items()}
+            values = _computed(*named, self.source, columns, part.stop - part.start)
+            n_bad += count_not_finite(values)[0]
+            if not n_bad:
+                largest = max(largest, _largest(values))
+                yield values
+        if n_bad:
+            raise _not_finite(*named, (len(self),), n_bad, len(self))
+        _check_largest(*named, largest)
+
+    @property
+    def numerator(self) -> Floats:
+        """The values of all rows."""
+        values = np.empty(len(self))
+        start = 0
+        for part in self.parts():
+            values[start : start + len(part)] = part
+            start += len(part)
+        return values
+
+    @property
+    def _whole(self) -> RatioValues:
+        return RatioValues(self.numerator, None)
+
+    def test(self, exchange: Exchange, within_labels: bool) -> _native.PermutationTest:
+        """Return the native test."""
+        if exchange.units.of_row is not None:
+            return self._whole.test(exchange, within_labels)
+        return _native.PermutationTest.mean(
+            self.parts(), exchange.units, exchange.call, studentize=exchange.scaling
+        )
+
+    def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:
+        """Return samples of a - theta, theta being that of the cell."""
+        return self._whole.weak(exchange, cell)
+
+    def gap(self, share: Floats) -> float:
+        """Return the gap of two groups: every row belongs to the first one by a share."""
+        return self._whole.gap(share)
+
+    def terms(self) -> tuple[Floats, Floats]:
+        """Return numerator and denominator."""
+        return self._whole.terms()
+
+    def shortage(self, rows: NDArray[np.bool_]) -> str | None:
+        """Leave it to the weights and clusters to say what is short."""
+        del rows
+        return None
+
+
+@dataclass(frozen=True)
 class CountValues:
     """Weights by row and class, of a metric that is no fraction."""
 
@@ -259,10 +341,29 @@ def fewer_of_labels(n_positive: int, n_negative: int) -> tuple[int, str]:
     return few, f"row{'' if few == 1 else 's'} with a {kind} label"
 
 
+def of_one_row(function: RowFunction) -> RowFunction:
+    """Mark a function whose value of a row depends on the columns of this row alone."""
+    setattr(function, _OF_ONE_ROW, True)
+    return function
+
+
+def is_of_one_row(source: Any) -> TypeGuard[RowFunction]:
+    """Whether a row value is a function that was marked so."""
+    return getattr(source, _OF_ONE_ROW, False) is True
+
+
 def row_value(name: str, argument: str, source: Any, columns: Columns, n_rows: int) -> Floats:
     """Return the value of every row that a function or a column gives, checked."""
+    array = _computed(name, argument, source, columns, n_rows)
+    n_bad = count_not_finite(array.ravel())[0]
+    if array.shape != (n_rows,) or n_bad:
+        raise _not_finite(name, argument, array.shape, n_bad, n_rows)
+    return array
+
+
+def _computed(name: str, argument: str, source: Any, columns: Columns, n_rows: int) -> Floats:
     try:
-        array = np.ascontiguousarray(value_of(source, columns), dtype=np.float64)
+        return np.ascontiguousarray(value_of(source, columns), dtype=np.float64)
     except FairAuditError:
         raise
     except Exception as error:
@@ -270,19 +371,28 @@ def row_value(name: str, argument: str, source: Any, columns: Columns, n_rows: i
             f"{argument} of {name} failed on {n_rows:,} rows: {type(error).__name__}: {error}; "
             "accepted: one finite number for each row"
         ) from error
-    n_bad = count_not_finite(array.ravel())[0]
-    if array.shape != (n_rows,) or n_bad:
-        raise ArgumentError(
-            f"{argument} of {name} gives an array of shape {array.shape} with "
-            f"{n_bad} values that are not finite; accepted: one finite number for "
-            f"each of the {n_rows} rows"
-        )
-    return array
+
+
+def _not_finite(
+    name: str, argument: str, shape: tuple[int, ...], n_bad: int, n_rows: int
+) -> ArgumentError:
+    return ArgumentError(
+        f"{argument} of {name} gives an array of shape {shape} with "
+        f"{n_bad} values that are not finite; accepted: one finite number for "
+        f"each of the {n_rows} rows"
+    )
 
 
 def check_size(name: str, argument: str, values: Floats) -> None:
     """Raise when sums of the third powers of row values would be no numbers."""
-    largest = max(-float(values.min(initial=0.0)), float(values.max(initial=0.0)))
+    _check_largest(name, argument, _largest(values))
+
+
+def _largest(values: Floats) -> float:
+    return max(-float(values.min(initial=0.0)), float(values.max(initial=0.0)))
+
+
+def _check_largest(name: str, argument: str, largest: float) -> None:
     if largest and not 1 / MAX_SIZE <= largest <= MAX_SIZE:
         raise ArgumentError(
             f"{argument} of {name} has values of up to {largest:g} in size; accepted: a largest "

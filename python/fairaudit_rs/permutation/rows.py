@@ -331,11 +331,10 @@ class RowProblem(LabelledProblem):
         codes, keep = group_codes(self.rows, self.position, chosen)
         # Labels of ranks alone need no column of strata.
         of_labels = self.conditioning == "label" and self.metric.kind.reads == "scores"
-        within_labels = of_labels and self.rows.stratum is None
-        own = None if within_labels else self.own_strata_codes()
+        own = None if of_labels else self.own_strata_codes()
         units = make_units(self.rows, self.keys, codes, keep, chosen, own)
         exchange = units.exchange(len(chosen), self.scaling, self.call)
-        return self.values.taken(keep).test(exchange, within_labels)
+        return self.values.taken(keep).test(exchange, of_labels)
 
     def own_strata_codes(self) -> NDArray[np.uint32] | None:
         """Return the strata that the metric conditions on."""

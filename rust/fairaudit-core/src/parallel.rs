@@ -111,6 +111,11 @@ impl<S> Workspaces<S> {
         let mut borrowed = Borrowed { from: self, space };
         work(borrowed.space.get_or_insert_with(new))
     }
+
+    /// Frees the workspaces that nobody works in.
+    pub(crate) fn clear(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).0.clear();
+    }
 }
 
 /// Whether this thread belongs to a pool.
@@ -405,6 +410,10 @@ mod tests {
         let panics = std::panic::AssertUnwindSafe(|| spaces.with(1, || 0, |_| panic!("planted")));
         assert!(std::panic::catch_unwind(panics).is_err());
         assert_eq!(spaces.with(1, || 5, |_| 3), 3);
+        // Freed ones are made anew.
+        spaces.with(2, || 7, |_| ());
+        spaces.clear();
+        assert_eq!(spaces.with(1, || 5, |space| *space), 5);
     }
 
     #[test]

@@ -167,6 +167,26 @@ impl PyPermutationTest {
         })
     }
 
+    /// Of the mean of values of units, which come in consecutive parts: what an iterator of arrays yields is read at
+    /// once, so that no array of all of them need be there.
+    #[staticmethod]
+    #[pyo3(signature = (parts, units, call, *, studentize))]
+    fn mean(py: Python<'_>, parts: &Bound<'_, PyAny>, units: &Units, call: &Call, studentize: &str) -> PyResult<Self> {
+        let (studentize, units) = (self::studentize(py, studentize)?, units.borrow(py)?);
+        let units = units.core();
+        let mut values = Vec::with_capacity(units.group.len());
+        for part in parts.try_iter()? {
+            values.extend_from_slice(&part?.extract::<Dense<'_, f64>>()?);
+            if values.len() > units.group.len() {
+                let accepted = format!("{} values in all, one of each unit", units.group.len());
+                return Err(to_python(py, &Error::argument("parts", format!("of {} values", values.len()), &accepted)));
+            }
+        }
+        call.run(py, MAKING_WORK * values.len() as u64, |control| {
+            Ok(Self::of(RowTest::mean(values, units, studentize, control)?))
+        })
+    }
+
     /// Of a formula over confusion counts: of each unit its weighted tp, fp, fn, tn.
     #[staticmethod]
     #[pyo3(signature = (counts, metric, units, call, *, studentize))]

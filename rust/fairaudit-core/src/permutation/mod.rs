@@ -14,6 +14,7 @@ mod joint;
 mod max_t;
 mod rank_correlation;
 mod rows;
+mod scores;
 mod shifts;
 mod statistic;
 mod strata;

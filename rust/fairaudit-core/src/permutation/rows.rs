@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::max_t::StepDown;
+use super::scores::Scores;
 use super::shifts::Shifts;
 use super::statistic::Comparison;
 use super::strata::{Contrast, Part, Total};
@@ -14,10 +15,10 @@ use super::{GroupTest, PermutationTest, Studentize};
 use crate::bootstrap::{self, Replicates};
 use crate::draws::Draws;
 use crate::error::{Error, Result};
-use crate::metrics::auc::{Auc, ClusteredAuc, Drawn, Members, Observed, RowFlags, WeightedAuc};
+use crate::metrics::auc::{Auc, ClusteredAuc, Drawn, Members, Observed, WeightedAuc};
 use crate::metrics::row_sums::{Counts, Lanes, Mean, Ratio, RowSums};
 use crate::metrics::{Evaluation, Metric, RowMetric, of_each_metric};
-use crate::numerics::order::{order, ordered_bits, row_of};
+use crate::numerics::order::ordered_bits;
 use crate::parallel::{self, Control};
 use crate::simd::{InstructionSet, LANES};
 
@@ -79,7 +80,7 @@ pub(super) enum UnitMetric {
 }
 
 impl Block {
-    fn new(
+    pub(super) fn new(
         mut metric: UnitMetric,
         group: Vec<u16>,
         n_groups: usize,
@@ -119,14 +120,14 @@ impl Block {
         };
         if block.sizes.len() > 1 {
             control.check()?;
-            let expected = block.expectations();
+            let expected = block.expectations(instructions);
             block.expected = expected.into_iter().map(|value| if value.is_nan() { 0.0 } else { value }).collect();
         }
         Ok(block)
     }
 
     /// The metric of every group when each unit belongs to it by the share of its part that does.
-    fn expectations(&self) -> Vec<f64> {
+    fn expectations(&self, instructions: InstructionSet) -> Vec<f64> {
         let n_groups = self.expected.len();
         let shares: Vec<Vec<f64>> = self
             .sizes
@@ -138,11 +139,12 @@ impl Block {
             .collect();
         match &self.metric {
             UnitMetric::Rows(metric) => of_each_metric!(metric, metric => {
-                let sums = sums_of(metric, self.n_units(), n_groups, |row, member| {
+                let members = |row: usize, member: &mut [Lanes]| {
                     for (member, &share) in member.iter_mut().zip(&shares[self.part_of(row)]) {
                         *member = [share; LANES];
                     }
-                });
+                };
+                let sums = sums_of(metric, self.n_units(), n_groups, members, instructions);
                 sums.into_iter().map(|sums| metric.evaluate(sums).value).collect()
             }),
             UnitMetric::Clusters(auc) => auc.expected(n_groups, |cluster, group| shares[self.part_of(cluster)][group]),
@@ -204,6 +206,17 @@ impl Block {
         }
     }
 
+    /// The metric of the groups as observed.
+    pub(super) fn evaluations(&self) -> Vec<Evaluation> {
+        let shifted = |member: &Member| {
+            let (centred, value) = (member.evaluation.value, member.evaluation.value + self.center);
+            // What rounding leaves of nothing is nothing: no weighted row decided is a rate of 0.
+            let value = if value.abs() <= 1e-14 * (centred.abs() + self.center.abs()) { 0.0 } else { value };
+            Evaluation { value, ..member.evaluation }
+        };
+        self.observed.iter().map(shifted).collect()
+    }
+
     /// What the groups bring to the stratum as observed.
     fn parts(&self) -> Vec<Part> {
         self.observed.iter().zip(&self.expected).map(|(member, &expected)| member.part(expected)).collect()
@@ -211,20 +224,17 @@ impl Block {
 }
 
 impl RowTest {
-    /// A test of units in order, by stratum; `all` is what they are without strata, where there are some.
-    fn new(blocks: Vec<Block>, all: Option<&Block>, n_groups: usize, studentize: Studentize) -> Result<Self> {
+    /// A test of units in order, by stratum; `all` is the metric of the groups without strata, where there are some.
+    pub(super) fn new(
+        blocks: Vec<Block>,
+        all: Option<Vec<Evaluation>>,
+        n_groups: usize,
+        studentize: Studentize,
+    ) -> Result<Self> {
         if studentize == Studentize::Pooled {
             return Err(Error::argument("studentize", "\"pooled\"", "\"pooled\" only for proportions"));
         }
-        let observed = all.or(blocks.first()).map_or_else(Vec::new, |block| {
-            let shifted = |member: &Member| {
-                let (centred, value) = (member.evaluation.value, member.evaluation.value + block.center);
-                // What rounding leaves of nothing is nothing: no weighted row decided is a rate of 0.
-                let value = if value.abs() <= 1e-14 * (centred.abs() + block.center.abs()) { 0.0 } else { value };
-                Evaluation { value, ..member.evaluation }
-            };
-            block.observed.iter().map(shifted).collect()
-        });
+        let observed = all.or_else(|| blocks.first().map(Block::evaluations)).unwrap_or_default();
         let corrected = studentize == Studentize::Corrected;
         let ratio = |block: &Block| matches!(&block.metric, UnitMetric::Rows(RowMetric::Mean(_) | RowMetric::Ratio(_)));
         if corrected && !blocks.iter().all(ratio) {
@@ -272,14 +282,7 @@ impl RowTest {
             return columns.of_clusters(cluster, units, studentize, control);
         }
         units.check_column("score", rows)?;
-        let all = columns.block(None, units, within_labels, control)?;
-        if units.n_strata() == 1 {
-            return Self::new(vec![all], None, units.n_groups, studentize);
-        }
-        let strata = units.by_stratum();
-        let blocks: Result<Vec<Block>> =
-            strata.iter().map(|rows| columns.block(Some(rows), units, within_labels, control)).collect();
-        Self::new(blocks?, Some(&all), units.n_groups, studentize)
+        columns.of_rows(units, within_labels, studentize, control)
     }
 
     /// A test of sum a / sum d, of units in any order, whatever their rows; d is 1 when it is left out.
@@ -293,19 +296,31 @@ impl RowTest {
         studentize: Studentize,
         control: &Control,
     ) -> Result<Self> {
+        let Some(denominator) = denominator else {
+            return Self::mean(numerator.to_vec(), units, studentize, control);
+        };
         let codes = units.fewer_codes();
         let units = units.with_codes(&codes);
         units.check()?;
         units.check_column("numerator", numerator.len())?;
-        units.check_column("denominator", denominator.map_or(numerator.len(), <[f64]>::len))?;
-        if let Some(denominator) = denominator {
-            let key = |[a, d]: &[f64; 2]| [ordered_bits(*a), ordered_bits(*d), 0, 0];
-            let sorted = units.sort(|unit| [numerator[unit], denominator[unit]], key, control)?;
-            let corrected = units.of_row.is_none();
-            let metric = |terms| Ok(RowMetric::Ratio(Ratio::new(terms, corrected)));
-            return Self::sorted(sorted, metric, units.n_groups, studentize, control);
-        }
-        let sorted = units.sort(|unit| numerator[unit], |value| [ordered_bits(*value), 0, 0, 0], control)?;
+        units.check_column("denominator", denominator.len())?;
+        let terms = numerator.iter().zip(denominator).map(|(&a, &d)| [a, d]).collect();
+        let key = |[a, d]: &[f64; 2]| [ordered_bits(*a), ordered_bits(*d), 0, 0];
+        let corrected = units.of_row.is_none();
+        let metric = |terms| Ok(RowMetric::Ratio(Ratio::new(terms, corrected)));
+        Self::sorted(units.sort(terms, key, control)?, metric, units.n_groups, studentize, control)
+    }
+
+    /// A test of the mean of values of units in any order, in the memory of these values.
+    ///
+    /// # Errors
+    /// As [`RowTest::auc`].
+    pub fn mean(values: Vec<f64>, units: Units<'_>, studentize: Studentize, control: &Control) -> Result<Self> {
+        let codes = units.fewer_codes();
+        let units = units.with_codes(&codes);
+        units.check()?;
+        units.check_column("numerator", values.len())?;
+        let sorted = units.sort(values, |value| [ordered_bits(*value), 0, 0, 0], control)?;
         Self::sorted(sorted, |values| Ok(RowMetric::Mean(Mean::new(values, true))), units.n_groups, studentize, control)
     }
 
@@ -324,7 +339,7 @@ impl RowTest {
         let units = units.with_codes(&codes);
         units.check()?;
         units.check_column("counts", counts.len())?;
-        let sorted = units.sort(|unit| counts[unit], |counts| counts.map(ordered_bits), control)?;
+        let sorted = units.sort(counts.to_vec(), |counts| counts.map(ordered_bits), control)?;
         let of_counts = |values| Ok(RowMetric::Counts(Counts::new(values, metric.clone())?));
         Self::sorted(sorted, of_counts, units.n_groups, studentize, control)
     }
@@ -349,12 +364,21 @@ impl RowTest {
             || all.map(block).transpose(),
             || parallel::map_each(sorted, block).into_iter().collect::<Result<Vec<Block>>>(),
         );
-        Self::new(blocks?, all?.as_ref(), n_groups, studentize)
+        Self::new(blocks?, all?.as_ref().map(Block::evaluations), n_groups, studentize)
     }
 
     /// Number of units: rows or clusters.
     pub fn n_units(&self) -> usize {
         self.blocks.iter().map(Block::n_units).sum()
+    }
+
+    /// Gives back what replicates were computed in, when all of them are.
+    fn give_back(&self) {
+        for block in &self.blocks {
+            if let UnitMetric::Clusters(auc) = &block.metric {
+                auc.give_back();
+            }
+        }
     }
 
     /// The one block of a test without strata.
@@ -446,6 +470,7 @@ impl PermutationTest for RowTest {
             Ok(())
         };
         parallel::fill(&mut null, LANES, control, || (), fill)?;
+        self.give_back();
         Ok(null)
     }
 
@@ -506,7 +531,7 @@ impl GroupTest for RowTest {
     fn max_t(&self, pairs: &[(usize, usize)], draws: &Draws, control: &Control) -> Result<Vec<u64>> {
         let family = StepDown::new(self, pairs)?;
         let place: HashMap<(usize, usize), usize> = pairs.iter().enumerate().map(|(i, &pair)| (pair, i)).collect();
-        family.count_all(draws, LANES as u64, control, |replicates, counts| {
+        let counted = family.count_all(draws, LANES as u64, control, |replicates, counts| {
             if pairs.is_empty() {
                 return Ok(());
             }
@@ -516,7 +541,9 @@ impl GroupTest for RowTest {
                 family.count(|pair| statistics[place[&pair]], counts);
             }
             Ok(())
-        })
+        });
+        self.give_back();
+        counted
     }
 
     fn bootstrap(&self, with_variances: bool, draws: &Draws, control: &Control) -> Result<Replicates> {
@@ -545,100 +572,9 @@ impl GroupTest for RowTest {
                 })?
             }
         };
+        self.give_back();
         replicates.shift(block.center);
         Ok(replicates)
-    }
-}
-
-/// Scores and labels of rows in any order, with weights that are 1 when they are left out.
-#[derive(Clone, Copy)]
-struct Scores<'a> {
-    score: &'a [f64],
-    positive: &'a [u8],
-    weight: Option<&'a [f64]>,
-}
-
-impl Scores<'_> {
-    /// Some of the rows, or all, put in order.
-    fn block(
-        &self,
-        rows: Option<&Vec<u32>>,
-        units: Units<'_>,
-        within_labels: bool,
-        control: &Control,
-    ) -> Result<Block> {
-        let at = |i: usize| rows.map_or(i, |rows| rows[i] as usize);
-        let n_rows = rows.map_or(self.score.len(), Vec::len);
-        let some: Option<Vec<f64>> = rows.map(|rows| rows.iter().map(|&row| self.score[row as usize]).collect());
-        let rest = |i: usize| {
-            let row = at(i);
-            let weight = self.weight.map_or(0, |weight| ordered_bits(weight[row]));
-            (self.positive[row] != 0, weight, units.stratum_of(row), units.part_of(row), units.group[row])
-        };
-        let order = order(some.as_deref().unwrap_or(self.score), rest, control)?;
-        drop(some);
-        let row = |i: usize| at(row_of(order[i]));
-        let tied = |i: usize| i + 1 < n_rows && self.score[row(i)] == self.score[row(i + 1)];
-        let flags = (0..n_rows).map(|i| RowFlags::new(self.positive[row(i)] != 0, tied(i))).collect();
-        let group = (0..n_rows).map(|i| units.group[row(i)]).collect();
-        let exchange = match units.part {
-            Some(part) => Exchange::Parts((0..n_rows).map(|i| part[row(i)]).collect()),
-            None if within_labels => Exchange::Labels,
-            None => Exchange::All,
-        };
-        let metric = match self.weight {
-            None => RowMetric::Auc(Auc { flags }),
-            Some(weight) => {
-                let weight = (0..n_rows).map(|i| weight[row(i)]).collect();
-                RowMetric::WeightedAuc(WeightedAuc { flags, weight })
-            }
-        };
-        drop(order);
-        Block::new(UnitMetric::Rows(metric), group, units.n_groups, exchange, control)
-    }
-
-    /// A test of clusters of rows.
-    fn of_clusters(
-        &self,
-        cluster: &[u32],
-        units: Units<'_>,
-        studentize: Studentize,
-        control: &Control,
-    ) -> Result<RowTest> {
-        let block = |members: &[u32], rows: Option<&[u32]>| {
-            let mut place = vec![u32::MAX; units.group.len()];
-            members.iter().zip(0..).for_each(|(&unit, i)| place[unit as usize] = i);
-            let pick = |rows: &[u32]| -> Result<ClusteredAuc> {
-                let of = |row: &u32| *row as usize;
-                let score: Vec<f64> = rows.iter().map(|row| self.score[of(row)]).collect();
-                let positive: Vec<u8> = rows.iter().map(|row| self.positive[of(row)]).collect();
-                let weight: Option<Vec<f64>> =
-                    self.weight.map(|weight| rows.iter().map(|row| weight[of(row)]).collect());
-                let cluster: Vec<u32> = rows.iter().map(|row| place[cluster[of(row)] as usize]).collect();
-                ClusteredAuc::new(&score, &positive, weight.as_deref(), &cluster, members.len(), control)
-            };
-            let auc = match rows {
-                Some(rows) => pick(rows)?,
-                None => ClusteredAuc::new(self.score, self.positive, self.weight, cluster, members.len(), control)?,
-            };
-            let group = members.iter().map(|&unit| units.group[unit as usize]).collect();
-            let part = units.part.map(|part| members.iter().map(|&unit| part[unit as usize]).collect());
-            Block::new(UnitMetric::Clusters(auc), group, units.n_groups, Exchange::of(part), control)
-        };
-        let everything: Vec<u32> = (0..units.group.len() as u32).collect();
-        let all = block(&everything, None)?;
-        if units.n_strata() == 1 {
-            return RowTest::new(vec![all], None, units.n_groups, studentize);
-        }
-        let mut rows = vec![Vec::new(); units.n_strata()];
-        for (row, &unit) in cluster.iter().enumerate() {
-            rows[units.stratum_of(unit as usize) as usize].push(row as u32);
-        }
-        rows.retain(|rows| !rows.is_empty());
-        let strata = units.by_stratum();
-        let blocks: Result<Vec<Block>> =
-            strata.iter().zip(&rows).map(|(members, rows)| block(members, Some(rows))).collect();
-        RowTest::new(blocks?, Some(&all), units.n_groups, studentize)
     }
 }
 

@@ -9,14 +9,32 @@ pub(super) fn sums_of<const N: usize, M: RowSums<N>>(
     rows: usize,
     n_groups: usize,
     members: impl Fn(usize, &mut [Lanes]),
+    instructions: InstructionSet,
 ) -> Vec<[f64; N]> {
-    let (mut sums, mut open) = (vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
-    let mut member = vec![[0.0; LANES]; n_groups];
-    for row in 0..rows {
-        members(row, &mut member);
-        metric.add(row, &member, &mut sums, &mut open);
-    }
+    let mut sums = vec![[[0.0; LANES]; N]; n_groups];
+    instructions.run(Shared { metric, rows, members, sums: &mut sums });
     sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
+}
+
+/// Rows that are added to the sums of every group to some extent.
+struct Shared<'a, const N: usize, M, S> {
+    metric: &'a M,
+    rows: usize,
+    members: S,
+    sums: &'a mut [[Lanes; N]],
+}
+
+impl<const N: usize, M: RowSums<N>, S: Fn(usize, &mut [Lanes])> Task for Shared<'_, N, M, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (mut member, mut open) = (vec![[0.0; LANES]; self.sums.len()], M::Open::default());
+        for row in 0..self.rows {
+            (self.members)(row, &mut member);
+            self.metric.add(row, &member, self.sums, &mut open);
+        }
+    }
 }
 
 /// The sums of every group as observed.
@@ -27,10 +45,11 @@ pub(super) fn observed_sums<const N: usize, M: RowSums<N>>(
     instructions: InstructionSet,
 ) -> Vec<[f64; N]> {
     if !M::ADDITIVE {
-        return sums_of(metric, group.len(), n_groups, |row, member| {
+        let members = |row: usize, member: &mut [Lanes]| {
             member.fill([0.0; LANES]);
             member[usize::from(group[row])] = [1.0; LANES];
-        });
+        };
+        return sums_of(metric, group.len(), n_groups, members, instructions);
     }
     add_up(metric, group.len(), n_groups, |row| usize::from(group[row]), instructions)
 }

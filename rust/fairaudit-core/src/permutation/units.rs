@@ -1,5 +1,7 @@
 //! What exchanges its group: rows, or clusters of rows.
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::parallel::{self, Control};
 
@@ -17,6 +19,8 @@ const SEGMENT_BYTES: usize = 100;
 const MAX_STRATIFIED_GROUPS: usize = 2_048;
 /// A table of all segments is kept where so many of them are a unit's own.
 const DENSE: usize = 4;
+/// Bytes that are given back at once.
+const GIVEN_BACK: usize = 1 << 20;
 
 /// The units whose groups are exchanged.
 #[derive(Debug, Clone, Copy)]
@@ -183,12 +187,12 @@ impl<'a> Units<'a> {
         self.part.map_or(0, |part| part[unit])
     }
 
-    /// Puts what `value` gives for every unit in an order that does not depend on the one in which
+    /// Puts the values of all units in an order that does not depend on the one in which
     /// they arrive, nor on the names of the groups: by stratum, part and group, smaller groups first, and
     /// within these by value. Sorted in place: there are no indices. Strata without units are left out.
-    pub(super) fn sort<T: Copy + Default + Send + Sync>(
+    pub(super) fn sort<T: Copy + Send + Sync>(
         &self,
-        value: impl Fn(usize) -> T,
+        mut values: Vec<T>,
         key: impl Fn(&T) -> [u64; 4] + Sync + Send,
         control: &Control,
     ) -> Result<Vec<Sorted<T>>> {
@@ -211,24 +215,19 @@ impl<'a> Units<'a> {
         };
         let code = |segment: usize| present.as_ref().map_or(segment, |codes| codes[segment]);
         let mut segments = vec![Segment::default(); present.as_ref().map_or(all, Vec::len)];
-        for unit in 0..units {
-            segments[segment_of(unit)].add(key(&value(unit)));
+        for (unit, value) in values.iter().enumerate() {
+            segments[segment_of(unit)].add(key(value));
         }
         control.check()?;
         let mut order: Vec<usize> = (0..segments.len()).filter(|&segment| segments[segment].size > 0).collect();
         order.sort_by_key(|&segment| (code(segment) / self.n_groups, segments[segment]));
-        let mut next = vec![0; segments.len()];
+        let mut open = vec![0..0; segments.len()];
         let mut start = 0;
         for &segment in &order {
-            next[segment] = start;
-            start += segments[segment].size;
+            open[segment] = start..start + segments[segment].size;
+            start = open[segment].end;
         }
-        let mut values = vec![T::default(); units];
-        for unit in 0..units {
-            let next = &mut next[segment_of(unit)];
-            values[*next] = value(unit);
-            *next += 1;
-        }
+        bring_together(&mut values, &mut open, segment_of);
         let mut rest = &mut values[..];
         let mut pieces = Vec::with_capacity(order.len());
         for &segment in &order {
@@ -242,31 +241,47 @@ impl<'a> Units<'a> {
         let stratum = |segment: usize| code(segment) / (parts * self.n_groups);
         let strata: Vec<&[usize]> = order.chunk_by(|&a, &b| stratum(a) == stratum(b)).collect();
         let mut sorted = Vec::with_capacity(strata.len());
-        let mut start = 0;
-        for of_stratum in &strata {
-            let (mut group, mut part) = (Vec::new(), Vec::new());
+        // From the last one on, so that what is taken can be given back.
+        for of_stratum in strata.iter().rev() {
+            let n = of_stratum.iter().map(|&segment| segments[segment].size).sum();
+            let mut group = Vec::with_capacity(n);
+            let mut part = Vec::with_capacity(if self.part.is_some() { n } else { 0 });
             for &segment in *of_stratum {
                 group.resize(group.len() + segments[segment].size, (code(segment) % self.n_groups) as u16);
                 if self.part.is_some() {
                     part.resize(group.len(), (code(segment) / self.n_groups % parts) as u32);
                 }
             }
-            let end = start + group.len();
-            let values = if strata.len() == 1 { std::mem::take(&mut values) } else { values[start..end].to_vec() };
-            sorted.push(Sorted { values, group, exchange: Exchange::of(self.part.is_some().then_some(part)) });
-            start = end;
+            let taken =
+                if n == values.len() { std::mem::take(&mut values) } else { values.split_off(values.len() - n) };
+            if (values.capacity() - values.len()) * size_of::<T>() > GIVEN_BACK {
+                values.shrink_to_fit();
+            }
+            let exchange = Exchange::of(self.part.is_some().then_some(part));
+            sorted.push(Sorted { values: taken, group, exchange });
         }
+        sorted.reverse();
         Ok(sorted)
     }
+}
 
-    /// The units of each stratum that has some, in the order in which they arrive.
-    pub(super) fn by_stratum(&self) -> Vec<Vec<u32>> {
-        let mut strata = vec![Vec::new(); self.n_strata()];
-        for unit in 0..self.group.len() {
-            strata[self.stratum_of(unit) as usize].push(unit as u32);
+/// Brings the values of each segment to its range, of which `segment_of` tells that of the value at a place.
+///
+/// Along the cycles of the permutation: a value goes to the next open place of its segment, and the one there is the
+/// next to go. What lies at an open place has not moved yet, so that its place tells its segment.
+fn bring_together<T: Copy>(values: &mut [T], open: &mut [Range<usize>], segment_of: impl Fn(usize) -> usize) {
+    for segment in 0..open.len() {
+        while let Some(first) = open[segment].next() {
+            let (mut value, mut of_value) = (values[first], segment_of(first));
+            while of_value != segment {
+                // Segments have places for all of their values.
+                let Some(place) = open[of_value].next() else { return };
+                let of_next = segment_of(place);
+                std::mem::swap(&mut values[place], &mut value);
+                of_value = of_next;
+            }
+            values[first] = value;
         }
-        strata.retain(|units| !units.is_empty());
-        strata
     }
 }
 
@@ -285,6 +300,7 @@ pub(super) fn one_for_each(name: &str, length: usize, n: usize, of: &str) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numerics::order::ordered_bits;
 
     #[test]
     fn strata_without_units_make_no_difference() {
@@ -293,12 +309,71 @@ mod tests {
         let far = near.map(|stratum| 1_000 * stratum);
         let sorted = |stratum: &[u32]| -> Vec<(Vec<u64>, Vec<u16>)> {
             let units = Units { group: &group, n_groups: 2, stratum: Some(stratum), part: None, of_row: None };
-            let sorted = units.sort(|unit| 10 - unit as u64, |&value| [value; 4], &Control::default()).unwrap();
+            let sorted = units.sort((3..=10).rev().collect(), |&value| [value; 4], &Control::default()).unwrap();
             sorted.into_iter().map(|stratum| (stratum.values, stratum.group)).collect()
         };
         // By stratum, the smaller group first, then by value.
         let expected = [(vec![6, 5, 7], vec![1, 0, 0]), (vec![10, 8, 9], vec![0, 1, 1]), (vec![3, 4], vec![1, 0])];
         assert_eq!(sorted(&near), expected);
         assert_eq!(sorted(&far), expected);
+    }
+
+    #[test]
+    fn values_come_to_the_ranges_of_their_segments() {
+        for (n, k) in [(0, 1), (1, 1), (7, 7), (500, 3), (500, 80)] {
+            let of: Vec<usize> = (0..n).map(|i| (i * i + 3 * i) % k).collect();
+            let mut values: Vec<usize> = (0..n).collect();
+            let mut open = vec![0..0; k];
+            let mut start = 0;
+            for (segment, open) in open.iter_mut().enumerate() {
+                *open = start..start + of.iter().filter(|&&one| one == segment).count();
+                start = open.end;
+            }
+            let ranges = open.clone();
+            bring_together(&mut values, &mut open, |place| of[place]);
+            for (segment, range) in ranges.into_iter().enumerate() {
+                assert!(values[range].iter().all(|&value| of[value] == segment), "{n} {k} {segment}");
+            }
+            values.sort_unstable();
+            assert!(values.into_iter().eq(0..n));
+        }
+    }
+
+    /// As the definition says, with many strata of different sizes, and in the memory of the values.
+    #[test]
+    fn units_are_sorted_by_stratum_part_and_value() {
+        let n = 300_000;
+        let stratum: Vec<u32> = (0..n as u32).map(|i| (i * 7 + i / 11) % 40 * (i % 2)).collect();
+        let part: Vec<u32> = (0..n as u32).map(|i| i / 3 % 2).collect();
+        let group: Vec<u16> = (0..n).map(|i| (i % 5 % 2) as u16).collect();
+        let values: Vec<f64> = (0..n).map(|i| ((i * 7_919) % 1_009) as f64 - 500.0).collect();
+        let units = Units { group: &group, n_groups: 2, stratum: Some(&stratum), part: Some(&part), of_row: None };
+        let key = |value: &f64| [ordered_bits(*value), 0, 0, 0];
+        let sorted = units.sort(values.clone(), key, &Control::default()).unwrap();
+        let mut kinds: Vec<(u32, u32, u16)> = (0..n).map(|i| (stratum[i], part[i], group[i])).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let strata: Vec<&[(u32, u32, u16)]> = kinds.chunk_by(|a, b| a.0 == b.0).collect();
+        assert_eq!(sorted.len(), strata.len());
+        for (found, kinds) in sorted.iter().zip(strata) {
+            let Exchange::Parts(parts) = &found.exchange else { panic!("no parts") };
+            assert!(parts.is_sorted() && found.values.len() == found.group.len());
+            let mut start = 0;
+            let mut seen = Vec::new();
+            while start < found.values.len() {
+                let kind = (kinds[0].0, parts[start], found.group[start]);
+                let mut expected: Vec<f64> =
+                    (0..n).filter(|&i| (stratum[i], part[i], group[i]) == kind).map(|i| values[i]).collect();
+                expected.sort_by(f64::total_cmp);
+                let end = start + expected.len();
+                assert_eq!(found.values[start..end], expected);
+                assert!(parts[start..end].iter().all(|&one| one == kind.1));
+                assert!(found.group[start..end].iter().all(|&one| one == kind.2));
+                seen.push(kind);
+                start = end;
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, kinds);
+        }
     }
 }

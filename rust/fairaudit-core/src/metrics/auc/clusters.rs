@@ -14,7 +14,7 @@ use super::RowFlags;
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
 use crate::metrics::row_sums::{LaneMask, Lanes, effective};
-use crate::numerics::order::{order, ordered_bits, row_of};
+use crate::numerics::order::{Order, order, ordered_bits};
 use crate::parallel::{Control, Workspaces};
 use crate::simd::{InstructionSet, LANES, Task};
 
@@ -35,8 +35,8 @@ pub(crate) struct ClusteredAuc {
     cluster: Vec<u32>,
     /// Weight of the negative and of the positive rows of each cluster.
     weights: Vec<[f64; 2]>,
-    /// Who has room for the sums of clusters.
-    rooms: Arc<Workspaces<()>>,
+    /// Room for the sums of clusters, which the next replicates take over.
+    rooms: Arc<Workspaces<Vec<f64>>>,
 }
 
 /// Which group a cluster is in, and how often, in each of some replicates.
@@ -153,14 +153,11 @@ impl ClusteredAuc {
             return Err(Error::argument("cluster", "out of range", "codes of the clusters"));
         }
         let weight_of = |row: usize| weight.map_or(1.0, |weight| weight[row]);
-        let order = order(score, |row| (cluster[row], positive[row] != 0, ordered_bits(weight_of(row))), control)?;
-        // Half as large as the keys: the columns are made of it while it lasts.
-        let order: Vec<u32> = order.into_iter().map(|key| row_of(key) as u32).collect();
-        let row = |i: usize| order[i] as usize;
-        let tied = |i: usize| i + 1 < rows && score[row(i)] == score[row(i + 1)];
-        let flags: Vec<RowFlags> = (0..rows).map(|i| RowFlags::new(positive[row(i)] != 0, tied(i))).collect();
-        let weight: Option<Vec<f64>> = weight.map(|weight| (0..rows).map(|i| weight[row(i)]).collect());
-        let cluster: Vec<u32> = (0..rows).map(|i| cluster[row(i)]).collect();
+        let rest = |row: usize| (cluster[row], positive[row] != 0, ordered_bits(weight_of(row)));
+        let order = Order::of(order(score, rest, control)?);
+        let flags = RowFlags::of(score, positive, &order);
+        let weight: Option<Vec<f64>> = weight.map(|weight| order.rows().map(|row| weight[row]).collect());
+        let cluster: Vec<u32> = order.rows().map(|row| cluster[row]).collect();
         drop(order);
         control.check()?;
         let mut weights = vec![[0.0; 2]; n_clusters];
@@ -226,20 +223,21 @@ impl ClusteredAuc {
         let mut evaluations = Vec::with_capacity(lanes * n_groups);
         for first in (0..lanes).step_by(at_once.min(lanes)) {
             let some = Some { auc: self, members, first, n_groups, instructions, control };
-            let found = self.rooms.with(
-                threads,
-                || (),
-                |()| match at_once.min(lanes) {
-                    16 => some.evaluate::<16>(),
-                    8 => some.evaluate::<8>(),
-                    4 => some.evaluate::<4>(),
-                    2 => some.evaluate::<2>(),
-                    _ => some.evaluate::<1>(),
-                },
-            );
+            let found = self.rooms.with(threads, Vec::new, |room| match at_once.min(lanes) {
+                16 => some.evaluate::<16>(room),
+                8 => some.evaluate::<8>(room),
+                4 => some.evaluate::<4>(room),
+                2 => some.evaluate::<2>(room),
+                _ => some.evaluate::<1>(room),
+            });
             evaluations.extend(found?);
         }
         Ok(evaluations)
+    }
+
+    /// Gives the room of replicates back, when there are no more of them.
+    pub(crate) fn give_back(&self) {
+        self.rooms.clear();
     }
 
     /// The AUC of every group when a cluster belongs to each of them by a share; NaN where there is none.
@@ -293,21 +291,23 @@ struct Some<'a, M> {
 }
 
 /// Sums over rows of `L` replicates.
-struct Sums<const L: usize> {
+struct Sums<'a, const L: usize> {
     /// By group: W-, W+, sum over positives of w b.
     groups: Vec<[[f64; L]; 3]>,
     /// By cluster: sum over positives of w b, over negatives of w c.
-    ranks: Vec<[[f64; L]; 2]>,
+    ranks: &'a mut [[[f64; L]; 2]],
     /// By group: W- and W+ of the rows of one score.
     open: Vec<[[f64; L]; 2]>,
 }
 
 impl<M: Members> Some<'_, M> {
-    fn evaluate<const L: usize>(&self) -> Result<Vec<Evaluation>> {
+    fn evaluate<const L: usize>(&self, room: &mut Vec<f64>) -> Result<Vec<Evaluation>> {
         let (auc, n_groups) = (self.auc, self.n_groups);
+        room.clear();
+        room.resize(2 * L * auc.n_clusters(), 0.0);
         let mut sums = Sums::<L> {
             groups: vec![[[0.0; L]; 3]; n_groups],
-            ranks: vec![[[0.0; L]; 2]; auc.n_clusters()],
+            ranks: room.as_chunks_mut::<L>().0.as_chunks_mut::<2>().0,
             open: vec![[[0.0; L]; 2]; n_groups],
         };
         let mut start = 0;
@@ -324,13 +324,13 @@ impl<M: Members> Some<'_, M> {
 }
 
 /// A walk over some rows.
-struct Walk<'a, 'b, M, const L: usize> {
+struct Walk<'a, 'b, 'c, M, const L: usize> {
     some: &'a Some<'b, M>,
-    sums: &'a mut Sums<L>,
+    sums: &'a mut Sums<'c, L>,
     rows: Range<usize>,
 }
 
-impl<M: Members, const L: usize> Task for Walk<'_, '_, M, L> {
+impl<M: Members, const L: usize> Task for Walk<'_, '_, '_, M, L> {
     type Output = ();
 
     #[inline(always)]
@@ -352,7 +352,7 @@ impl<M: Members, const L: usize> Task for Walk<'_, '_, M, L> {
 impl<M: Members> Some<'_, M> {
     /// A row of a score of its own, of two groups.
     #[inline(always)]
-    fn add_to_pair<const L: usize>(&self, row: usize, sums: &mut Sums<L>) {
+    fn add_to_pair<const L: usize>(&self, row: usize, sums: &mut Sums<'_, L>) {
         let cluster = self.auc.cluster[row] as usize;
         let (weight, label) = (self.auc.weight_of(row), usize::from(self.auc.flags[row].is_positive()));
         let other = 1 - label;
@@ -383,7 +383,7 @@ impl<M: Members> Some<'_, M> {
 
     /// Rows of one score.
     #[inline(always)]
-    fn add_run<const L: usize>(&self, rows: Range<usize>, sums: &mut Sums<L>) {
+    fn add_run<const L: usize>(&self, rows: Range<usize>, sums: &mut Sums<'_, L>) {
         let Sums { groups, ranks, open } = sums;
         open.fill([[0.0; L]; 2]);
         for row in rows.clone() {
@@ -418,12 +418,12 @@ impl<M: Members> Some<'_, M> {
 }
 
 /// From the sums to values and variances.
-struct Spread<'a, 'b, M, const L: usize> {
+struct Spread<'a, 'b, 'c, M, const L: usize> {
     some: &'a Some<'b, M>,
-    sums: &'a Sums<L>,
+    sums: &'a Sums<'c, L>,
 }
 
-impl<M: Members, const L: usize> Task for Spread<'_, '_, M, L> {
+impl<M: Members, const L: usize> Task for Spread<'_, '_, '_, M, L> {
     type Output = Vec<Evaluation>;
 
     #[inline(always)]
@@ -527,16 +527,18 @@ mod tests {
         let set = InstructionSet::Baseline;
         let all = bits(auc.evaluate(&codes, 2, LANES, set, &control).unwrap());
         assert_eq!(bits(auc.evaluate(&pairs, 2, LANES, set, &control).unwrap()), all);
+        // What other replicates left in their room is nothing to these.
+        let mut room = vec![f64::NAN; 3];
         for at_once in [1, 2, 4, 8] {
             let mut parts = Vec::new();
             for first in (0..LANES).step_by(at_once) {
                 let some =
                     Some { auc: &auc, members: &pairs, first, n_groups: 2, instructions: set, control: &control };
                 parts.extend(match at_once {
-                    1 => some.evaluate::<1>().unwrap(),
-                    2 => some.evaluate::<2>().unwrap(),
-                    4 => some.evaluate::<4>().unwrap(),
-                    _ => some.evaluate::<8>().unwrap(),
+                    1 => some.evaluate::<1>(&mut room).unwrap(),
+                    2 => some.evaluate::<2>(&mut room).unwrap(),
+                    4 => some.evaluate::<4>(&mut room).unwrap(),
+                    _ => some.evaluate::<8>(&mut room).unwrap(),
                 });
             }
             assert_eq!(bits(parts), all, "{at_once}");

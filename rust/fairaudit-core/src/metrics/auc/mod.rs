@@ -32,6 +32,7 @@ pub use weighted::WeightedAuc;
 
 use super::Evaluation;
 use super::row_sums::{Lanes, RowSums};
+use crate::numerics::order::Order;
 use crate::simd::LANES;
 
 /// AUC of the classes of [`Metric::Ranks`](super::Metric::Ranks), ties 1/2.
@@ -111,6 +112,17 @@ impl RowFlags {
     /// From both.
     pub fn new(positive: bool, tied_with_next: bool) -> Self {
         Self(u8::from(positive) | u8::from(tied_with_next) << 1)
+    }
+
+    /// Of rows in ascending order of the score.
+    pub(crate) fn of(score: &[f64], positive: &[u8], order: &Order) -> Vec<Self> {
+        let tied = |i: usize| i + 1 < order.len() && score[order.row(i)] == score[order.row(i + 1)];
+        order.rows().enumerate().map(|(i, row)| Self::new(positive[row] != 0, tied(i))).collect()
+    }
+
+    /// The same of a row that has the score of the next one.
+    pub(crate) fn tied(self) -> Self {
+        Self::new(self.is_positive(), true)
     }
 
     /// Whether the label is positive.

@@ -241,3 +241,76 @@ fn pairs_of_other_groups_are_refused() {
     let error = test.max_t(&[(0, 1), (0, 2)], &draws, &Control::default()).unwrap_err();
     assert_eq!(error.to_string(), "pairs is (0, 2) somewhere; accepted: places of groups below 2");
 }
+
+/// The rows of a stratum are those of a test of the stratum alone, ties and weights included; labels of strata are
+/// parts of them.
+#[test]
+fn strata_of_ranks_are_tests_of_their_own() {
+    let n = 400;
+    let score: Vec<f64> = (0..n).map(|i| f64::from(i * 37 % 53)).collect();
+    let positive: Vec<u8> = (0..n).map(|i| u8::from(i * i % 7 < 3)).collect();
+    let weight: Vec<f64> = (0..n).map(|i| f64::from(1 + i % 3)).collect();
+    let stratum: Vec<u32> = (0..n).map(|i| [0, 2, 5][(i / 2 % 3) as usize]).collect();
+    let group: Vec<u16> = (0..n).map(|i| (i % 5 / 2) as u16).collect();
+    let label: Vec<u32> = positive.iter().map(|&one| u32::from(one)).collect();
+    let control = Control::default();
+    let made = |rows: &[usize], weighted: bool, strata: bool, own: &str| {
+        let weight: Vec<f64> = rows.iter().map(|&i| weight[i]).collect();
+        let (stratum, part): (Vec<u32>, Vec<u32>) = rows.iter().map(|&i| (stratum[i], label[i])).unzip();
+        let group: Vec<u16> = rows.iter().map(|&i| group[i]).collect();
+        let units = Units {
+            group: &group,
+            n_groups: 3,
+            stratum: strata.then_some(&stratum[..]),
+            part: (own == "parts").then_some(&part[..]),
+            of_row: None,
+        };
+        let score: Vec<f64> = rows.iter().map(|&i| score[i]).collect();
+        let positive: Vec<u8> = rows.iter().map(|&i| positive[i]).collect();
+        let weight = weighted.then_some(&weight[..]);
+        RowTest::auc(&score, &positive, weight, units, own == "labels", Studentize::Unpooled, &control).unwrap()
+    };
+    let everything: Vec<usize> = (0..n as usize).collect();
+    for weighted in [false, true] {
+        let all = made(&everything, weighted, true, "none");
+        assert_eq!(all.evaluations(), made(&everything, weighted, false, "none").evaluations());
+        assert_eq!(all.blocks.len(), 3);
+        for (block, code) in all.blocks.iter().zip([0, 2, 5]) {
+            let rows: Vec<usize> = everything.iter().copied().filter(|&i| stratum[i] == code).collect();
+            let alone = made(&rows, weighted, false, "none");
+            assert_eq!(block.evaluations(), alone.evaluations());
+            assert_eq!(block.group, alone.blocks[0].group);
+        }
+        let draws = Draws { replicates: 0..40, seed: 3, series: 0 };
+        let null = |own| made(&everything, weighted, true, own).null_distribution(&draws, &control).unwrap();
+        assert_eq!(null("labels"), null("parts"));
+        assert_ne!(null("labels"), null("none"));
+    }
+}
+
+/// Clusters without rows are in no stratum's way.
+#[test]
+fn strata_of_clusters_are_tests_of_their_own() {
+    let (n, clusters) = (300, 60);
+    let score: Vec<f64> = (0..n).map(|i| f64::from(i * 37 % 53)).collect();
+    let positive: Vec<u8> = (0..n).map(|i| u8::from(i * i % 7 < 3)).collect();
+    let cluster: Vec<u32> = (0..n).map(|i| i * 13 % (clusters - 2)).collect();
+    let group: Vec<u16> = (0..clusters).map(|c| (c % 2) as u16).collect();
+    let stratum: Vec<u32> = (0..clusters).map(|c| if c == clusters - 1 { 4 } else { c / 2 % 2 }).collect();
+    let control = Control::default();
+    let units = Units { group: &group, n_groups: 2, stratum: Some(&stratum), part: None, of_row: Some(&cluster) };
+    let test = RowTest::auc(&score, &positive, None, units, false, Studentize::Unpooled, &control).unwrap();
+    assert_eq!(test.blocks.len(), 3);
+    for (block, code) in test.blocks.iter().zip([0, 1]) {
+        let members: Vec<usize> = (0..clusters as usize).filter(|&c| stratum[c] == code).collect();
+        let rows: Vec<usize> = (0..n as usize).filter(|&row| stratum[cluster[row] as usize] == code).collect();
+        let group: Vec<u16> = members.iter().map(|&c| group[c]).collect();
+        let place = |row: usize| members.iter().position(|&c| c == cluster[row] as usize).unwrap() as u32;
+        let of_row: Vec<u32> = rows.iter().map(|&row| place(row)).collect();
+        let units = Units { group: &group, n_groups: 2, stratum: None, part: None, of_row: Some(&of_row) };
+        let score: Vec<f64> = rows.iter().map(|&row| score[row]).collect();
+        let positive: Vec<u8> = rows.iter().map(|&row| positive[row]).collect();
+        let alone = RowTest::auc(&score, &positive, None, units, false, Studentize::Unpooled, &control).unwrap();
+        assert_eq!(block.evaluations(), alone.evaluations());
+    }
+}
