@@ -21,7 +21,7 @@ demo: $(VENV)/.wheel
 
 test: $(VENV)/.extras $(VENV)/.wheel
 	cargo test --locked --workspace --exclude fairaudit-benches
-	$(BIN)/python -m pytest -m "not calibration"
+	$(BIN)/python -m pytest -m "not calibration" --numprocesses auto
 
 check: $(VENV)/.extras $(VENV)/.wheel
 	cargo fmt --check
