@@ -112,6 +112,9 @@ CALLS = (
     "fa.audit(y, p, sensitive_features=g, policy='a' * 3_000)",
     "fa.Cells.read_parquet('a' * 3_000)",
     "fa.tabulate(y_pred=p, sensitive_features=g).write_parquet('a' * 3_000)",
+    "fa.MulticlassModel.linear(np.eye(3), classes=np.array(.5))",
+    "fa.LinearModel([1., 2.], feature_names=np.array('a'))",
+    "fa.Policy(name='own', criteria=np.array(.5))",
     # notions whose function answers with anything, estimators that nobody fitted
     "fa.projection_test(y, y_score=s, sensitive_features=g, "
     "notion=fa.Notion(lambda U, mean: [10**400] * 40, np.c_[s]))",
