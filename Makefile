@@ -11,6 +11,7 @@ RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml C
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi') pyproject.toml README.md
 
 CALLS ?= 1000000
+FIRST ?= 0
 SEED ?= 1
 
 .PHONY: demo test check calibration bench atlas papers docs fuzz mutants lock clean
@@ -68,9 +69,9 @@ docs: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m tests.write_docs
 	$(BIN)/python -m tests.write_notices
 
-# Hostile calls, as many as asked for; goes on where it was stopped (target/hostile-SEED.jsonl).
+# Hostile calls, as many as asked for; goes on where it was stopped, whoever did (tests/hostile/ledger.json).
 fuzz: $(VENV)/.extras $(VENV)/.wheel
-	$(BIN)/python -m tests.hostile --calls $(CALLS) --seed $(SEED)
+	$(BIN)/python -m tests.hostile --calls $(CALLS) --first $(FIRST) --seed $(SEED)
 
 # Changes the core in 60 places, one at a time, and looks whether the tests notice; goes on where it was stopped.
 mutants: $(VENV)/.extras target/tools/bin/cargo-mutants

@@ -11,18 +11,21 @@ from fairaudit_rs import _native
 
 def takers_of_calls():
     """Names of the native functions, methods and classes that have an argument `call`."""
+    return {name for name, function in callables().items() if _takes_call(function)}
+
+
+def callables():
+    """By name, what the stub says of native functions, methods and classes that are made."""
     stub = Path(fa.__file__).with_name("_native.pyi").read_text(encoding="utf-8")
-    found = set()
+    found = {}
     for node in ast.parse(stub).body:
-        if isinstance(node, ast.FunctionDef) and _takes_call(node):
-            found.add(node.name)
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = node
         if isinstance(node, ast.ClassDef):
-            methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
-            found |= {
-                node.name if one.name == "__new__" else f"{node.name}.{one.name}"
-                for one in methods
-                if _takes_call(one)
-            }
+            for one in node.body:
+                if isinstance(one, ast.FunctionDef) and not one.name.startswith("__get"):
+                    name = node.name if one.name == "__new__" else f"{node.name}.{one.name}"
+                    found[name] = one
     return found
 
 
@@ -142,6 +145,7 @@ def _data(csv_file):
     return {
         "tabulate": lambda call: _native.tabulate(columns, limits, call),
         "read_csv": lambda call: _native.read_csv(csv_file, ["group"], call),
+        "check_parquet": lambda call: _native.check_parquet(csv_file, ["group"], call),
         "bin_scores": lambda call: _native.bin_scores(np.linspace(0, 1, 12), edges, call),
     }
 

@@ -18,6 +18,12 @@ from . import native_calls
 DTYPES = (np.float64, np.float32, np.int64, np.uint64, np.uint32, np.uint16, np.uint8, bool, "S3")
 REFUSALS = (TypeError, ValueError, OverflowError, IndexError, errors.FairAuditError)
 
+#: Of the native module what is not tried, and why.
+NOT_TRIED = {
+    "Assignments.null_distribution": "jumps to the address that it is given",
+    "Call.planted_panic": "panics, which is what it is for",
+}
+
 
 class Recorder:
     """Stands for the native module, or an object of it, and writes down how it is called."""
@@ -55,6 +61,8 @@ def recorded(csv_file):
     calls, known = {}, native_calls._native
     native_calls._native = Recorder(_native, calls)
     try:
+        # Before any that is made without arguments.
+        native_calls._native.Call(1, None)
         made = [*native_calls.small_calls(csv_file).values()]
         for run in made:
             run(_native.Call())
@@ -62,22 +70,82 @@ def recorded(csv_file):
         _without_calls(native_calls._native)
     finally:
         native_calls._native = known
-    skipped = ("Call", "Draws", "address", "Assignments.null_distribution", "check_csv")
-    return {name: call for name, call in calls.items() if not name.startswith(skipped)}
+    return {name: call for name, call in calls.items() if name not in NOT_TRIED}
 
 
 def _without_calls(native):
+    """What takes no `Call`."""
+    numbers = np.linspace(0, 1, 6)
+    _metrics_and_tests(native, numbers)
+    _flows(native, numbers)
+    _tails(native, numbers)
+    native.Draws(3, seed=1, series=2, first=4)
+    native.Contrast(0.5, 0.1, 2, 1)
+    native.Extremes(1, 2, 0)
+    native.Limits(numbers, numbers)
+    native.beta_quantile(2.0, 3.0, 0.5)
+    native.normal_quantile(0.5)
+    native.t_tail_quantile(0.1, 3.0)
+    native.t_upper_tail(1.5, 3.0)
+    native.clopper_pearson(3, 9, 0.95)
+    native.philox([1, 2, 3, 4], [5, 6])
+
+
+def _metrics_and_tests(native, numbers):
     metric = native.CountMetric
     metric.joint([metric.formula("tp / (tp + fn)"), metric.formula("fp / (fp + tn)")])
-    metric.formula("tp / (tp + fn)").gradient([1.0, 2.0, 3.0, 4.0])
+    rate = metric.formula("tp / (tp + fn)")
+    rate.gradient([1.0, 2.0, 3.0, 4.0])
+    rate.evaluate([1.0, 2.0, 3.0, 4.0], _native.Call())
     metric.ranks(3)
-    numbers = np.linspace(0, 1, 6)
     native.Evaluation(1.0, 2.0)
     native.ExactLaw(0.5, 0.0, numbers, numbers)
     native.Replicates(numbers.reshape(3, 2), numbers.reshape(3, 2))
     units = native.Units(np.arange(6, dtype=np.uint16) % 2, 2)
     test = native.PermutationTest.ratio(numbers, None, units, _native.Call(), studentize="none")
     test.max_t_pvalues([(0, 1)], np.array([3], np.uint64), 9)
+    shifts = test.shifts(_native.Draws(9, seed=1), _native.Call())
+    native.Shifts(*plain(shifts).__getnewargs__())
+
+
+def _flows(native, numbers):
+    rows, targets = numbers.reshape(3, 2), np.array([0.0, 1.0, 1.0])
+    model = native.KernelExpansion(
+        np.eye(2), np.ones((1, 2)), [0.1], "rbf", gamma=0.5, degree=2, coef0=0.0
+    )
+    metric = native.MetricPull(np.ones(2), [0.5], np.eye(2)[:1], 1.0)
+    flow = native.Flow.kernel(rows, targets, "log_loss", model, metric, [[0]])
+    schedule = native.Schedule(3, 0.1, decay=0.0, solver="euler", record=[0, 3])
+    scores = flow.scores(schedule, _native.Call())
+    native.FlowScores(scores.native.scores, scores.native.moved)
+    flowed = plain(flow.run(schedule, _native.Call(), floor=0.0, boundary=0.0))
+    parts = (flowed.start, flowed.end, flowed.moved, flowed.loss_start, flowed.loss_end)
+    native.Flowed(*parts, flowed.path)
+    end = native.Path(5, [(1, 1.0, 0.0)], 0, [(0, 0, True)])
+    native.Path.joined([_native.Path(native.FLOW_PART, [(1, 1.0, 0.0)], 0, [(0, 0, True)]), end])
+
+
+def _tails(native, numbers):
+    law = (0.0, 1.0, 0.1)
+    native.gev_return_level(law, 20.0, 100.0)
+    native.gev_of_excesses(1.0, 0.5, 0.1, 3.0)
+    native.gev_excesses(law, 0.2)
+    native.critical_variations(0.95)
+    native.forward_stop([0.5, 0.01], 0.05)
+    native.last_cut_score()
+    native.cut_grid()
+    native.default_exceedances(500)
+    native.tabled_designs()
+    values = native.TailValues(np.random.default_rng(0).random(120), _native.Call())
+    values.top(3)
+    values.order_limits(100.0, 0.95)
+    values.ties(15)
+    values.fit_over(0.5, None)
+    tail = values.fit(15, None, None)
+    tail.level(100.0)
+    cuts = native.Cuts.of_shape(15)
+    cuts.z(0.5, 0.1)
+    native.Cuts(plain(cuts).values)
 
 
 def worse(value):

@@ -10,6 +10,8 @@ from fairaudit_rs import literals
 from fairaudit_rs.auditing.presets import PRESETS
 from fairaudit_rs.auditing.schema import policy_schema
 
+from .hostile.ledger import Ledger
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
@@ -41,15 +43,36 @@ def metrics_page():
     return "\n".join(lines)
 
 
-#: Between these lines of a page stands what comes from code.
-MARKS = ("<!-- presets, written by `make docs` -->", "<!-- end of presets -->")
+def with_part(page, name, content):
+    """A page with what comes from code between the lines that mark it."""
+    first, last = f"<!-- {name}, written by `make docs` -->", f"<!-- end of {name} -->"
+    before, _, rest = (DOCS / page).read_text(encoding="utf-8").partition(first)
+    after = rest.partition(last)[2]
+    return f"{before}{first}\n{content}{last}{after}"
 
 
 def policy_page():
     """The page of policies with its parts that come from the presets."""
-    before, _, rest = (DOCS / "policy.md").read_text(encoding="utf-8").partition(MARKS[0])
-    after = rest.partition(MARKS[1])[2]
-    return f"{before}{MARKS[0]}\n{presets()}{MARKS[1]}{after}"
+    return with_part("policy.md", "presets", presets())
+
+
+def validity_page():
+    """The page of validity with how many hostile calls were run."""
+    return with_part("validity.md", "hostile calls", hostile_calls())
+
+
+def hostile_calls():
+    ledger = Ledger()
+    lines = [
+        "",
+        "| seed | calls done | kinds that fail | kinds found and mended |",
+        "|" + "---|" * 4,
+    ]
+    for seed in sorted(ledger.seeds):
+        entry = ledger.of(seed)
+        found = len(entry["failing"]), len(entry["mended"])
+        lines.append(f"| {seed} | {ledger.n_done(seed):,} | {found[0]} | {found[1]} |")
+    return "\n".join([*lines, "", ""])
 
 
 def presets():
@@ -84,6 +107,7 @@ def pages():
     return {
         "metrics.md": metrics_page(),
         "policy.md": policy_page(),
+        "validity.md": validity_page(),
         "policy.schema.json": json.dumps(policy_schema(), indent=2) + "\n",
     }
 

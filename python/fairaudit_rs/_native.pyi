@@ -1,5 +1,6 @@
 """The native module; see rust/fairaudit-py."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
@@ -54,6 +55,7 @@ class CsvRows:
     distinct: bytes | None
 
 def read_csv(path: str, columns: list[str], call: Call) -> CsvRows: ...
+def check_parquet(path: str | os.PathLike[str], columns: list[str] | None, call: Call) -> None: ...
 def tabulate(
     columns: Sequence[NDArray[np.generic]],
     limits: Sequence[int],

@@ -425,6 +425,24 @@ class TestProperties:
         audited(data, policy=own, evidence="none")
         assert len(calls) == 1
 
+    def test_one_read_of_the_rows(self, monkeypatch):
+        """Metrics of scores beside rates: rows are encoded once for all attributes and metrics."""
+        from fairaudit_rs.data.arrays import ArraySource
+
+        calls = []
+        real = ArraySource._encode
+
+        def encode(self, keys, *args):
+            calls.append(tuple(keys))
+            return real(self, keys, *args)
+
+        monkeypatch.setattr(ArraySource, "_encode", encode)
+        of_rows = ["auc", "mean_residual", "mean_squared_error", "log_loss"]
+        given = [{"metric": one, "binding": False} for one in of_rows]
+        own = policy({"metric": "tpr", "tolerance": 0.1}, *given, lenses=["permutation"])
+        audited(people(), policy=own, evidence="none")
+        assert len(calls) == 1
+
     def test_without_failures_nothing_is_permuted(self):
         assert audited(people(40_000)).results.keys() <= {
             "projection: equal_opportunity by sex", "projection: equal_opportunity by race"

@@ -9,9 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 import fairaudit_rs as fa
+from fairaudit_rs import _native
 from fairaudit_rs.cli import main
 from fairaudit_rs.data.groups import group_name, printable
 from fairaudit_rs.errors import DataError
+
+from ..children import run_child
 
 #: Red letters, a line of one's own, going back, the order of letters, half a surrogate.
 STEERING = ("\x1b[31mred", "two\nlines", "over\rwritten", "ab\u202edc", "\ud800", "\x9b2J")
@@ -115,3 +118,78 @@ def test_a_quote_without_an_end_is_named_by_its_line(text, tmp_path):
     told = f"{path} cannot be read: a quote in the row of line {line} is not closed"
     with pytest.raises(DataError, match=re.escape(told)):
         fa.tabulate(path, y_pred="p", sensitive_features="g")
+
+
+class TestDamagedParquet:
+    """Headers of pages that hold what cannot be, for which polars ends the process."""
+
+    @pytest.fixture
+    def rows(self, tmp_path):
+        path = tmp_path / "rows.parquet"
+        pl.DataFrame({"p": [0, 1] * 20, "g": ["a", "b", "b", "a"] * 10}).write_parquet(
+            path, compression="uncompressed", use_pyarrow=False
+        )
+        return path
+
+    #: Numbers of values as Thrift writes them, of data pages and of pages of dictionaries.
+    @pytest.mark.parametrize(
+        ("known", "damaged", "message"),
+        [
+            (b"\x2c\x15\x50", b"\x2c\x15\x15", "number of values is -11: the file is damaged"),
+            (b"\x2c\x15\x50", b"\x2c\x15\x52", "number of values is 41: the file is damaged"),
+            (b"\x4c\x15\x04", b"\x4c\x15\x7d", "number of values is -63: the file is damaged"),
+            (b"\x4c\x15\x04", b"\x4c\x15\x7c", "of a byte or more each, is 62: the file is dam"),
+        ],
+    )
+    def test_numbers_that_cannot_be(self, rows, known, damaged, message):
+        content = rows.read_bytes()
+        assert content.count(known) == 2
+        _native.check_parquet(rows, None, _native.Call())
+        rows.write_bytes(content.replace(known, damaged, 1))
+        with pytest.raises(
+            DataError, match=f'cannot be read: column "p" has a page whose.*{message}'
+        ):
+            fa.tabulate(rows, y_pred="p", sensitive_features="g")
+        with pytest.raises(DataError, match=message):
+            fa.Cells.read_parquet(rows)
+        # Of other columns nobody makes room for values.
+        _native.check_parquet(rows, ["g"], _native.Call())
+
+    def test_pages_of_many_kinds(self, tmp_path):
+        frame = pl.DataFrame(
+            {
+                "numbers": np.arange(3_000),
+                "long": ["x" * 70_000] + ["y"] * 2_999,
+                "lists": [[1, 2, None], [], None] * 1_000,
+                "missing": [None, True, False] * 1_000,
+                "structs": [{"a": 1, "b": "x"}] * 3_000,
+            }
+        )
+        for compression in ("uncompressed", "zstd", "snappy"):
+            for size in (7, 100_000):
+                path = tmp_path / f"{compression}-{size}.parquet"
+                frame.write_parquet(
+                    path, compression=compression, data_page_size=size, row_group_size=1_001
+                )
+                _native.check_parquet(path, None, _native.Call())
+
+    def test_no_changed_byte_ends_the_process(self, rows):
+        """In a process of its own."""
+        code = (
+            "import fairaudit_rs as fa\n"
+            f"path = {str(rows)!r}\n"
+            "content, refused = open(path, 'rb').read(), 0\n"
+            "for place in range(len(content)):\n"
+            "    changed = bytearray(content)\n"
+            "    changed[place] = 0x15 if place % 2 else 0x7f\n"
+            "    open(path, 'wb').write(changed)\n"
+            "    try:\n"
+            "        fa.tabulate(path, y_pred='p', sensitive_features='g')\n"
+            "    except fa.errors.FairAuditError:\n"
+            "        refused += 1\n"
+            "print(len(content), refused)\n"
+        )
+        done = run_child(code)
+        assert done.returncode == 0, done.stderr[-500:]
+        size, refused = map(int, done.stdout.split())
+        assert 100 < refused < size

@@ -6,6 +6,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors, metrics
+from fairaudit_rs.data import arrays
 from fairaudit_rs.data.arrays import ArraySource
 from fairaudit_rs.data.frames import FrameSource
 from fairaudit_rs.data.tables import AuditTable
@@ -90,6 +91,7 @@ def reads(monkeypatch):
     watch(FrameSource, "in_memory", "columns of a frame")
     watch(_native, "tabulate", "tabulation of arrays")
     watch(ArraySource, "_encode", "encoding of arrays")
+    watch(arrays, "count_not_finite", "numbers of a column")
     return seen
 
 
@@ -131,10 +133,18 @@ class TestShared:
 
     def test_metrics_of_rows_share_columns_and_codes(self, data, reads):
         together = asked_together(data, OF_ROWS, ("y_true", "y_score"))
-        # Columns once; codes by attribute and label (the AUC) and by attribute (means); cells with
-        # binned scores once.
+        # Columns once, and codes of all attributes and labels at once (the AUC asks for attribute
+        # and label, means for the attribute); the score as numbers, and labels of means.
         assert reads.count("columns of a frame") <= 1
-        assert reads.count("encoding of arrays") == 2 * len(ATTRIBUTES)
+        assert reads.count("encoding of arrays") == 1
+        assert reads.count("numbers of a column") == 2
+        assert together == asked_alone(data, OF_ROWS)
+
+    def test_many_combinations_are_encoded_apart(self, data, reads, monkeypatch):
+        monkeypatch.setattr(arrays, "MAX_TOGETHER", 3)
+        together = asked_together(data, OF_ROWS, ("y_true", "y_score"))
+        # Once together, in vain.
+        assert reads.count("encoding of arrays") == 1 + 2 * len(ATTRIBUTES)
         assert together == asked_alone(data, OF_ROWS)
 
     def test_a_column_of_too_many_values_is_told_to_who_asks(self, frame):

@@ -3,7 +3,7 @@
 Each call must answer, or raise one of our errors (a plain `TypeError` where Python itself refuses
 the call); no crash, no hang, no panic, no foreign exception, within a limit of memory. A call is
 known by its seed and number: `--one SEED:NUMBER` makes it again, in this process. What was done is
-kept in `target/hostile-SEED.jsonl`, where a stopped run goes on.
+kept in `ledger.json`, where a stopped run goes on, on another day and machine, too.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from . import corpus
+from .ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = 2_500
@@ -137,34 +138,39 @@ def _watch(child, status, hung):
             return
 
 
-def run_all(calls, seed, jobs=None, log=None, tell=None):
-    """Run the corpus, then so many calls; batches that the log has are not run again."""
-    report, done = Report(), {}
-    if log is not None and log.exists():
-        for line in log.read_text(encoding="utf-8").splitlines():
-            entry = json.loads(line)
-            done[entry["first"], entry["count"]] = entry["findings"]
+def run_all(calls, seed, jobs=None, *, first=0, ledger=None, again=False, tell=None):
+    """Run the corpus, then so many calls; batches that the ledger has as done are not run again."""
+    report = Report()
     batches = [("corpus", 0, len(corpus.CALLS))]
-    batches += [(seed, at, min(BATCH, calls - at)) for at in range(0, calls, BATCH)]
+    batches += [
+        (seed, at, min(BATCH, first + calls - at)) for at in range(first, first + calls, BATCH)
+    ]
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        waiting = [
-            (one, None if one[0] != "corpus" and one[1:] in done else pool.submit(run_batch, *one))
-            for one in batches
-        ]
+        waiting = []
+        for one in batches:
+            done = ledger is not None and not again and ledger.has(*one)
+            waiting.append((one, None if done else pool.submit(run_batch, *one)))
         try:
             for one, future in waiting:
-                findings = done[one[1:]] if future is None else future.result()
+                findings = [] if future is None else future.result()
                 report.add(one[0], findings, one[2])
-                if log is not None and future is not None and one[0] != "corpus":
-                    entry = {"first": one[1], "count": one[2], "findings": findings}
-                    with log.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(entry) + "\n")
-                if tell is not None:
+                if ledger is not None and future is not None and one[0] != "corpus":
+                    ledger.add(*one, failures_of(findings))
+                if tell is not None and future is not None:
                     tell(f"{report.calls:,} calls, {len(report.unknown())} failures")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return report
+
+
+def failures_of(findings):
+    """What failed and is not known, with its first call."""
+    found = {}
+    for one in findings:
+        if known(one["what"]) is None:
+            found.setdefault(one["what"], one["number"])
+    return found
 
 
 def show_one(which):
@@ -189,18 +195,25 @@ def show_one(which):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first call")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--one", metavar="SEED:NUMBER")
-    parser.add_argument("--again", action="store_true", help="forget what was done")
+    parser.add_argument("--again", action="store_true", help="run what was done, too")
     given = parser.parse_args()
     if given.one:
         return show_one(given.one)
-    log = ROOT / "target" / f"hostile-{given.seed}.jsonl"
-    log.parent.mkdir(exist_ok=True)
-    if given.again:
-        log.unlink(missing_ok=True)
-    report = run_all(given.calls, given.seed, given.jobs, log, print)
+    ledger = Ledger()
+    report = run_all(
+        given.calls,
+        given.seed,
+        given.jobs,
+        first=given.first,
+        ledger=ledger,
+        again=given.again,
+        tell=print,
+    )
+    print(f"{ledger.n_done(given.seed):,} calls of seed {given.seed} are done")
     print(report)
     for one in report.idle():
         print(f"no longer known: {one}")

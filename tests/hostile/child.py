@@ -62,12 +62,21 @@ def run_corpus(number):
     """As `run`, of a line of the corpus."""
     i = np.arange(40)
     scope = {"np": np, "pl": pl, "pd": pd, "fa": fa, "MagicMock": MagicMock}
+    scope["estimator"] = _estimator
     scope |= {"y": i % 2, "p": i // 2 % 2, "s": i * 7 % 40 / 40, "g": i // 3 % 2}
     try:
         public.look_at(eval(corpus.CALLS[number], scope), random.Random(number))
     except BaseException as error:
         return judged(f"corpus {corpus.CALLS[number][:60]}", error)
     return None
+
+
+def _estimator(**attributes):
+    from sklearn.linear_model import LogisticRegression
+
+    made = LogisticRegression()
+    vars(made).update(attributes)
+    return made
 
 
 def judged(name, error):

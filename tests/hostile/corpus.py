@@ -1,8 +1,9 @@
 """What once failed: calls that always run first, and what is known to fail still.
 
-A call is a line of Python with `np`, `pl`, `pd`, `fa`, `MagicMock` and the columns `y`, `p`, `s`,
-`g` of 40 rows. `KNOWN` says by patterns of what a run reports which failures are not mended yet:
-the run lists them, and the list must shrink.
+A call is a line of Python with `np`, `pl`, `pd`, `fa`, `MagicMock`, the columns `y`, `p`, `s`, `g`
+of 40 rows, and `estimator`, which makes a logistic regression of attributes. `KNOWN` says by
+patterns of what a run reports which failures are not mended yet: the run lists them, and the list
+must shrink.
 """
 
 BY = "y, p, sensitive_features=g, n_resamples=9, rng=1"
@@ -104,6 +105,27 @@ CALLS = (
     "fa.permutation_test(y, y_score=[10**400, 1] * 20, sensitive_features=g, metric='auc', "
     "engine='cells')",
     "fa.FairMetric.subspace(np.c_[s, p], [[1, {'a': 1}, []], 'auto', 3])",
+    "fa.sample_size(.1, metric='tpr', value=.5, group_sizes={'a': 9, 'b': 10**400})",
+    "fa.calibrate(y, p, sensitive_features=g, metric='tpr', gaps=np.array(.5), n_audits=10)",
+    "fa.sample_size(.1, metric='tpr', value=.5).curve(n_rows=np.array(5))",
+    "fa.permutation_test(data='a' * 3_000, y_pred='p', sensitive_features='g', metric='tpr')",
+    "fa.audit(y, p, sensitive_features=g, policy='a' * 3_000)",
+    "fa.Cells.read_parquet('a' * 3_000)",
+    "fa.tabulate(y_pred=p, sensitive_features=g).write_parquet('a' * 3_000)",
+    "fa.MulticlassModel.linear(np.eye(3), classes=np.array(.5))",
+    "fa.LinearModel([1., 2.], feature_names=np.array('a'))",
+    "fa.Policy(name='own', criteria=np.array(.5))",
+    # notions whose function answers with anything, estimators that nobody fitted
+    "fa.projection_test(y, y_score=s, sensitive_features=g, "
+    "notion=fa.Notion(lambda U, mean: [10**400] * 40, np.c_[s]))",
+    "fa.projection_test(y, y_score=s, sensitive_features=g, "
+    "notion=fa.Notion(np.c_[s], np.c_[s], derivative=[10**400]))",
+    "fa.models.from_sklearn(estimator(coef_=['a' * 3_000], intercept_=[0.], classes_=[0, 1]))",
+    "fa.models.adapt(estimator(coef_=[1., 2.], intercept_=[], classes_=[0, 1]))",
+    # a quantile that took a minute to find
+    "fa._native.beta_quantile(float('inf'), 3., .5)",
+    "fa._native.beta_quantile(3., 1e308, .5)",
+    "fa.metrics.register(3)",
 )
 
 #: Pattern of what is reported (`fnmatch`), and what it waits for.

@@ -11,7 +11,7 @@ import polars as pl
 import fairaudit_rs as fa
 from fairaudit_rs.results.result import Result
 
-from . import values
+from . import objects, values
 
 #: Arguments that are a column of rows, where data are given.
 COLUMNS = {
@@ -360,6 +360,7 @@ MAKERS = {
     "adapt": lambda r, rows: (fa.models.adapt, {"model": rows.model()}),
     "score_distance": lambda r, rows: (fa.models.score_distance, {"y_score": rows.of("score")}),
     "synthetic_credit": lambda r, rows: (fa.datasets.synthetic_credit, {"n_rows": 10, "rng": 1}),
+    **objects.MAKERS,
 }
 #: The quick lenses more often than what takes long.
 WEIGHTS = {
@@ -367,6 +368,7 @@ WEIGHTS = {
     **dict.fromkeys(("permutation_test", "intervals", "projection_test", "tabulate"), 8),
     **dict.fromkeys(("ecd_search", "generator_quality", "generator", "extreme_test"), 1),
     **dict.fromkeys(("chained", "influence_audit", "calibrate"), 2),
+    **dict.fromkeys(("audit", "of_sklearn"), 2),
 }
 
 

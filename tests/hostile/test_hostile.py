@@ -2,13 +2,17 @@
 
 import json
 import os
+import random
+import types
 
 import pytest
 
 import fairaudit_rs as fa
+from fairaudit_rs.results.result import Stored
 
 from . import __main__ as hostile
-from . import child, corpus
+from . import child, corpus, public
+from .ledger import Ledger, joined
 
 #: Any number by `make fuzz`.
 CALLS = 20_000
@@ -30,6 +34,40 @@ def test_a_call_is_known_by_its_number():
         assert first[0] == again[0]
         assert list(first[2]) == list(again[2])
         assert first[3].random() == again[3].random()
+
+
+#: What no call draws, and why.
+NOT_CALLED = {
+    fa.TorchModel: "torch: seconds and gigabytes of addresses in each child",
+    fa.models.Distances: "made by score_distance and by models",
+    fa.models.Model: "a protocol",
+    fa.metrics.Metric: "made by the functions beside it",
+    fa.metrics.names: "takes nothing",
+    fa.metrics.table: "takes nothing",
+    fa.metrics.register: "would change what later calls are; the corpus has it",
+}
+
+
+def test_everything_public_is_drawn():
+    """Functions and classes; results, which functions make, are read from dicts (`from_dict`)."""
+    places = (fa, fa.metrics, fa.models, fa.datasets)
+    every = {getattr(place, name) for place in places for name in place.__all__}
+    every = {one for one in every if callable(one)}
+    results = {one for one in every if isinstance(one, type) and issubclass(one, Stored)}
+    drawn = set()
+    for name, maker in public.MAKERS.items():
+        for number in range(40):
+            r = random.Random(f"{name}:{number}")
+            try:
+                function = maker(r, public.Rows(r))[0]
+            except fa.errors.FairAuditError:
+                continue
+            owner = getattr(function, "__self__", None)
+            # Of methods of a class the class, which makes its objects.
+            drawn.add(owner if isinstance(owner, type) else function)
+    drawn |= {fa.metrics.count_metric}  # by `formulas`
+    assert every - results - drawn == set(NOT_CALLED)
+    assert fa.from_dict in drawn
 
 
 PLANTED = {
@@ -75,20 +113,67 @@ def test_errors_that_are_meant():
     assert child.judged("_native.x", fa.errors.InternalError("x")) is not None
 
 
-def test_a_stopped_run_goes_on(tmp_path, monkeypatch):
-    ran = []
+@pytest.fixture
+def ran(monkeypatch):
+    """The batches that were run; those of `failing` fail."""
+    found = types.SimpleNamespace(batches=[], failing={})
 
     def batch(seed, first, count):
-        ran.append((seed, first, count))
-        return [{"number": first, "what": "x", "trace": ""}] if seed != "corpus" else []
+        if seed != "corpus":
+            found.batches.append((seed, first, count))
+        what = found.failing.get(first)
+        return [{"number": first + 7, "what": what, "trace": ""}] if what else []
 
     monkeypatch.setattr(hostile, "run_batch", batch)
-    log = tmp_path / "log.jsonl"
-    first = hostile.run_all(2 * hostile.BATCH, "s", jobs=1, log=log)
-    ran.clear()
-    again = hostile.run_all(3 * hostile.BATCH, "s", jobs=1, log=log)
-    assert [one for one in ran if one[0] == "s"] == [("s", 2 * hostile.BATCH, hostile.BATCH)]
-    assert (first.found["x"]["n"], again.found["x"]["n"]) == (2, 3)
+    return found
+
+
+def test_a_stopped_run_goes_on(ran, tmp_path):
+    path, size = tmp_path / "ledger.json", hostile.BATCH
+
+    def run(calls, **options):
+        ran.batches.clear()
+        return hostile.run_all(calls, "s", jobs=1, ledger=Ledger(path), **options)
+
+    run(2 * size)
+    report = run(3 * size)
+    assert ran.batches == [("s", 2 * size, size)]
+    assert report.calls == 3 * size + len(corpus.CALLS)
+    run(size, first=4 * size)
+    assert ran.batches == [("s", 4 * size, size)]
+    assert Ledger(path).of("s")["done"] == [[0, 3 * size], [4 * size, 5 * size]]
+    assert Ledger(path).n_done("s") == 4 * size
+    run(5 * size)
+    assert ran.batches == [("s", 3 * size, size)]
+    assert Ledger(path).of("s")["done"] == [[0, 5 * size]]
+    run(size, again=True)
+    assert ran.batches == [("s", 0, size)]
+    assert Ledger(path).n_done("other") == 0
+
+
+def test_a_batch_that_fails_is_run_again_until_it_is_mended(ran, tmp_path):
+    path, size = tmp_path / "ledger.json", hostile.BATCH
+    ran.failing = {size: "x"}
+    for _ in range(2):
+        ran.batches.clear()
+        report = hostile.run_all(3 * size, "s", jobs=1, ledger=Ledger(path))
+        assert report.found["x"]["first"] == f"s:{size + 7}"
+        assert Ledger(path).of("s") == {
+            "done": [[0, size], [2 * size, 3 * size]],
+            "failing": {"x": size + 7},
+            "mended": {},
+        }
+    assert ran.batches == [("s", size, size)]
+    ran.failing = {}
+    hostile.run_all(3 * size, "s", jobs=1, ledger=Ledger(path))
+    mended = {"done": [[0, 3 * size]], "failing": {}, "mended": {"x": size + 7}}
+    assert Ledger(path).of("s") == mended
+
+
+def test_the_ledger_of_the_repository_can_be_read():
+    entry = Ledger().of("1")
+    assert entry["done"][0][0] == 0
+    assert entry["done"] == joined(entry["done"])
 
 
 def test_what_is_known_is_told_apart(monkeypatch):

@@ -432,6 +432,12 @@ class TestRefusals:
         with pytest.raises(fa.errors.DataError, match=message):
             fa.PowerPlan.from_dict(content)
 
+    @pytest.mark.parametrize("word", ["maybe", ["pass"], None, 3])
+    def test_words_are_those_that_there_are(self, word):
+        content = made("Audit", "ratio").to_dict() | {"verdict": word}
+        with pytest.raises(fa.errors.DataError, match=r"verdict: holds .*; accepted: 'fail', 'inc"):
+            fa.from_dict(content)
+
 
 def test_other_data_make_other_results():
     assert made("PowerPlan", "size") != fa.sample_size(0.2, metric="tpr", value=0.5)

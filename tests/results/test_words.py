@@ -1,10 +1,13 @@
 """What results say: no contradictions, sizes of groups, names of groups, few notes."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs.data.groups import group_name
+from fairaudit_rs.permutation import result as permutation_result
 from fairaudit_rs.results.words import aside, folded, listed, p_text, row_count
 
 NAN = float("nan")
@@ -240,6 +243,55 @@ class TestAgreement:
             assert ("the test decides" in result.summary()) == differ
             n_aside += differ
         assert n_aside > 2
+
+    def of_all_kinds(self):
+        """Audits of 40 + 40 rows, of 3 x 40 and of two rates at once: by metric and design."""
+        for metric in ("selection_rate", "tpr", "ppv", "accuracy", "f1", "mcc", "auc"):
+            for design in ("two-sided", "greater", "strata", "sample_weight", "groups"):
+                yield from self.of_kind(metric, design)
+        yield from self.of_kind("equalized_odds", "two-sided")
+
+    def of_kind(self, metric, design, n_audits=12):
+        rng = np.random.default_rng(5)
+        group = np.repeat(list("abc")[: 3 if design == "groups" else 2], 40)
+        options = {"metric": metric, "n_resamples": 199, "undefined": "skip"}
+        if design == "greater":
+            options["alternative"] = design
+        for number in range(n_audits):
+            label = rng.integers(0, 2, len(group))
+            score = (rng.random(len(group)) + 0.2 * label + 0.25 * (group == "b")).round(2)
+            rows = {"sensitive_features": group, "y_score": score}
+            if metric != "auc":
+                rows = {"sensitive_features": group, "y_pred": (score > 0.6).astype(int)}
+            if design == "strata":
+                rows[design] = rng.integers(0, 2, len(group))
+            if design == "sample_weight":
+                rows[design] = rng.random(len(group)) + 0.5
+            with contextlib.suppress(fa.errors.NotMeasurableError):
+                yield fa.permutation_test(label, **rows, **options, rng=number)
+
+    def contradictions(self, results):
+        """How many sentences say another thing than their interval, and not which one decides."""
+        n_differ, wrong = 0, []
+        for result in results:
+            low, high = result.confidence_interval
+            if np.isnan(low) or np.isnan(result.pvalue):
+                continue
+            differ = (low > 0 or high < 0) != (result.pvalue <= 0.05)
+            n_differ += differ
+            if ("the test decides" in result.summary()) != differ:
+                wrong.append(result.summary())
+        return n_differ, wrong
+
+    def test_none_in_audits_of_all_kinds(self, monkeypatch):
+        results = list(self.of_all_kinds())
+        n_differ, wrong = self.contradictions(results)
+        assert len(results) > 380
+        assert n_differ > 10
+        assert wrong == []
+        # Without the words that say it, all of them are found.
+        monkeypatch.setattr(permutation_result, "aside", lambda interval, rejected: "")
+        assert len(self.contradictions(results)[1]) == n_differ
 
     def test_the_projection(self):
         rng = np.random.default_rng(0)

@@ -313,7 +313,7 @@ def label(name: str, value: object) -> Label:
 
 def names(name: str, value: object) -> tuple[str, ...]:
     """Return a sequence of different texts as a tuple."""
-    if isinstance(value, str) or not isinstance(value, Iterable) or isinstance(value, Mapping):
+    if not arguments.is_listing(value) or isinstance(value, Mapping):
         raise ArgumentTypeError(f"{name} is {value!r}; accepted: a list of texts")
     found = tuple(value)
     for one in found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, get_args
@@ -27,7 +27,7 @@ def text(name: str, value: object, empty: bool = False) -> str:
 def unique(value: object) -> tuple[Criterion, ...]:
     """Return criteria that do not repeat each other."""
     accepted = "a list of Criterion, one or more"
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+    if isinstance(value, Mapping) or not arguments.is_listing(value):
         raise ArgumentTypeError(f"criteria is {value!r}; accepted: {accepted}")
     criteria = tuple(value)
     if not criteria:
@@ -77,7 +77,7 @@ def cuts_of(value: object) -> Mapping[str, tuple[float, ...]]:
 def _cuts(attribute: str, value: object) -> tuple[float, ...]:
     name = f"bands of {attribute!r}"
     accepted = "numbers that grow, such as 25 and 45"
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+    if isinstance(value, Mapping) or not arguments.is_listing(value):
         raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
     # Whole numbers stay as they are: groups are named by them.
     cuts = tuple(cut if isinstance(cut, int) else arguments.finite(name, cut) for cut in value)
@@ -93,7 +93,7 @@ def lens_names(value: object) -> Any:
     words = get_args(LensName)
     if value == "auto":
         return "auto"
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if not arguments.is_listing(value):
         accepted = ", ".join(map(repr, words))
         error = ArgumentError if isinstance(value, str) else ArgumentTypeError
         raise error(f"lenses is {value!r}; accepted: 'auto', or a list of {accepted}")

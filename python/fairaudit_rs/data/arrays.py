@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..arguments import as_float
-from ..errors import DataError
+from ..errors import DataError, TooManyValuesError
 from .bands import cut_column
 from .columns import Coded, Column, check_numeric, count_not_finite
 from .numbering import numbered
@@ -25,6 +25,8 @@ MAX_ROWS = 2**53
 MAX_SCORED_ROWS = 2**32
 #: Weights whose largest one is beyond two to this power are taken in another unit, a power of 2.
 MAX_EXPONENT = 64
+#: Most combinations of all columns from which those of some are made.
+MAX_TOGETHER = 2**16
 #: What a column of counts can hold.
 WHOLE_NUMBERS = "whole numbers from 0 on, the persons that a row stands for"
 
@@ -47,10 +49,8 @@ class ArraySource:
     columns: dict[str, Column]
     #: The column that says how many persons a row stands for; None: one.
     repeats: str | None = None
-    #: What `encode` answered, by keys; None: nothing is kept.
-    _encoded: dict[tuple[str, ...], tuple[Counts, NDArray[Any]]] | None = field(
-        default=None, compare=False, repr=False
-    )
+    #: What is read once for all who ask; None: nothing is kept.
+    _kept: Kept | None = field(default=None, compare=False, repr=False)
     holds_rows: ClassVar[bool] = True
 
     def count(
@@ -127,7 +127,7 @@ class ArraySource:
             else column[keep]
             for name, column in self.columns.items()
         }
-        return replace(self, columns=columns, _encoded=None)
+        return replace(self, columns=columns, _kept=None)
 
     def value_at(self, key: str, row: int) -> Any:
         """Return the value of a column in one row."""
@@ -149,20 +149,29 @@ class ArraySource:
         """Return the columns with the numbers of one of them cut into bands."""
         return replace(self, columns={**self.columns, key: cut_column(self.columns[key], cuts)})
 
-    def remembering(self) -> ArraySource:
-        """Return the columns with the combinations of rows kept for whoever asks again."""
-        return replace(self, _encoded={})
+    def remembering(self, limits: dict[str, int]) -> ArraySource:
+        """Return the columns with what is read of them kept for whoever asks again.
+
+        ``limits`` are the most values of the columns whose combinations may be asked for.
+        """
+        return replace(self, _kept=Kept(limits))
 
     def encode(
         self, keys: Sequence[str], limits: Sequence[int], n_threads: int | None = 1
     ) -> tuple[Counts, NDArray[Any]]:
         """Count the distinct combinations of the keys' values, and name that of every row."""
-        if self._encoded is None:
+        if self._kept is None:
             return self._encode(keys, limits, n_threads)
-        known = tuple(keys)
-        if known not in self._encoded:
-            self._encoded[known] = self._encode(keys, limits, n_threads)
-        return self._encoded[known]
+        kept, known = self._kept, tuple(keys)
+        if known not in kept.parts:
+            together = kept.together(self, n_threads)
+            within = together is not None and set(keys) <= set(together.keys)
+            kept.parts[known] = (
+                together.part(keys)
+                if together is not None and within
+                else self._encode(keys, limits, n_threads)
+            )
+        return kept.parts[known]
 
     def _encode(
         self, keys: Sequence[str], limits: Sequence[int], n_threads: int | None
@@ -231,6 +240,8 @@ class ArraySource:
 
     def numbers(self, key: str, name: str) -> NDArray[np.float64]:
         """Return a column as finite floats."""
+        if self._kept is not None and key in self._kept.numbers:
+            return self._kept.numbers[key]
         values = _floats(name, self.columns[key])
         n_bad, row = count_not_finite(values)
         if n_bad:
@@ -238,7 +249,58 @@ class ArraySource:
                 f"{name} is {values[row]:g} in row {row} and missing or infinite in "
                 f"{n_bad:,} of {len(values):,} rows; accepted: finite numbers"
             )
+        if self._kept is not None:
+            self._kept.numbers[key] = values
         return values
+
+
+@dataclass(frozen=True)
+class Together:
+    """The combinations of several columns, and which of them every row has."""
+
+    keys: list[str]
+    counts: Counts
+    cell: NDArray[Any]
+
+    def part(self, keys: Sequence[str]) -> tuple[Counts, NDArray[Any]]:
+        """Return what `ArraySource.encode` answers for some of the columns."""
+        at = [self.keys.index(key) for key in keys]
+        codes, part_of = np.unique(self.counts.codes[:, at], axis=0, return_inverse=True)
+        part_of = part_of.ravel()
+        counts = np.zeros(len(codes), dtype=np.int64)
+        np.add.at(counts, part_of, self.counts.counts)
+        values = [self.counts.values[place] for place in at]
+        found = Counts(values=values, codes=codes, counts=counts)
+        return found, part_of.astype(self.cell.dtype)[self.cell]
+
+
+@dataclass
+class Kept:
+    """What was read of columns, for whoever asks again."""
+
+    limits: dict[str, int]
+    parts: dict[tuple[str, ...], tuple[Counts, NDArray[Any]]] = field(default_factory=dict)
+    numbers: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    _together: list[Together | None] = field(default_factory=list)
+
+    def together(self, source: ArraySource, n_threads: int | None) -> Together | None:
+        """Encode all columns, but for those of too many values; None where cells are many."""
+        if not self._together:
+            self._together.append(self._encode(source, n_threads))
+        return self._together[0]
+
+    def _encode(self, source: ArraySource, n_threads: int | None) -> Together | None:
+        keys = list(self.limits)
+        while keys:
+            limits = [self.limits[key] for key in keys]
+            try:
+                counts, cell = source._encode(keys, limits, n_threads)
+            except TooManyValuesError as error:
+                del keys[error.column]
+                continue
+            few = len(counts.counts) <= MAX_TOGETHER
+            return Together(keys, counts, cell) if few else None
+        return None
 
 
 def check_total(total: float, scored: bool) -> None:

@@ -20,7 +20,15 @@ from ..literals import Missing
 from ..writing import check_target, write_file
 from .arrays import Counts, check_total
 from .cell_columns import label_series, own_scores, row_counts
-from .frames import as_frame, check_columns, check_regular, factorize, names_of, reading
+from .frames import (
+    as_frame,
+    check_columns,
+    check_pages,
+    check_regular,
+    factorize,
+    names_of,
+    reading,
+)
 from .labels import (
     ABSENT,
     GroupKey,
@@ -321,6 +329,7 @@ class Cells:
 
         check_regular("path", path)
         with reading(path):
+            check_pages(path)
             frame = pl.read_parquet(path, glob=False)
         if not any(name.startswith("group:") for name in frame.columns):
             raise DataError(

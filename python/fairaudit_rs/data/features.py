@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -210,7 +210,7 @@ def names_of(feature_names: Sequence[str] | None, n_features: int | None) -> tup
     """Return the names of the features of a model, which may take any number of them (None)."""
     if feature_names is None:
         return None
-    if isinstance(feature_names, str) or not isinstance(feature_names, Iterable):
+    if not arguments.is_listing(feature_names):
         raise ArgumentTypeError(
             f"feature_names is {feature_names!r}; accepted: a sequence of names, one per feature"
         )

@@ -374,13 +374,25 @@ def check_regular(name: str, file: str | Path) -> None:
         )
 
 
+def check_pages(file: str | Path, columns: list[str] | None = None) -> None:
+    """Refuse Parquet files with headers of pages for which polars would end the process."""
+    try:
+        _native.check_parquet(file, columns, _native.Call())
+    except ArgumentError as error:
+        raise DataError(f"data from {file} cannot be read: {error}") from None
+
+
 def _files(path: str | Path) -> list[str]:
     """Return the files that a path, a directory or a pattern names."""
     import glob
 
     text = str(path)
     place = Path(path)
-    if text and place.is_dir():
+    try:
+        is_folder, is_there = place.is_dir(), place.exists()
+    except OSError as error:  # such as a name that is too long
+        raise DataError(f"data from {text} cannot be read: {error}") from None
+    if text and is_folder:
         inside = sorted(place.rglob("*.parquet"))
         # Parts that a writer has hidden (_temporary, .cache) are not data.
         hidden = ("_", ".")
@@ -392,7 +404,7 @@ def _files(path: str | Path) -> list[str]:
         if not files:
             raise DataError(f"data is {text!r}, a directory without Parquet files")
         return files
-    files = [text] if text and place.exists() else sorted(glob.glob(text))  # noqa: PTH207
+    files = [text] if text and is_there else sorted(glob.glob(text))  # noqa: PTH207
     if not files:
         raise DataError(f"data is {text!r}; no such file, and no file fits it as a pattern")
     return files
@@ -414,6 +426,7 @@ def _scan(
             elif are_text:
                 scan, distinct = form.frame(file).lazy(), None
             else:
+                check_pages(file, wanted)
                 scan, distinct = pl.scan_parquet(file, glob=False), None
             where = "the data" if len(files) == 1 else f"the data in {file}"
             check_columns(wanted, scan.collect_schema().names(), where)

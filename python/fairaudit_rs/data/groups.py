@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from .cells import Cells
 from .labels import GroupKey, matches
@@ -24,8 +25,7 @@ def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) ->
     if groups is None:
         chosen = existing
     else:
-        flat = isinstance(groups, np.ndarray) and not groups.ndim
-        if flat or isinstance(groups, str) or not hasattr(groups, "__iter__"):
+        if not arguments.is_listing(groups):
             raise ArgumentTypeError(f"groups is {groups!r}; accepted: a sequence of groups")
         chosen = [find_group("groups", label, existing) for label in groups]
         if len(set(chosen)) < len(chosen):

@@ -183,5 +183,5 @@ class SharedSource:
     def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Return the columns as arrays, which are kept."""
         if self._loaded is None:
-            self._loaded = self.source.in_memory(needed_by).remembering()
+            self._loaded = self.source.in_memory(needed_by).remembering(self.limits)
         return self._loaded

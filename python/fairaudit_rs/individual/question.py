@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import arguments
 from ..data.arrays import ArraySource
 from ..data.columns import Coded, Column, column_array, some
 from ..data.features import Features, positions_of, read_features
@@ -207,7 +208,7 @@ def one_hot_groups_of(given: Any, features: Features) -> Groups:
     if given is None:
         return found_groups(rows)
     accepted = "a sequence of groups, each of them names or positions of features"
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if not arguments.is_listing(given):
         raise ArgumentTypeError(f"one_hot_groups is {given!r}; accepted: {accepted}")
     groups = tuple(
         tuple(chosen_features("one_hot_groups", group, names, rows.shape[1]).tolist())
@@ -302,7 +303,7 @@ def chosen_features(
 ) -> Positions:
     """Return positions of features; a name may stand for the columns it was coded in."""
     chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
-    if names is None or not isinstance(chosen, Iterable):
+    if names is None or not arguments.is_listing(chosen):
         return positions_of(argument, columns, names, n_features)
     whole: list[Any] = []
     for column in chosen:

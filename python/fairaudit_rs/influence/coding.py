@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native
+from .. import _native, arguments
 from ..data.columns import Coded, Column
 from ..data.equality import Value
 from ..errors import ArgumentTypeError, ColumnError, DataError
@@ -348,7 +348,7 @@ class Coding(Value):
 
 
 def _set_code(name: str, given: Sequence[str], data: Mapping[str, Column]) -> Code:
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if not arguments.is_listing(given):
         raise ArgumentTypeError(
             f"sets[{name!r}] is {given!r}; accepted: a list of names of columns"
         )

@@ -47,7 +47,7 @@ class Cost:
     ) -> Cost:
         """Check the arguments; a continuous feature costs by its standard deviation in cells."""
         features = {feature.name: feature for feature in coding.features}
-        if isinstance(immovable, str) or not isinstance(immovable, Iterable):
+        if not arguments.is_listing(immovable):
             raise ArgumentTypeError(
                 f"immovable is {immovable!r}; accepted: a sequence of names of features"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,7 +66,7 @@ class MulticlassModel:
                 "two classes a LinearModel, KernelModel or TorchModel has one)"
             )
         given = range(scores.n_scores) if classes is None else classes
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        if not arguments.is_listing(given):
             raise ArgumentTypeError(f"classes is {given!r}; accepted: a sequence of labels")
         self.classes = tuple(one.item() if isinstance(one, np.generic) else one for one in given)
         if not all(isinstance(one, str | int | float) for one in self.classes):

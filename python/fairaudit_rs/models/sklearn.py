@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, FairAuditError
 from ..literals import Link
 from .binary import BinaryModel
 from .estimators import best_of, fitted, sklearn_names
@@ -16,6 +16,9 @@ from .linear import LinearModel
 from .multiclass import MulticlassModel
 from .network import TorchModel, network
 from .preprocessing import Prepared, prepared_by, steps_of
+
+_Read: TypeAlias = LinearModel | KernelModel | TorchModel
+_Reader: TypeAlias = Callable[[Any, float | None], _Read]
 
 
 def from_sklearn(
@@ -72,7 +75,7 @@ def from_sklearn(
         )
     for accepted, read in _READERS.items():
         if accepted in names:
-            return read(model, threshold)
+            return _read(read, model, threshold)
     raise ArgumentTypeError(
         f"model is a {called}, for which there is no closed form; accepted: linear models, SVC, "
         "NuSVC, KernelRidge, MLPClassifier, pipelines and column transformers before one of these "
@@ -80,6 +83,19 @@ def from_sklearn(
         "y_score to projection_test: the distance is then |score - threshold|; extreme_test takes "
         "any model"
     )
+
+
+def _read(read: _Reader, model: Any, threshold: float | None) -> _Read:
+    """Read an estimator; one whose numbers nobody fitted may hold anything."""
+    try:
+        return read(model, threshold)
+    except (FairAuditError, MemoryError):
+        raise
+    except Exception as error:
+        raise ArgumentTypeError(
+            f"model is a {type(last_step(model)).__name__} that cannot be read "
+            f"({type(error).__name__}: {error}); accepted: one as scikit-learn fitted it"
+        ) from error
 
 
 _Ours = TypeVar("_Ours", bound=BinaryModel)
@@ -305,7 +321,7 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
     return MulticlassModel.linear(coef, intercept, classes=labels, feature_names=called)
 
 
-_READERS: dict[str, Callable[[Any, float | None], LinearModel | KernelModel | TorchModel]] = {
+_READERS: dict[str, _Reader] = {
     "Pipeline": _pipeline,
     "LogisticRegression": _log_odds,
     "LinearDiscriminantAnalysis": _log_odds,

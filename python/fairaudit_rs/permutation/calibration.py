@@ -394,7 +394,7 @@ def _told(
 
 
 def _gaps(gaps: Sequence[float]) -> list[float]:
-    if isinstance(gaps, str) or not hasattr(gaps, "__iter__"):
+    if not arguments.is_listing(gaps):
         raise ArgumentTypeError(f"gaps is {gaps!r}; accepted: a sequence of numbers")
     listed = list(gaps)
     for gap in listed:

@@ -191,7 +191,7 @@ def sizes_of(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any
             for group in order
         }
     for group, size in entries.items():
-        if not arguments.is_number(size) or not math.isfinite(size):
+        if not arguments.is_number(size) or not math.isfinite(arguments.as_float(size)):
             raise ArgumentTypeError(
                 f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0"
             )

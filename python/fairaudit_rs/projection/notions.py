@@ -106,7 +106,7 @@ class Notion(Value):
         n, s = statistics.shape
         if self.derivative is not None:
             given = self.derivative
-            value = np.asarray(given(statistics, mean) if callable(given) else given, np.float64)
+            value = _numbers("derivative", given(statistics, mean) if callable(given) else given)
             if value.shape != (n, m, s):
                 raise ArgumentError(
                     f"derivative has the shape {value.shape}; accepted: (rows, criteria, columns "
@@ -140,11 +140,15 @@ class RowValues(Value):
     names: tuple[str, ...]
 
 
-def _matrix(name: str, value: Any, n: int) -> Array:
+def _numbers(name: str, value: Any) -> Array:
     try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        return np.asarray(value, dtype=np.float64)
+    except Exception as error:  # what is turned into an array may raise what it likes
         raise ArgumentTypeError(f"{name} is not an array of numbers: {error}") from None
+
+
+def _matrix(name: str, value: Any, n: int) -> Array:
+    array = _numbers(name, value)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or len(array) != n or not array.shape[1]:

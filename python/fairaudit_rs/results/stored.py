@@ -18,7 +18,7 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -88,6 +88,11 @@ def decode(content: Any, hint: Any = Any) -> Any:
     if hint in _PLAIN:
         if not isinstance(content, int | float if hint is int else hint):
             raise DataError(f"holds {content!r}; accepted: {hint.__name__}")
+        return content
+    if origin is Literal:
+        if not isinstance(content, str | int) or content not in found:
+            words = ", ".join(map(repr, found))
+            raise DataError(f"holds {content!r}; accepted: {words}")
         return content
     if origin is np.ndarray:
         return _decode_array(content, np.dtype(get_args(found[1])[0]))

@@ -1,6 +1,7 @@
 //! Quantiles and intervals.
 
 use fairaudit_core::numerics::laws;
+use fairaudit_core::{Error, Result};
 use pyo3::prelude::*;
 
 use crate::options::Call;
@@ -14,13 +15,28 @@ fn normal_quantile(py: Python<'_>, p: f64) -> PyResult<f64> {
 /// The exact interval of a binomial probability.
 #[pyfunction]
 fn clopper_pearson(py: Python<'_>, successes: u64, trials: u64, level: f64) -> PyResult<(f64, f64)> {
-    Call::brief(py, || Ok(laws::clopper_pearson(successes.min(trials), trials, level)))
+    Call::brief(py, || Ok(laws::clopper_pearson(successes.min(trials), trials, probability("level", level)?)))
 }
 
 /// The p-quantile of the beta law with parameters a, b of at least 1.
 #[pyfunction]
 fn beta_quantile(py: Python<'_>, a: f64, b: f64, p: f64) -> PyResult<f64> {
-    Call::brief(py, || Ok(laws::beta_quantile(a.max(1.0), b.max(1.0), p)))
+    Call::brief(py, || Ok(laws::beta_quantile(count("a", a)?, count("b", b)?, probability("p", p)?)))
+}
+
+/// What floats count to: beyond, the search for a quantile takes minutes.
+fn count(name: &str, value: f64) -> Result<f64> {
+    if (1.0..=9_007_199_254_740_992.0).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::argument(name, value, "a number from 1 to 2^53"))
+}
+
+fn probability(name: &str, value: f64) -> Result<f64> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::argument(name, value, "a number from 0 to 1"))
 }
 
 /// The probability of Student's t above a number.

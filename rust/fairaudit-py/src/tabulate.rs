@@ -1,10 +1,13 @@
 //! Rows to cells.
 
+use std::path::PathBuf;
+
 use fairaudit_core::Error;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::tabulate::distinct::distinct_rows as kinds_of;
 use fairaudit_core::tabulate::{
-    SCORE_UNIT, bin_scores as bins_of, encode as encode_rows, read_csv as rows_of, tabulate as count_rows,
+    SCORE_UNIT, bin_scores as bins_of, check_parquet as check_pages, encode as encode_rows, read_csv as rows_of,
+    tabulate as count_rows,
 };
 use numpy::ndarray::Ix2;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -93,6 +96,17 @@ fn read_csv(py: Python<'_>, path: &str, columns: Vec<String>, call: &Call) -> Py
     Ok(CsvRows { names: rows.names, distinct: rows.distinct.map(|text| PyBytes::new(py, &text).unbind()) })
 }
 
+/// Bytes of a Parquet file whose page headers are looked at in a nanosecond or less.
+const PARQUET_BYTES: u64 = 10;
+
+/// Looks at the page headers of a Parquet file, in some columns or all, before somebody makes room for what they say.
+#[pyfunction]
+#[pyo3(signature = (path, columns, call))]
+fn check_parquet(py: Python<'_>, path: PathBuf, columns: Option<Vec<String>>, call: &Call) -> PyResult<()> {
+    let work = std::fs::metadata(&path).map_or(0, |file| file.len() / PARQUET_BYTES);
+    call.run(py, work, |control| check_pages(&path, columns.as_deref(), control))
+}
+
 type Kinds<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
 
 /// A row of each kind of equal rows of a matrix, how many there are of it, and the kind of every row; kinds come in an
@@ -113,5 +127,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tabulate, module)?)?;
     module.add_class::<CsvRows>()?;
     module.add_function(wrap_pyfunction!(read_csv, module)?)?;
+    module.add_function(wrap_pyfunction!(check_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(bin_scores, module)?)
 }

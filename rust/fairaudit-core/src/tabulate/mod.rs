@@ -13,11 +13,13 @@ mod csv;
 mod dictionary;
 pub mod distinct;
 mod few;
+mod parquet;
 mod table;
 
 pub use self::csv::{CsvRows, read_csv};
 pub use bins::{NO_BIN, bin_scores};
 pub use columns::Column;
+pub use parquet::check_parquet;
 pub use table::Table;
 
 use std::sync::{Mutex, PoisonError};
