@@ -57,6 +57,10 @@ KINDS = {
         {"a.csv": b"repaid,approved,sex\n" + b"1,1,f\n2,0,m\n3,1,m\n" * 9}, ("a.csv", *ROLES),
         "--y-true",
     ),
+    "two texts, none favourable": (
+        {"a.csv": b"repaid,approved,sex\n" + b"1,yes,f\n0,no,m\n" * 40}, ("a.csv", *ROLES),
+        "--favourable is None and --y-pred holds 'no', 'yes'",
+    ),
     "missing labels": (
         {"a.csv": b"repaid,approved,sex\n" + b"1,1,f\n,0,m\n0,1,m\n" * 9}, ("a.csv", *ROLES),
         "--y-true is missing",
@@ -84,6 +88,14 @@ KINDS = {
     "low floor": (
         {"p.toml": changed("name = 'x'", "name = 'x'\nfloor = 1")}, (*ROLES, "--policy", "p.toml"),
         "line 3: floor is 1",
+    ),
+    "unknown option of a rule": (
+        {"p.toml": b"[policy]\npreset = 'nyc_ll144'\nrule_options = { gender = 'sex' }\n"},
+        (*ROLES, "--policy", "p.toml"), "line 3: rule_options has 'gender'",
+    ),
+    "rule of a column that is none": (
+        {"p.toml": b"[policy]\npreset = 'nyc_ll144'\nrule_options = { race = 'origin' }\n"},
+        (*ROLES, "--policy", "p.toml"), "'origin', which is no sensitive feature",
     ),
     "no UTF-8": ({"p.toml": b"\xff\xfe"}, (*ROLES, "--policy", "p.toml"), "p.toml"),
     # options

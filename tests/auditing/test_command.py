@@ -207,6 +207,50 @@ class TestSameNumbers:
             assert found == json.loads(json.dumps(wanted))
             assert fa.from_dict(found).verdict == "fail"
 
+    @pytest.mark.parametrize(
+        ("more", "options"),
+        [
+            ({}, ()),
+            ({"evidence": "permutation", "n_resamples": 199},
+             ("--evidence", "permutation", "--n-resamples", "199")),
+            ({"strata": "place", "n_resamples": 4_999},
+             ("--strata", "place", "--n-resamples", "4999")),
+            ({"sample_weight": "weight", "n_resamples": 4_999},
+             ("--weight", "weight", "--n-resamples", "4999")),
+            ({"policy": "parity", "n_threads": 2}, ("--preset", "parity", "--threads", "2")),
+            ({"policy": "us_eeoc"}, ("--preset", "us_eeoc")),
+            ({"policy": "nyc_ll144"}, ("--preset", "nyc_ll144")),
+        ],
+        ids=["default", "evidence", "strata", "weights", "preset", "rule", "tables of a rule"],
+    )  # fmt: skip
+    def test_bit_for_bit(self, more, options, here):
+        """Arrays, a frame, files, the command; rows as they are, turned, and in any order."""
+        frame = rows(gap=0.1).with_columns(
+            approved=(pl.col("score") >= 0.5).cast(pl.Int64),  # so that the projection is run
+            place=pl.Series(np.random.default_rng(5).choice(["a", "b"], 3_000)),
+            weight=pl.Series(np.random.default_rng(6).integers(1, 4, 3_000)),
+        )
+        roles = {"y_true": "repaid", "y_pred": "approved", "y_score": "score"}
+        given = {**roles, "sensitive_features": ["sex", "age"], "rng": 1, **more}
+        made = fa.audit(data=frame, **given)
+        wanted = json.loads(json.dumps(made.to_dict()))
+        assert any(one.lens == "projection" and not one.reason for one in made.others)
+        columns = {
+            name: frame[one].to_numpy() if isinstance(one, str) and one in frame.columns else one
+            for name, one in given.items()
+        }
+        columns["sensitive_features"] = {name: frame[name].to_numpy() for name in ("sex", "age")}
+        if "strata" in more:
+            columns["strata"] = {"place": frame["place"].to_numpy()}
+        assert json.loads(json.dumps(fa.audit(**columns).to_dict())) == wanted
+        by = ("--y-score", "score", "-s", "sex", "-s", "age", *options, "--format", "json")
+        for i, one in enumerate([frame, frame.reverse(), frame.sample(fraction=1, shuffle=True)]):
+            name = f"{i}.{'csv' if i else 'parquet'}"
+            one.write_csv(name) if i else one.write_parquet(name)
+            assert json.loads(audit(name, *ROLES, *by).stdout) == wanted, name
+            in_python = fa.audit(data=one.to_pandas() if i == 2 else one, **given)
+            assert json.loads(json.dumps(in_python.to_dict())) == wanted
+
     def test_formats_and_files_are_the_same(self, here):
         result = audit("loans.csv", *BY_SEX, *("-o", "a.md", "-o", "a.json", "-o", "a.txt"))
         for name, form in (("a.md", "md"), ("a.json", "json"), ("a.txt", "text")):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import fairaudit_rs as fa
 from fairaudit_rs.inference import mover
 from fairaudit_rs.inference.proportions import farrington_manning, ratio_score
 from fairaudit_rs.inference.tolerance import (
@@ -191,3 +192,30 @@ class TestProperties:
         shown = largest_refuted(p_fail, 0.05, FARTHEST_RATIO)
         assert p_fail(shown) == pytest.approx(0.05, rel=1e-6)
         assert 0.1 < math.exp(-shown) < 0.25
+
+
+class TestAdviceOfEquivalence:
+    """What a sentence says where equality is not shown: that it is beyond, or how many rows."""
+
+    def sentence(self, counts, **options):
+        groups = np.repeat(list(counts), [n for _, n in counts.values()])
+        decided = np.concatenate([np.repeat([1, 0], [k, n - k]) for k, n in counts.values()])
+        options = {"metric": "selection_rate", "margin": 0.1} | options
+        return fa.equivalence_test(y_pred=decided, sensitive_features=groups, **options).summary()
+
+    def test_a_ratio_that_is_far_beyond_needs_no_rows(self):
+        found = self.sentence({"f": (652, 8_050), "m": (4_240, 16_371)}, margin=0.8, scale="ratio")
+        assert "More rows are not needed: its 90 % interval, 0.293 to 0.334, lies beyond" in found
+        assert "would show" not in found
+
+    def test_of_several_pairs_the_interval_is_of_one_alone(self):
+        found = self.sentence({"a": (100, 900), "b": (800, 900), "c": (450, 900)})
+        assert "of this one of 3 pairs alone, lies beyond these bounds" in found
+
+    def test_a_few_rows_do_not_tell_by_a_formula_for_many(self):
+        found = self.sentence({"a": (2, 2), "b": (58, 98)})
+        assert found.endswith("(p = 0.8262).")
+
+    def test_rows_that_would_tell_stay(self):
+        found = self.sentence({"a": (30, 100), "b": (33, 100)})
+        assert "would show with probability 0.8 that it lies within these bounds" in found

@@ -17,7 +17,7 @@ from ..literals import EquivalenceMethod, Missing, MixedClusters, Scale, Undefin
 from ..metrics.metric import AnyMetric
 from ..results.result import Finding
 from ..results.verdict import rejects
-from ..results.words import number, p_text
+from ..results.words import number, numbers, p_text
 from .comparison import group_values
 from .estimates import Maker, drawn_pairs, method_of, resample, warnings_of
 from .left_out import LeftOut, with_left_out
@@ -130,11 +130,28 @@ class EquivalenceResult(Finding):
         return f" Nothing is shown about {names}, left out."
 
     def _advice(self, worst: EquivalenceComparison) -> str:
-        """Say how many rows would tell."""
+        """Say that the gap lies beyond the bounds, or how many rows would tell."""
         telling = self.rows_that_tell
         if telling is None:
             return ""
         what = NAMES[self.scale]
+        least, most = (
+            (-self.margin, self.margin)
+            if self.scale == "difference"
+            else (self.margin, 1 / self.margin)
+        )
+        low, high = worst.confidence_interval
+        if low > most or high < least:
+            n = len(self.comparisons)
+            alone = f", of this one of {n:,} pairs alone" if n > 1 else ""
+            level = f"{100 * (2 * self.confidence_level - 1):.3g} %"
+            low_text, high_text = numbers(low, high)
+            return (
+                f" More rows are not needed: its {level} interval, {low_text} to {high_text}{alone}"
+                ", lies beyond these bounds."
+            )
+        if telling.n_rows is not None and telling.factor <= 1:
+            return ""  # a formula for many rows, which says of few that they tell
         if telling.n_rows is None:
             return f" If the {what} stays as it is, no realistic number of rows would tell."
         smaller = min((worst.first, worst.second), key=self.group_sizes.__getitem__)
