@@ -343,8 +343,7 @@ def mean_of(label, value, weight):
 class Function(Scenario):
     """The mean of 50 rows beside 2,000 as a callable, which policies cannot name.
 
-    Of 0 and 1 with shares of .97 and .87, and of lognormal values whose means differ by as much
-    as is tolerated.
+    Of 0 and 1 with shares of .97 and .87, and of lognormal values whose means are .9 and 1.
     """
 
     law: str
@@ -353,7 +352,7 @@ class Function(Scenario):
 
     @property
     def label(self):
-        return f"a callable: mean of {self.law}"
+        return "a callable: mean of " + {"shares": "0 and 1"}.get(self.law, f"{self.law} values")
 
     @property
     def groups(self):

@@ -155,7 +155,7 @@ def counts_table(entries):
         "each cell of rows that are decided differently."
     )
     yield ""
-    yield from worst_table(entries, others.SIZES, others.LEVELS_OF_COUNTS, ("ours", "plain"))
+    yield from worst_table(entries, others.LEVELS_OF_COUNTS, ("ours", "plain"))
 
 
 def scores_table(entries):
@@ -169,19 +169,19 @@ def scores_table(entries):
     )
     yield ""
     rules = ("ours", "normal", "welch")
-    yield from worst_table(entries, others.SIZES, others.LEVELS_OF_SCORES, rules)
+    yield from worst_table(entries, others.LEVELS_OF_SCORES, rules)
 
 
 def levels(found):
     return ", ".join(f"{100 * level:g}" for level in found)
 
 
-def worst_table(entries, sizes, at, rules):
+def worst_table(entries, at, rules):
     """By metric and rows the worst share of each rule over all laws, at each level."""
     yield f"| metric | rows | {' | '.join(f'{rule}, %' for rule in rules)} |"
     yield "|---" * (2 + len(rules)) + "|"
     for metric in dict.fromkeys(one.metric for one, _ in entries):
-        for rows in sizes:
+        for rows in dict.fromkeys(one.rows for one, _ in entries):
             part = [e for one, e in entries if (one.metric, one.rows) == (metric, rows)]
             cells = []
             for rule in rules:

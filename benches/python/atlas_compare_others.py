@@ -18,12 +18,12 @@ from fairaudit_rs.permutation.paired_cells import CellsProblem
 VERSION = 1
 
 SIZES = ((40, 40), (40, 2_000), (100, 2_000), (400, 2_000))
-AUDITS_OF_COUNTS = 3_000
+AUDITS_OF_COUNTS = 1_000
 LEVELS_OF_COUNTS = (0.05, 0.01, 0.001)
-AUDITS_OF_SCORES = 500
-LEVELS_OF_SCORES = (0.05, 0.01, 0.002)
-N_RESAMPLES = 999
-AUDITS_OF_SIDES = 10_000
+AUDITS_OF_SCORES = 200
+LEVELS_OF_SCORES = (0.05, 0.01)
+N_RESAMPLES = 499
+AUDITS_OF_SIDES = 5_000
 
 
 # --- metrics of counts --------------------------------------------------------------------------
@@ -260,6 +260,6 @@ def scenarios():
             OfScores(metric, design, rows)
             for metric in ("auc", "brier_score")
             for design in DESIGNS
-            for rows in SIZES
+            for rows in SIZES[:3]
         ),
     ]

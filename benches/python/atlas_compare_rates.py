@@ -18,13 +18,13 @@ from fairaudit_rs.inference.paired import Changes, score
 #: Raise it when a change of the package or of this file changes what is measured.
 VERSION = 1
 
-AUDITS = 50_000
+AUDITS = 10_000
 #: Of each law so many tables are compared with the library.
-CHECKED = 50
+CHECKED = 20
 SIZES = ((20, 2_000), (40, 2_000), (100, 2_000), (40, 40))
 LEVELS = (0.05, 0.01, 0.001)
 RULES = ("both", "corrected", "score", "Wald")
-AUDITS_OF_INTERVALS = 1_000
+AUDITS_OF_INTERVALS = 500
 
 #: Shares of rows that change, and how many more of them go up than down.
 MOVED = (0.01, 0.05, 0.2, 0.5, 0.98)

@@ -43,8 +43,8 @@ def of_question(
 
     Leaving out groups must not buy a pass: ``coverage`` is the share of people who are in the
     groups that were tested, and ``withheld`` says that a policy left out some group that could have
-    been tested, however few its people. (With a floor of 200 rows instead of 30, 99 % of models
-    passed that disadvantage a group of 4 %.)
+    been tested, however few its people. (With a floor of 200 rows instead of 30, 96 % of audits
+    of 3,000 rows would pass a model that disadvantages a group of 4 %.)
     """
     if not len(pairs.p_pass):
         return "not_measurable"
