@@ -81,3 +81,33 @@ def test_linear_algebra_lets_others_run():
     done.set()
     counter.join()
     assert len(turns) - before > 3
+
+
+def test_ctrl_c_while_scores_of_like_size_are_ordered():
+    """Their first halves are equal: all of them are ordered by the second, which takes seconds."""
+    rng = np.random.default_rng(0)
+    n = 4_000_000
+    score, label = 0.5 + 1e-9 * rng.random(n), rng.random(n) < 0.4
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    begun, sent = time.process_time(), []
+
+    def interrupt():
+        # Into the ordering: the processor's time tells the moment on every machine.
+        while time.process_time() - begun < 1.0:
+            time.sleep(0.002)
+        sent.append(time.process_time())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fa.permutation_test(
+                label, y_score=score, sensitive_features=np.arange(n) % 2, metric="auc",
+                n_resamples=9_999, n_threads=1, rng=1,
+            )  # fmt: skip
+        heard = time.process_time()
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, before)
+    assert heard - sent[0] < 0.5

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import functools
+import html
 import importlib
 import json
 import pickle
@@ -344,6 +345,8 @@ def test_tables(result):
         result.to_frame("nothing")
     if getattr(result, "group_sizes", None):
         groups = result.to_frame("groups")
+        page = result._repr_html_()
+        assert all(html.escape(str(name)) in page for name in groups["group"])
         assert set(groups["n_rows"]) == set(result.group_sizes.values())
         assert set(groups["group"]) == set(groups["group"].unique())
     else:

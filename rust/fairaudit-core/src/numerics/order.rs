@@ -62,9 +62,11 @@ pub(crate) fn order<K: Ord>(score: &[f64], rest: impl Fn(usize) -> K + Sync, con
     let mut keys: Vec<u64> =
         score.iter().zip(0u64..).map(|(&value, row)| ordered_bits(value) >> 32 << 32 | row).collect();
     let exact = |key: &u64| (ordered_bits(score[row_of(*key)]), rest(row_of(*key)));
+    // Scores of like size share their high half with many others: this can take as long as the sort. An error is that
+    // of the control, which is looked at below.
     let refine = |run: &mut [u64]| {
         if run.len() > 1 {
-            run.sort_unstable_by_key(exact);
+            let _ = parallel::sort_by_key(run, exact, control);
         }
     };
     control.check()?;
