@@ -4,7 +4,9 @@ use divan::{Bencher, black_box};
 use fairaudit_core::Draws;
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
-use fairaudit_core::permutation::{Alternative, Conditioning, CountTest, PermutationTest, RowTest, Studentize, Units};
+use fairaudit_core::permutation::{
+    Alternative, Conditioning, CountTest, PermutationTest, RowTest, Scores, Studentize, Units,
+};
 use fairaudit_core::random::{Domain, FixedHypergeometric, Hypergeometric, Stream, philox};
 use fairaudit_core::simd::InstructionSet;
 use fairaudit_core::tabulate::{Column, Table, tabulate};
@@ -91,16 +93,9 @@ fn auc(n_groups: u32) -> RowTest {
     let positive: Vec<u8> = (0..ROWS).map(|i| u8::from(i * 104_729 % 101 < 40)).collect();
     let score: Vec<f64> = (0..ROWS).map(|i| i as f64).collect();
     let group = codes(n_groups);
-    RowTest::auc(
-        &score,
-        &positive,
-        None,
-        units_of(n_groups as usize, &group),
-        false,
-        Studentize::Unpooled,
-        &Control::default(),
-    )
-    .unwrap()
+    let scores = Scores { score: &score, positive: &positive, weight: None, places: None };
+    let units = units_of(n_groups as usize, &group);
+    RowTest::auc(scores, units, false, Studentize::Unpooled, &Control::default()).unwrap()
 }
 
 #[divan::bench(args = INSTRUCTION_SETS)]

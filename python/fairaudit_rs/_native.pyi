@@ -203,6 +203,7 @@ class PermutationTest:
         studentize: str,
         weight: _Weights = None,
         within_labels: bool = False,
+        places: _Groups | None = None,
     ) -> PermutationTest: ...
     @staticmethod
     def ratio(

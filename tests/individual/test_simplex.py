@@ -6,6 +6,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
+from fairaudit_rs.individual import simplex
 from fairaudit_rs.individual.simplex import found_groups
 
 from ..reference import individual as reference
@@ -35,6 +36,28 @@ def kernel(seed=3):
     points, dual = rng.normal(size=(8, 6)), 3 * rng.normal(size=8)
     ours = fa.KernelModel(points, dual, gamma=0.2, link="logit")
     return ours, reference.KernelExpansion(points, dual, gamma=0.2)
+
+
+class TestParts:
+    """Some rows at a time give what all rows give."""
+
+    def test_groups_and_departures(self, monkeypatch):
+        X, y = rows(200)
+        X[150, 0] = 1.0
+        expected = audit(X, y)
+        assert expected.one_hot_groups == (("x1", "x2", "x3", "x4"),)
+        assert any("one-hot features leave" in warning for warning in expected.warnings)
+        monkeypatch.setattr(simplex, "_PART", 7)
+        assert audit(X, y).warnings == expected.warnings
+        X[199, 1:5] = [1, 1, 0, 0]
+        assert found_groups(X) == ()
+
+    @pytest.mark.parametrize("kind", ["linear", "kernel"])
+    def test_a_feature_of_some_rows(self, kind):
+        X, y = rows()
+        flow = audit(X, y, kernel()[0] if kind == "kernel" else None).flow
+        for column in range(6):
+            assert np.array_equal(flow.feature(slice(5, 30), column), flow.end()[5:30, column])
 
 
 class TestFound:

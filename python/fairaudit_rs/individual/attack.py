@@ -45,6 +45,13 @@ class Attack:
                 attacked[rows] += along[:, None] * part
         return attacked
 
+    def feature(self, rows: slice, column: int) -> Floats:
+        """Return x_T of a range of rows in one feature, as `end` does."""
+        attacked = np.array(self.rows[rows, column], dtype=np.float64)
+        for along, part in zip(self.moved[:, rows], self.parts[:, column], strict=True):
+            attacked += along * part
+        return attacked
+
 
 @dataclass(frozen=True, eq=False)
 class StoredAttack:
@@ -66,6 +73,10 @@ class StoredAttack:
     def end(self, chosen: Any = slice(None), columns: Any = slice(None)) -> Floats:
         """Return x_T of some rows, in some features."""
         return np.array(self.moved[chosen][:, columns], dtype=np.float64)
+
+    def feature(self, rows: slice, column: int) -> Floats:
+        """Return x_T of a range of rows in one feature."""
+        return np.array(self.moved[rows, column], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
 import numpy as np
@@ -24,6 +24,8 @@ _ROUNDING = 1e-9
 #: Departures from the simplex by less are not worth a word.
 _NEAR = 0.01
 _BLOCK = 1 << 16
+#: Rows that are looked at together: some columns of them stay in the cache.
+_PART = 1 << 13
 
 
 def found_groups(rows: Floats) -> Groups:
@@ -33,7 +35,7 @@ def found_groups(rows: Floats) -> Groups:
     rows but for those between others.
     """
     n, p = rows.shape
-    counts = [int(rows[:, j].sum()) if _is_indicator(rows[:, j]) else -1 for j in range(p)]
+    counts = _indicators(rows)
     groups: list[tuple[int, ...]] = []
     first = 0
     while first < p:
@@ -42,7 +44,7 @@ def found_groups(rows: Floats) -> Groups:
             total += counts[end]
             end += 1
         varies = 0 < counts[first] < n
-        if varies and total == n and bool((rows[:, first:end].sum(axis=1) == 1).all()):
+        if varies and total == n and _have_one_each(rows, range(first, end)):
             groups.append(tuple(range(first, end)))
             first = end
         else:
@@ -50,10 +52,36 @@ def found_groups(rows: Floats) -> Groups:
     return tuple(groups)
 
 
-def _is_indicator(column: Floats) -> bool:
-    return all(
-        bool(((part == 0) | (part == 1)).all()) for part in (column[:_FIRST], column[_FIRST:])
-    )
+def _indicators(rows: Floats) -> list[int]:
+    """Return how many ones a column of zeros and ones has; -1 of any other."""
+    start = rows[:_FIRST]
+    columns = np.flatnonzero(((start == 0) | (start == 1)).all(axis=0))
+    ones = np.zeros(len(columns), dtype=np.int64)
+    for part in _parts(len(rows)):
+        if not len(columns):
+            break
+        # Columns one after the other: rows of a few numbers take long.
+        values = np.ascontiguousarray(rows[part][:, columns].T)
+        is_one = values == 1
+        kept = (is_one | (values == 0)).all(axis=1)
+        ones = (ones + np.count_nonzero(is_one, axis=1))[kept]
+        columns = columns[kept]
+    counts = np.full(rows.shape[1], -1, dtype=np.int64)
+    counts[columns] = ones
+    return [int(count) for count in counts]
+
+
+def _have_one_each(rows: Floats, columns: Sequence[int]) -> bool:
+    """Whether some columns of zeros and ones add up to 1 in every row."""
+    for part in _parts(len(rows)):
+        total = sum(rows[part, column] for column in columns)
+        if not np.all(total == 1):
+            return False
+    return True
+
+
+def _parts(n: int) -> Iterator[slice]:
+    return (slice(first, first + _PART) for first in range(0, n, _PART))
 
 
 def check_groups(groups: Groups, rows: Floats, called: Sequence[str]) -> None:
@@ -72,28 +100,51 @@ def check_groups(groups: Groups, rows: Floats, called: Sequence[str]) -> None:
 
 def departure(flow: Attack | StoredAttack, groups: Groups, called: Sequence[str]) -> str | None:
     """Say which group of features leaves its simplex farthest, if one does."""
-    worst: tuple[float, tuple[int, ...], int, float] | None = None
+    worst: tuple[float, int, float, tuple[int, ...]] | None = None
     far = np.zeros(len(flow.rows), dtype=bool)
     for group in groups:
         for first in range(0, len(flow.rows), _BLOCK):
-            values = flow.end(slice(first, first + _BLOCK), list(group))
-            beyond = np.maximum(-values, values - 1)
-            off = np.abs(values.sum(axis=1) - 1)
-            far[first : first + _BLOCK] |= np.maximum(beyond.max(axis=1), off) > _NEAR
-            # Rows that the flow lost have no place.
-            beyond[np.isnan(beyond)] = 0.0
-            row, at = np.unravel_index(int(beyond.argmax()), beyond.shape)
-            size = max(float(beyond[row, at]), float(np.nan_to_num(off, nan=0.0).max()))
+            farthest, row, off = _farthest(flow, group, slice(first, first + _BLOCK), far)
+            size = max(farthest, off)
             if size > _NEAR and (worst is None or size > worst[0]):
-                worst = size, group, group[at], float(values[row, at])
+                values = flow.end(slice(row, row + 1), list(group))[0]
+                beyond = np.nan_to_num(np.maximum(-values, values - 1), nan=0.0)
+                at = int(beyond.argmax())
+                worst = size, group[at], float(values[at]), group
     if worst is None:
         return None
-    _, group, column, value = worst
+    _, column, value, group = worst
     return (
         f"one-hot features leave what a person can have in {int(far.sum()):,} of "
         f"{len(far):,} rows: {called[column]} becomes {value:.3g} where 0 to 1 is possible "
         f"({_names(group, called)} sum to 1 in the data); one_hot='keep' holds them there"
     )
+
+
+def _farthest(
+    flow: Attack | StoredAttack, group: tuple[int, ...], rows: slice, far: NDArray[np.bool_]
+) -> tuple[float, int, float]:
+    """Return how far a value lies outside of 0 to 1 at most, its row, and how far sums are from 1.
+
+    Rows with either are marked in ``far``; those that the flow lost have no place.
+    """
+    most, at, most_off = -np.inf, rows.start, 0.0
+    for first in range(rows.start, min(rows.stop, len(far)), _PART):
+        part = slice(first, min(first + _PART, rows.stop))
+        values = [flow.feature(part, column) for column in group]
+        beyond, known = np.full((2, len(values[0])), -np.inf)
+        for value in values:
+            outside = np.maximum(-value, value - 1)
+            np.maximum(beyond, outside, out=beyond)
+            np.fmax(known, outside, out=known)
+        off = np.abs(sum(values) - 1)
+        far[part] |= np.maximum(beyond, off) > _NEAR
+        known = np.where(np.isnan(beyond), np.maximum(known, 0.0), known)
+        row = int(known.argmax())
+        if known[row] > most:
+            most, at = float(known[row]), first + row
+        most_off = max(most_off, float(np.nan_to_num(off, nan=0.0).max()))
+    return most, at, most_off
 
 
 def _names(group: tuple[int, ...], called: Sequence[str]) -> str:

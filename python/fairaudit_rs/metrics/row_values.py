@@ -27,7 +27,7 @@ MAX_SIZE = 1e70
 Sums = Callable[[Floats], Floats]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Exchange:
     """What exchanges its group, and how the statistic of such a test is scaled."""
 
@@ -35,6 +35,9 @@ class Exchange:
     scaling: str
     sums: Sums
     call: _native.Call
+    #: Of each code of a group, its place among the groups of the test, if not all take part; of
+    #: ranks of rows only.
+    places: NDArray[np.uint16] | None = None
 
     def of_rows(self, codes: Codes) -> Codes:
         """Return codes of units by row."""
@@ -90,6 +93,7 @@ class RankValues:
             studentize=exchange.scaling,
             weight=self.weight,
             within_labels=within_labels,
+            places=exchange.places,
         )
 
     def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:

@@ -125,7 +125,9 @@ class InfluenceProblem(PairedRows):
     def _values_of(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
         n, call = len(self._twice), _native.Call(self.n_threads)
         repeated = {name: np.concatenate([column] * 2) for name, column in columns.items()}
-        exchange = Exchange(self._units(), "unpooled", lambda values: values, call)
+        exchange = Exchange(
+            units=self._units(), scaling="unpooled", sums=lambda values: values, call=call
+        )
         test = self.metric.kind.row_values(repeated, n, None).test(exchange, False)
         return np.array([entry.value for entry in test.evaluations])
 

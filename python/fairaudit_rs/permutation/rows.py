@@ -25,12 +25,12 @@ from .melded import Melding, melding_of
 from .problem import LabelledProblem
 from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
-from .units import Regrouping, group_codes, make_units, positions_of
+from .units import Regrouping, Units, group_codes, make_units, places_of, positions_of
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
 #: Rows that are looked at together.
-_PART = 1 << 18
+_PART = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -328,11 +328,18 @@ class RowProblem(LabelledProblem):
 
     def make_test(self, chosen: tuple[int, ...]) -> _native.PermutationTest:
         """Make the native test of the groups at some positions."""
-        codes, keep = group_codes(self.rows, self.position, chosen)
-        # Labels of ranks alone need no column of strata.
-        of_labels = self.conditioning == "label" and self.metric.kind.reads == "scores"
+        rows, of_ranks = self.rows, self.metric.kind.reads == "scores"
+        # Labels of ranks need no column of strata.
+        of_labels = self.conditioning == "label" and of_ranks
         own = None if of_labels else self.own_strata_codes()
-        units = make_units(self.rows, self.keys, codes, keep, chosen, own)
+        if of_ranks and own is None and rows.cluster is None:
+            # Rows of other groups are passed over: those that take part are not copied.
+            units = Units(rows.group, rows.stratum, None, None)
+            exchange = units.exchange(len(chosen), self.scaling, self.call)
+            exchange = replace(exchange, places=places_of(self.position, chosen))
+            return self.values.test(exchange, of_labels)
+        codes, keep = group_codes(rows, self.position, chosen)
+        units = make_units(rows, self.keys, codes, keep, chosen, own)
         exchange = units.exchange(len(chosen), self.scaling, self.call)
         return self.values.taken(keep).test(exchange, of_labels)
 

@@ -45,7 +45,7 @@ class Units:
 
     def exchange(self, n_groups: int, scaling: str, call: _native.Call) -> Exchange:
         """Return what a native test is told of the units."""
-        return Exchange(self.native(n_groups), scaling, self.sums, call)
+        return Exchange(units=self.native(n_groups), scaling=scaling, sums=self.sums, call=call)
 
 
 def without_strata(rows: Rows) -> Rows:
@@ -64,6 +64,17 @@ def positions_of(cells: Cells, keys: Sequence[GroupKey]) -> NDArray[np.int64]:
     for i, key in enumerate(keys):
         position[place[key]] = i
     return position
+
+
+def places_of(position: NDArray[np.int64], positions: Sequence[int]) -> NDArray[np.uint16] | None:
+    """Return the place of each code of a group among some groups; None where codes are places.
+
+    Other groups have a place after the last one.
+    """
+    wanted = np.full(int(position.max(initial=0)) + 2, len(positions), dtype=np.uint16)
+    wanted[list(positions)] = np.arange(len(positions))
+    places: NDArray[np.uint16] = wanted[position]
+    return None if np.array_equal(places, np.arange(len(positions))) else places
 
 
 def group_codes(

@@ -11,8 +11,8 @@ use fairaudit_core::individual::{Audit, Loss, Rows, Schedule, Solver, audit_scor
 use fairaudit_core::metrics::Formula;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
-    Assignments, Conditioning, CorrelationTest, CountTest, GroupTest, PermutationTest, RowTest, Studentize, Units,
-    step_down_pvalues,
+    Assignments, Conditioning, CorrelationTest, CountTest, GroupTest, PermutationTest, RowTest, Scores, Studentize,
+    Units, step_down_pvalues,
 };
 use fairaudit_core::random::{Binomial, Domain, FixedHypergeometric, Hypergeometric, Stream, multinomial};
 use fairaudit_core::tabulate::Table;
@@ -85,7 +85,8 @@ fn row_metrics() {
     let (score, positive, group, value) = rows();
     let units = Units { group: &group, n_groups: 2, stratum: None, part: None, of_row: None };
     let control = Control::default();
-    let auc = RowTest::auc(&score, &positive, None, units, true, Studentize::Unpooled, &Control::default()).unwrap();
+    let scores = Scores { score: &score, positive: &positive, weight: None, places: None };
+    let auc = RowTest::auc(scores, units, true, Studentize::Unpooled, &Control::default()).unwrap();
     assert_eq!(auc.null_distribution(&draws(0..3, 1), &control).unwrap(), FROZEN_AUC);
     let mean = RowTest::ratio(&value, None, units, Studentize::Unpooled, &Control::default()).unwrap();
     assert_eq!(mean.null_distribution(&draws(0..3, 1), &control).unwrap(), FROZEN_MEAN);

@@ -4,7 +4,7 @@ use fairaudit_core::Error;
 use fairaudit_core::parallel::Control;
 use fairaudit_core::permutation::{
     self, Alternative, Conditioning, CorrelationTest, CountTest, GroupTest, PermutationTest, RankCorrelationTest,
-    RowTest, Studentize, center_of, step_down_pvalues,
+    RowTest, Scores, Studentize, center_of, step_down_pvalues,
 };
 use fairaudit_core::tabulate::Table;
 use numpy::PyArray1;
@@ -128,9 +128,10 @@ impl PyPermutationTest {
     }
 
     /// Of the area under the ROC curve: score and label of each row, with a weight that is 1 when it is left out.
-    /// `within_labels`: rows of one label exchange their groups.
+    /// `within_labels`: rows of one label exchange their groups. `places`: of each code of `units`, its place among the
+    /// groups of the test; rows of other groups take no part.
     #[staticmethod]
-    #[pyo3(signature = (score, positive, units, call, *, studentize, weight=None, within_labels=false))]
+    #[pyo3(signature = (score, positive, units, call, *, studentize, weight=None, within_labels=false, places=None))]
     #[allow(clippy::too_many_arguments)] // the arguments of a Python function
     fn auc(
         py: Python<'_>,
@@ -141,11 +142,13 @@ impl PyPermutationTest {
         studentize: &str,
         weight: Option<Dense<'_, f64>>,
         within_labels: bool,
+        places: Option<Dense<'_, u16>>,
     ) -> PyResult<Self> {
         let (studentize, units) = (self::studentize(py, studentize)?, units.borrow(py)?);
-        let (score, positive, weight, units) = (&score[..], &positive[..], weight.as_deref(), units.core());
-        call.run(py, MAKING_WORK * score.len() as u64, |control| {
-            Ok(Self::of(RowTest::auc(score, positive, weight, units, within_labels, studentize, control)?))
+        let (weight, places, units) = (weight.as_deref(), places.as_deref(), units.core());
+        let scores = Scores { score: &score, positive: &positive, weight, places };
+        call.run(py, MAKING_WORK * scores.score.len() as u64, |control| {
+            Ok(Self::of(RowTest::auc(scores, units, within_labels, studentize, control)?))
         })
     }
 

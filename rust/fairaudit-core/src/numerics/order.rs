@@ -59,8 +59,22 @@ impl Order {
 /// # Errors
 /// [`Error::Cancelled`](crate::Error::Cancelled).
 pub(crate) fn order<K: Ord>(score: &[f64], rest: impl Fn(usize) -> K + Sync, control: &Control) -> Result<Vec<u64>> {
-    let mut keys: Vec<u64> =
-        score.iter().zip(0u64..).map(|(&value, row)| ordered_bits(value) >> 32 << 32 | row).collect();
+    order_of(0..score.len(), score.len(), score, rest, control)
+}
+
+/// As [`order`], of so many rows.
+///
+/// # Errors
+/// As [`order`].
+pub(crate) fn order_of<K: Ord>(
+    rows: impl Iterator<Item = usize>,
+    n_rows: usize,
+    score: &[f64],
+    rest: impl Fn(usize) -> K + Sync,
+    control: &Control,
+) -> Result<Vec<u64>> {
+    let mut keys = Vec::with_capacity(n_rows);
+    keys.extend(rows.map(|row| ordered_bits(score[row]) >> 32 << 32 | row as u64));
     let exact = |key: &u64| (ordered_bits(score[row_of(*key)]), rest(row_of(*key)));
     // Scores of like size share their high half with many others: this can take as long as the sort. An error is that
     // of the control, which is looked at below.

@@ -30,6 +30,7 @@ pub use exact::ExactLaw;
 pub use max_t::step_down_pvalues;
 pub use rank_correlation::RankCorrelationTest;
 pub use rows::RowTest;
+pub use scores::Scores;
 pub use shifts::{Extremes, NUMBERS, Shape, Shift, Shifts, Side};
 pub use strata::Contrast;
 pub use units::Units;

@@ -251,38 +251,41 @@ impl RowTest {
         Self { instructions, ..self }
     }
 
-    /// A test of the AUC: `score` and `positive` (0: not) of each row, in any order, with weights that are 1 when they are left
-    /// out. Where units are clusters, the rows of one move together. `within_labels`: rows of one label exchange their
-    /// groups; not together with parts or clusters.
+    /// A test of the AUC. Where units are clusters, the rows of one move together. `within_labels`: rows of one label
+    /// exchange their groups; not together with parts or clusters.
     ///
     /// # Errors
     /// [`Error::Argument`] when lengths or codes do not fit, or there are more than 2^32 - 1 rows; [`Error::Cancelled`].
     pub fn auc(
-        score: &[f64],
-        positive: &[u8],
-        weight: Option<&[f64]>,
+        scores: Scores<'_>,
         units: Units<'_>,
         within_labels: bool,
         studentize: Studentize,
         control: &Control,
     ) -> Result<Self> {
-        let rows = score.len();
-        one_for_each("positive", positive.len(), rows, "rows")?;
-        one_for_each("weight", weight.map_or(rows, <[f64]>::len), rows, "rows")?;
+        let rows = scores.score.len();
+        one_for_each("positive", scores.positive.len(), rows, "rows")?;
+        one_for_each("weight", scores.weight.map_or(rows, <[f64]>::len), rows, "rows")?;
         if within_labels && (units.part.is_some() || units.of_row.is_some()) {
             let accepted = "parts that tell the labels apart, and no clusters";
             return Err(Error::argument("within_labels", "true with parts or clusters", accepted));
         }
+        if scores.places.is_some() && units.of_row.is_some() {
+            return Err(Error::argument(
+                "places",
+                "given with clusters",
+                "places of the groups of rows, and no clusters",
+            ));
+        }
         let codes = units.fewer_codes();
         let units = units.with_codes(&codes);
-        units.check()?;
-        let columns = Scores { score, positive, weight };
+        units.check_among(scores.places.map_or(units.n_groups, <[u16]>::len))?;
         if let Some(cluster) = units.of_row {
             one_for_each("of_row", cluster.len(), rows, "rows")?;
-            return columns.of_clusters(cluster, units, studentize, control);
+            return scores.of_clusters(cluster, units, studentize, control);
         }
         units.check_column("score", rows)?;
-        columns.of_rows(units, within_labels, studentize, control)
+        scores.of_rows(units, within_labels, studentize, control)
     }
 
     /// A test of sum a / sum d, of units in any order, whatever their rows; d is 1 when it is left out.

@@ -8,7 +8,7 @@ use super::units::{Exchange, Units};
 use crate::error::Result;
 use crate::metrics::RowMetric;
 use crate::metrics::auc::{Auc, ClusteredAuc, RowFlags, WeightedAuc};
-use crate::numerics::order::{Order, order, ordered_bits};
+use crate::numerics::order::{Order, order_of, ordered_bits};
 use crate::parallel::{self, Control};
 
 /// Rows in ascending order of the score.
@@ -35,12 +35,18 @@ impl Ordered {
     }
 }
 
-/// Scores and labels of rows in any order, with weights that are 1 when they are left out.
-#[derive(Clone, Copy)]
-pub(super) struct Scores<'a> {
-    pub(super) score: &'a [f64],
-    pub(super) positive: &'a [u8],
-    pub(super) weight: Option<&'a [f64]>,
+/// Scores and labels of rows in any order.
+#[derive(Debug, Clone, Copy)]
+pub struct Scores<'a> {
+    /// Score of each row.
+    pub score: &'a [f64],
+    /// Label of each row, 0 where it is not positive.
+    pub positive: &'a [u8],
+    /// Weight of each row; 1 when they are left out.
+    pub weight: Option<&'a [f64]>,
+    /// Of each code of a group, its place among the groups of the test: rows of a group without a place there take no
+    /// part. Codes are places when they are left out.
+    pub places: Option<&'a [u16]>,
 }
 
 impl Scores<'_> {
@@ -54,14 +60,17 @@ impl Scores<'_> {
     ) -> Result<RowTest> {
         let rest = |row: usize| {
             let weight = self.weight.map_or(0, |weight| ordered_bits(weight[row]));
-            (self.positive[row] != 0, weight, units.stratum_of(row), units.part_of(row), units.group[row])
+            (self.positive[row] != 0, weight, units.stratum_of(row), units.part_of(row), self.group_of(units, row))
         };
-        let order = Order::of(order(self.score, rest, control)?);
+        let compared = |row: &usize| usize::from(self.group_of(units, *row)) < units.n_groups;
+        let n_rows = self.score.len();
+        let n_compared = if self.places.is_some() { (0..n_rows).filter(compared).count() } else { n_rows };
+        let order = Order::of(order_of((0..n_rows).filter(compared), n_compared, self.score, rest, control)?);
         let exchange = |part: Option<Vec<u32>>| if within_labels { Exchange::Labels } else { Exchange::of(part) };
         let all = Ordered {
             flags: RowFlags::of(self.score, self.positive, &order),
             weight: self.weight.map(|weight| order.rows().map(|row| weight[row]).collect()),
-            group: order.rows().map(|row| units.group[row]).collect(),
+            group: order.rows().map(|row| self.group_of(units, row)).collect(),
             part: units.part.filter(|_| units.n_strata() == 1).map(|part| order.rows().map(|row| part[row]).collect()),
         };
         if units.n_strata() == 1 {
@@ -78,10 +87,17 @@ impl Scores<'_> {
         RowTest::new(blocks?, Some(observed), units.n_groups, studentize)
     }
 
+    /// The place of a row's group.
+    #[inline(always)]
+    fn group_of(&self, units: Units<'_>, row: usize) -> u16 {
+        let code = units.group[row];
+        self.places.map_or(code, |places| places[usize::from(code)])
+    }
+
     /// The rows of each stratum that has some: in the order of all.
     fn by_stratum(&self, order: &Order, units: Units<'_>) -> Vec<Ordered> {
         let mut sizes = vec![0; units.n_strata()];
-        (0..order.len()).for_each(|row| sizes[units.stratum_of(row) as usize] += 1);
+        order.rows().for_each(|row| sizes[units.stratum_of(row) as usize] += 1);
         let room = |n: usize| Ordered {
             flags: Vec::with_capacity(n),
             weight: self.weight.map(|_| Vec::with_capacity(n)),
@@ -100,7 +116,7 @@ impl Scores<'_> {
             }
             *last = self.score[row];
             stratum.flags.push(RowFlags::new(self.positive[row] != 0, false));
-            stratum.group.push(units.group[row]);
+            stratum.group.push(self.group_of(units, row));
             stratum.weight.iter_mut().zip(self.weight).for_each(|(to, from)| to.push(from[row]));
             stratum.part.iter_mut().zip(units.part).for_each(|(to, from)| to.push(from[row]));
         }

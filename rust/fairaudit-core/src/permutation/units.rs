@@ -100,6 +100,16 @@ impl<'a> Units<'a> {
     /// Refuses codes and lengths that do not fit, and strata that would take too much room.
     pub(super) fn check(&self) -> Result<()> {
         self.check_codes()?;
+        self.check_room()
+    }
+
+    /// As [`Units::check`], where groups have so many codes, of which some are no group of the test.
+    pub(super) fn check_among(&self, n_codes: usize) -> Result<()> {
+        self.check_codes_below(n_codes)?;
+        self.check_room()
+    }
+
+    fn check_room(&self) -> Result<()> {
         let (units, strata) = (self.group.len(), self.n_strata().saturating_mul(self.n_parts()));
         let segments = strata.saturating_mul(self.n_groups);
         let most = MAX_SEGMENTS.min(FEW_SEGMENTS.max(SEGMENTS_PER_UNIT.saturating_mul(units)));
@@ -123,6 +133,10 @@ impl<'a> Units<'a> {
 
     /// Refuses codes and lengths that do not fit.
     pub(super) fn check_codes(&self) -> Result<()> {
+        self.check_codes_below(self.n_groups)
+    }
+
+    fn check_codes_below(&self, n_codes: usize) -> Result<()> {
         let units = self.group.len();
         if u32::try_from(units).is_err() {
             return Err(Error::argument("group", format!("of length {units}"), "at most 2^32 - 1 units"));
@@ -130,7 +144,7 @@ impl<'a> Units<'a> {
         if !(2..=MAX_GROUPS).contains(&self.n_groups) {
             return Err(Error::argument("n_groups", self.n_groups, "between 2 and 65,536"));
         }
-        if let Some(code) = self.group.iter().find(|&&code| usize::from(code) >= self.n_groups) {
+        if let Some(code) = self.group.iter().find(|&&code| usize::from(code) >= n_codes) {
             return Err(Error::argument("group", format!("{code} somewhere"), "codes below n_groups"));
         }
         if let Some(stratum) = self.stratum.filter(|stratum| stratum.len() != units) {

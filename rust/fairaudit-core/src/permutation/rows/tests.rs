@@ -24,7 +24,8 @@ fn auc_test(data: &Data, n_groups: u64) -> RowTest {
     let score: Vec<f64> = data.score.iter().map(|&score| f64::from(score)).collect();
     let units = Units { group: &data.group, n_groups: n_groups as usize, stratum: None, part: None, of_row: None };
     let positive: Vec<u8> = data.positive.iter().map(|&one| u8::from(one)).collect();
-    RowTest::auc(&score, &positive, None, units, false, Studentize::Unpooled, &Control::default()).unwrap()
+    let scores = Scores { score: &score, positive: &positive, weight: None, places: None };
+    RowTest::auc(scores, units, false, Studentize::Unpooled, &Control::default()).unwrap()
 }
 
 fn mean_test(values: &[f64], group: &[u16], stratum: Option<&[u32]>) -> RowTest {
@@ -242,9 +243,9 @@ fn pairs_of_other_groups_are_refused() {
     assert_eq!(error.to_string(), "pairs is (0, 2) somewhere; accepted: places of groups below 2");
 }
 
-/// Values and variances: an area has no numerator.
-fn moments(evaluations: &[Evaluation]) -> Vec<[f64; 2]> {
-    evaluations.iter().map(|one| [one.value, one.variance]).collect()
+/// Bits of values and variances.
+fn bits(evaluations: &[Evaluation]) -> Vec<[u64; 2]> {
+    evaluations.iter().map(|one| [one.value.to_bits(), one.variance.to_bits()]).collect()
 }
 
 /// The rows of a stratum are those of a test of the stratum alone, ties and weights included; labels of strata are
@@ -273,18 +274,18 @@ fn strata_of_ranks_are_tests_of_their_own() {
         let score: Vec<f64> = rows.iter().map(|&i| score[i]).collect();
         let positive: Vec<u8> = rows.iter().map(|&i| positive[i]).collect();
         let weight = weighted.then_some(&weight[..]);
-        RowTest::auc(&score, &positive, weight, units, own == "labels", Studentize::Unpooled, &control).unwrap()
+        let scores = Scores { score: &score, positive: &positive, weight, places: None };
+        RowTest::auc(scores, units, own == "labels", Studentize::Unpooled, &control).unwrap()
     };
     let everything: Vec<usize> = (0..n as usize).collect();
     for weighted in [false, true] {
         let all = made(&everything, weighted, true, "none");
-        let unstratified = made(&everything, weighted, false, "none");
-        assert_eq!(moments(&all.evaluations()), moments(&unstratified.evaluations()));
+        assert_eq!(bits(&all.evaluations()), bits(&made(&everything, weighted, false, "none").evaluations()));
         assert_eq!(all.blocks.len(), 3);
         for (block, code) in all.blocks.iter().zip([0, 2, 5]) {
             let rows: Vec<usize> = everything.iter().copied().filter(|&i| stratum[i] == code).collect();
             let alone = made(&rows, weighted, false, "none");
-            assert_eq!(moments(&block.evaluations()), moments(&alone.evaluations()));
+            assert_eq!(bits(&block.evaluations()), bits(&alone.evaluations()));
             assert_eq!(block.group, alone.blocks[0].group);
         }
         let draws = Draws { replicates: 0..40, seed: 3, series: 0 };
@@ -305,8 +306,12 @@ fn strata_of_clusters_are_tests_of_their_own() {
     let stratum: Vec<u32> = (0..clusters).map(|c| if c == clusters - 1 { 4 } else { c / 2 % 2 }).collect();
     let control = Control::default();
     let units = Units { group: &group, n_groups: 2, stratum: Some(&stratum), part: None, of_row: Some(&cluster) };
-    let test = RowTest::auc(&score, &positive, None, units, false, Studentize::Unpooled, &control).unwrap();
+    let scores = Scores { score: &score, positive: &positive, weight: None, places: None };
+    let test = RowTest::auc(scores, units, false, Studentize::Unpooled, &control).unwrap();
     assert_eq!(test.blocks.len(), 3);
+    let places = Scores { places: Some(&[1, 0]), ..scores };
+    let refused = RowTest::auc(places, units, false, Studentize::Unpooled, &control).unwrap_err();
+    assert!(refused.to_string().contains("no clusters"), "{refused}");
     for (block, code) in test.blocks.iter().zip([0, 1]) {
         let members: Vec<usize> = (0..clusters as usize).filter(|&c| stratum[c] == code).collect();
         let rows: Vec<usize> = (0..n as usize).filter(|&row| stratum[cluster[row] as usize] == code).collect();
@@ -316,7 +321,53 @@ fn strata_of_clusters_are_tests_of_their_own() {
         let units = Units { group: &group, n_groups: 2, stratum: None, part: None, of_row: Some(&of_row) };
         let score: Vec<f64> = rows.iter().map(|&row| score[row]).collect();
         let positive: Vec<u8> = rows.iter().map(|&row| positive[row]).collect();
-        let alone = RowTest::auc(&score, &positive, None, units, false, Studentize::Unpooled, &control).unwrap();
-        assert_eq!(moments(&block.evaluations()), moments(&alone.evaluations()));
+        let scores = Scores { score: &score, positive: &positive, weight: None, places: None };
+        let alone = RowTest::auc(scores, units, false, Studentize::Unpooled, &control).unwrap();
+        assert_eq!(bits(&block.evaluations()), bits(&alone.evaluations()));
     }
+}
+
+/// A test of some groups is that of their rows alone.
+#[test]
+fn rows_of_other_groups_take_no_part() {
+    let n = 400;
+    let score: Vec<f64> = (0..n).map(|i| f64::from(i * 37 % 53)).collect();
+    let positive: Vec<u8> = (0..n).map(|i| u8::from(i * i % 7 < 3)).collect();
+    let weight: Vec<f64> = (0..n).map(|i| f64::from(1 + i % 3)).collect();
+    let group: Vec<u16> = (0..n).map(|i| (i * i % 11 % 4) as u16).collect();
+    let stratum: Vec<u32> = (0..n).map(|i| i as u32 / 2 % 3).collect();
+    // The last group first, then the second; 9 is no place.
+    let places = [9, 1, u16::MAX, 0];
+    let rows: Vec<usize> = (0..n as usize).filter(|&i| group[i] % 2 == 1).collect();
+    let some_group: Vec<u16> = rows.iter().map(|&i| places[usize::from(group[i])]).collect();
+    let some_stratum: Vec<u32> = rows.iter().map(|&i| stratum[i]).collect();
+    let some = |values: &[f64]| -> Vec<f64> { rows.iter().map(|&i| values[i]).collect() };
+    let (some_score, some_weight) = (some(&score), some(&weight));
+    let some_positive: Vec<u8> = rows.iter().map(|&i| positive[i]).collect();
+    let control = Control::default();
+    let draws = Draws { replicates: 0..40, seed: 3, series: 0 };
+    for (weighted, strata) in [(false, false), (true, false), (false, true), (true, true)] {
+        let null = |scores: Scores<'_>, group: &[u16], stratum: &[u32]| {
+            let units = Units { group, n_groups: 2, stratum: strata.then_some(stratum), part: None, of_row: None };
+            let test = RowTest::auc(scores, units, true, Studentize::Unpooled, &control).unwrap();
+            (bits(&test.evaluations()), test.null_distribution(&draws, &control).unwrap())
+        };
+        let all = Scores {
+            score: &score,
+            positive: &positive,
+            weight: weighted.then_some(&weight[..]),
+            places: Some(&places),
+        };
+        let chosen = Scores {
+            score: &some_score,
+            positive: &some_positive,
+            weight: weighted.then_some(&some_weight[..]),
+            places: None,
+        };
+        assert_eq!(null(all, &group, &stratum), null(chosen, &some_group, &some_stratum));
+    }
+    let units = Units { group: &group, n_groups: 2, stratum: None, part: None, of_row: None };
+    let scores = Scores { score: &score, positive: &positive, weight: None, places: Some(&places[..3]) };
+    let refused = RowTest::auc(scores, units, false, Studentize::Unpooled, &control).unwrap_err();
+    assert!(refused.to_string().contains("3 somewhere"), "{refused}");
 }
