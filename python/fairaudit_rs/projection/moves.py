@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -170,7 +171,8 @@ class Moves(Stored):
             at = np.flatnonzero(kinds == code)
             kind = (code // 6, code // 2 % 3 - 1, code % 2)
             mass = self.weight[at] * self.fraction[at]
-            total = float(mass.sum())
+            # Exact sums: the same bits for any order of the rows.
+            total = math.fsum(mass.tolist())
             found.append(
                 MoveSummary(
                     group=self.groups[kind[0]],
@@ -179,7 +181,7 @@ class Moves(Stored):
                     to_decision=1 - int(kind[2]),
                     n_rows=len(at),
                     mass=total,
-                    mean_distance=float(mass @ self.distance[at]) / total,
+                    mean_distance=math.fsum((mass * self.distance[at]).tolist()) / total,
                     largest_distance=float(self.distance[at].max()),
                 )
             )

@@ -127,7 +127,8 @@ class _Reading:
         if weight is not None:
             # Their scale plays no part; near 1 nothing over- or underflows.
             weight = weight / weight.max()
-            weight /= weight.mean()
+            # Of sorted weights, so that the order of the rows changes no bit.
+            weight /= np.sort(weight).mean()
         rows = MarginRows(distance=values, cell=cell, weight=weight, n_cells=n_cells)
         return rows, distances
 
