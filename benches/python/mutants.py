@@ -3,11 +3,11 @@
 cargo-mutants says what could be changed; a sample of that, drawn by a seed, is built into a copy of
 the tree (`mutants_tree`) and tried one by one, until a test fails: all Rust tests of the core,
 those of the mutant's module first; then the fast Python tests of the lenses that use it, files
-that name it first, and the frozen outputs. A mutant is caught when a test fails or does not come to an
-end, and this test alone passes without the mutant. What was tried is kept in `mutants.jsonl`, where
-a stopped run goes on; a mutant whose lines have changed since is tried again, one that lived with
-`--again`. `--write` puts the figure and those that live into `docs/validity.md`; a mutant that no
-test can notice is named in `EQUIVALENT`, with the reason.
+that name it first, and the frozen outputs. A mutant is caught when a test fails or does not come
+to an end, and this test alone passes without the mutant. What was tried is kept in
+`mutants.jsonl`, where a stopped run goes on; a mutant whose lines have changed since is tried
+again, one that lived with `--again`. `--write` puts the figure and those that live into
+`docs/validity.md`; a mutant that no test can notice is named in `EQUIVALENT`, with the reason.
 """
 
 import argparse
