@@ -108,5 +108,7 @@ def test_the_figure_counts_what_can_be_noticed(bench, monkeypatch):
         {"name": "e", "outcome": mutants.UNVIABLE, "by": "an error"},
     ]
     figure, _, *living = mutants.report(tried, 60, 1_000, 1)
-    assert figure.startswith("2 of 3 mutants of the core are caught (67 %): 1 by the Rust tests, 1")
+    assert figure.startswith("5 changes of 1,000 were tried (60 drawn with seed 1); 1 do not")
+    assert "Of the other 3, 2 are caught (67 %): 1 by the Rust tests, then 0 by" in figure
+    assert "left out" not in figure
     assert living == ["- `c`: the same", "- `d`: lives"]

@@ -3,11 +3,11 @@
 cargo-mutants says what could be changed; a sample of that, drawn by a seed, is built into a copy of
 the tree (`mutants_tree`) and tried one by one, until a test fails: all Rust tests of the core,
 those of the mutant's module first; then the fast Python tests of the lenses that use it, files
-that name it first, and the frozen outputs. A mutant is caught when a test fails or does not come to an
-end, and this test alone passes without the mutant. What was tried is kept in `mutants.jsonl`, where
-a stopped run goes on; a mutant whose lines have changed since is tried again, one that lived with
-`--again`. `--write` puts the figure and those that live into `docs/validity.md`; a mutant that no
-test can notice is named in `EQUIVALENT`, with the reason.
+that name it first, and the frozen outputs. A mutant is caught when a test fails or does not come
+to an end, and this test alone passes without the mutant. What was tried is kept in
+`mutants.jsonl`, where a stopped run goes on; a mutant whose lines have changed since is tried
+again, one that lived with `--again`. `--write` puts the figure and those that live into
+`docs/validity.md`; a mutant that no test can notice is named in `EQUIVALENT`, with the reason.
 """
 
 import argparse
@@ -274,13 +274,14 @@ def report(tried, drawn, population, seed):
     by_golden = sum(one.startswith("pytest: tests/test_golden.py") for one in caught)
     of = len(caught) + len(lives) - len(same)
     share = 100 * len(caught) / max(of, 1)
+    unviable = len(tried) - len(caught) - len(lives) - left_out
     yield (
-        f"{len(caught)} of {of} mutants of the core are caught ({share:.0f} %): "
-        f"{by_rust} by the Rust tests, {by_golden} by the frozen outputs, "
-        f"{len(caught) - by_rust - by_golden} by the fast Python tests. {drawn} were drawn of "
-        f"{population:,} (seed {seed}) and {len(tried)} tried; "
-        f"{len(tried) - len(caught) - len(lives) - left_out} do not compile, {left_out} compile "
-        f"only without a switch and were left out, and {len(same)} cannot be told from the core."
+        f"{len(tried)} changes of {population:,} were tried ({drawn} drawn with seed {seed}); "
+        f"{unviable} do not compile, {len(same)} make no difference that a test could see"
+        + (f", {left_out} compile only without a switch and were left out" if left_out else "")
+        + f". Of the other {of}, {len(caught)} are caught ({share:.0f} %): {by_rust} by the Rust "
+        f"tests, then {len(caught) - by_rust - by_golden} by the fast Python tests and {by_golden} "
+        "by the frozen outputs."
     )
     yield ""
     for one in lives:
