@@ -425,6 +425,7 @@ class TestRefusals:
         [
             ({"kind": "TailFit"}, "kind is 'TailFit'; accepted: 'PowerPlan'"),
             ({"gap": "much"}, "gap: holds 'much'; accepted: a number"),
+            ({"gap": 10**400}, "gap: int too large to convert to float"),
             ({"metric": 3}, "metric: holds 3; accepted: str"),
             ({"group_sizes": [1]}, r"group_sizes: holds \[1\]; accepted: an object"),
             ({"group_sizes": {"[1": 1}}, "group_sizes: Expecting"),

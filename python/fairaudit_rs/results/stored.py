@@ -183,6 +183,7 @@ def _decode_float(content: Any) -> Any:
         return _NOT_FINITE[content]
     if not isinstance(content, int | float):
         raise DataError(f"holds {content!r}; accepted: a number")
+    float(content)  # a whole number beyond all floats is none
     return content
 
 
