@@ -54,11 +54,12 @@ def test_a_table_of_a_hundred_million_parts_is_refused(metric):
     assert "coarser strata" in message
 
 
+# As many rows as it takes for columns to be larger than what the allocator keeps for itself.
 SET_UP = """
 import numpy as np
 import fairaudit_rs as fa
 _rng = np.random.default_rng(0)
-n = 4 * 10**6
+n = 6 * 10**6
 label, score = (_rng.random(n) < 0.4).astype(np.int8), _rng.random(n)
 group = _rng.integers(0, 2, n).astype(np.int8)
 _few = slice(20_000)
