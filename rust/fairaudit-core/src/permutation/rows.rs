@@ -90,10 +90,13 @@ impl Block {
         let instructions = InstructionSet::current()?;
         let (center, totals) = match &mut metric {
             UnitMetric::Rows(metric) => {
-                (metric.center(), of_each_metric!(metric, metric => totals(metric, group.len(), instructions)))
+                let center = metric.center();
+                control.check()?;
+                (center, of_each_metric!(metric, metric => totals(metric, group.len(), instructions)))
             }
             UnitMetric::Clusters(_) => (0.0, Vec::new()),
         };
+        control.check()?;
         let (sizes, observed) = (Vec::new(), Vec::new());
         let mut block =
             Self { metric, center, group, exchange, sizes, totals, observed, expected: vec![0.0; n_groups] };
@@ -550,6 +553,17 @@ impl GroupTest for RowTest {
     }
 }
 
+/// The values of so many rows, with looks at the control between: rows in order of the score lie far apart.
+fn of_each<T>(n_rows: usize, value: impl Fn(usize) -> T, control: &Control) -> Result<Vec<T>> {
+    const PIECE: usize = 1 << 16;
+    let mut found = Vec::with_capacity(n_rows);
+    for start in (0..n_rows).step_by(PIECE) {
+        control.check()?;
+        found.extend((start..n_rows.min(start + PIECE)).map(&value));
+    }
+    Ok(found)
+}
+
 /// Scores and labels of rows in any order, with weights that are 1 when they are left out.
 #[derive(Clone, Copy)]
 struct Scores<'a> {
@@ -579,17 +593,17 @@ impl Scores<'_> {
         drop(some);
         let row = |i: usize| at(row_of(order[i]));
         let tied = |i: usize| i + 1 < n_rows && self.score[row(i)] == self.score[row(i + 1)];
-        let flags = (0..n_rows).map(|i| RowFlags::new(self.positive[row(i)] != 0, tied(i))).collect();
-        let group = (0..n_rows).map(|i| units.group[row(i)]).collect();
+        let flags = of_each(n_rows, |i| RowFlags::new(self.positive[row(i)] != 0, tied(i)), control)?;
+        let group = of_each(n_rows, |i| units.group[row(i)], control)?;
         let exchange = match units.part {
-            Some(part) => Exchange::Parts((0..n_rows).map(|i| part[row(i)]).collect()),
+            Some(part) => Exchange::Parts(of_each(n_rows, |i| part[row(i)], control)?),
             None if within_labels => Exchange::Labels,
             None => Exchange::All,
         };
         let metric = match self.weight {
             None => RowMetric::Auc(Auc { flags }),
             Some(weight) => {
-                let weight = (0..n_rows).map(|i| weight[row(i)]).collect();
+                let weight = of_each(n_rows, |i| weight[row(i)], control)?;
                 RowMetric::WeightedAuc(WeightedAuc { flags, weight })
             }
         };
