@@ -116,6 +116,7 @@ CALLS = (
     "fa.LinearModel([1., 2.], feature_names=np.array('a'))",
     "fa.Policy(name='own', criteria=np.array(.5))",
     "fa.from_dict({**fa.sample_size(.1, metric='tpr', value=.5).to_dict(), 'gap': 10**400})",
+    "fa.SmoothedBootstrap(bandwidth=pd.NA)",
     # notions whose function answers with anything, estimators that nobody fitted
     "fa.projection_test(y, y_score=s, sensitive_features=g, "
     "notion=fa.Notion(lambda U, mean: [10**400] * 40, np.c_[s]))",
