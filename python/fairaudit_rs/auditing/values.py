@@ -75,7 +75,7 @@ def _cuts(attribute: str, value: object) -> tuple[float, ...]:
 def lens_names(value: object) -> Any:
     """Return "auto", or lenses by name."""
     words = get_args(LensName)
-    if value == "auto":
+    if isinstance(value, str) and value == "auto":
         return "auto"
     if not arguments.is_listing(value):
         accepted = ", ".join(map(repr, words))
