@@ -115,7 +115,12 @@ CALLS = (
     "fa.MulticlassModel.linear(np.eye(3), classes=np.array(.5))",
     "fa.LinearModel([1., 2.], feature_names=np.array('a'))",
     "fa.Policy(name='own', criteria=np.array(.5))",
+    "fa.Policy(name='own', criteria=[], rule=slice(None), rule_options={'sex': 'sex'})",
     "fa.from_dict({**fa.sample_size(.1, metric='tpr', value=.5).to_dict(), 'gap': 10**400})",
+    "fa.SmoothedBootstrap(bandwidth=pd.NA)",
+    "fa.audit(y, p, sensitive_features=g, lenses=np.array([1, 2]))",
+    "fa.audit(y, p, sensitive_features=g, evidence=np.array([1, 2]))",
+    "fa.audit(y, p, sensitive_features=g, lenses=pd.NA, policy=pd.NA)",
     # notions whose function answers with anything, estimators that nobody fitted
     "fa.projection_test(y, y_score=s, sensitive_features=g, "
     "notion=fa.Notion(lambda U, mean: [10**400] * 40, np.c_[s]))",

@@ -247,7 +247,7 @@ class TestProperties:
         examples = found.unfair_examples(5)
         assert len(set(many[examples.row])) == 5
         assert examples.ratio == pytest.approx(audit(X, y).unfair_examples(5).ratio)
-        assert "300 clusters, t with 299 degrees of freedom" in found.summary()
+        assert "300 clusters, t with 299 degrees of freedom" in found.details
 
     def test_bars_of_weights(self):
         X, y, rng = rows()

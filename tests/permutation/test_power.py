@@ -362,7 +362,7 @@ class TestKnownValues:
         assert str(plan).startswith("selection_rate: with 1,000 of f, 2,000 of m a gap of 0.05")
         content = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
         assert content["kind"] == "PowerPlan"
-        assert content["summary"] == str(plan)
+        assert [content["summary"], f"Details: {plan.details}."] == str(plan).splitlines()
         curve = plan.curve()
         assert isinstance(curve, pl.DataFrame)
         assert curve.columns == ["n_rows", "gap", "power"]

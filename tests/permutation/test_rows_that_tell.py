@@ -65,9 +65,11 @@ class TestKnownValues:
         within = equivalent((50, 100), (150, 310))
         assert within.rows_that_tell.side == "within"
         assert f"({within.rows_that_tell.n_rows:,} of a) would show" in str(within)
-        beyond = equivalent((70, 100), (150, 300))
+        beyond = equivalent((65, 100), (150, 300))
         assert beyond.rows_that_tell.side == "beyond"
         assert "would show with probability 0.8 that it lies beyond these bounds" in str(beyond)
+        shown_beyond = equivalent((70, 100), (150, 300))
+        assert "its 90 % interval, 0.107 to 0.284, lies beyond these bounds" in str(shown_beyond)
         near = equivalent((600, 1_000), (5_010, 10_000))
         assert near.rows_that_tell.n_rows is None
         assert "no realistic number of rows would tell" in str(near)

@@ -91,7 +91,7 @@ def _cuts(attribute: str, value: object) -> tuple[float, ...]:
 def lens_names(value: object) -> Any:
     """Return "auto", or lenses by name."""
     words = get_args(LensName)
-    if value == "auto":
+    if isinstance(value, str) and value == "auto":
         return "auto"
     if not arguments.is_listing(value):
         accepted = ", ".join(map(repr, words))
@@ -111,7 +111,8 @@ _OPTIONS: Mapping[str, Mapping[str, type]] = {
 
 def options_of(rule: str | None, value: object) -> Mapping[str, str | bool]:
     """Return the options of a rule, each of its kind."""
-    known = _OPTIONS.get(rule or "", {})
+    # Rules are checked after their options.
+    known = _OPTIONS.get(rule, {}) if isinstance(rule, str) else {}
     accepted = ", ".join(map(repr, known)) if known else f"none, as the rule is {rule!r}"
     if not isinstance(value, Mapping):
         raise ArgumentTypeError(

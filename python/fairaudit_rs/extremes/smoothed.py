@@ -235,7 +235,7 @@ def _root(x: Floats) -> Floats:
 
 def _bandwidth(value: object) -> float | None:
     """Return a width in standard deviations, None for Silverman's."""
-    if value == "silverman":
+    if isinstance(value, str) and value == "silverman":
         return None
     accepted = "'silverman', or a number from 0 on"
     return arguments.number("bandwidth", value, accepted, lambda found: 0 <= found < np.inf)

@@ -36,10 +36,6 @@ impl Order {
         Self { pairs: keys, n_rows }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.n_rows
-    }
-
     /// The row at a place.
     #[inline(always)]
     pub(crate) fn row(&self, place: usize) -> usize {
@@ -50,7 +46,23 @@ impl Order {
     pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = usize> {
         (0..self.n_rows).map(|place| self.row(place))
     }
+
+    /// A value of each row, with looks at the control between: what lies in another order takes its time.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub(crate) fn of_each<T>(&self, value: impl Fn(usize) -> T, control: &Control) -> Result<Vec<T>> {
+        let (mut rows, mut found) = (self.rows(), Vec::with_capacity(self.n_rows));
+        while rows.len() > 0 {
+            control.check()?;
+            found.extend(rows.by_ref().take(PIECE).map(&value));
+        }
+        Ok(found)
+    }
 }
+
+/// Rows between two looks at the control.
+pub(crate) const PIECE: usize = 1 << 16;
 
 /// Rows in ascending order of the score and then of what else a test looks at, so that the
 /// result does not depend on the order in which they arrive. Each entry has the row in its low
@@ -101,7 +113,7 @@ mod tests {
             let keys = order(&score, |row| row, &Control::default()).unwrap();
             let rows: Vec<usize> = keys.iter().map(|&key| row_of(key)).collect();
             let packed = Order::of(keys);
-            assert_eq!(packed.len(), rows.len());
+            assert_eq!(packed.rows().len(), rows.len());
             assert_eq!(packed.rows().collect::<Vec<_>>(), rows);
         }
     }

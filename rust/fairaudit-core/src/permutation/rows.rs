@@ -91,10 +91,13 @@ impl Block {
         let instructions = InstructionSet::current()?;
         let (center, totals) = match &mut metric {
             UnitMetric::Rows(metric) => {
-                (metric.center(), of_each_metric!(metric, metric => totals(metric, group.len(), instructions)))
+                let center = metric.center();
+                control.check()?;
+                (center, of_each_metric!(metric, metric => totals(metric, group.len(), instructions, control)?))
             }
             UnitMetric::Clusters(_) => (0.0, Vec::new()),
         };
+        control.check()?;
         let (sizes, observed) = (Vec::new(), Vec::new());
         let mut block =
             Self { metric, center, group, exchange, sizes, totals, observed, expected: vec![0.0; n_groups] };
@@ -110,7 +113,7 @@ impl Block {
                 groups.into_iter().enumerate().map(|(g, of_group)| block.member_of_auc(of_group, g)).collect()
             }
             UnitMetric::Rows(metric) => of_each_metric!(metric, metric => {
-                let sums = observed_sums(metric, &block.group, n_groups, instructions);
+                let sums = observed_sums(metric, &block.group, n_groups, instructions, control)?;
                 sums.into_iter().enumerate().map(|(g, sums)| block.member(metric, g, sums)).collect()
             }),
             UnitMetric::Clusters(auc) => {
@@ -120,14 +123,14 @@ impl Block {
         };
         if block.sizes.len() > 1 {
             control.check()?;
-            let expected = block.expectations(instructions);
+            let expected = block.expectations(instructions, control)?;
             block.expected = expected.into_iter().map(|value| if value.is_nan() { 0.0 } else { value }).collect();
         }
         Ok(block)
     }
 
     /// The metric of every group when each unit belongs to it by the share of its part that does.
-    fn expectations(&self, instructions: InstructionSet) -> Vec<f64> {
+    fn expectations(&self, instructions: InstructionSet, control: &Control) -> Result<Vec<f64>> {
         let n_groups = self.expected.len();
         let shares: Vec<Vec<f64>> = self
             .sizes
@@ -144,10 +147,12 @@ impl Block {
                         *member = [share; LANES];
                     }
                 };
-                let sums = sums_of(metric, self.n_units(), n_groups, members, instructions);
-                sums.into_iter().map(|sums| metric.evaluate(sums).value).collect()
+                let sums = sums_of(metric, self.n_units(), n_groups, members, instructions, control)?;
+                Ok(sums.into_iter().map(|sums| metric.evaluate(sums).value).collect())
             }),
-            UnitMetric::Clusters(auc) => auc.expected(n_groups, |cluster, group| shares[self.part_of(cluster)][group]),
+            UnitMetric::Clusters(auc) => {
+                Ok(auc.expected(n_groups, |cluster, group| shares[self.part_of(cluster)][group]))
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use super::units::{Exchange, Units};
 use crate::error::Result;
 use crate::metrics::RowMetric;
 use crate::metrics::auc::{Auc, ClusteredAuc, RowFlags, WeightedAuc};
-use crate::numerics::order::{Order, order_of, ordered_bits};
+use crate::numerics::order::{Order, PIECE, order_of, ordered_bits};
 use crate::parallel::{self, Control};
 
 /// Rows in ascending order of the score.
@@ -67,11 +67,12 @@ impl Scores<'_> {
         let n_compared = if self.places.is_some() { (0..n_rows).filter(compared).count() } else { n_rows };
         let order = Order::of(order_of((0..n_rows).filter(compared), n_compared, self.score, rest, control)?);
         let exchange = |part: Option<Vec<u32>>| if within_labels { Exchange::Labels } else { Exchange::of(part) };
+        let part = units.part.filter(|_| units.n_strata() == 1);
         let all = Ordered {
-            flags: RowFlags::of(self.score, self.positive, &order),
-            weight: self.weight.map(|weight| order.rows().map(|row| weight[row]).collect()),
-            group: order.rows().map(|row| self.group_of(units, row)).collect(),
-            part: units.part.filter(|_| units.n_strata() == 1).map(|part| order.rows().map(|row| part[row]).collect()),
+            flags: RowFlags::of(self.score, self.positive, &order, control)?,
+            weight: self.weight.map(|weight| order.of_each(|row| weight[row], control)).transpose()?,
+            group: order.of_each(|row| self.group_of(units, row), control)?,
+            part: part.map(|part| order.of_each(|row| part[row], control)).transpose()?,
         };
         if units.n_strata() == 1 {
             drop(order);
@@ -80,7 +81,7 @@ impl Scores<'_> {
         }
         // As observed, whatever exchanges groups; its rows are given back before those of the strata are taken.
         let observed = all.block(|_| Exchange::All, units.n_groups, control)?.evaluations();
-        let strata = self.by_stratum(&order, units);
+        let strata = self.by_stratum(&order, units, control)?;
         drop(order);
         let block = |stratum: Ordered| stratum.block(exchange, units.n_groups, control);
         let blocks: Result<Vec<Block>> = parallel::map_each(strata, block).into_iter().collect();
@@ -95,7 +96,7 @@ impl Scores<'_> {
     }
 
     /// The rows of each stratum that has some: in the order of all.
-    fn by_stratum(&self, order: &Order, units: Units<'_>) -> Vec<Ordered> {
+    fn by_stratum(&self, order: &Order, units: Units<'_>, control: &Control) -> Result<Vec<Ordered>> {
         let mut sizes = vec![0; units.n_strata()];
         order.rows().for_each(|row| sizes[units.stratum_of(row) as usize] += 1);
         let room = |n: usize| Ordered {
@@ -106,7 +107,10 @@ impl Scores<'_> {
         };
         let mut strata: Vec<Ordered> = sizes.into_iter().map(room).collect();
         let mut last = vec![f64::NAN; strata.len()];
-        for row in order.rows() {
+        for (i, row) in order.rows().enumerate() {
+            if i % PIECE == 0 {
+                control.check()?;
+            }
             let place = units.stratum_of(row) as usize;
             let (stratum, last) = (&mut strata[place], &mut last[place]);
             if *last == self.score[row]
@@ -121,7 +125,7 @@ impl Scores<'_> {
             stratum.part.iter_mut().zip(units.part).for_each(|(to, from)| to.push(from[row]));
         }
         strata.retain(|stratum| !stratum.group.is_empty());
-        strata
+        Ok(strata)
     }
 
     /// A test of clusters of rows.

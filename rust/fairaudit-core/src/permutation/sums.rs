@@ -1,6 +1,11 @@
 //! What metrics of rows add up, as observed.
 
+use std::ops::Range;
+
+use super::stream::tiles;
+use crate::error::Result;
 use crate::metrics::row_sums::{Lanes, RowSums};
+use crate::parallel::Control;
 use crate::simd::{InstructionSet, LANES, Task};
 
 /// The sums of every group when `members` tells to what extent a row belongs to each.
@@ -10,18 +15,22 @@ pub(super) fn sums_of<const N: usize, M: RowSums<N>>(
     n_groups: usize,
     members: impl Fn(usize, &mut [Lanes]),
     instructions: InstructionSet,
-) -> Vec<[f64; N]> {
-    let mut sums = vec![[[0.0; LANES]; N]; n_groups];
-    instructions.run(Shared { metric, rows, members, sums: &mut sums });
-    sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
+    control: &Control,
+) -> Result<Vec<[f64; N]>> {
+    let (mut sums, mut open) = (vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
+    tiles(0..rows, control, |rows| {
+        instructions.run(Shared { metric, rows, members: &members, sums: &mut sums, open: &mut open });
+    })?;
+    Ok(sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect())
 }
 
 /// Rows that are added to the sums of every group to some extent.
-struct Shared<'a, const N: usize, M, S> {
+struct Shared<'a, const N: usize, M: RowSums<N>, S> {
     metric: &'a M,
-    rows: usize,
-    members: S,
+    rows: Range<usize>,
+    members: &'a S,
     sums: &'a mut [[Lanes; N]],
+    open: &'a mut M::Open,
 }
 
 impl<const N: usize, M: RowSums<N>, S: Fn(usize, &mut [Lanes])> Task for Shared<'_, N, M, S> {
@@ -29,10 +38,10 @@ impl<const N: usize, M: RowSums<N>, S: Fn(usize, &mut [Lanes])> Task for Shared<
 
     #[inline(always)]
     fn run(self) {
-        let (mut member, mut open) = (vec![[0.0; LANES]; self.sums.len()], M::Open::default());
-        for row in 0..self.rows {
+        let mut member = vec![[0.0; LANES]; self.sums.len()];
+        for row in self.rows {
             (self.members)(row, &mut member);
-            self.metric.add(row, &member, self.sums, &mut open);
+            self.metric.add(row, &member, self.sums, self.open);
         }
     }
 }
@@ -43,23 +52,29 @@ pub(super) fn observed_sums<const N: usize, M: RowSums<N>>(
     group: &[u16],
     n_groups: usize,
     instructions: InstructionSet,
-) -> Vec<[f64; N]> {
+    control: &Control,
+) -> Result<Vec<[f64; N]>> {
     if !M::ADDITIVE {
         let members = |row: usize, member: &mut [Lanes]| {
             member.fill([0.0; LANES]);
             member[usize::from(group[row])] = [1.0; LANES];
         };
-        return sums_of(metric, group.len(), n_groups, members, instructions);
+        return sums_of(metric, group.len(), n_groups, members, instructions, control);
     }
-    add_up(metric, group.len(), n_groups, |row| usize::from(group[row]), instructions)
+    add_up(metric, group.len(), n_groups, |row| usize::from(group[row]), instructions, control)
 }
 
 /// Sums over all rows of a metric whose sums are the same in every replicate.
-pub(super) fn totals<const N: usize, M: RowSums<N>>(metric: &M, rows: usize, instructions: InstructionSet) -> Vec<f64> {
+pub(super) fn totals<const N: usize, M: RowSums<N>>(
+    metric: &M,
+    rows: usize,
+    instructions: InstructionSet,
+    control: &Control,
+) -> Result<Vec<f64>> {
     if !M::ADDITIVE {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    add_up(metric, rows, 1, |_| 0, instructions).concat()
+    Ok(add_up(metric, rows, 1, |_| 0, instructions, control)?.concat())
 }
 
 /// The sums of every group of an additive metric, of which a row changes those of its group alone.
@@ -69,18 +84,22 @@ fn add_up<const N: usize, M: RowSums<N>>(
     n_groups: usize,
     group: impl Fn(usize) -> usize,
     instructions: InstructionSet,
-) -> Vec<[f64; N]> {
-    let mut sums = vec![[[0.0; LANES]; N]; n_groups];
-    instructions.run(AddUp { metric, rows, group, sums: &mut sums });
-    sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect()
+    control: &Control,
+) -> Result<Vec<[f64; N]>> {
+    let (mut sums, mut open) = (vec![[[0.0; LANES]; N]; n_groups], M::Open::default());
+    tiles(0..rows, control, |rows| {
+        instructions.run(AddUp { metric, rows, group: &group, sums: &mut sums, open: &mut open });
+    })?;
+    Ok(sums.iter().map(|sums| sums.map(|lanes| lanes[0])).collect())
 }
 
 /// The rows that are added to the sums of their groups.
-struct AddUp<'a, const N: usize, M, G> {
+struct AddUp<'a, const N: usize, M: RowSums<N>, G> {
     metric: &'a M,
-    rows: usize,
-    group: G,
+    rows: Range<usize>,
+    group: &'a G,
     sums: &'a mut [[Lanes; N]],
+    open: &'a mut M::Open,
 }
 
 impl<const N: usize, M: RowSums<N>, G: Fn(usize) -> usize> Task for AddUp<'_, N, M, G> {
@@ -89,14 +108,14 @@ impl<const N: usize, M: RowSums<N>, G: Fn(usize) -> usize> Task for AddUp<'_, N,
     #[inline(always)]
     fn run(self) {
         // Neighbours are mostly of one group, whose sums stay in registers.
-        let (mut current, mut of_current, mut open) = (0, [self.sums[0]], M::Open::default());
-        for row in 0..self.rows {
+        let (mut current, mut of_current) = (0, [self.sums[0]]);
+        for row in self.rows {
             let group = (self.group)(row);
             if group != current {
                 self.sums[current] = of_current[0];
                 (current, of_current) = (group, [self.sums[group]]);
             }
-            self.metric.add(row, &[[1.0; LANES]], &mut of_current, &mut open);
+            self.metric.add(row, &[[1.0; LANES]], &mut of_current, self.open);
         }
         self.sums[current] = of_current[0];
     }

@@ -155,7 +155,7 @@ impl ClusteredAuc {
         let weight_of = |row: usize| weight.map_or(1.0, |weight| weight[row]);
         let rest = |row: usize| (cluster[row], positive[row] != 0, ordered_bits(weight_of(row)));
         let order = Order::of(order(score, rest, control)?);
-        let flags = RowFlags::of(score, positive, &order);
+        let flags = RowFlags::of(score, positive, &order, control)?;
         let weight: Option<Vec<f64>> = weight.map(|weight| order.rows().map(|row| weight[row]).collect());
         let cluster: Vec<u32> = order.rows().map(|row| cluster[row]).collect();
         drop(order);

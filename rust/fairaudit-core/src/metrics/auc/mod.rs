@@ -32,7 +32,9 @@ pub use weighted::WeightedAuc;
 
 use super::Evaluation;
 use super::row_sums::{Lanes, RowSums};
-use crate::numerics::order::Order;
+use crate::error::Result;
+use crate::numerics::order::{Order, PIECE};
+use crate::parallel::Control;
 use crate::simd::LANES;
 
 /// AUC of the classes of [`Metric::Ranks`](super::Metric::Ranks), ties 1/2.
@@ -115,9 +117,22 @@ impl RowFlags {
     }
 
     /// Of rows in ascending order of the score.
-    pub(crate) fn of(score: &[f64], positive: &[u8], order: &Order) -> Vec<Self> {
-        let tied = |i: usize| i + 1 < order.len() && score[order.row(i)] == score[order.row(i + 1)];
-        order.rows().enumerate().map(|(i, row)| Self::new(positive[row] != 0, tied(i))).collect()
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub(crate) fn of(score: &[f64], positive: &[u8], order: &Order, control: &Control) -> Result<Vec<Self>> {
+        let mut flags = order.of_each(|row| Self::new(positive[row] != 0, false), control)?;
+        let mut last = f64::NAN;
+        for (place, row) in order.rows().enumerate() {
+            if place % PIECE == 0 {
+                control.check()?;
+            }
+            if place > 0 && score[row] == last {
+                flags[place - 1] = flags[place - 1].tied();
+            }
+            last = score[row];
+        }
+        Ok(flags)
     }
 
     /// The same of a row that has the score of the next one.
