@@ -64,7 +64,7 @@ struct Chunk {
     dictionary: Option<i64>,
 }
 
-/// FileMetaData: 4 row groups, with 1 columns, with 3 their metadata.
+/// `FileMetaData`: 4 row groups, with 1 columns, with 3 their metadata.
 fn chunks(bytes: &[u8]) -> Option<Vec<Chunk>> {
     let mut found = Vec::new();
     Thrift::new(bytes).fields(&mut |id, kind, all| match (id, kind) {
@@ -278,7 +278,7 @@ impl<'a> Thrift<'a> {
         if kind == TRUE || kind == FALSE { self.byte().map(drop) } else { self.skip(kind) }
     }
 
-    /// ColumnMetaData: 3 path, 5 values, 7 bytes, 9 data pages, 11 page of the dictionary.
+    /// `ColumnMetaData`: 3 path, 5 values, 7 bytes, 9 data pages, 11 page of the dictionary.
     fn chunk(&mut self) -> Option<Chunk> {
         let mut found = Chunk::default();
         self.fields(&mut |id, kind, inner| {
@@ -303,7 +303,7 @@ impl<'a> Thrift<'a> {
         Some(found)
     }
 
-    /// PageHeader: 2 and 3 sizes; 5 of data, 7 of a dictionary, 8 of data in the second version.
+    /// `PageHeader`: 2 and 3 sizes; 5 of data, 7 of a dictionary, 8 of data in the second version.
     fn page(&mut self) -> Option<Page> {
         let mut found = Page::default();
         self.fields(&mut |id, kind, inner| {
