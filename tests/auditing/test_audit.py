@@ -273,6 +273,23 @@ class TestKnownValues:
         }
         assert next(iter(groups)) == "up to 25"
 
+    def test_decisions_in_words_beside_labels_of_0_and_1(self):
+        """The favourable decision is no label: metrics of labels alone read 0 and 1 as they are."""
+        data = people(gap=0.1)
+        words = {**data, "y_pred": np.where(data["y_pred"] == 1, "yes", "no")}
+        criteria = [{"metric": name, "tolerance": 0.1} for name in ("tpr", "mean_residual", "auc")]
+        plain = audited(data, policy=policy(*criteria))
+        told = audited(words, policy=policy(*criteria, favourable="yes"))
+        assert told.findings.equals(plain.findings)
+        assert told.base_rates == plain.base_rates
+        # What no column holds is refused as before.
+        with pytest.raises(fa.errors.DataError, match="favourable is 'ja', which is no value"):
+            audited(words, policy=policy(*criteria, favourable="ja"))
+        with pytest.raises(ValueError, match="pos_label is 'yes', which does not occur in y_true"):
+            audited(
+                {**data, "y_true": np.where(data["y_true"] == 1, "good", "bad")}, pos_label="yes"
+            )
+
 
 class TestOutputs:
     def test_words(self):

@@ -179,11 +179,13 @@ def audit(
         form=None if X is None else _form(X, data, table),
         has_counterfactuals=counterfactual_score is not None,
     )
+    positive = _positive(chosen, table, pos_label)
+    table = table.with_positive(positive)
     computing = Computing(
         seed=checked.seed,
         n_resamples=checked.n_resamples,
         n_threads=checked.n_threads,
-        pos_label=_positive(chosen, table, pos_label),
+        pos_label=positive,
         score_bins=score_bins,
         callback=checked.progress,
     )

@@ -242,7 +242,7 @@ def check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> Non
     """Refuse a positive class that no column holds, when all of them hold 0 and 1."""
     wanted = _plain(pos_label)
     seen = [value for values in columns.values() for value in values]
-    if all(map(_is_coded, columns.values())) and not any(matches(v, wanted) for v in seen):
+    if all(map(is_coded, columns.values())) and not any(matches(v, wanted) for v in seen):
         if len(set(seen)) == 1 and not isinstance(wanted, str):
             return  # a part of the data in which the positive class does not occur
         held: list[Label] = sorted(set(seen), key=sort_key)
@@ -252,14 +252,15 @@ def check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> Non
         )
 
 
-def _is_coded(values: list[Label]) -> bool:
+def is_coded(values: list[Label]) -> bool:
+    """Whether all values are 0 and 1, or booleans."""
     return all(value in (0, 1) and not isinstance(value, str) for value in values)
 
 
 def binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64]:
     """Return 1 for the positive class and 0 for others, for each value of a label column."""
     shown = sorted(values, key=sort_key)
-    coded = _is_coded(values)
+    coded = is_coded(values)
     wanted = _plain(pos_label)
     found = any(matches(value, wanted) for value in values)
     if pos_label is None or (coded and isinstance(wanted, str) and not found):

@@ -20,7 +20,7 @@ from .cell_columns import score_edges_of
 from .cells import Cells, cells_of
 from .columns import check_numeric
 from .frames import check_columns
-from .labels import GroupKey, Label, Named, name_combinations, relabel
+from .labels import GroupKey, Label, Named, is_coded, matches, name_combinations, relabel
 from .mixed import Settled, settle
 from .roles import read_roles
 from .rows import AttributeRows, CodedRows, Rows
@@ -50,6 +50,8 @@ class AuditTable:
     index: Any = None
     #: The bins that scores come in; None where they are numbers.
     score_edges: NDArray[np.float64] | None = None
+    #: A positive value that labels or decisions hold: others of 0 and 1 need not hold it too.
+    known_positive: Label = None
     _keys: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -147,7 +149,7 @@ class AuditTable:
         names = tuple(self._keys[key] for key in self.sensitive_features)
         strata = tuple(self._keys[key] for key in self.strata)
         # Labels of cells are 0 and 1 already.
-        positive = pos_label if self.source.holds_rows else None
+        positive = self._positive_of(present, pos_label) if self.source.holds_rows else None
         return cells_of(
             counted,
             names,
@@ -260,8 +262,9 @@ class AuditTable:
         except TooManyValuesError as error:
             raise self._too_many(keys[error.column], error) from None
         strata_names = tuple(self._keys[key] for key in self.strata)
+        positive = self._positive_of(labels, pos_label)
         named = name_combinations(
-            counted, len(self.sensitive_features), strata_names, labels, pos_label, self.missing
+            counted, len(self.sensitive_features), strata_names, labels, positive, self.missing
         )
         cells = cells_of(
             Counts(
@@ -323,6 +326,30 @@ class AuditTable:
         counted = self.source.count([role], [MAX_DECISION_VALUES], None, None, None)
         return [value for value in counted.values[0] if value is not None and value == value]
 
+    def with_positive(self, pos_label: Label) -> AuditTable:
+        """Return the table with a positive value of the data, where labels or decisions hold it."""
+        names = [name for name in ("y_pred", "y_true") if name in self.roles]
+        if not isinstance(pos_label, str) or not self.source.holds_rows:
+            return self
+        held = any(matches(value, pos_label) for name in names for value in self._labels(name))
+        return replace(self, known_positive=pos_label) if held else self
+
+    def _positive_of(self, names: Sequence[str], pos_label: Label) -> Label:
+        """Return the positive value of some columns: None where 0 and 1 say it themselves."""
+        if pos_label is None or pos_label != self.known_positive:
+            return pos_label
+        values = [value for name in names for value in self._labels(name)]
+        if not is_coded(values) or any(matches(value, pos_label) for value in values):
+            return pos_label
+        return None
+
+    def _labels(self, name: str) -> list[Any]:
+        """Return the distinct values of a column; none of more numbers than there are labels."""
+        try:
+            return self.values(name)
+        except DataError:
+            return []
+
     def by(self, *names: str) -> AuditTable:
         """Return the table with some of the sensitive features only."""
         keys = {self._keys[key]: key for key in self.sensitive_features}
@@ -375,7 +402,7 @@ class AuditTable:
             True,
             False,
             None,
-            pos_label,
+            self._positive_of(["y_true"], pos_label),
             self.missing,
         )
 
