@@ -180,10 +180,10 @@ class Kind:
         return inside
 
 
-def confusion_classes(columns: Columns, n_rows: int) -> NDArray[np.int64]:
+def confusion_classes(columns: Columns, n_rows: int) -> NDArray[np.uint8]:
     """Return 0 for tp, 1 for fp, 2 for fn, 3 for tn; a column that is absent counts as 0."""
-    absent = np.zeros(n_rows, dtype=bool)
-    label, decision = (
-        np.asarray(columns.get(name, absent)).astype(np.int64) for name in ("y_true", "y_pred")
-    )
-    return np.asarray(2 * (1 - decision) + (1 - label))
+    classes = np.full(n_rows, 3, dtype=np.uint8)
+    for name, worth in (("y_true", 1), ("y_pred", 2)):
+        if name in columns:
+            classes -= np.asarray(columns[name]).astype(np.uint8) * np.uint8(worth)
+    return classes
