@@ -125,6 +125,9 @@ class TestReference:
     def test_individual(self, book):
         audit = audited(book, *self.BOTH, held("individual", 1.3))
         found = finding(audit, "individual")
+        fitted = "under the fair metric that was fitted to these rows"
+        assert any(fitted in text for text in audit.remarks)
+        assert not any(fitted in text for text in audited(book, *self.BOTH).remarks)
         codes = {"sex": np.where(book.sex == "f", "0", "1")}
 
         def at(confidence):

@@ -107,7 +107,13 @@ class LensWording(Amounts):
         return f"- {about}{self._title(one)}: not measurable: {reason}."
 
     def silent(self) -> Iterator[str]:
-        """Say of which groups nothing is said, though others were compared."""
+        """Say what errors are of, and of which groups nothing is said, though others have tests."""
+        if any(one.lens == "individual" and one.tests for one in self.binding):
+            yield (
+                "how often the lens individual errs was measured under the fair metric that was "
+                "fitted to these rows; other rows fit another metric, and under that of all people "
+                "it can fail far more often"
+            )
         for one in self.binding:
             compared = [test for test in one.tests if test.reason is None]
             measured = {name for test in compared for name in (test.first, test.second)}
