@@ -36,7 +36,7 @@ CORE_LAYERS = [
 #: What only asks others for numbers.
 WITHOUT_NATIVE = {"lens", "question", "result", "chart"}
 MOST_FIELDS = 4
-MOST_LINES = 500
+MOST_LINES = 600
 MOST_CORE_LINES = 700
 
 

@@ -9,6 +9,7 @@ from scipy import stats
 import fairaudit_rs as fa
 from fairaudit_rs.inference.rows_that_tell import (
     rows_that_tell,
+    times_to_show_all_within,
     times_to_show_beyond,
     times_to_show_within,
 )
@@ -117,3 +118,50 @@ class TestCalibration:
             margin, metric="selection_rate", value=rates[0], group_sizes=n
         ).group_sizes
         assert abs(sum(other.values()) / sum(more) - 1) > 0.05
+
+
+def pairs_of(shares, sizes):
+    """Variances of shares, and all pairs with the standard error of their gap."""
+    variances = [p * (1 - p) / n for p, n in zip(shares, sizes, strict=True)]
+    return variances, [
+        (i, j, math.sqrt(variances[i] + variances[j]))
+        for i in range(len(shares))
+        for j in range(i + 1, len(shares))
+    ]
+
+
+class TestAllPairs:
+    def test_one_pair_is_the_formula(self):
+        variances, pairs = pairs_of([0.5, 0.46], [300, 200])
+        found = times_to_show_all_within([0.5, 0.46], variances, pairs, 0.1, 0.05)
+        wanted = times_to_show_within(0.04, pairs[0][2], 0.1, 0.05)
+        assert found == pytest.approx(wanted, rel=0.03)
+
+    def test_several_pairs_take_more_than_the_hardest(self):
+        variances, pairs = pairs_of([0.5] * 5, [300] * 5)
+        found = times_to_show_all_within([0.5] * 5, variances, pairs, 0.1, 0.05)
+        assert found > 1.15 * times_to_show_within(0.0, pairs[0][2], 0.1, 0.05)
+        at_tolerance = times_to_show_all_within([0.5, 0.4], [1e-4] * 2, [(0, 1, 0.014)], 0.1, 0.05)
+        assert at_tolerance == math.inf
+
+    @pytest.mark.calibration
+    @pytest.mark.parametrize(
+        ("shares", "sizes"),
+        [([0.5] * 5, [300] * 5), ([0.5, 0.45, 0.45, 0.45], [2_000] + [150] * 3)],
+    )
+    def test_eight_of_ten_audits_pass(self, shares, sizes):
+        """By the formula of one pair 72 % and 65 % did."""
+        variances, pairs = pairs_of(shares, sizes)
+        factor = times_to_show_all_within(shares, variances, pairs, 0.1, 0.05)
+        of_pair = max(
+            times_to_show_within(shares[i] - shares[j], error, 0.1, 0.05) for i, j, error in pairs
+        )
+        rng, n_audits, passed = np.random.default_rng(1), 400, {factor: 0, of_pair: 0}
+        for times in passed:
+            larger = [math.ceil(times * n) for n in sizes]
+            for _ in range(n_audits):
+                hits = [int(rng.binomial(n, p)) for n, p in zip(larger, shares, strict=True)]
+                cells = decisions(*zip(hits, larger, strict=True))
+                passed[times] += fa.audit(data=cells, policy="parity", rng=1).verdict == "pass"
+        assert abs(passed[factor] / n_audits - 0.8) < 0.08
+        assert passed[of_pair] / n_audits < 0.77

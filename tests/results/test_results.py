@@ -279,7 +279,7 @@ def test_every_result_of_the_package_is_public():
         found |= new
         new = {kind for parent in new for kind in parent.__subclasses__()} - found
     found = {kind for kind in found if kind.__module__.startswith("fairaudit_rs.")}
-    bases = {"Stored", "Result", "Finding"}
+    bases = {"Stored", "Result", "Finding", "StratifiedFinding"}
     assert {kind.__name__ for kind in found} - bases == MADE.keys()
 
 

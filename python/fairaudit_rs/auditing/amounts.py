@@ -31,8 +31,9 @@ class Amounts:
 
     @property
     def of_all(self) -> str:
-        """The confidence of the bounds of fails, which hold at once."""
-        return f"{self.confidence} for all comparisons" if self.n_tests > 1 else self.confidence
+        """The confidence of the bounds of fails, which hold at once, whatever the verdict."""
+        of_all = f"{self.confidence} for all comparisons" if self.n_tests > 1 else self.confidence
+        return f"{of_all}, before the verdict was known"
 
     def gap(self, one: Found, value: float) -> str:
         """Return a difference, or a ratio."""

@@ -25,6 +25,7 @@ from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
 from .rules.categories import bias_audit
 from .setting import Given, Setting
+from .strata import notes_of_homogeneity
 from .surroundings import (
     base_rates,
     notes_of_alike,
@@ -355,4 +356,5 @@ def _notes(
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
+    notes += notes_of_homogeneity(findings, named)
     return [*notes, *notes_of_lenses(made.others)]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..data.equality import Value
-from ..inference.rows_that_tell import RowsThatTell
+from ..inference.rows_that_tell import RowsThatTell, required
 from ..inference.tolerance import Tolerance
 from ..literals import Verdict
 from ..permutation.floors import CountedGroup
 from ..permutation.tolerance import ToleranceTest
+from ..permutation.within_strata import stratum_rows as of_strata
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,6 +26,13 @@ class PairFinding(Value):
     verdict: Verdict
     #: When neither is shown: how many rows would tell.
     telling: RowsThatTell | None = None
+
+    def with_rows_to_pass(self, times: float) -> PairFinding:
+        """Return the same where all pairs of the question pass with so many times the rows."""
+        if self.telling is None or self.telling.side != "within":
+            return self
+        n_smaller = min(group.n_counted for group in self.test.groups)
+        return replace(self, telling=required("within", times, n_smaller))
 
     @property
     def low(self) -> float:
@@ -93,14 +101,44 @@ class QuestionFinding(Value):
         return value if self.tolerance.scale == "difference" else -value
 
     @property
+    def widest_pair(self) -> PairFinding | None:
+        """The comparison with the largest observed gap."""
+        known = [pair for pair in self.pairs if not math.isnan(pair.test.estimate)]
+        return max(known, key=lambda pair: self._away(pair.test.estimate), default=None)
+
+    @property
+    def extremes(self) -> tuple[tuple[CountedGroup, float], ...]:
+        """The groups with the lowest and the highest value, with these values.
+
+        Within strata values belong to a comparison: those of the largest gap.
+        """
+        pair = self.widest_pair
+        if pair is not None and pair.test.within is not None:
+            return pair.test.by_value
+        known = sorted(
+            (one for one in self.tested if not math.isnan(one.value)), key=lambda one: one.value
+        )
+        return tuple((one, one.value) for one in known[:1] + known[1:][-1:])
+
+    @property
+    def reference(self) -> Any:
+        """The group that all others are compared with; None where all pairs are compared."""
+        groups = [{one.group for one in pair.test.groups} for pair in self.pairs]
+        common = set.intersection(*groups) if len(groups) > 1 else set()
+        return next(iter(common), None)
+
+    @property
     def share_shown(self) -> float:
         """The share of people in groups among which every pair is shown to be within tolerance."""
         return sum(one.n_rows for one in self.shown_groups) / max(self.n_rows, 1)
 
     @property
     def shown_groups(self) -> tuple[CountedGroup, ...]:
-        """Groups among which every pair is shown: without those that hold it up."""
-        groups = list(self.tested)
+        """Groups among which every pair is shown: without those that hold it up.
+
+        The reference group stays, since every comparison is one with it.
+        """
+        groups, reference = list(self.tested), self.reference
         while len(groups) > 1:
             names = {one.group for one in groups}
             open_pairs = [
@@ -113,7 +151,7 @@ class QuestionFinding(Value):
 
             def held_up(one: CountedGroup, pairs: list[PairFinding] = open_pairs) -> Any:
                 n_open = sum(one in pair.test.groups for pair in pairs)
-                return n_open, -one.n_rows
+                return one.group != reference, n_open, -one.n_rows
 
             groups.remove(max(groups, key=held_up))
         return ()
@@ -242,12 +280,13 @@ def question_row(one: QuestionFinding, named: Named) -> dict[str, Any]:
         "high": nan if pair is None else pair.high,
         "pvalue": nan if test is None else test.p_fail,
         "adjusted_pvalue": nan if pair is None else pair.adjusted,
+        "pvalue_equal": nan if test is None else test.p_equal,
         "tolerance": nan if one.tolerance is None else one.tolerance.value,
         "scale": None if one.tolerance is None else one.tolerance.scale,
         "verdict": one.verdict,
         "binding": one.binding,
-        "first_value": nan if test is None else test.first.value,
-        "second_value": nan if test is None else test.second.value,
+        "first_value": nan if test is None else test.first_value,
+        "second_value": nan if test is None else test.second_value,
         "first_n": None if test is None else test.first.n_counted,
         "second_n": None if test is None else test.second.n_counted,
         "coverage": one.coverage,
@@ -270,6 +309,7 @@ def lens_row(one: LensFinding) -> dict[str, Any]:
         "high": one.high,
         "pvalue": one.pvalue,
         "adjusted_pvalue": math.nan,
+        "pvalue_equal": math.nan,
         "tolerance": math.nan,
         "scale": None,
         "verdict": "not_asked",
@@ -336,6 +376,7 @@ def lens_pair_rows(one: LensFinding) -> list[dict[str, Any]]:
             "p_fail": test.p_fail,
             "adjusted_p_fail": test.adjusted,
             "p_pass": test.p_pass,
+            "p_equal": math.nan,
             "tolerance": one.tolerance.value,
             "scale": "growth" if one.lens == "individual" else one.tolerance.scale,
             "verdict": "not_measurable" if test.reason else test.verdict,
@@ -356,8 +397,8 @@ def pair_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
             "attribute": one.attribute,
             "first": named(one.attribute, pair.test.first.group),
             "second": named(one.attribute, pair.test.second.group),
-            "first_value": pair.test.first.value,
-            "second_value": pair.test.second.value,
+            "first_value": pair.test.first_value,
+            "second_value": pair.test.second_value,
             "first_n": pair.test.first.n_counted,
             "second_n": pair.test.second.n_counted,
             "estimate": pair.test.estimate,
@@ -367,6 +408,7 @@ def pair_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
             "p_fail": pair.test.p_fail,
             "adjusted_p_fail": pair.adjusted,
             "p_pass": pair.test.p_pass,
+            "p_equal": pair.test.p_equal,
             "tolerance": math.nan if tolerance is None else tolerance.value,
             "scale": None if tolerance is None else tolerance.scale,
             "verdict": pair.verdict,
@@ -378,14 +420,29 @@ def pair_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
     ]
 
 
+def stratum_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
+    """Return the strata of the comparisons of a question as rows, with the test of one gap."""
+    within = [pair.test.within for pair in one.pairs if pair.test.within is not None]
+    of_question = {"metric": one.metric, "attribute": one.attribute}
+    return [
+        {**of_question, **row}
+        for row in of_strata(within, lambda group: named(one.attribute, group))
+    ]
+
+
 def group_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
-    """Return the groups of a question as rows, those that were not tested with the reason."""
+    """Return the groups of a question as rows, those that were not tested with the reason.
+
+    Values are crude: of all rows of a group, whatever the strata.
+    """
+    is_crude = any(pair.test.within for pair in one.pairs)
     return [
         {
             "metric": one.metric,
             "attribute": one.attribute,
             "group": named(one.attribute, group.group),
             "value": group.value,
+            "is_crude": is_crude,
             "n_rows": group.n_rows,
             "n_used": group.n_counted,
             "n_positive": group.n_positive,

@@ -133,15 +133,17 @@ class LensWording(Amounts):
         word = one.verdict.replace("_", " ") + ("" if one.binding else ", not binding")
         head, test = [one.attribute, one.lens, word], one.telling
         if test is None:
-            return [*head, "", "", "", (one.reason or "").removeprefix("not run: "), ""]
-        groups = ["", ""]
+            why = (one.reason or "").removeprefix("not run: ")
+            return [*head, "", "", "", "", why, "", ""]
+        groups = ["", "", ""]
         if test.first is not None:
-            groups = [self._of(one, test, 1), self._of(one, test, 0)]
+            ends = [self._of(one, test, 1), self._of(one, test, 0)]
+            groups = [*ends, f"{test.second}, {test.first}"]
         fails = one.verdict == "fail"
         bound = test.least if fails else test.most
         shown = "" if math.isnan(bound) else f"{'>' if fails else '<'} {self._bound(one, bound)}"
         p = "" if math.isnan(test.adjusted) else f"{test.adjusted:.2g}"
-        return [*head, *groups, self._size(one, test.estimate), shown, p]
+        return [*head, *groups, self._size(one, test.estimate), shown, "", p]
 
     # -- parts -------------------------------------------------------------------------------
 

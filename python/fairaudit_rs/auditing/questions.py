@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -286,6 +287,9 @@ class Family:
         pairs = tuple(
             self._pair(test, p, question, n_tests) for test, p in zip(tests, fails, strict=True)
         )
+        if any(pair.telling and pair.telling.side == "within" for pair in pairs):
+            times = question.rows_to_pass(tests, self.policy.alpha)
+            pairs = tuple(pair.with_rows_to_pass(times) for pair in pairs)
         word = verdict.of_question(
             verdict.Pairs(fails, [test.p_pass for test in tests]),
             alpha=self.policy.alpha,
@@ -332,11 +336,15 @@ class Family:
 
 def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup]) -> ToleranceTest:
     """Return a test of a metric as that of another one with the same gaps, and other values."""
-    pair = {one.group for one in test.groups}
-    first, second = sorted(
-        (one for one in groups if one.group in pair), key=lambda one: one.value, reverse=True
-    )
-    return replace(test, first=first, second=second)
+    of_other = {one.group: one for one in groups}
+    first, second = (of_other[one.group] for one in test.groups)
+    if math.isclose(first.value, test.first.value) and math.isclose(
+        second.value, test.second.value
+    ):
+        # Another name of the same metric.
+        return replace(test, first=first, second=second)
+    within = None if test.within is None else test.within.complement().swapped()
+    return replace(test, first=second, second=first, within=within)
 
 
 def worse_off(metric: Metric, punitive: bool) -> str | None:

@@ -25,19 +25,21 @@ from .findings import (
     lens_row,
     pair_rows,
     question_row,
+    stratum_rows,
 )
 from .markdown import markdown_table, plain
 from .policy import Policy
 from .questions import covers_all
 from .rules.nyc_ll144 import BiasAudit
 from .rules.told import rule_facts, rule_lines
-from .wording import Wording, headline, table
+from .strata import stratum_tables
+from .wording import HEADS, Wording, headline, table
 
 if TYPE_CHECKING:
     import polars as pl
 
 #: The column of the table of questions that is empty where nothing was compared.
-_SEEN = 5
+_OBSERVED = HEADS.index("observed")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -183,9 +185,12 @@ class Audit(Result):
         heads, rows = table(self._shown(), self._wording)
         # What stands in the place of numbers, why there are none, may be longer than its column.
         cells = [
-            row if row[_SEEN] else [*row[:3], "  ".join(filter(None, row[3:]))] for row in rows
+            row if row[_OBSERVED] else [*row[:3], "  ".join(filter(None, row[3:]))] for row in rows
         ]
-        return ["", *table_lines([heads, *cells], width), ""] if rows else []
+        lines = ["", *table_lines([heads, *cells], width), ""] if rows else []
+        for title, heads, rows in stratum_tables(self.questions, self._wording):
+            lines += [f"{title}:", *table_lines([heads, *rows], width), ""]
+        return lines
 
     def _shown(self) -> list[QuestionFinding]:
         """Return the questions of single attributes, and those of intersections that tell."""
@@ -221,7 +226,11 @@ class Audit(Result):
             for one in self.base_rates
         ]
         heads = ["attribute", "group", "rows", "positive labels", "positive decisions"]
-        parts += ["## Groups", markdown_table(heads, rates)]
+        for title, of_strata, strata in stratum_tables(self.questions, self._wording):
+            parts += [f"## Strata: {plain(title)}", markdown_table(of_strata, strata)]
+        is_crude = any(pair.test.within for one in self.questions for pair in one.pairs)
+        crude = " (crude values: all rows, without strata)" if is_crude else ""
+        parts += [f"## Groups{crude}", markdown_table(heads, rates)]
         others = [one for one in self.others if not one.binding]
         if others:
             lines = [
@@ -283,7 +292,9 @@ class Audit(Result):
         )
         pairs = ("pairs",) if compared else ()
         ratios = ("impact_ratios",) if self.bias_audit and self.bias_audit.tables else ()
-        return ("findings", *pairs, "groups", "base_rates", *ratios)
+        within = any(pair.test.within for one in self.questions for pair in one.pairs)
+        strata = ("strata",) if within else ()
+        return ("findings", *pairs, *strata, "groups", "base_rates", *ratios)
 
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
         if table == "findings":
@@ -301,7 +312,7 @@ class Audit(Result):
                 }
                 for one in self.base_rates
             ]
-        make = pair_rows if table == "pairs" else group_rows
+        make = {"pairs": pair_rows, "strata": stratum_rows}.get(table, group_rows)
         lenses = self.others if table == "pairs" else ()
         return [
             *(row for one in self.questions for row in make(one, _named)),

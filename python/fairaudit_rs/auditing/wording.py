@@ -9,13 +9,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..inference.tolerance import Tolerance
 from ..literals import Verdict
 from ..permutation.floors import CountedGroup
+from ..results import verdict as verdicts
 from ..results.words import listed, number
 from .amounts import Amounts, share
 from .findings import LensFinding, PairFinding, QuestionFinding
 from .lens_verdicts import LensWording
+from .sentences import part, sentence
 
 #: The first word of every output.
 HEADLINES: dict[Verdict, str] = {
@@ -73,20 +74,10 @@ class Wording(Amounts):
         """Return a value of a group."""
         return share(value) if one.is_share else number(value)
 
-    def group(self, one: QuestionFinding, group: CountedGroup, counts: bool = True) -> str:
-        """Return a group with its value and rows that count."""
+    def group(self, one: QuestionFinding, group: CountedGroup, value: float) -> str:
+        """Return a group with its value and eligible rows."""
         name = self.named(one.attribute, group.group)
-        rows = f" of {group.n_counted:,}" if counts else ""
-        return f"{name} {self.value(one, group.value)}{rows}"
-
-    def both(self, one: QuestionFinding, pair: PairFinding) -> str:
-        """Return both groups, the lower value first."""
-        low, high = sorted(pair.test.groups, key=lambda group: group.value)
-        return f"{self.group(one, low)}, {self.group(one, high)}"
-
-    def about(self, one: QuestionFinding) -> str:
-        """Return what a question is about."""
-        return f"{one.attribute}, {one.description}"
+        return f"{name} {self.value(one, value)} of {group.n_counted:,}"
 
     # -- verdicts ----------------------------------------------------------------------------
 
@@ -100,157 +91,215 @@ class Wording(Amounts):
             yield from self._shares(verdict)
         if verdict in ("fail", "inconclusive", "not_measurable"):
             undecided, lenses = self._of("inconclusive"), self.lenses.of("inconclusive")
-            if verdict == "fail" and (undecided or lenses):
-                n = len(undecided) + len(lenses)
-                yield f"Besides, {n} question{' is' if n == 1 else 's are'} not decided:"
+            n = len(undecided) + len(lenses)
+            if verdict == "fail" and n:
+                yield sentence("besides_one") if n == 1 else sentence("besides", n=n)
             yield from self._undecided(undecided)
             yield from map(self.lenses.undecided, lenses)
         for one in self._of("not_measurable"):
-            yield f"- {self.about(one)}: not measurable: {self._lacking(one)}."
+            yield sentence("not_measurable", **self._about(one), reason=self._lacking(one))
         yield from map(self.lenses.lacking, self.lenses.of("not_measurable"))
 
     def _of(self, verdict: Verdict) -> list[QuestionFinding]:
         return [one for one in self.binding if one.verdict == verdict]
+
+    def _about(self, one: QuestionFinding) -> dict[str, str]:
+        return {"attribute": one.attribute, "metric": one.description}
 
     def _fails(self) -> Iterator[str]:
         failed = self._of("fail")
         for one in failed[:_MOST_TOLD]:
             pair = one.telling_pair
             assert pair is not None
-            assert one.tolerance is not None
-            yield self._fail(one, pair, one.tolerance)
+            yield self._of_pair("fail", one, pair, pair.test.least, worse=self._worse(one, pair))
+            yield from self._largest(one, pair)
         left = len(failed) - _MOST_TOLD
         if left > 0:
-            yield f"{left} more question{'s fail' if left > 1 else ' fails'}; see the table."
+            yield sentence("more_fail", n=left) if left > 1 else sentence("one_more_fails")
         yield from map(self.lenses.fail, self.lenses.of("fail"))
-        yield "A failed audit is evidence of a gap, not of its cause or its legality."
+        yield sentence("fail_is")
 
-    def _fail(self, one: QuestionFinding, pair: PairFinding, tolerance: Tolerance) -> str:
-        low, high = sorted(pair.test.groups, key=lambda group: group.value)
-        names = [self.named(one.attribute, group.group) for group in (low, high)]
-        values = [self.value(one, group.value) for group in (low, high)]
+    def _of_pair(
+        self, name: str, one: QuestionFinding, pair: PairFinding, bound: float, **parts: str
+    ) -> str:
+        """Return a sentence about a comparison."""
+        assert one.tolerance is not None
+        (low, low_value), (high, high_value) = pair.test.by_value
+        return sentence(
+            f"{name}_{one.tolerance.scale}",
+            **self._about(one),
+            low_group=self.named(one.attribute, low.group),
+            low_value=self.value(one, low_value),
+            low_n=f"{low.n_counted:,}",
+            high_group=self.named(one.attribute, high.group),
+            high_value=self.value(one, high_value),
+            high_n=f"{high.n_counted:,}",
+            within=self._within(one, pair),
+            gap=self.gap(one, pair.test.estimate),
+            tolerance=self.gap(one, one.tolerance.value),
+            bound=self.bound(one, bound),
+            confidence=self.of_all,
+            **parts,
+        )
+
+    def _worse(self, one: QuestionFinding, pair: PairFinding) -> str:
+        """Say who is worse off, where the metric says so."""
+        low, high = (group for group, _ in pair.test.by_value)
         worse = {"lower": low, "higher": high}.get(one.worse_off or "")
-        who = "" if worse is None else f", to the disadvantage of {names[worse is high]}"
-        if tolerance.scale == "ratio":
-            return (
-                f"{one.attribute}: the {one.description} of {names[0]} is "
-                f"{pair.test.estimate:.2f} times that of {names[1]} ({values[0]} of "
-                f"{low.n_counted:,} and {values[1]} of {high.n_counted:,} rows that count). That "
-                f"is below {tolerance.value:g} even after allowing for chance (at most "
-                f"{self.bound(one, pair.test.least)}, {self.of_all}){who}."
-            )
-        return (
-            f"{one.attribute}: the {one.description} is {values[0]} for {names[0]} "
-            f"({low.n_counted:,} rows that count) and {values[1]} for {names[1]} "
-            f"({high.n_counted:,}). The gap of {self.gap(one, pair.test.estimate)} is larger than "
-            f"the tolerated {self.gap(one, tolerance.value)} even after allowing for chance (at "
-            f"least {self.bound(one, pair.test.least)}, {self.of_all}){who}."
+        if worse is None:
+            return ""
+        return part("worse", "worse", group=self.named(one.attribute, worse.group))
+
+    def _within(self, one: QuestionFinding, pair: PairFinding) -> str:
+        """Say within which strata groups are compared, and what the strata change."""
+        within = pair.test.within
+        if within is None:
+            return ""
+        parts = {"strata": listed(list(within.names), 5)}
+        name = "within"
+        if within.share_outside > 0:
+            parts["outside"] = share(within.share_outside)
+            name += "_some"
+        low, high = (group for group, _ in pair.test.by_value)
+        if low.value > high.value:
+            parts |= {
+                "first": self.named(one.attribute, low.group),
+                "first_crude": self.value(one, low.value),
+                "second": self.named(one.attribute, high.group),
+                "second_crude": self.value(one, high.value),
+            }
+            name += "_reversed"
+        return part("within", name, **parts)
+
+    def _largest(self, one: QuestionFinding, told: PairFinding) -> Iterator[str]:
+        """Name the groups that lie farthest apart, where another comparison decides."""
+        ends = one.extremes
+        names = {group.group for group, _ in ends}
+        if len(ends) < 2 or names == {group.group for group in told.test.groups}:
+            return
+        assert one.tolerance is not None
+        (low, low_value), (high, high_value) = ends
+        is_ratio = one.tolerance.scale == "ratio"
+        gap = high_value - low_value
+        if is_ratio:
+            gap = low_value / high_value if high_value else math.nan
+        yield sentence(
+            "smallest_observed" if is_ratio else "largest_observed",
+            **self._about(one),
+            gap=self.gap(one, gap),
+            low_group=self.named(one.attribute, low.group),
+            low_value=self.value(one, low_value),
+            high_group=self.named(one.attribute, high.group),
+            high_value=self.value(one, high_value),
         )
 
     def _passes(self) -> Iterator[str]:
-        """Say how much the data leave possible of what binds, and what else they show."""
+        """Say how large a gap the data leave possible, and what else they show."""
         worst: dict[tuple[str, str], QuestionFinding] = {}
         for one in sorted(self.binding, key=_used_up, reverse=True):
             if one.telling_pair and one.tolerance:
                 worst.setdefault((one.metric, one.tolerance.scale), one)
         told = list(worst.values())
         for one in told[:_MOST_TOLD]:
-            yield self._pass(one, alone=len(told) == 1)
+            yield self._pass(one)
         left = len(told) - _MOST_TOLD
         if left > 0:
-            yield f"{left} more lie{'s' if left == 1 else ''} within tolerance; see the table."
+            yield sentence("more_pass", n=left) if left > 1 else sentence("one_more_passes")
         yield from map(self.lenses.passed, self.lenses.of("pass"))
         beyond = [f"{one.metric} by {one.attribute}" for one in self.informing if _fails(one)]
         beyond += [f"{one.lens} by {one.attribute}" for one in self.lenses.beyond]
         if beyond:
-            yield f"Beyond tolerance, but not binding: {listed(beyond, _MOST_TOLD)}."
-        yield "A pass is about what binds here and the groups that were tested, and nothing else."
+            yield sentence("not_binding", what=listed(beyond, _MOST_TOLD))
+        yield sentence("pass_is")
 
-    def _pass(self, one: QuestionFinding, alone: bool) -> str:
+    def _pass(self, one: QuestionFinding) -> str:
         pair, tolerance = one.telling_pair, one.tolerance
         assert pair is not None
         assert tolerance is not None
-        first, second = (self.named(one.attribute, group.group) for group in pair.test.groups)
-        what = "" if alone else f" of the {one.description}"
-        described = f"{one.description}, " if alone else ""
-        who = f"{described}{first} and {second} by {one.attribute}"
-        most = self.bound(one, pair.test.most)
-        if tolerance.scale == "ratio":
-            return (
-                f"Every ratio{what} is shown to be at least {tolerance.value:g}: the lowest that "
-                f"the data leave possible is {most} ({who}; {self.confidence})."
-            )
-        return (
-            f"Every gap{what} is shown to be within its tolerance: the largest that the data leave "
-            f"possible is {most} ({who}; tolerated: {self.gap(one, tolerance.value)}; "
-            f"{self.confidence})."
+        differs = verdicts.rejects(pair.test.p_equal, self._each(one))
+        first, second = pair.test.groups
+        return sentence(
+            f"pass_{tolerance.scale}",
+            **self._about(one),
+            tolerance=self.gap(one, tolerance.value),
+            bound=self.bound(one, pair.test.most),
+            first=self.named(one.attribute, first.group),
+            second=self.named(one.attribute, second.group),
+            confidence=self.confidence,
+            within=self._within(one, pair),
+            differ=part("differ", "small_gap") if differs else "",
         )
 
+    def _each(self, one: QuestionFinding) -> float:
+        """Return the level of one of all comparisons."""
+        return self.alpha / max(self.n_tests if one.binding else len(one.pairs), 1)
+
+    def _differ(self, one: QuestionFinding, pair: PairFinding) -> str:
+        """Say whether the groups of an undecided comparison differ at all."""
+        test, tolerance = pair.test, one.tolerance
+        assert tolerance is not None
+        if math.isnan(test.p_equal):
+            return part("differ", "equality_unknown")
+        if not verdicts.rejects(test.p_equal, self._each(one)):
+            return part("differ", "not_shown_to_differ")
+        beyond = test.estimate > tolerance.value
+        exceeds = beyond if tolerance.scale == "difference" else not beyond
+        name = "only_tolerance_open" if exceeds else "they_differ"
+        return part("differ", name, confidence=self.of_all)
+
     def _shares(self, verdict: Verdict) -> Iterator[str]:
-        """Say first for whom everything is shown, and who holds it up."""
-        is_open = verdict == "inconclusive"
-        why = "these rows show neither" if is_open else "nothing could be measured"
-        yield f"This is not a pass, and not a fail: {why}."
+        """Say first for how many people every gap is shown to be tolerated, and what is open."""
+        yield sentence("neither" if verdict == "inconclusive" else "nothing_measured")
         n = len(self._of("pass")) + len(self.lenses.of("pass"))
         if n:
-            of_all = len(self.binding) + len(self.lenses.binding)
-            yield f"{n} of {of_all} questions pass{'es' if n == 1 else ''}."
+            yield sentence("some_pass", n=n, n_all=len(self.binding) + len(self.lenses.binding))
         for one in self._of("inconclusive"):
-            held_up = [group for group in one.tested if group not in one.shown_groups]
+            still_open = [group for group in one.tested if group not in one.shown_groups]
             shown = sum(pair.verdict == "pass" for pair in one.pairs)
-            if held_up and shown and one.share_shown < _MAJORITY:
-                yield (
-                    f"{self.about(one)}: {shown} of {len(one.pairs)} pairs of groups "
-                    f"{'is' if shown == 1 else 'are'} shown to be within the tolerance."
-                )
-            elif one.shown_groups and held_up:
-                names = listed([self.named(one.attribute, group.group) for group in held_up])
-                yield (
-                    f"{self.about(one)}: all is shown for {share(one.share_shown)} of people; "
-                    f"{names} hold{'s' if len(held_up) == 1 else ''} it up."
+            if still_open and shown and one.share_shown < _MAJORITY:
+                yield sentence("pairs_shown", **self._about(one), n=shown, n_all=len(one.pairs))
+            elif one.shown_groups and still_open:
+                names = [self.named(one.attribute, group.group) for group in still_open]
+                yield sentence(
+                    "people_shown",
+                    **self._about(one),
+                    share=share(one.share_shown),
+                    groups=listed(names),
                 )
 
     def _undecided(self, questions: Sequence[QuestionFinding]) -> Iterator[str]:
         for one in questions[:_MOST_TOLD]:
-            pair, tolerance = one.telling_pair, one.tolerance
-            if pair is None or tolerance is None:
+            pair = one.telling_pair
+            if pair is None or one.tolerance is None:
                 continue
-            possible = self.bound(one, pair.test.most)
-            what = "gap" if tolerance.scale == "difference" else "ratio"
-            limit = "up to" if tolerance.scale == "difference" else "down to"
-            text = (
-                f"- {self.about(one)}: {what} seen {self.gap(one, pair.test.estimate)} "
-                f"({self.both(one, pair)}); the data allow {limit} {possible}; tolerated "
-                f"{self.gap(one, tolerance.value)}."
-            )
             why = one.reason or pair.test.reason
-            yield f"{text} {_sentence(why) if why else self._telling(one, pair)}"
+            parts = {
+                "differ": self._differ(one, pair),
+                "required": part("required", "reason", reason=f"{why[:1].upper()}{why[1:]}")
+                if why
+                else self._required(one, pair),
+            }
+            yield self._of_pair("undecided", one, pair, pair.test.most, **parts)
+            yield from (f"  {text}" for text in self._largest(one, pair))
         left = len(questions) - _MOST_TOLD
         if left > 0:
-            yield f"- {left} more cannot be decided; see the table."
+            yield sentence("more_undecided", n=left) if left > 1 else sentence("one_more_undecided")
 
-    def _telling(self, one: QuestionFinding, pair: PairFinding) -> str:
-        """Say how many rows would tell."""
-        telling = pair.telling
-        is_gap = one.tolerance is None or one.tolerance.scale == "difference"
-        stays = "the gap stays" if is_gap else "the ratio stays"
-        if telling is None:
-            return "How many rows would tell is not known."
-        if telling.n_rows is None:
-            return (
-                f"If {stays} as it is seen, no realistic number of rows will tell: decide whether "
-                "this tolerance is right, or reduce the gap."
-            )
+    def _required(self, one: QuestionFinding, pair: PairFinding) -> str:
+        """Say how many rows would decide."""
+        rows = pair.telling
+        if rows is None:
+            return part("required", "rows_unknown")
+        if rows.n_rows is None:
+            return part("required", "no_rows")
         smaller = min(pair.test.groups, key=lambda group: group.n_counted)
-        name = self.named(one.attribute, smaller.group)
-        side = "a PASS" if telling.side == "within" else "a FAIL"
-        # Why it is no fail, though the sentence says that more is seen than is tolerated.
-        beyond = "More is seen than tolerated, perhaps by chance. "
-        chance = "" if telling.side == "within" else beyond
-        rows = f"about {telling.n_rows:,} that count from {name}, now {smaller.n_counted:,}"
-        return (
-            f"{chance}If {stays} as it is seen, {telling.factor:.1f} times as many rows of each "
-            f"group ({rows}) would show {side} in 8 of 10 audits."
+        return part(
+            "required",
+            "rows_to_pass" if rows.side == "within" else "rows_to_fail",
+            factor=f"{rows.factor:.1f}",
+            n_rows=f"{rows.n_rows:,}",
+            group=self.named(one.attribute, smaller.group),
+            n_now=f"{smaller.n_counted:,}",
         )
 
     def _lacking(self, one: QuestionFinding) -> str:
@@ -301,12 +350,15 @@ class Wording(Amounts):
                 all_or_each = "all of them together (Holm)" if adjusted else "each of them alone"
                 together = f" for {all_or_each}"
             yield (
-                'in the table "seen" is the gap in these rows, and "shown" what holds with '
-                f"{self.confidence}: < at most, > at least"
+                '"observed" in the table is the gap in these rows between the two groups in '
+                f'"decided by", and "bound" its limit with {self.confidence}: < at most, > at '
+                'least. "p equal" tests whether these groups differ at all; "adjusted p" tests '
+                "whether their gap is within the tolerance"
             )
             yield (
                 f"{pairs}; a false FAIL in at most {rate} of audits{together}, a false PASS in "
-                f"at most {rate}. Only what binds makes the verdict. Labels are taken as true"
+                f"at most {rate}. These rates and the confidence of bounds hold before the verdict "
+                "is known. Only binding checks make the verdict. Labels are taken as true"
             )
 
 
@@ -329,27 +381,36 @@ def _used_up(one: QuestionFinding) -> float:
     return most / limit
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+#: Columns of the table of questions.
+HEADS = (
+    "attribute",
+    "metric",
+    "verdict",
+    "lowest",
+    "highest",
+    "decided by",
+    "observed",
+    "bound",
+    "p equal",
+    "adjusted p",
+)
 
 
 def table(
     findings: Sequence[QuestionFinding], wording: Wording
 ) -> tuple[list[str], list[list[str]]]:
     """Return the questions as a table for people: heads, and rows of text."""
-    heads = ["attribute", "metric", "verdict", "lowest", "highest", "seen", "shown", "adjusted p"]
     rows = []
     for one in findings:
         pair = one.telling_pair
         word = one.verdict.replace("_", " ") + ("" if one.binding else ", not binding")
+        ends = [wording.group(one, group, value) for group, value in one.extremes]
+        head = [one.attribute, one.metric, word, *ends, *[""] * (2 - len(ends))]
         if pair is None:
-            known = sorted((g for g in one.tested if g.value == g.value), key=lambda g: g.value)
-            ends = [wording.group(one, group) for group in known[:1] + known[1:][-1:]]
-            ends += [""] * (2 - len(ends))
             why = "" if one.verdict == "not_asked" else one.reason or ""
-            rows.append([one.attribute, one.metric, word, *ends, "", why, ""])
+            rows.append([*head, "", "", why, "", ""])
             continue
-        low, high = sorted(pair.test.groups, key=lambda group: group.value)
+        low, high = (wording.named(one.attribute, group.group) for group, _ in pair.test.by_value)
         assert one.tolerance is not None
         is_gap = one.tolerance.scale == "difference"
         fails = one.verdict == "fail"
@@ -357,14 +418,12 @@ def table(
         bound = pair.test.least if fails else pair.test.most
         rows.append(
             [
-                one.attribute,
-                one.metric,
-                word,
-                wording.group(one, low),
-                wording.group(one, high),
+                *head,
+                f"{low}, {high}",
                 wording.gap(one, pair.test.estimate),
                 f"{sign} {wording.bound(one, bound)}",
+                "" if math.isnan(pair.test.p_equal) else f"{pair.test.p_equal:.2g}",
                 f"{pair.adjusted:.2g}",
             ]
         )
-    return heads, [*rows, *map(wording.lenses.row, wording.lenses.judged)]
+    return list(HEADS), [*rows, *map(wording.lenses.row, wording.lenses.judged)]

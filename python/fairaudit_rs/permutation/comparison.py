@@ -198,6 +198,7 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
         null_distribution=test.null,
         null_probabilities=test.probabilities,
         left_out=question.left_out,
+        within=question.within,
     )
 
 
@@ -238,7 +239,7 @@ def _warnings(
     name, alpha = problem.metric.name, 1 - plan.level
     warnings = question.notes_of_rows()
     notes_of_tests = dict.fromkeys(note for outcome in (*tests, test) for note in outcome.notes)
-    warnings += [*problem.notes, *notes_of_intervals, *notes_of_tests]
+    warnings += [*problem.notes, *question.notes_of_strata(), *notes_of_intervals, *notes_of_tests]
     withheld = dict.fromkeys(o.inconclusive for o in (*tests, test) if o.inconclusive)
     warnings += [f"no p-value: {reason}" for reason in withheld]
     if problem.scaling == "corrected" and len(problem.keys) > 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ from .. import _native
 from ..data.cells import Cells
 from ..data.labels import GroupKey
 from ..inference import mover
+from ..inference.homogeneity import Homogeneity, breslow_day, permuted_homogeneity
 from ..inference.intervals import Pair
 from ..inference.proportions import Share, WithinStrata, mantel_haenszel
 from ..metrics.kind import Classes
@@ -22,6 +24,7 @@ from ..metrics.row_values import fewer_of_labels
 from .formulas import Formula, MantelHaenszel
 from .problem import Gap, LabelledProblem
 from .relabelling import Audits, CountUnits, Resampled, Shuffled, Tilted, TiltedCounts
+from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, ByStratum
 
 Self = TypeVar("Self", bound="CountedProblem")
 
@@ -35,6 +38,8 @@ class CountedProblem(LabelledProblem):
     #: Whether rows exchange their groups within what the metric conditions on.
     conditional: bool
     strata_names: tuple[str, ...]
+    #: The labels of the strata, in the order of the counts.
+    strata: tuple[GroupKey, ...] = ()
     #: Whether rows of different scores are in one class.
     binned: bool = False
 
@@ -51,10 +56,10 @@ class CountedProblem(LabelledProblem):
         """Collapse cells to the classes of a metric."""
         classes, of_cell = metric.kind.classes(cells)
         counts = cells.class_counts(keys, of_cell, classes.n)
-        names = cells.strata_names
+        names, strata = cells.strata_names, cells.strata
         if not conditional:
             # All rows exchange their groups, whatever strata the cells hold.
-            counts, names = counts.sum(axis=0, keepdims=True), ()
+            counts, names, strata = counts.sum(axis=0, keepdims=True), (), ()
         sizes = cells.group_sizes()
         return cls(
             metric=metric,
@@ -65,6 +70,7 @@ class CountedProblem(LabelledProblem):
             classes=classes,
             conditional=conditional,
             strata_names=names,
+            strata=strata,
             n_threads=n_threads,
             features=cells.sensitive_features,
             binned=metric.kind.reads == "scores" and cells.score_edges is not None,
@@ -242,10 +248,61 @@ class CountProblem(CountedProblem):
 
     def within(self, pair: Pair) -> WithinStrata:
         """Return the difference of the proportions of two groups within strata of the user's."""
+        return mantel_haenszel(*self._shares(pair))
+
+    def _shares(self, groups: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return hits and eligible rows of a proportion by stratum and group."""
         fraction = self.native_metric.fraction
         assert fraction is not None
-        hits, rows = (self.counts[:, list(pair), :] @ np.array(part) for part in fraction)
-        return mantel_haenszel(hits, rows)
+        hits, rows = (self.counts[:, list(groups), :] @ np.array(part) for part in fraction)
+        return hits, rows
+
+    @cached_property
+    def by_stratum(self) -> ByStratum | None:
+        """The metric by stratum and group; None without strata of the user's."""
+        if not self.stratified:
+            return None
+        if self.metric.is_proportion:
+            hits, rows = self._shares(self.everything)
+            value = np.divide(hits, rows, out=np.full(hits.shape, np.nan), where=rows > 0)
+        else:
+            rows = self.counts.sum(axis=2).astype(float)
+            value = np.array(
+                [
+                    [self.native_metric.evaluate(group.tolist()).value for group in stratum]
+                    for stratum in self.counts.astype(float)
+                ]
+            )
+        return ByStratum(
+            names=self.strata_names,
+            strata=self.strata,
+            value=value,
+            size=np.where(np.isnan(value), 0.0, rows),
+            n=rows.astype(np.int64),
+            people=rows,
+            keys=self.keys,
+        )
+
+    def homogeneity(self, pair: Pair) -> Homogeneity:
+        """Test whether the gap of two groups is the same in all strata."""
+        if self.metric.is_proportion:
+            return breslow_day(*self._shares(pair))
+        counts = self.counts[:, list(pair), :]
+        n = int(counts.sum())
+        if n > MOST_ROWS or not self.metric.kind.has_influence:
+            return super().homogeneity(pair)
+        # Rows whose mean in a group of a stratum is the metric there, with its variance.
+        values = np.zeros(counts.shape)
+        for at in np.ndindex(counts.shape[:2]):
+            totals = counts[at].astype(float)
+            value = self.native_metric.evaluate(totals.tolist()).value
+            if not math.isnan(value):
+                influence = self.metric.kind.class_influence(self.classes, totals)
+                values[at] = value + totals.sum() * influence
+        places = np.repeat(np.arange(counts.size), counts.ravel().astype(np.int64))
+        stratum, group, _ = np.unravel_index(places, counts.shape)
+        above = values.ravel()[places]
+        return permuted_homogeneity(above, np.ones(n), group == 1, stratum, HOMOGENEITY_SEED)
 
     def formula(self, method: str) -> Formula:
         """Return a method of intervals and margins that needs no replicates."""

@@ -15,7 +15,6 @@ from ..errors import ArgumentError
 from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
 from ..literals import EquivalenceMethod, Missing, MixedClusters, Scale, Undefined
 from ..metrics.metric import AnyMetric
-from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import number, numbers, p_text
 from .comparison import group_values
@@ -24,6 +23,7 @@ from .left_out import LeftOut, with_left_out
 from .margins import NAMES, MarginTests
 from .question import named_columns, pose, within_strata
 from .result import GroupValue
+from .within_strata import PairWithinStrata, StratifiedFinding
 
 METHODS: tuple[EquivalenceMethod, ...] = get_args(EquivalenceMethod)
 
@@ -43,7 +43,7 @@ class EquivalenceComparison:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class EquivalenceResult(Finding):
+class EquivalenceResult(StratifiedFinding):
     """What `equivalence_test` found; a small p-value shows that no gap exceeds the margin.
 
     Attributes
@@ -74,6 +74,8 @@ class EquivalenceResult(Finding):
         Groups about which nothing is shown, with their rows and the reason.
     strata : tuple of str
         Names of the strata within which the gaps are taken; none: of all rows.
+    within : tuple of PairWithinStrata
+        For each pair its values in every stratum, and whether its gap is the same in all.
     """
 
     metric: str
@@ -87,6 +89,7 @@ class EquivalenceResult(Finding):
     values: tuple[GroupValue, ...]
     left_out: tuple[LeftOut, ...] = ()
     strata: tuple[str, ...] = ()
+    within: tuple[PairWithinStrata, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -428,6 +431,7 @@ def equivalence_test(
         values=group_values(problem, maker.level),
         left_out=question.left_out,
         strata=question.strata_names,
+        within=question.within,
     )
 
 

@@ -227,8 +227,9 @@ class Maker:
         """Say what values are where gaps are taken within strata, and that there are no ratios."""
         shown = self.problem.shown_method(self.method) if self.drawn is None else self.drawn.shown
         yield (
-            f"gaps are those within strata; values are of all rows of a group ({shown} intervals), "
-            "so that a gap need not be the difference of two of them, and ratios are not given"
+            "gaps are those within strata; values are crude, of all rows of a group "
+            f"({shown} intervals), so a gap need not be the difference of two of them, and ratios "
+            "are not given"
         )
         if self.method == "mover":
             yield from self.problem.notes_of_limits()
@@ -292,6 +293,7 @@ def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -
         )
     if problem.stratified:
         yield from _notes_of_unknown_gaps(question)
+        yield from question.notes_of_strata()
     if bootstrap is not None:
         enough = math.ceil(2 / (1 - maker.level) - 1 - 1e-9)
         if len(bootstrap.values) < enough:

@@ -28,6 +28,8 @@ class CountedGroup(Value):
     #: Rows in the denominator of the metric.
     n_counted: int
     value: float
+    #: Of the value, over its samples.
+    variance: float = float("nan")
     #: Rows of each label that count, of metrics that rest on both.
     n_positive: int | None = None
     n_negative: int | None = None
@@ -112,6 +114,7 @@ def _counted(posed: Question, floor: Floor) -> Iterator[CountedGroup]:
             "n_rows": problem.n_rows[i],
             "n_counted": problem.n_used(i),
             "value": problem.evaluations[i].value,
+            "variance": problem.evaluations[i].variance,
             "n_positive": positive,
             "n_negative": negative,
         }

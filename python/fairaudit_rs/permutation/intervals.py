@@ -13,17 +13,17 @@ from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..literals import IntervalMethod, Missing, MixedClusters, Undefined
 from ..metrics.metric import AnyMetric
-from ..results.result import Finding
 from ..results.words import number
 from .estimates import Estimate, Maker, drawn_pairs, method_of, resample, warnings_of
 from .left_out import LeftOut, with_left_out
 from .question import named_columns, pose, within_strata
+from .within_strata import PairWithinStrata, StratifiedFinding
 
 METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class IntervalResult(Finding):
+class IntervalResult(StratifiedFinding):
     """What `intervals` found; ``estimate`` is the gap of two groups, or the largest gap of more.
 
     Nothing is tested: ``statistic`` and ``pvalue`` are NaN.
@@ -55,6 +55,8 @@ class IntervalResult(Finding):
         Groups that are not compared, with their rows and the reason.
     strata : tuple of str
         Names of the strata within which the gaps are taken; none: of all rows.
+    within : tuple of PairWithinStrata
+        For each pair its values in every stratum, and whether its gap is the same in all.
     """
 
     metric: str
@@ -71,6 +73,7 @@ class IntervalResult(Finding):
     attribute: str
     left_out: tuple[LeftOut, ...] = ()
     strata: tuple[str, ...] = ()
+    within: tuple[PairWithinStrata, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -104,7 +107,7 @@ class IntervalResult(Finding):
     @property
     def tables(self) -> tuple[str, ...]:
         """What `to_frame` can show, its default first."""
-        return ("estimates", "pairs", "groups")
+        return ("estimates", *super().tables)
 
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
         return (
@@ -378,4 +381,5 @@ def intervals(
         attribute=attribute_name(question.features),
         left_out=question.left_out,
         strata=question.strata_names,
+        within=question.within,
     )

@@ -25,6 +25,7 @@ from ..data.groups import attribute_name, group_name, label
 from ..data.labels import GroupKey
 from ..errors import ArgumentError
 from ..inference import mover
+from ..inference.homogeneity import Homogeneity
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval
 from ..inference.proportions import Share, newcombe
 from ..inference.pvalues import normal_of_level
@@ -32,6 +33,7 @@ from ..metrics.metric import Metric
 from .formulas import FORMULAS, Formula
 from .left_out import refuse_groups
 from .relabelling import Audits, Shuffled, Tilted
+from .within_strata import ByStratum, PairWithinStrata
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
 #: With fewer rows of a label than this in a group, un-pooled tests of ranks can miss their level;
@@ -142,6 +144,22 @@ class Problem(Value, ABC):
             return Gap(within.estimate, math.sqrt(within.variance))
         first, second = (self.evaluations[i] for i in pair)
         return Gap(first.value - second.value, math.sqrt(first.variance + second.variance))
+
+    @cached_property
+    def by_stratum(self) -> ByStratum | None:
+        """The metric by stratum and group; None without strata of the user's."""
+        return None
+
+    def homogeneity(self, pair: Pair) -> Homogeneity:
+        """Test whether the gap of two groups is the same in all strata."""
+        del pair
+        return Homogeneity.unknown(f"there is no such test of {self.metric.name}")
+
+    def within_strata(self, pair: Pair) -> PairWithinStrata | None:
+        """Return the values of two groups within strata; None without strata of the user's."""
+        if self.by_stratum is None:
+            return None
+        return self.by_stratum.of(pair, lambda: self.homogeneity(pair))
 
     def certain_groups(self) -> list[str]:
         """Return the groups whose metric shows no variation at all."""

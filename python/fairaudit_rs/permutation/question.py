@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from .. import arguments
 from ..data.cells import Cells
-from ..data.groups import choose_groups, pairs_of
+from ..data.groups import attribute_name, choose_groups, group_name, pairs_of
 from ..data.labels import GroupKey, Label
 from ..data.rows import AttributeRows, Rows
 from ..data.tables import AuditTable
@@ -23,6 +24,7 @@ from .left_out import Leaving, LeftOut, check_unused, told
 from .problem import Problem
 from .rows import RowProblem
 from .units import without_strata
+from .within_strata import PairWithinStrata, note_of_homogeneity
 
 #: One replicate of the AUC costs 600 row visits per distinct score on cells: cells win above 600
 #: rows per score.
@@ -51,6 +53,23 @@ class Question:
     notes: tuple[str, ...] = ()
     #: Of gaps within strata of the user's: the metric in all rows of each group.
     marginal: Problem | None = None
+
+    @cached_property
+    def within(self) -> tuple[PairWithinStrata, ...]:
+        """The values of each pair within strata of the user's; nothing without strata."""
+        found = (self.problem.within_strata(pair) for pair in self.pairs)
+        return tuple(one for one in found if one is not None)
+
+    def notes_of_strata(self) -> list[str]:
+        """Note whether the gaps of pairs are the same in all strata."""
+
+        def named(group: Any) -> str:
+            return group_name(group, attribute_name(self.features))
+
+        return [
+            note_of_homogeneity(one, f"{named(one.first)} and {named(one.second)}")
+            for one in self.within
+        ]
 
     def notes_of_rows(self) -> list[str]:
         """Note the rows and groups that take no part."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import aside, number, p_text, row_count
 from .left_out import LeftOut, with_left_out
+from .within_strata import PairWithinStrata, StratifiedFinding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PermutationResult(Finding):
+class PermutationResult(StratifiedFinding):
     """What `permutation_test` found; see there for what the numbers mean.
 
     Attributes
@@ -100,6 +100,9 @@ class PermutationResult(Finding):
         exact; then ``null_probabilities`` holds their probabilities.
     left_out : tuple of LeftOut
         Groups that are not compared, with their rows and the reason.
+    within : tuple of PairWithinStrata
+        With strata of your own: for each pair its values within strata, those of every stratum,
+        and whether the gap is the same in all. ``values`` are crude: of all rows of a group.
     """
 
     metric: str
@@ -119,6 +122,7 @@ class PermutationResult(Finding):
     null_distribution: NDArray[np.float64]
     null_probabilities: NDArray[np.float64] | None
     left_out: tuple[LeftOut, ...] = ()
+    within: tuple[PairWithinStrata, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -163,13 +167,17 @@ class PermutationResult(Finding):
                 f"(largest {gap} {number(self.estimate)}, {between}), are {verdict}{tail}.{beside}"
             )
         if n_groups == 2:
+            values = [one.value for one in self.values]
+            if self.within:
+                values = [self.within[0].first_value, self.within[0].second_value]
             first, second = (
-                f"{number(one.value)} for {self.name_of(one.group)} "
+                f"{number(value)} for {self.name_of(one.group)} "
                 f"({row_count(one.n_rows, one.n_used)})"
-                for one in self.values
+                for one, value in zip(self.values, values, strict=True)
             )
+            strata = " within strata" if self.within else ""
             return (
-                f"{self.metric}: {first} and {second}. The {gap} of "
+                f"{self.metric}{strata}: {first} and {second}. The {gap} of "
                 f"{number(self.estimate)} ({between}) is {verdict}{tail}.{beside}"
             )
         return (
@@ -216,6 +224,9 @@ class PermutationResult(Finding):
         """
         joint = self._is_joint
         values = {value.group: math.nan if joint else value.value for value in self.values}
+        compared = [(values[pair.first], values[pair.second]) for pair in self.comparisons]
+        if self.within:
+            compared = [(one.first_value, one.second_value) for one in self.within]
         pairs = [
             {
                 "metric": self.metric,
@@ -224,8 +235,8 @@ class PermutationResult(Finding):
                 "second": self.name_of(pair.second),
                 "first_n_rows": self.group_sizes[pair.first],
                 "second_n_rows": self.group_sizes[pair.second],
-                "first_value": values[pair.first],
-                "second_value": values[pair.second],
+                "first_value": first,
+                "second_value": second,
                 "estimate": pair.estimate,
                 "standard_error": pair.standard_error,
                 "low": pair.confidence_interval[0],
@@ -237,7 +248,7 @@ class PermutationResult(Finding):
                 "n_undefined": pair.n_undefined,
                 "inconclusive": pair.inconclusive,
             }
-            for pair in self.comparisons
+            for pair, (first, second) in zip(self.comparisons, compared, strict=True)
         ]
         left_out = [self._row_of_left_out(one) for one in self.left_out]
         if len(self.group_sizes) == 2:

@@ -16,21 +16,27 @@ from ..data.labels import GroupKey
 from ..data.numbering import numbered, of_units
 from ..data.rows import Rows
 from ..errors import ArgumentError
-from ..inference.clusters import ClusteredRatio, gap_interval
+from ..inference.clusters import ClusteredRatio, gap_interval, sums_of
+from ..inference.homogeneity import Homogeneity, permuted_homogeneity
 from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.kind import confusion_classes
 from ..metrics.metric import Metric
-from ..metrics.row_values import RowValues, fewer_of_labels
+from ..metrics.row_values import Exchange, RowValues, fewer_of_labels
 from .melded import Melding, melding_of
 from .problem import LabelledProblem
 from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
 from .units import Regrouping, Units, group_codes, make_units, places_of, positions_of
+from .within_strata import HOMOGENEITY_SEED, ByStratum
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
 #: Rows that are looked at together.
 _PART = 1 << 16
+#: Most groups whose gaps are tested for being the same in all strata.
+MOST_GROUPS = 5
+#: Most groups by stratum for which a metric that is no ratio of sums is given.
+MOST_PLACES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -206,6 +212,118 @@ class RowProblem(LabelledProblem):
 
     def _in_denominator(self) -> NDArray[np.bool_]:
         return self.metric.kind.in_denominator(self.rows.columns, len(self.rows.group))
+
+    # -- strata of the user's -----------------------------------------------------------------
+
+    @cached_property
+    def by_stratum(self) -> ByStratum | None:
+        """The metric by stratum and group; None without strata of the user's."""
+        rows = self.rows
+        if not self.stratified or rows.stratum is None:
+            return None
+        n_groups, strata = len(self.keys), rows.cells.strata
+        shape = (len(strata), n_groups)
+        group = self.position[rows.group]
+        keep = group >= 0
+        place = rows.stratum[keep].astype(np.int64) * n_groups + group[keep]
+        values = self.values.taken(keep)
+
+        def added(column: NDArray[Any] | None) -> NDArray[np.float64]:
+            ones = np.ones(len(place)) if column is None else column.astype(np.float64)
+            return sums_of(place, ones, math.prod(shape)).reshape(shape)
+
+        weight = None if rows.weight is None else rows.weight[keep]
+        eligible = np.ones(len(place), dtype=bool)
+        if self.metric.is_proportion:
+            eligible = self._in_denominator()[keep]
+        people = added(eligible if weight is None else weight * eligible)
+        terms = values.terms()
+        if terms is not None:
+            above, size = (added(part) for part in terms)
+            value = np.divide(above, size, out=np.full(shape, np.nan), where=size > 0)
+        else:
+            value = self._values_of(values, place, math.prod(shape)).reshape(shape)
+            squares = self._squares(place, weight, keep, shape)
+            effective = people**2 / np.maximum(squares, 1e-300)
+            size = np.where(np.isnan(value), 0.0, effective)
+        return ByStratum(
+            names=rows.cells.strata_names,
+            strata=strata,
+            value=value,
+            size=size,
+            n=added(eligible).astype(np.int64),
+            people=people,
+            keys=self.keys,
+        )
+
+    def _squares(
+        self,
+        place: NDArray[np.int64],
+        weight: NDArray[np.float64] | None,
+        keep: NDArray[np.bool_],
+        shape: tuple[int, int],
+    ) -> NDArray[np.float64]:
+        """Return the sum of squared weights of rows, or of clusters, at each place."""
+        unit = place
+        if self.rows.cluster is not None:
+            of_place = np.stack([place, self.rows.cluster[keep].astype(np.int64)])
+            (unit, _), at = np.unique(of_place, axis=1, return_inverse=True)
+            ones = np.ones(len(place)) if weight is None else weight
+            weight = sums_of(at.ravel(), ones)
+        squares = np.ones(len(unit)) if weight is None else weight**2
+        return sums_of(unit, squares, math.prod(shape)).reshape(shape)
+
+    def _values_of(self, values: RowValues, place: NDArray[np.int64], n: int) -> Any:
+        """Return the metric of the rows at each place; NaN where it has none."""
+        used, code = np.unique(place, return_inverse=True)
+        found = np.full(n, np.nan)
+        if len(used) > MOST_PLACES:
+            return found
+        units = _native.Units(code.astype(np.uint16), len(used))
+        exchange = Exchange(units=units, scaling="unpooled", sums=_as_they_are, call=self.call)
+        found[used] = [entry.value for entry in values.test(exchange, False).evaluations]
+        return found
+
+    def homogeneity(self, pair: Pair) -> Homogeneity:
+        """Test whether the gap of two groups is the same in all strata."""
+        if self.rows.stratum is None or len(self.keys) > MOST_GROUPS:
+            return Homogeneity.unknown(f"it is tested for up to {MOST_GROUPS} groups")
+        if self.values.terms() is None:
+            return self._in_order()._homogeneity(pair)
+        return self._homogeneity(pair)
+
+    def _homogeneity(self, pair: Pair) -> Homogeneity:
+        codes, keep = group_codes(self.rows, self.position, pair)
+        units = make_units(self.rows, self.keys, codes, keep, pair, None)
+        assert self.rows.stratum is not None
+        assert units.stratum is not None
+        terms = self.values.terms()
+        if terms is None:
+            # Influences are sums of floats: rows are in an order of their own.
+            place = self.rows.stratum[keep].astype(np.int64) * 2 + codes
+            terms = self._linearised(keep, place)
+        else:
+            terms = terms[0][keep], terms[1][keep]
+        above, below = map(units.sums, terms)
+        is_second, stratum = units.group == 1, units.stratum.astype(np.int64)
+        return permuted_homogeneity(above, below, is_second, stratum, HOMOGENEITY_SEED)
+
+    def _linearised(
+        self, keep: Any, place: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return rows whose mean at each place is the metric there, with its variance."""
+        columns = {name: column[keep] for name, column in self.rows.columns.items()}
+        weight = None if self.rows.weight is None else self.rows.weight[keep]
+        below = np.ones(len(place)) if weight is None else weight
+        used, code = np.unique(place, return_inverse=True)
+        values = self._values_of(self.values.taken(keep), code, len(used))
+        above = values[code]
+        for at in np.flatnonzero(~np.isnan(values)):
+            inside = code == at
+            own = {name: column[inside] for name, column in columns.items()}
+            above[inside] += self.metric.influence(own, None if weight is None else weight[inside])
+        known = ~np.isnan(above)
+        return np.where(known, above, 0.0) * below, np.where(known, below, 0.0)
 
     # -- what skewness and clusters do ---------------------------------------------------------
 
@@ -424,3 +542,7 @@ class RowProblem(LabelledProblem):
         units, n = ("clusters", self._n_clusters[i]) if clustered else ("rows", n)
         what = self.metric.denominator_rows or "rows"
         return f"{n} {units}, or no weight on {what}"
+
+
+def _as_they_are(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return values

@@ -20,7 +20,7 @@ from ..data.labels import GroupKey
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import Bootstrap, Pair
-from ..inference.rows_that_tell import RowsThatTell, rows_that_tell
+from ..inference.rows_that_tell import RowsThatTell, rows_that_tell, times_to_show_all_within
 from ..inference.tolerance import (
     FARTHEST_RATIO,
     Tails,
@@ -38,6 +38,7 @@ from .formulas import Formula, log_ratio
 from .known_range import KnownRange
 from .margins import MarginTests
 from .question import Question, pose
+from .within_strata import PairWithinStrata
 
 #: The methods that may decide: the normal law with the variance that is seen refutes true gaps of
 #: small groups in 10 to 72 % of families.
@@ -62,6 +63,8 @@ class ToleranceTest(Value):
     #: Small where the gap is beyond the tolerance; small where it is shown to lie within it.
     p_fail: float
     p_pass: float
+    #: Small where the two groups differ at all.
+    p_equal: float
     #: The smallest gap (the largest ratio) that the data allow, at the level of one of all tests.
     least: float
     #: The largest gap (the smallest ratio) that is still possible, at the level.
@@ -69,6 +72,24 @@ class ToleranceTest(Value):
     method: str
     #: Why nothing is known.
     reason: str | None = None
+    #: Both groups within strata of the user's, where there are some.
+    within: PairWithinStrata | None = None
+
+    @property
+    def first_value(self) -> float:
+        """The metric of the first group, as it is compared: within strata if there are any."""
+        return self.first.value if self.within is None else self.within.first_value
+
+    @property
+    def second_value(self) -> float:
+        """The metric of the second group, as it is compared."""
+        return self.second.value if self.within is None else self.within.second_value
+
+    @property
+    def by_value(self) -> tuple[tuple[CountedGroup, float], tuple[CountedGroup, float]]:
+        """Both groups with their values, the lower one first."""
+        both = (self.first, self.first_value), (self.second, self.second_value)
+        return both if both[0][1] <= both[1][1] else (both[1], both[0])
 
     @property
     def groups(self) -> tuple[CountedGroup, CountedGroup]:
@@ -116,6 +137,34 @@ class ToleranceQuestion:
     def withheld(self) -> tuple[CountedGroup, ...]:
         """The groups that could be tested, and are left out by a floor that was raised."""
         return tuple(one for one in self.groups if one.withheld)
+
+    def rows_to_pass(self, tests: Sequence[ToleranceTest], alpha: float) -> float:
+        """Return by how much all groups must grow for all pairs to pass in 8 of 10 audits.
+
+        If all values stay as they are seen; infinite where no number of rows is known to do.
+        """
+        tolerance = self.tolerance
+        assert tolerance is not None
+        is_ratio = tolerance.scale == "ratio"
+        place: dict[tuple[Any, int | None], int] = {}
+        values, variances, pairs = [], [], []
+        for k, test in enumerate(tests):
+            error = test.standard_error
+            if is_ratio and not (test.estimate > 0 and error > 0):
+                return math.inf
+            error = error / test.estimate if is_ratio else error
+            ends = []
+            for group, value in ((test.first, test.first_value), (test.second, test.second_value)):
+                # Within strata a group has a value of its own in each comparison.
+                key = (group.group, None if test.within is None else k)
+                if key not in place:
+                    place[key] = len(place)
+                    values.append(math.log(value) if is_ratio else value)
+                    variance = group.variance / value**2 if is_ratio else group.variance
+                    variances.append(variance if test.within is None else error**2 / 2)
+                ends.append(place[key])
+            pairs.append((ends[0], ends[1], error))
+        return times_to_show_all_within(values, variances, pairs, tolerance.distance, alpha)
 
     def tests(
         self,
@@ -262,9 +311,24 @@ def _pairs(
         return pairs, len(pairs)
     if len(able) < 2:
         return [], 0
-    highest = max(able, key=lambda i: posed.problem.evaluations[i].value)
+    highest = _highest(posed, able)
     # The group that all are compared with was chosen by looking at all pairs.
     return [(i, highest) for i in able if i != highest], math.comb(len(able), 2)
+
+
+def _highest(posed: Question, able: Sequence[int]) -> int:
+    """Return the group with the highest value: the one whose smallest gap to another is largest.
+
+    Within strata there is one value for each pair, not for each group.
+    """
+    if not posed.problem.stratified:
+        return max(able, key=lambda i: posed.problem.evaluations[i].value)
+
+    def smallest_lead(i: int) -> float:
+        gaps = [posed.problem.gap((i, j)).estimate for j in able if j != i]
+        return min((gap for gap in gaps if not math.isnan(gap)), default=-math.inf)
+
+    return max(able, key=smallest_lead)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -368,9 +432,11 @@ class _Run:
             least = (max if rejects(p_fail(at), each) else min)(least, at)
             most = (min if rejects(p_pass(at), self.alpha) else max)(most, at)
         names = [label(self._posed.problem.keys[i]) for i in pair]
+        within = self._posed.problem.within_strata(pair)
         # Differences are those of the higher value less the lower one, ratios at most 1.
         if is_above == (tolerance.scale == "ratio"):
             names.reverse()
+            within = None if within is None else within.swapped()
         return ToleranceTest(
             first=self._groups[names[0]],
             second=self._groups[names[1]],
@@ -378,10 +444,12 @@ class _Run:
             standard_error=error,
             p_fail=p_fail(at),
             p_pass=p_pass(at),
+            p_equal=math.nan if unknown else p_fail(0.0),
             least=tolerance.at(least),
             most=tolerance.at(most),
             method=self._method(pair),
             reason=tests.why_nothing(pair) if unknown else None,
+            within=within,
         )
 
     def _most(self, pair: Pair, p_pass: Callable[[float], float], seen: float) -> float:
@@ -426,7 +494,10 @@ class _Run:
         if self.tolerance.scale == "difference":
             size = abs(gap.estimate)
             return size, gap.standard_error, gap.estimate >= 0, size
+        within = problem.within_strata(pair)
         values = [problem.evaluations[i].value for i in pair]
+        if within is not None:
+            values = [within.first_value, within.second_value]
         low, high = sorted(values)
         ratio = low / high if high > 0 else math.nan
         if not ratio > 0:

@@ -1,0 +1,170 @@
+"""The sentences of an audit: one table, of which both the text and its pattern are made.
+
+`sentence` fills a template. `read_sentence` finds the template of a text and gives its parts back,
+so that a test can compare what an audit says with an independent computation.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+#: By name. A part in braces is a text; those in `PARTS` are templates of their own, or empty.
+SENTENCES = {
+    # -- a fail --
+    "fail_difference": (
+        "{attribute}: the {metric} is {low_value} for {low_group} ({low_n} eligible rows) and "
+        "{high_value} for {high_group} ({high_n}){within}. The gap of {gap} is above the tolerated "
+        "{tolerance}, even after allowing for chance (at least {bound}, {confidence}){worse}."
+    ),
+    "fail_ratio": (
+        "{attribute}: the {metric} of {low_group} is {gap} times that of {high_group} ({low_value} "
+        "of {low_n} and {high_value} of {high_n} eligible rows){within}. That is below the "
+        "tolerated {tolerance}, even after allowing for chance (at most {bound}, "
+        "{confidence}){worse}."
+    ),
+    "largest_observed": (
+        "{attribute}, {metric}: the largest observed gap is {gap}, between {low_group} {low_value} "
+        "and {high_group} {high_value}."
+    ),
+    "smallest_observed": (
+        "{attribute}, {metric}: the smallest observed ratio is {gap}, of {low_group} {low_value} "
+        "to {high_group} {high_value}."
+    ),
+    "more_fail": "{n} more questions fail; see the table.",
+    "one_more_fails": "1 more question fails; see the table.",
+    "fail_is": "A failed audit is evidence of a gap, not of its cause or its legality.",
+    # -- a pass --
+    "pass_difference": (
+        "{attribute}, {metric}: every gap is within the tolerated {tolerance}. The largest that "
+        "the data leave possible is {bound}, between {first} and {second} "
+        "({confidence}){within}.{differ}"
+    ),
+    "pass_ratio": (
+        "{attribute}, {metric}: every ratio is at least the tolerated {tolerance}. The lowest that "
+        "the data leave possible is {bound}, of {first} to {second} ({confidence}){within}.{differ}"
+    ),
+    "more_pass": "{n} more questions pass; see the table.",
+    "one_more_passes": "1 more question passes; see the table.",
+    "not_binding": "Beyond tolerance, but not binding: {what}.",
+    "pass_is": (
+        "A pass holds for the binding metrics and the tested groups, and for nothing else."
+    ),
+    # -- neither --
+    "neither": "This is not a pass, and not a fail: these rows show neither.",
+    "nothing_measured": "This is not a pass, and not a fail: no group was large enough to test.",
+    "some_pass": "{n} of {n_all} questions pass.",
+    "pairs_shown": (
+        "{attribute}, {metric}: {n} of {n_all} comparisons are shown to be within the tolerance."
+    ),
+    "people_shown": (
+        "{attribute}, {metric}: for {share} of people all gaps are shown to be within the "
+        "tolerance; still open: {groups}."
+    ),
+    "besides": "Besides, {n} questions are undecided:",
+    "besides_one": "Besides, 1 question is undecided:",
+    "undecided_difference": (
+        "- {attribute}, {metric}: the observed gap is {gap} ({low_group} {low_value} of {low_n}, "
+        "{high_group} {high_value} of {high_n}){within}. {differ} The data allow a gap of up to "
+        "{bound}; tolerated: {tolerance}. {required}"
+    ),
+    "undecided_ratio": (
+        "- {attribute}, {metric}: the observed ratio is {gap} ({low_group} {low_value} of {low_n}, "
+        "{high_group} {high_value} of {high_n}){within}. {differ} The data allow a ratio down to "
+        "{bound}; tolerated: {tolerance}. {required}"
+    ),
+    "more_undecided": "- {n} more questions are undecided; see the table.",
+    "one_more_undecided": "- 1 more question is undecided; see the table.",
+    "not_measurable": "- {attribute}, {metric}: not measurable: {reason}.",
+}
+#: Parts that are sentences of their own, by the name of the part.
+PARTS = {
+    "worse": {"worse": ", to the disadvantage of {group}"},
+    "within": {
+        "within": ", compared within {strata}",
+        "within_some": (
+            ", compared within {strata} (without {outside} of these people, whose strata hold only "
+            "one of the groups)"
+        ),
+        "within_reversed": (
+            ", compared within {strata} (without strata the order is reversed: {first} "
+            "{first_crude}, {second} {second_crude})"
+        ),
+        "within_some_reversed": (
+            ", compared within {strata} (without {outside} of these people, whose strata hold only "
+            "one of the groups; without strata the order is reversed: {first} {first_crude}, "
+            "{second} {second_crude})"
+        ),
+    },
+    "differ": {
+        "they_differ": (
+            "The groups do differ: chance alone does not explain the gap ({confidence})."
+        ),
+        "only_tolerance_open": (
+            "The groups do differ: chance alone does not explain the gap ({confidence}). Only "
+            "whether the gap exceeds the tolerance is open."
+        ),
+        "not_shown_to_differ": "That the groups differ at all is not shown either.",
+        "equality_unknown": "Whether the groups differ at all could not be tested.",
+        "small_gap": " A gap exists, though a tolerated one: chance alone does not explain it.",
+    },
+    "required": {
+        "rows_to_pass": (
+            "If all values stay as observed, {factor} times as many rows of each group (about "
+            "{n_rows} eligible rows from {group}, now {n_now}) would show a PASS of this question "
+            "in 8 of 10 audits."
+        ),
+        "rows_to_fail": (
+            "If the gap is as large as observed, which is more likely too large than too small, "
+            "{factor} times as many rows of each group (about {n_rows} eligible rows from {group}, "
+            "now {n_now}) would show a FAIL in 8 of 10 audits."
+        ),
+        "no_rows": (
+            "If the gap is as observed, no realistic number of rows will decide: check whether "
+            "this tolerance is right, or reduce the gap."
+        ),
+        "rows_unknown": "The required number of rows is not known.",
+        "reason": "{reason}.",
+    },
+}
+_PART = re.compile(r"\{(\w+)\}")
+
+
+def sentence(name: str, **parts: object) -> str:
+    """Return a sentence of the table with its parts."""
+    return SENTENCES[name].format(**parts)
+
+
+def part(of: str, name: str, **parts: object) -> str:
+    """Return a part of a sentence."""
+    return PARTS[of][name].format(**parts)
+
+
+def read_sentence(text: str) -> tuple[str, dict[str, str]] | None:
+    """Return the name of a sentence and its parts; None where no template fits."""
+    return _read(text, SENTENCES)
+
+
+def read_part(of: str, text: str) -> tuple[str, dict[str, str]] | None:
+    """Return the name of a part of a sentence and its own parts; None where no template fits."""
+    return _read(text, PARTS[of])
+
+
+def _read(text: str, table: dict[str, str]) -> tuple[str, dict[str, str]] | None:
+    for name, template in table.items():
+        found = _pattern(template).fullmatch(text)
+        if found is not None:
+            return name, found.groupdict()
+    return None
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    """Return the pattern of a template; parts that are templates themselves may be empty."""
+    text, end = "", 0
+    for found in _PART.finditer(template):
+        name = found.group(1)
+        some = "*?" if name in PARTS else "+?"
+        text += f"{re.escape(template[end : found.start()])}(?P<{name}>.{some})"
+        end = found.end()
+    return re.compile(text + re.escape(template[end:]), re.DOTALL)

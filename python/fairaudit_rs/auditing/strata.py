@@ -1,0 +1,71 @@
+"""Strata in the outputs of an audit: a table for each stratified question, and one note."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..permutation.within_strata import (
+    PairWithinStrata,
+    StratumGap,
+    note_of_homogeneity,
+    stratum_name,
+)
+from .findings import PairFinding, QuestionFinding
+from .wording import Wording
+
+#: Strata in a table for people; those that weigh most.
+_MOST_SHOWN = 12
+
+Named = Callable[[str, Any], str]
+
+
+def _stratified(
+    findings: Sequence[QuestionFinding],
+) -> Iterator[tuple[QuestionFinding, PairFinding, PairWithinStrata]]:
+    """Yield the binding questions that compare within strata, with the pair that decides each."""
+    for one in findings:
+        pair = one.telling_pair
+        if one.binding and pair is not None and pair.test.within is not None:
+            yield one, pair, pair.test.within
+
+
+def stratum_tables(
+    findings: Sequence[QuestionFinding], wording: Wording
+) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """Yield a title, heads and rows for each binding question that compares within strata."""
+    for one, pair, within in _stratified(findings):
+        first, second = (wording.named(one.attribute, group.group) for group in pair.test.groups)
+        title = f"{one.attribute}, {one.metric}: {first} and {second} in each stratum"
+        if not within.strata:
+            title += f" ({within.n_strata:,} strata, too many to list)"
+        shown = sorted(within.strata, key=lambda stratum: -stratum.weight)[:_MOST_SHOWN]
+        if len(shown) < len(within.strata):
+            title += f" (the {_MOST_SHOWN} of {within.n_strata:,} strata with the most weight)"
+        heads = ["stratum", first, second, "gap", "weight"]
+        kept = [stratum for stratum in within.strata if stratum in shown]
+        yield title, heads, [_row(one, stratum, within.names, wording) for stratum in kept]
+
+
+def _row(
+    one: QuestionFinding, stratum: StratumGap, names: tuple[str, ...], wording: Wording
+) -> list[str]:
+    def value(value: float, n: int) -> str:
+        return f"no value ({n:,})" if math.isnan(value) else f"{wording.value(one, value)} of {n:,}"
+
+    gap = "" if math.isnan(stratum.gap) else wording.value(one, stratum.gap)
+    return [
+        stratum_name(names, stratum.stratum),
+        value(stratum.first_value, stratum.first_n),
+        value(stratum.second_value, stratum.second_n),
+        gap.replace("%", "points"),
+        f"{100 * stratum.weight:.1f} %",
+    ]
+
+
+def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
+    """Say whether the gap of a binding question is the same in all strata."""
+    for one, pair, within in _stratified(findings):
+        who = " and ".join(named(one.attribute, group.group) for group in pair.test.groups)
+        yield note_of_homogeneity(within, f"{one.attribute}, {one.metric}, {who}")

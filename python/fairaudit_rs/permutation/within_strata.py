@@ -1,0 +1,235 @@
+"""The metric of groups in each stratum, and the values of two groups within strata.
+
+Two groups are compared in the strata that hold both. With D_sg the size of group g in stratum s
+(the denominator of a rate, mean or ratio; the rows of other metrics) and theta_sg its value there,
+
+    k_s = D_s1 D_s2 / (D_s1 + D_s2),    value_g = sum_s k_s theta_sg / sum_s k_s,
+
+so that value_1 - value_2 is the gap within strata (of rates the Mantel-Haenszel difference), and
+value_1 / value_2 the Mantel-Haenszel ratio.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.equality import Value
+from ..data.groups import label
+from ..data.labels import GroupKey
+from ..inference.homogeneity import Homogeneity
+from ..inference.intervals import Pair
+from ..results.result import Finding
+from ..results.verdict import rejects
+from ..results.words import p_text
+
+#: Strata that a result lists; of more it gives the number.
+MOST_LISTED = 1_000
+#: Level of the test of one gap in all strata, and its names.
+_LEVEL = 0.05
+_TESTS = {"breslow-day": "Breslow-Day test", "permutation": "permutation test"}
+#: The test of homogeneity belongs to the data: it has one seed, whatever the seed of the call.
+HOMOGENEITY_SEED = 28
+#: Most rows for which counts are made rows again to test homogeneity.
+MOST_ROWS = 2_000_000
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StratumGap(Value):
+    """Two groups in one stratum."""
+
+    stratum: Any
+    #: Eligible rows of each group, and the metric; NaN where a group has no value.
+    first_n: int
+    second_n: int
+    first_value: float
+    second_value: float
+    #: The share of the stratum in the gap; 0 where it does not hold both groups.
+    weight: float
+
+    @property
+    def gap(self) -> float:
+        """The value of the first group less that of the second."""
+        return self.first_value - self.second_value
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairWithinStrata(Value):
+    """The values of two groups within strata, and what they are made of."""
+
+    names: tuple[str, ...]
+    first: Any
+    second: Any
+    first_value: float
+    second_value: float
+    n_strata: int
+    #: Strata that hold both groups.
+    n_compared: int
+    #: The share of the people of both groups who are in the other strata.
+    share_outside: float
+    homogeneity: Homogeneity
+    #: Empty where there are more than `MOST_LISTED`.
+    strata: tuple[StratumGap, ...]
+
+    def swapped(self) -> PairWithinStrata:
+        """Return the same with the groups in the other order."""
+        strata = tuple(
+            replace(
+                one,
+                first_n=one.second_n,
+                second_n=one.first_n,
+                first_value=one.second_value,
+                second_value=one.first_value,
+            )
+            for one in self.strata
+        )
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            first_value=self.second_value,
+            second_value=self.first_value,
+            strata=strata,
+        )
+
+    def complement(self) -> PairWithinStrata:
+        """Return the same of the share that is left: 1 less each value."""
+        strata = tuple(
+            replace(one, first_value=1 - one.first_value, second_value=1 - one.second_value)
+            for one in self.strata
+        )
+        first, second = 1 - self.first_value, 1 - self.second_value
+        return replace(self, first_value=first, second_value=second, strata=strata)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each stratum."""
+        return [
+            {
+                "stratum": stratum_name(self.names, one.stratum),
+                "first_n": one.first_n,
+                "second_n": one.second_n,
+                "first_value": one.first_value,
+                "second_value": one.second_value,
+                "gap": one.gap,
+                "weight": one.weight,
+            }
+            for one in self.strata
+        ]
+
+
+def stratum_name(names: tuple[str, ...], stratum: Any) -> str:
+    """Return the name of a stratum: dept=A, or dept=A, year=1."""
+    labels = stratum if isinstance(stratum, tuple) else (stratum,)
+    return ", ".join(f"{name}={one}" for name, one in zip(names, labels, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ByStratum(Value):
+    """A metric by stratum and group; NaN where a group has no value in a stratum."""
+
+    names: tuple[str, ...]
+    strata: tuple[GroupKey, ...]
+    value: Floats
+    #: What a group counts for in the gap of a stratum.
+    size: Floats
+    #: Eligible rows, and the people whom they stand for: their weights.
+    n: NDArray[np.int64]
+    people: Floats
+    #: The groups.
+    keys: tuple[GroupKey, ...]
+
+    def of(self, pair: Pair, test: Callable[[], Homogeneity]) -> PairWithinStrata:
+        """Return two groups within strata; ``test`` says whether their gap is the same in all."""
+        at = list(pair)
+        value, size, n = self.value[:, at], self.size[:, at], self.n[:, at]
+        people = self.people[:, at].sum(axis=1)
+        both = np.all((size > 0) & ~np.isnan(value), axis=1)
+        weight = np.where(both, size.prod(axis=1) / np.maximum(size.sum(axis=1), 1e-300), 0.0)
+        total = float(weight.sum())
+        weight = weight / total if total > 0 else weight
+        first, second = (
+            float(weight[both] @ value[both, i]) if total > 0 else math.nan for i in (0, 1)
+        )
+        present = np.flatnonzero(n.sum(axis=1) > 0)
+        listed = present if len(present) <= MOST_LISTED else present[:0]
+        everyone = float(people.sum())
+        return PairWithinStrata(
+            names=self.names,
+            first=label(self.keys[pair[0]]),
+            second=label(self.keys[pair[1]]),
+            first_value=first,
+            second_value=second,
+            n_strata=len(present),
+            n_compared=int(both.sum()),
+            share_outside=float(people[~both].sum()) / everyone if everyone > 0 else 0.0,
+            homogeneity=test(),
+            strata=tuple(
+                StratumGap(
+                    stratum=label(self.strata[s]),
+                    first_n=int(n[s, 0]),
+                    second_n=int(n[s, 1]),
+                    first_value=float(value[s, 0]),
+                    second_value=float(value[s, 1]),
+                    weight=float(weight[s]),
+                )
+                for s in listed
+            ),
+        )
+
+
+class StratifiedFinding(Finding):
+    """A result whose comparisons can be within strata: it has a table of them."""
+
+    within: tuple[PairWithinStrata, ...]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What `to_frame` can show, its default first."""
+        return (*super().tables, *(("strata",) if self.within else ()))
+
+    def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
+        if table == "strata":
+            return stratum_rows(self.within, self.name_of)
+        return super()._rows_of(table)
+
+
+def stratum_rows(
+    within: Sequence[PairWithinStrata], name_of: Callable[[Any], str]
+) -> list[dict[str, Any]]:
+    """Return a row for each comparison and stratum, with the test of one gap in all strata."""
+    return [
+        {
+            "first": name_of(one.first),
+            "second": name_of(one.second),
+            **row,
+            "homogeneity_test": one.homogeneity.method,
+            "homogeneity_pvalue": one.homogeneity.pvalue,
+        }
+        for one in within
+        for row in one.rows()
+    ]
+
+
+def note_of_homogeneity(within: PairWithinStrata, about: str) -> str:
+    """Say whether the gap of two groups is the same in all strata."""
+    test = within.homogeneity
+    if math.isnan(test.pvalue):
+        return f"{about}: whether the gap is the same in all strata was not tested: {test.note}"
+    name = _TESTS.get(test.method, "chi-squared test")
+    how = f"{name}, {p_text(test.pvalue)}" + (f"; {test.note}" if test.note else "")
+    if rejects(test.pvalue, _LEVEL):
+        return (
+            f"{about}: the gap differs between strata by more than chance explains ({how}); the "
+            "gap within strata is their weighted mean, so read the strata one by one"
+        )
+    return (
+        f"{about}: no sign that the gap differs between strata ({how}); that does not show that it "
+        "is the same in all"
+    )

@@ -1,0 +1,283 @@
+"""Stratified audits: values, direction and size of a gap come from the same strata."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import fairaudit_rs as fa
+from fairaudit_rs.inference.homogeneity import breslow_day, permuted_homogeneity
+from tests.reference import strata_values
+
+#: StratifiedTable(tables).test_equal_odds(adjust=True) of statsmodels 0.14 and riskratio_pooled:
+#: hits and rows of two groups by stratum, statistic, p, ratio.
+STATSMODELS = [
+    ([[1260, 180], [20, 540]], [[1800, 200], [200, 1800]], 0.0, 1.0, 0.6666666666666666),
+    ([[30, 45], [12, 60], [80, 40]], [[100, 120], [40, 110], [150, 160]],
+     31.741231481907718, 1.2807936311531876e-07, 1.1907309127213492),
+    ([[12, 5], [33, 20], [7, 7], [50, 61], [3, 9]],
+     [[60, 25], [80, 44], [30, 12], [70, 140], [12, 90]],
+     17.706273282191077, 0.001408335461268062, 1.2427259031695863),
+]  # fmt: skip
+
+
+def departments(sizes=((1_800, 0.7), (200, 0.9), (200, 0.1), (1_800, 0.3)), label=1):
+    """Men and women in A, then in B: within both, women are approved more often by 20 points."""
+    who = [("A", "man"), ("A", "woman"), ("B", "man"), ("B", "woman")]
+    dept, sex, hit = [], [], []
+    for (d, s), (n, rate) in zip(who, sizes, strict=True):
+        k = round(n * rate)
+        dept += [d] * n
+        sex += [s] * n
+        hit += [1] * k + [0] * (n - k)
+    return {
+        "y_true": np.full(len(hit), label),
+        "y_pred": np.array(hit),
+        "sensitive_features": {"sex": np.array(sex)},
+        "strata": {"dept": np.array(dept)},
+    }
+
+
+def audited(data, policy, **options):
+    return fa.audit(**{**data, "rng": 1, "policy": policy, **options})
+
+
+class TestWhoIsWorseOff:
+    def test_values_come_from_the_strata(self):
+        data = departments()
+        text = audited({**data, "y_true": None}, "parity").summary()
+        assert "40.0 % for man (2,000 eligible rows) and 60.0 % for woman (2,000)" in text
+        assert "compared within dept" in text
+        assert "(without strata the order is reversed: man 64.0 %, woman 36.0 %)" in text
+        assert "The gap of 20.0 points" in text
+        assert "to the disadvantage of man." in text
+        assert "36.0 % for woman" not in text
+
+    @pytest.mark.parametrize("metric", ["tpr", "fnr", "selection_rate", "accuracy"])
+    @pytest.mark.parametrize("reference", [None, "highest", "woman"])
+    def test_values_differ_by_the_gap(self, metric, reference):
+        policy = fa.Policy(
+            name="own",
+            criteria=[
+                fa.Criterion(
+                    metric=metric,
+                    tolerance=0.05,
+                    reference=reference,
+                    attributes=["sex"] if reference == "woman" else None,
+                )
+            ],
+        )
+        audit = audited(departments(), policy)
+        row = audit.to_frame("pairs").row(0, named=True)
+        assert abs(row["first_value"] - row["second_value"]) == pytest.approx(row["estimate"])
+        assert row["estimate"] == pytest.approx(0.2)
+        better = "man" if metric == "fnr" else "woman"
+        assert {row["first"]: row["first_value"], row["second"]: row["second_value"]}[
+            better
+        ] == pytest.approx(0.6)
+
+    def test_mirrored_questions(self):
+        """FNR has the gap of TPR: what is left of its values within strata."""
+        policy = fa.Policy(
+            name="own",
+            criteria=[fa.Criterion(metric=one, tolerance=0.05) for one in ("tpr", "fnr")],
+        )
+        first, second = audited(departments(), policy).questions
+        assert second.same_as == "true_positive_rate"
+        test, other = first.pairs[0].test, second.pairs[0].test
+        assert test.first.group == other.second.group
+        assert other.first_value == pytest.approx(1 - test.second_value)
+        assert other.first_value - other.second_value == pytest.approx(test.estimate)
+
+    def test_the_highest_group_is_the_highest_within_strata(self):
+        """Crude values name man; within strata woman is the reference of all."""
+        policy = fa.Policy(
+            name="own", criteria=[fa.Criterion(metric="tpr", tolerance=0.05, reference="highest")]
+        )
+        data = departments()
+        more = departments(((100, 0.4), (10, 0.9), (50, 0.4), (50, 0.3)))
+        data["sensitive_features"] = {
+            "sex": np.concatenate([data["sensitive_features"]["sex"], np.full(210, "other")])
+        }
+        data["strata"] = {"dept": np.concatenate([data["strata"]["dept"], more["strata"]["dept"]])}
+        for name in ("y_true", "y_pred"):
+            data[name] = np.concatenate([data[name], more[name]])
+        [question] = audited(data, policy).questions
+        assert {"woman"} == set.intersection(
+            *({one.group for one in pair.test.groups} for pair in question.pairs)
+        )
+
+    def test_cells_that_hold_strata(self):
+        data = departments()
+        cells = fa.tabulate(**data)
+        of_cells = audited({"data": cells}, "opportunity")
+        of_rows = audited(data, "opportunity")
+        assert of_cells.to_frame("pairs").equals(of_rows.to_frame("pairs"))
+        assert "to the disadvantage of man." in of_cells.summary()
+
+    @pytest.mark.parametrize("design", ["plain", "weights", "clusters"])
+    @pytest.mark.parametrize("metric", ["selection_rate", "ppv", "mean_residual", "brier"])
+    def test_reference(self, design, metric):
+        """Random rows: values, share outside and gap equal the loops of the reference."""
+        rng = np.random.default_rng(3)
+        n = 900
+        group, stratum = rng.choice(["a", "b"], n, p=[0.6, 0.4]), rng.choice(list("uvwx"), n)
+        group[stratum == "x"] = "a"
+        y, p, score = rng.random(n) < 0.5, rng.random(n) < 0.4, rng.random(n)
+        weight = rng.exponential(size=n) if design == "weights" else np.ones(n)
+        given = {"sample_weight": weight} if design == "weights" else {}
+        if design == "clusters":
+            given["clusters"] = [
+                f"{a}{b}{i % 15}" for i, (a, b) in enumerate(zip(group, stratum, strict=True))
+            ]
+        above, below = {
+            "selection_rate": (p, np.ones(n)),
+            "ppv": (p & y, p),
+            "mean_residual": (y - score, np.ones(n)),
+            "brier": ((y - score) ** 2, np.ones(n)),
+        }[metric]
+        sums, people = [], []
+        for s in "uvwx":
+            at = [(group == g) & (stratum == s) for g in "ab"]
+            sums.append([((weight * above)[i].sum(), (weight * below)[i].sum()) for i in at])
+            eligible = weight * (below if metric == "ppv" else 1)
+            people.append(sum(float(eligible[i].sum()) for i in at))
+        wanted = strata_values.within(sums, people)
+        result = fa.permutation_test(
+            y.astype(int), p.astype(int), y_score=score, sensitive_features=group, strata=stratum,
+            metric=metric, rng=1, n_resamples=99, **given
+        )  # fmt: skip
+        [within] = result.within
+        found = within.first_value, within.second_value, within.share_outside
+        assert found == pytest.approx(wanted, abs=1e-12)
+        assert found[0] - found[1] == pytest.approx(result.estimate, abs=1e-12)
+        assert result.rows()[0]["first_value"] == within.first_value
+        assert (within.n_strata, within.n_compared) == (4, 3)
+
+    @pytest.mark.parametrize("metric", ["f1", "mcc", "auc", "balanced_accuracy"])
+    @pytest.mark.parametrize("design", ["plain", "weights", "clusters"])
+    def test_values_of_other_metrics_differ_by_the_gap(self, metric, design):
+        rng = np.random.default_rng(4)
+        n = 1_200
+        group, stratum = rng.choice(["a", "b"], n), rng.choice(list("uvw"), n)
+        y = (rng.random(n) < 0.5).astype(int)
+        score = np.clip(0.6 * rng.random(n) + 0.3 * y, 0, 1)
+        given = {}
+        if design == "weights":
+            given["sample_weight"] = rng.exponential(size=n)
+        if design == "clusters":
+            given["clusters"] = [
+                f"{a}{b}{i % 25}" for i, (a, b) in enumerate(zip(group, stratum, strict=True))
+            ]
+        result = fa.permutation_test(
+            y, (score > 0.5).astype(int), y_score=score, sensitive_features=group, strata=stratum,
+            metric=metric, rng=1, n_resamples=99, **given
+        )  # fmt: skip
+        [within] = result.within
+        gap = within.first_value - within.second_value
+        assert gap == pytest.approx(result.estimate, abs=1e-12)
+
+    def test_people_outside_are_said(self):
+        data = departments(((1_800, 0.7), (200, 0.9), (200, 0.1), (0, 0.0)))
+        audit = audited({**data, "y_true": None}, "parity")
+        within = audit.questions[0].pairs[0].test.within
+        assert within.share_outside == pytest.approx(200 / 2_200)
+        assert "(without 9.1 % of these people, whose strata hold only one of the groups)" in (
+            audit.summary()
+        )
+
+
+class TestOutputs:
+    def test_tables(self):
+        audit = audited({**departments(), "y_true": None}, "parity")
+        frame = audit.to_frame("strata").row(by_predicate=fa_stratum("A"), named=True)
+        assert (frame["first"], frame["first_n"], frame["second_n"]) == ("woman", 200, 1_800)
+        assert frame["gap"] == pytest.approx(0.2)
+        assert frame["homogeneity_test"] == "breslow-day"
+        text, page = str(audit), audit.to_markdown()
+        assert "dept=A   90.0 % of 200    70.0 % of 1,800  20.0 points  50.0 %" in text
+        assert "## Strata: sex, selection\\_rate: woman and man in each stratum" in page
+        assert "## Groups (crude values: all rows, without strata)" in page
+        assert audit.to_frame("groups")["is_crude"].to_list()[:2] == [True, True]
+        again = fa.from_dict(json.loads(json.dumps(audit.to_dict(), allow_nan=False)))
+        assert again == audit
+        assert str(again) == text
+
+    def test_results(self):
+        data = departments()
+        given = {"metric": "selection_rate", "rng": 1}
+        given |= {name: data[name] for name in ("y_pred", "sensitive_features", "strata")}
+        tested = fa.permutation_test(n_resamples=99, **given)
+        assert "within strata: 0.400 for man (2,000 rows) and 0.600 for woman" in tested.summary()
+        for one in (tested, fa.intervals(**given), fa.equivalence_test(margin=0.1, **given)):
+            assert one.to_frame("strata").height == 2
+            assert any("no sign that the gap differs between strata" in n for n in one.warnings)
+            assert fa.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+
+    def test_gaps_that_differ_are_said(self):
+        data = departments(((900, 0.7), (900, 0.9), (900, 0.5), (900, 0.3)))
+        text = str(audited({**data, "y_true": None}, "parity"))
+        assert "the gap differs between strata by more than chance explains (Breslow-Day" in text
+
+
+def fa_stratum(name):
+    import polars as pl
+
+    return pl.col("stratum") == f"dept={name}"
+
+
+class TestHomogeneity:
+    @pytest.mark.parametrize(("hits", "rows", "statistic", "pvalue", "ratio"), STATSMODELS)
+    def test_statsmodels(self, hits, rows, statistic, pvalue, ratio):
+        hits, rows = np.array(hits, float), np.array(rows, float)
+        found = breslow_day(hits, rows)
+        assert found.statistic == pytest.approx(statistic, abs=1e-9)
+        assert found.pvalue == pytest.approx(pvalue, rel=1e-9)
+        # The ratio of the values within strata is the Mantel-Haenszel ratio.
+        sums = [list(zip(x, n, strict=True)) for x, n in zip(hits, rows, strict=True)]
+        first, second, _ = strata_values.within(sums, rows.sum(axis=1))
+        assert first / second == pytest.approx(ratio, rel=1e-12)
+
+    def test_reference(self):
+        rng = np.random.default_rng(5)
+        for _ in range(50):
+            rows = rng.integers(5, 80, (6, 2)).astype(float)
+            hits = rng.binomial(rows.astype(int), rng.uniform(0.2, 0.8, (6, 2))).astype(float)
+            tables = [list(zip(x, n, strict=True)) for x, n in zip(hits, rows, strict=True)]
+            wanted = strata_values.breslow_day_tarone(tables)
+            found = breslow_day(hits, rows)
+            assert (found.statistic, found.pvalue) == pytest.approx(wanted, rel=1e-7)
+
+    def test_spread_of_means(self):
+        rng = np.random.default_rng(6)
+        parts = [(rng.normal(size=60), rng.normal(size=55)) for _ in range(4)]
+        values = np.concatenate([v for pair in parts for v in pair])
+        second = np.concatenate([np.repeat([False, True], [60, 55]) for _ in range(4)])
+        stratum = np.repeat(np.arange(4), 115)
+        found = permuted_homogeneity(values, np.ones(len(values)), second, stratum, 1)
+        assert found.statistic == pytest.approx(strata_values.cochran_q(parts))
+        assert found.pvalue == pytest.approx(stats.chi2.sf(found.statistic, 3))
+        assert found.method == "chi-squared"
+
+    def test_nothing_to_test(self):
+        one = breslow_day(np.array([[3.0, 4]]), np.array([[10.0, 10]]))
+        assert np.isnan(one.pvalue)
+        assert "fewer than two strata" in one.note
+
+
+@pytest.mark.calibration
+class TestHomogeneityLevels:
+    def test_permutation_holds_where_the_chi_squared_law_does_not(self):
+        """Twenty strata of 4 + 6 skewed values with one gap: Q is far from chi-squared."""
+        rng, n_audits, rejected, broken = np.random.default_rng(7), 400, 0, 0
+        second = np.tile(np.repeat([False, True], [4, 6]), 20)
+        stratum = np.repeat(np.arange(20), 10)
+        for _ in range(n_audits):
+            values = rng.exponential(size=200) + 0.5 * second + stratum
+            found = permuted_homogeneity(values, np.ones(200), second, stratum, 1)
+            rejected += found.pvalue <= 0.05
+            broken += stats.chi2.sf(found.statistic, 19) <= 0.05
+        most = stats.binom.isf(1e-6, n_audits, 0.06)
+        assert rejected <= most
+        assert broken > 1.5 * most
