@@ -157,7 +157,7 @@ class TestFourOutputs:
     def test_pass(self):
         verdict, lines, text = self.first(4_000, 0.0)
         assert verdict == "pass"
-        assert "the largest that the data leave possible is" in lines[1]
+        assert "The largest that the data leave possible is" in lines[1]
         assert lines[-1] == (
             "A pass is about what binds here and the groups that were tested, and nothing else."
         )
@@ -168,15 +168,15 @@ class TestFourOutputs:
         assert verdict == "inconclusive"
         assert lines[0].startswith("INCONCLUSIVE (not a pass). ")
         assert lines[1] == "This is not a pass, and not a fail: these rows show neither."
-        assert "would show a PASS in 8 of 10 audits" in lines[-1]
+        assert "would show a PASS of this question in 8 of 10 audits" in lines[-1]
 
     def test_not_measurable(self):
         verdict, lines, _ = self.first(40, 0.0)
         assert verdict == "not_measurable"
         assert lines[0].startswith("NOT MEASURABLE (not a pass). ")
-        assert lines[1] == "This is not a pass, and not a fail: nothing could be measured."
+        assert lines[1] == "This is not a pass, and not a fail: nothing could be tested."
         assert "rows that count, of 30 needed" in lines[-1]
 
     @pytest.mark.parametrize(("n", "gap"), [(4_000, 0.3), (4_000, 0.0), (300, 0.0)])
     def test_the_table_says_what_its_columns_are(self, n, gap):
-        assert '"seen" is the gap in these rows, and "shown" what' in self.first(n, gap)[2]
+        assert '"observed" in the table is the gap in these rows between' in self.first(n, gap)[2]

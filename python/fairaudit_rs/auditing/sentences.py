@@ -52,7 +52,7 @@ SENTENCES = {
     ),
     # -- neither --
     "neither": "This is not a pass, and not a fail: these rows show neither.",
-    "nothing_measured": "This is not a pass, and not a fail: no group was large enough to test.",
+    "nothing_measured": "This is not a pass, and not a fail: nothing could be tested.",
     "some_pass": "{n} of {n_all} questions pass.",
     "pairs_shown": (
         "{attribute}, {metric}: {n} of {n_all} comparisons are shown to be within the tolerance."

@@ -298,7 +298,10 @@ class CountProblem(CountedProblem):
             value = self.native_metric.evaluate(totals.tolist()).value
             if not math.isnan(value):
                 influence = self.metric.kind.class_influence(self.classes, totals)
-                values[at] = value + totals.sum() * influence
+                with np.errstate(over="ignore", invalid="ignore"):
+                    values[at] = value + totals.sum() * influence
+        if not np.isfinite(values).all():
+            return Homogeneity.unknown(f"{self.metric.name} has no finite slope in some stratum")
         places = np.repeat(np.arange(counts.size), counts.ravel().astype(np.int64))
         stratum, group, _ = np.unravel_index(places, counts.shape)
         above = values.ravel()[places]
