@@ -159,7 +159,7 @@ class TestFourOutputs:
         assert verdict == "pass"
         assert "The largest that the data leave possible is" in lines[1]
         assert lines[-1] == (
-            "A pass is about what binds here and the groups that were tested, and nothing else."
+            "A pass holds for the binding metrics and the tested groups, and for nothing else."
         )
         assert not re.search(r"\bfair\b|unbiased|no bias|complian", text)
 
