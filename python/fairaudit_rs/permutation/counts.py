@@ -14,8 +14,10 @@ from .. import _native
 from ..data.cells import Cells
 from ..data.labels import GroupKey
 from ..inference import mover
-from ..inference.intervals import Pair
-from ..inference.proportions import Share, WithinStrata, mantel_haenszel
+from ..inference.intervals import Bootstrap, Interval, Pair
+from ..inference.proportions import Share
+from ..inference.pvalues import normal_of_level
+from ..inference.strata import WithinStrata, mantel_haenszel
 from ..metrics.kind import Classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import fewer_of_labels
@@ -241,11 +243,25 @@ class CountProblem(CountedProblem):
         return Gap(within.estimate, within.error)
 
     def within(self, pair: Pair) -> WithinStrata:
-        """Return the difference of the proportions of two groups within strata of the user's."""
-        fraction = self.native_metric.fraction
-        assert fraction is not None
-        hits, rows = (self.counts[:, list(pair), :] @ np.array(part) for part in fraction)
-        return mantel_haenszel(hits, rows)
+        """Return the proportions of two groups within strata of the user's."""
+        if pair not in self._within:
+            fraction = self.native_metric.fraction
+            assert fraction is not None
+            hits, rows = (self.counts[:, list(pair), :] @ np.array(part) for part in fraction)
+            self._within[pair] = mantel_haenszel(hits, rows)
+        return self._within[pair]
+
+    @cached_property
+    def _within(self) -> dict[Pair, WithinStrata]:
+        return {}
+
+    def interval(
+        self, pair: Pair, level: float, method: str, replicates: Bootstrap | None
+    ) -> Interval:
+        """Return the two-sided interval of a difference; NaN where it cannot be measured."""
+        if method == "mantel-haenszel":
+            return self.within(pair).difference_interval(normal_of_level(level))
+        return super().interval(pair, level, method, replicates)
 
     def formula(self, method: str) -> Formula:
         """Return a method of intervals and margins that needs no replicates."""

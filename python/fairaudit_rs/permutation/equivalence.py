@@ -378,7 +378,12 @@ def equivalence_test(
         problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(question.pairs)
     )
     maker = Maker(
-        problem=problem, method=method, bootstrap=bootstrap, level=2 * level - 1, drawn=drawn
+        problem=problem,
+        method=method,
+        bootstrap=bootstrap,
+        level=2 * level - 1,
+        drawn=drawn,
+        of_tests=True,
     )
     names = [label(key) for key in problem.keys]
     tests = MarginTests(

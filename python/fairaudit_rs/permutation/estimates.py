@@ -114,6 +114,8 @@ class Maker:
     level: float
     #: Replicates of pairs, for the method "inversion".
     drawn: Drawn | None = None
+    #: Whether intervals of gaps are what the tests at margins do not reject.
+    of_tests: bool = False
     #: Intervals of gaps by pair and level: with two groups one is asked for as two things.
     _made: dict[tuple[Pair, float], Interval] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -164,12 +166,17 @@ class Maker:
 
     def _gap_interval(self, pair: Pair, level: float) -> Interval:
         if (pair, level) not in self._made:
-            if self.drawn is not None:
-                made = self.drawn.gap(pair, level)
-            else:
-                made = self.problem.interval(pair, level, self.method, self.bootstrap)
-            self._made[pair, level] = made
+            self._made[pair, level] = self._make_interval(pair, level)
         return self._made[pair, level]
+
+    def _make_interval(self, pair: Pair, level: float) -> Interval:
+        if self.drawn is not None:
+            return self.drawn.gap(pair, level)
+        if self.of_tests and self.bootstrap is None:
+            found = self.formula.not_rejected(pair, level)
+            if found is not None:
+                return found
+        return self.problem.interval(pair, level, self.method, self.bootstrap)
 
     def ratio(self, pair: Pair, names: list[Any]) -> Estimate:
         """Return the ratio of two groups; no interval when a value is below 0, or unknown at 0."""
