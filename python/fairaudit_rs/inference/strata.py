@@ -35,13 +35,21 @@ class WithinStrata:
         """Whether the groups share no stratum."""
         return not len(self.rows)
 
+    @cached_property
+    def means(self) -> tuple[float, float]:
+        """The rates of both groups: means over the strata with the weights k."""
+        if self.is_empty:
+            return math.nan, math.nan
+        first, second = self._weights @ (self.hits / self.rows) / self._weights.sum()
+        return float(first), float(second)
+
     # -- differences -------------------------------------------------------------------------
 
     @cached_property
     def estimate(self) -> float:
         """The Mantel-Haenszel difference, sum k (p_1 - p_2) / sum k."""
-        x, y = self._sums
-        return x - y
+        first, second = self.means
+        return first - second
 
     @cached_property
     def error(self) -> float:
@@ -89,7 +97,7 @@ class WithinStrata:
     @property
     def ratio(self) -> float:
         """The Mantel-Haenszel ratio, sum k p_1 / sum k p_2; infinite above 0, NaN at 0 / 0."""
-        above, below = self._sums
+        above, below = self.means
         if below > 0:
             return above / below
         return math.inf if above > 0 else math.nan
@@ -100,7 +108,7 @@ class WithinStrata:
 
         The root of sum (n_1 n_2 (x_1 + x_2) / N^2 - x_1 x_2 / N) / (sum k p_1 sum k p_2).
         """
-        above, below = self._sums
+        above, below = self.means
         if not (above > 0 and below > 0):
             return math.nan
         (x, y), (n, m), both = self.hits.T, self.rows.T, self._both
@@ -113,7 +121,7 @@ class WithinStrata:
         The rates of a stratum are R q and q, with q = (x_1 + x_2) / (R n_1 + n_2) or the most that
         there can be.
         """
-        above, below = self._sums
+        above, below = self.means
         if not (above > 0 or below > 0):
             return NO_SCORE
         n, m = self.rows.T
@@ -130,7 +138,7 @@ class WithinStrata:
 
     def ratio_interval(self, z: float) -> Interval:
         """Return the ratios that the score test does not reject; NaN where no stratum has a hit."""
-        above, below = self._sums
+        above, below = self.means
         if not (above > 0 or below > 0):
             return NOTHING
         return ratios_of(self.ratio_score, above, below, z)
@@ -145,14 +153,6 @@ class WithinStrata:
     @cached_property
     def _weights(self) -> Floats:
         return self.rows.prod(axis=1) / self._both
-
-    @cached_property
-    def _sums(self) -> tuple[float, float]:
-        """The mean rates of both groups, strata weighted."""
-        if self.is_empty:
-            return math.nan, math.nan
-        first, second = self._weights @ (self.hits / self.rows) / self._weights.sum()
-        return float(first), float(second)
 
     def _variance(self, p: Floats, q: Floats, ratio: float, missing: Floats) -> float:
         """Return the variance of sum k (p_1 - R p_2) / sum k, given the rates of the strata."""

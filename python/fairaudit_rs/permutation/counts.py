@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +23,8 @@ from ..metrics.kind import Classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import fewer_of_labels
 from .formulas import Formula, MantelHaenszel
-from .problem import Gap, LabelledProblem
+from .labelled import LabelledProblem
+from .problem import Gap
 from .relabelling import Audits, CountUnits, Resampled, Shuffled, Tilted, TiltedCounts
 
 Self = TypeVar("Self", bound="CountedProblem")
@@ -250,6 +252,19 @@ class CountProblem(CountedProblem):
             hits, rows = (self.counts[:, list(pair), :] @ np.array(part) for part in fraction)
             self._within[pair] = mantel_haenszel(hits, rows)
         return self._within[pair]
+
+    def compared(self, pair: Pair) -> tuple[float, float]:
+        """Return the values of two groups that their ratio is made of."""
+        if not (self.stratified and self.metric.is_proportion):
+            return super().compared(pair)
+        return self.within(pair).means
+
+    def log_ratio(self, pair: Pair) -> tuple[float, float]:
+        """Return the logarithm of the ratio of two values above 0, and its standard error."""
+        if not (self.stratified and self.metric.is_proportion):
+            return super().log_ratio(pair)
+        within = self.within(pair)
+        return math.log(within.ratio), within.log_error
 
     @cached_property
     def _within(self) -> dict[Pair, WithinStrata]:
