@@ -179,6 +179,29 @@ def logit_limits(theta, se, z, low=0.0, high=1.0):
     return tuple(low + (high - low) * end for end in ends)
 
 
+def smoothed_limits(shares, z):
+    """Limits of sum f x / n: (f, x, n) of different rows; of its place between its two ends.
+
+    Logit limits with v = sum f^2 p (1 - p) / n at p = (x + 1) / (n + 2). Where all are at an end:
+    the farthest sum with prod p^n = sf(z), the least p among many in two groups of rows.
+    """
+    value = sum(f * x / n for f, x, n in shares)
+    low, high = (sum(end(f, 0.0) for f, _, _ in shares) for end in (min, max))
+    if value in (low, high):
+        level, (f, _, n), rest = stats.norm.sf(z), shares[0], shares[1:]
+        first = np.linspace(level ** (1 / n), 1.0, GRID)
+        if not rest:
+            room = abs(f) * (1 - first[0])
+        else:
+            ((g, _, m),) = rest
+            second = np.minimum((level / first**n) ** (1 / m), 1.0)
+            room = float(np.max(abs(f) * (1 - first) + abs(g) * (1 - second)))
+        return (low, low + room) if value == low else (high - room, high)
+    smoothed = [(f, (x + 1) / (n + 2), n) for f, x, n in shares]
+    v = sum(f**2 * p * (1 - p) / n for f, p, n in smoothed)
+    return logit_limits(value, math.sqrt(v), z, low, high)
+
+
 def wilson(x, n, z):
     """The p with |x / n - p| <= z sqrt(p (1 - p) / n): roots of a quadratic."""
     a, b, c = 1 + z**2 / n, -(2 * x / n + z**2 / n), (x / n) ** 2

@@ -235,7 +235,7 @@ class CountProblem(CountedProblem):
             parts.append(mover.Part(factor, Share(counts[hits] / n_rows, n_rows)))
         if not parts:
             return super().limited(position)
-        return mover.by_wilson(self.evaluations[position].value, parts)
+        return mover.by_smoothed(self.evaluations[position].value, parts)
 
     def _gap(self, pair: Pair) -> Gap:
         """Return the difference of two groups, within strata of the user's if there are any."""

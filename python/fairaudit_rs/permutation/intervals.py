@@ -214,7 +214,8 @@ def intervals(
         ``"mantel-haenszel"``: the differences and ratios of proportions that the score test within
         strata does not reject.
         ``"mover"``: the limits of each group's value, put together: those of the logit of a metric
-        between two known ends, Wilson's of the proportions in a sum such as balanced accuracy.
+        between two known ends; of a sum of proportions such as balanced accuracy with its variance
+        smoothed.
         ``"inversion"``: all gaps that the permutation test of means and ratios does not reject, or
         melded limits where few rows are left and the range of values is known (values of groups
         and ratios: these limits, or bootstrap-t). ``"studentized"``: bootstrap-t; every replicate
