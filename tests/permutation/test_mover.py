@@ -47,7 +47,21 @@ def limited(metric, table, how="logit"):
     for factor, hits, misses in fa.metrics.get(metric).kind.sum_of:
         n_rows = table[hits] + table[misses]
         parts.append(mover.Part(factor, Share(table[hits] / n_rows, n_rows)))
-    return mover.by_wilson(entry.value, parts)
+    return mover.by_smoothed(entry.value, parts) if how == "smoothed" else wilson_sum(parts)
+
+
+def wilson_sum(parts):
+    """The rule that was: a sum of proportions with the limits of Wilson's by MOVER."""
+    value = sum(factor * share.value for factor, share in parts)
+
+    def limits(z):
+        ends = [wilson(*share, z) for _, share in parts]
+        room = [[abs(f * (share.value - end)) for end in both]
+                for (f, share), both in zip(parts, ends, strict=True)]  # fmt: skip
+        down, up = (math.hypot(*(part[side] for part in room)) for side in (0, 1))
+        return value - down, value + up
+
+    return mover.Limited(value, limits)
 
 
 class TestArguments:
@@ -81,18 +95,18 @@ class TestArguments:
 class TestKnownValues:
     def test_wilson_limits_give_newcombe(self):
         for (x, n), (y, m) in (((56, 70), (48, 80)), ((9, 10), (3, 10)), ((10, 10), (0, 20))):
-            pair = [mover.by_wilson(p, [mover.Part(1.0, Share(p, k))])
+            pair = [mover.Limited(p, lambda z, p=p, k=k: wilson(p, k, z))
                     for p, k in ((x / n, n), (y / m, m))]  # fmt: skip
             found = mover.difference(*pair, Z)
             assert found == pytest.approx(newcombe(Share(x / n, n), Share(y / m, m), Z), abs=1e-12)
 
     def test_balanced_accuracy_by_hand(self):
-        """TPR 8/10 and TNR 3/5: a half of each, the limits by MOVER of Wilson's."""
+        """TPR 8/10 and TNR 3/5: v of 9/12 and 4/7, the limits of the logit of .7."""
         result = fa.intervals(**decisions((8, 2, 2, 3), (8, 2, 2, 3)), metric="balanced_accuracy")
-        tpr, tnr = wilson(0.8, 10, Z), wilson(0.6, 5, Z)
-        expected = (
-            0.7 - 0.5 * math.hypot(0.8 - tpr[0], 0.6 - tnr[0]),
-            0.7 + 0.5 * math.hypot(tpr[1] - 0.8, tnr[1] - 0.6),
+        v = (9 / 12 * 3 / 12 / 10 + 4 / 7 * 3 / 7 / 5) / 4
+        room = Z * math.sqrt(v) / (0.7 * 0.3)
+        expected = tuple(
+            1 / (1 + math.exp(-(math.log(0.7 / 0.3) + side * room))) for side in (-1, 1)
         )
         assert result.method == "mover"
         assert result.values[0].confidence_interval == pytest.approx(expected, rel=1e-12)
@@ -113,7 +127,7 @@ class TestKnownValues:
         assert math.isnan(test.statistic)
 
     def test_balanced_accuracy_of_ones_has_one(self):
-        """Wilson's limits exist at 1: nothing is known of 3 true negatives only."""
+        """11 of 11: nothing is known of 3 true negatives only; (1 + .025^(1/3)) / 2 and less."""
         data = decisions((8, 0, 0, 3), (30, 10, 10, 30))
         low, high = fa.intervals(**data, metric="balanced_accuracy").confidence_interval
         assert low < 0.25 < high
@@ -152,6 +166,19 @@ class TestKnownValues:
 
 
 class TestReference:
+    @pytest.mark.parametrize(
+        "tables", [((8, 3), (7, 9)), ((8, 0), (9, 0)), ((0, 9), (0, 4)), ((30, 0), (2, 0))]
+    )
+    @pytest.mark.parametrize("z", [0.3, 1.645, 3.3])
+    def test_smoothed_limits(self, tables, z):
+        """Of (hits, misses) of both labels; youden runs from -1 to 1, errors fall with accuracy."""
+        for factors in ((0.5, 0.5), (1.0, 1.0), (-0.5, -0.5), (0.3, 0.7)):
+            shares = [(f, x, x + y) for f, (x, y) in zip(factors, tables, strict=True)]
+            parts = [mover.Part(f, Share(x / n, n)) for f, x, n in shares]
+            value = sum(f * x / n for f, x, n in shares)
+            expected = reference.smoothed_limits(shares, z)
+            assert mover.by_smoothed(value, parts).limits(z) == pytest.approx(expected, abs=1e-6)
+
     @pytest.mark.parametrize("seed", range(20))
     def test_logit_limits_and_pvalues(self, seed):
         rng = np.random.default_rng(seed)
@@ -324,18 +351,52 @@ class TestCalibration:
     @pytest.mark.parametrize("design", list(DESIGNS))
     @pytest.mark.parametrize("n_rows", [(40, 40), (40, 1_000)])
     def test_balanced_accuracy_of_few_rows(self, design, n_rows):
-        """By Wilson; one expected true negative of 40 rows was covered in 49 to 66 %."""
-        found = misses("balanced_accuracy", design, n_rows, "wilson", self.N)
+        """One expected true negative of 40 rows was covered in 49 to 66 %."""
+        found = misses("balanced_accuracy", design, n_rows, "smoothed", self.N)
         refuted, covered, answered = found
         assert covered >= 0.92, covered
-        # One side of Wilson's limits is too short near 0 and 1; few rows in a cell are warned of.
-        assert within(refuted, self.N, (0.1, 0.05, 0.022)), refuted
+        # Few rows in a cell are warned of.
+        claimed = (0.1, 0.05, 0.022) if design == "one true negative" else (0.062, 0.02, 0.006)
+        assert within(refuted, self.N, claimed), refuted
         assert answered == 1
         if design == "one true negative":
             for how in ("delta", "logit"):
                 old, covered, _ = misses("balanced_accuracy", design, n_rows, how, self.N)
                 assert covered < 0.78, (how, covered)
                 assert not within(old, self.N, (0.1, 0.05, 0.022)), old
+
+    @pytest.mark.parametrize(
+        ("n_rows", "recalls"),
+        [(10, (0.75, 0.75)), (10, (0.92, 0.92)), (20, (0.97, 0.92)), (25, (0.87, 0.97))],
+    )
+    def test_balanced_accuracy_of_few_rows_of_each_label(self, n_rows, recalls):
+        """Beside 400: at most 5.7 and 1.5 % on one side at 5 and 1 %; Wilson's 7.9 to 10."""
+        rng, n_audits = np.random.default_rng(4), 4_000
+        gap = recalls[0] - recalls[1]
+        x = rng.binomial(n_rows, recalls[0], (n_audits, 2)) / n_rows
+        y = rng.binomial(400, recalls[1], (n_audits, 2)) / 400
+        found = {"smoothed": np.zeros((2, 2)), "wilson": np.zeros((2, 2))}
+        z = stats.norm.isf([0.05, 0.01]).tolist()
+        for small, large in zip(x.tolist(), y.tolist(), strict=True):
+            pair = [
+                [mover.Part(0.5, Share(p, n)) for p in shares]
+                for shares, n in ((small, n_rows), (large, 400))
+            ]
+            for how, make in (
+                (
+                    "smoothed",
+                    lambda parts: mover.by_smoothed(sum(p / 2 for _, (p, _) in parts), parts),
+                ),
+                ("wilson", wilson_sum),
+            ):
+                ends = [mover.difference(*map(make, pair), one) for one in z]
+                found[how] += [[low > gap for low, _ in ends], [high < gap for _, high in ends]]
+        shares = {how: counts / n_audits for how, counts in found.items()}
+        bands = [stats.binom.isf(1e-6, n_audits, level) / n_audits for level in (0.05, 0.01)]
+        claimed = [max(0.058, bands[0]), max(0.016, bands[1])]
+        assert np.all(shares["smoothed"] <= claimed), shares
+        if n_rows != 25:
+            assert np.any(shares["wilson"] > claimed), shares
 
     @pytest.mark.parametrize(
         ("n_rows", "shifts"),

@@ -28,20 +28,20 @@ def most(n_audits, rate=ALPHA):
 
 def score(x_1, n_1, x_2, n_2, tol):
     ends = (farrington_manning(x_1, n_1, x_2, n_2, end) for end in (-tol, tol))
-    tails = Margins.of_normal(*ends).tails
+    tails = Margins.of_scores(*ends).tails
     return tails.p_fail(x_1 / n_1 >= x_2 / n_2), tails.p_pass
 
 
 def score_ratio(x_1, n_1, x_2, n_2, rho):
     ends = (ratio_score(x_1, n_1, x_2, n_2, end) for end in (rho, 1 / rho))
-    tails = Margins.of_normal(*ends).tails
+    tails = Margins.of_scores(*ends).tails
     return tails.p_fail(x_1 / n_1 >= x_2 / n_2), tails.p_pass
 
 
 def unordered(x_1, n_1, x_2, n_2, tol):
     """|d| with the signed standard errors of the groups as they come."""
     ends = (farrington_manning(x_1, n_1, x_2, n_2, end) for end in (-tol, tol))
-    tails = Margins.of_normal(*ends).tails
+    tails = Margins.of_scores(*ends).tails
     return tails.p_fail(True), tails.p_pass
 
 

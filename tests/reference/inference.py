@@ -13,6 +13,7 @@ import math
 import numpy as np
 from scipy import stats
 
+from . import proportions
 from .permutation import (
     CELLS,
     PROPORTIONS,
@@ -287,14 +288,18 @@ def farrington_manning(x_a, n_a, x_b, n_b, margin):
 
 
 def tost_proportions(x_a, n_a, x_b, n_b, margin):
-    """p = max(1 - Phi(z_{-margin}), Phi(z_{+margin})), H0: |p_a - p_b| >= margin."""
+    """p = max(P(-margin), P'(margin)), H0: |p_a - p_b| >= margin."""
     if not 0 < margin < 1:
         raise ValueError(f"margin={margin!r}: use a number between 0 and 1")
     if n_a == 0 or n_b == 0:
         return math.nan
-    z_low = farrington_manning(x_a, n_a, x_b, n_b, -margin)[2]
-    z_high = farrington_manning(x_a, n_a, x_b, n_b, margin)[2]
-    return float(max(stats.norm.sf(z_low), stats.norm.cdf(z_high)))
+    sides = []
+    for end in (-margin, margin):
+        p_a, p_b, _ = farrington_manning(x_a, n_a, x_b, n_b, end)
+        (v_a, m_a), (v_b, m_b) = proportions.moments(n_a, p_a), proportions.moments(n_b, p_b)
+        distance = x_a / n_a - x_b / n_b - end
+        sides.append(proportions.both_sides(distance, v_a + v_b, m_a - m_b))
+    return max(sides[0][0], sides[1][1])
 
 
 def tost_studentized(gap, standard_error, t_star, margin):

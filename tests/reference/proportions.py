@@ -42,10 +42,47 @@ def ratio_score(x_1, n_1, x_2, n_2, ratio):
     return (x_1 / n_1 - ratio * x_2 / n_2) / math.sqrt(variance)
 
 
+def moments(n, p):
+    """Variance and third central moment of x / n: sums over its binomial law."""
+    x = np.arange(n + 1)
+    law = stats.binom.pmf(x, n, p)
+    return [float(law @ (x / n - p) ** k) for k in (2, 3)]
+
+
+def corrected(z, skewness):
+    """The root u of z = u + g (u^2 - 1), g = skewness / 6, that is nearer 0; at none the turn."""
+    g = skewness / 6
+    if abs(g) < 1e-9:
+        return z
+    roots = np.roots([g, 1.0, -z - g])
+    return -1 / (2 * g) if np.iscomplex(roots).any() else float(min(roots.real, key=abs))
+
+
+def both_sides(distance, variance, third):
+    """P = max(sf(z), sf(u)) of "at most the hypothesis", P' = max(Phi(z), Phi(u)) of "at least"."""
+    if variance < 1e-15:
+        z = u = 0.0 if abs(distance) < 1e-12 else math.copysign(math.inf, distance)
+    else:
+        z = distance / math.sqrt(variance)
+        u = corrected(z, third / variance**1.5)
+    greater, less = (max(side(z), side(u)) for side in (stats.norm.sf, stats.norm.cdf))
+    return float(greater), float(less)
+
+
+def by_ratio(x_1, n_1, x_2, n_2, ratio):
+    """(P, P') of p_1 / p_2 = ratio."""
+    if x_1 + x_2 == 0:
+        return 1.0, 1.0
+    p_1, p_2 = restricted(x_1, n_1, x_2, n_2, ratio)
+    (v_1, m_1), (v_2, m_2) = moments(n_1, p_1), moments(n_2, p_2)
+    distance = x_1 / n_1 - ratio * x_2 / n_2
+    return both_sides(distance, v_1 + ratio**2 * v_2, m_1 - ratio**3 * m_2)
+
+
 def tost_ratio(x_1, n_1, x_2, n_2, rho):
-    """p_pass = max(sf(z(rho)), Phi(z(1/rho)))."""
-    low, high = (ratio_score(x_1, n_1, x_2, n_2, r) for r in (rho, 1 / rho))
-    return 1.0 if math.isnan(low) else max(stats.norm.sf(low), stats.norm.cdf(high))
+    """p_pass = max(P(rho), P'(1/rho))."""
+    low, high = (by_ratio(x_1, n_1, x_2, n_2, r) for r in (rho, 1 / rho))
+    return max(low[0], high[1])
 
 
 def mantel_haenszel(hits, rows):
@@ -61,6 +98,64 @@ def mantel_haenszel(hits, rows):
         spread += (x_1 * (n_2 - x_2) + x_2 * (n_1 - x_1)) / (2 * n)
         total += k
     return gap / total, (gap / total * tilt + spread) / total**2
+
+
+def contrast_within(hits, rows, rates, ratio):
+    """(sum k (p_1 - R p_2), its variance, its third moment) over sum k: rates given by stratum.
+
+    ``rates`` are p_1, p_2, and the variance of the pooled rate that they are made of. A rate that
+    is estimated with the variance v has an expected p (1 - p) that is too small by v.
+    """
+    distance = variance = third = total = 0.0
+    for (x_1, x_2), (n_1, n_2), (p_1, p_2, of_pooled) in zip(hits, rows, rates, strict=True):
+        n = n_1 + n_2
+        k = n_1 * n_2 / n
+        total += k
+        distance += k * (x_1 / n_1 - ratio * x_2 / n_2)
+        # p_1 moves with the pooled rate as R does, p_2 as 1.
+        own_1 = p_1 * (1 - p_1) + ratio**2 * of_pooled
+        own_2 = p_2 * (1 - p_2) + of_pooled
+        variance += k**2 * (own_1 / n_1 + ratio**2 * own_2 / n_2)
+        if n > 2:
+            parts = [
+                moments(int(rows), min(max(p, 0), 1))[1] for rows, p in ((n_1, p_1), (n_2, p_2))
+            ]
+            back = n**2 / ((n - 1) * (n - 2))
+            third += k**3 * (parts[0] - ratio**3 * parts[1]) * back
+    return distance / total, variance / total**2, third / total**3
+
+
+def difference_within(hits, rows, margin):
+    """(P, P') of a difference within strata: the larger of two variances."""
+    shared = [i for i, pair in enumerate(rows) if min(pair) > 0]
+    hits, rows = [hits[i] for i in shared], [rows[i] for i in shared]
+    free, inside = [], []
+    for (x_1, x_2), (n_1, n_2) in zip(hits, rows, strict=True):
+        n = n_1 + n_2
+        p_1 = (x_1 + x_2) / n + margin * n_2 / n
+        p_2 = p_1 - margin
+        # (n_1 v_1 + n_2 v_2) / n^2, of which the same of the estimates is (n - 1) / n on average.
+        spread = n_1 * p_1 * (1 - p_1) + n_2 * p_2 * (1 - p_2)
+        free.append((p_1, p_2, spread / n**2 * n / (n - 1)))
+        p_1 = min(max(p_1, 0.0, margin), 1.0, 1.0 + margin)
+        inside.append((p_1, p_1 - margin, 0.0))
+    gap, v, _ = contrast_within(hits, rows, free, 1.0)
+    third = contrast_within(hits, rows, inside, 1.0)[2]
+    return both_sides(gap - margin, max(v, mantel_haenszel(hits, rows)[1]), third)
+
+
+def ratio_within(hits, rows, ratio):
+    """(P, P') of a ratio within strata."""
+    shared = [i for i, pair in enumerate(rows) if min(pair) > 0]
+    hits, rows = [hits[i] for i in shared], [rows[i] for i in shared]
+    rates = []
+    for (x_1, x_2), (n_1, n_2) in zip(hits, rows, strict=True):
+        p_2 = min((x_1 + x_2) / (ratio * n_1 + n_2), 1.0, 1 / ratio)
+        p_1 = ratio * p_2
+        spread = n_1 * p_1 * (1 - p_1) + n_2 * p_2 * (1 - p_2)
+        square = (ratio * n_1 + n_2) ** 2
+        rates.append((p_1, p_2, spread / (square - ratio**2 * n_1 - n_2)))
+    return both_sides(*contrast_within(hits, rows, rates, ratio))
 
 
 def greenland_robins(hits, rows):
@@ -82,6 +177,29 @@ def logit_limits(theta, se, z, low=0.0, high=1.0):
         1 / (1 + math.exp(-(math.log(p / (1 - p)) + k * z * s / (p * (1 - p))))) for k in (-1, 1)
     ]
     return tuple(low + (high - low) * end for end in ends)
+
+
+def smoothed_limits(shares, z):
+    """Limits of sum f x / n: (f, x, n) of different rows; of its place between its two ends.
+
+    Logit limits with v = sum f^2 p (1 - p) / n at p = (x + 1) / (n + 2). Where all are at an end:
+    the farthest sum with prod p^n = sf(z), the least p among many in two groups of rows.
+    """
+    value = sum(f * x / n for f, x, n in shares)
+    low, high = (sum(end(f, 0.0) for f, _, _ in shares) for end in (min, max))
+    if value in (low, high):
+        level, (f, _, n), rest = stats.norm.sf(z), shares[0], shares[1:]
+        first = np.linspace(level ** (1 / n), 1.0, GRID)
+        if not rest:
+            room = abs(f) * (1 - first[0])
+        else:
+            ((g, _, m),) = rest
+            second = np.minimum((level / first**n) ** (1 / m), 1.0)
+            room = float(np.max(abs(f) * (1 - first) + abs(g) * (1 - second)))
+        return (low, low + room) if value == low else (high - room, high)
+    smoothed = [(f, (x + 1) / (n + 2), n) for f, x, n in shares]
+    v = sum(f**2 * p * (1 - p) / n for f, p, n in smoothed)
+    return logit_limits(value, math.sqrt(v), z, low, high)
 
 
 def wilson(x, n, z):

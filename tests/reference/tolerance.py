@@ -4,10 +4,7 @@ Written from the statistics page, section 6, not from the library. Pairs are put
 likelihoods are searched on grids, a bound is looked for among many tolerances.
 """
 
-import math
-
 import numpy as np
-from scipy import stats
 
 from . import proportions
 
@@ -15,8 +12,8 @@ GRID = 4_001
 WORST_FIRST = ("fail", "inconclusive", "not_measurable", "pass", "not_asked")
 
 
-def restricted_error(x_1, n_1, x_2, n_2, margin):
-    """se of p_1 - p_2 at the most likely (p_1, p_2) with p_1 = p_2 + margin: grids of p_2."""
+def restricted(x_1, n_1, x_2, n_2, margin):
+    """The most likely (p_1, p_2) with p_1 = p_2 + margin: grids of p_2."""
     low, high = max(0.0, -margin), min(1.0, 1.0 - margin)
     for _ in range(4):
         p_2 = np.linspace(low, high, GRID)
@@ -25,8 +22,15 @@ def restricted_error(x_1, n_1, x_2, n_2, margin):
         best = int(np.argmax(up))
         step = (high - low) / (GRID - 1)
         low, high = max(p_2[best] - step, low), min(p_2[best] + step, high)
-    p_1, p_2 = p_1[best], p_2[best]
-    return math.sqrt(p_1 * (1 - p_1) / n_1 + p_2 * (1 - p_2) / n_2)
+    return p_1[best], p_2[best]
+
+
+def by_difference(x_1, n_1, x_2, n_2, margin):
+    """(P, P') of p_1 - p_2 = margin: the larger of the score and its skewness correction."""
+    p_1, p_2 = restricted(x_1, n_1, x_2, n_2, margin)
+    (v_1, m_1), (v_2, m_2) = proportions.moments(n_1, p_1), proportions.moments(n_2, p_2)
+    distance = x_1 / n_1 - x_2 / n_2 - margin
+    return proportions.both_sides(distance, v_1 + v_2, m_1 - m_2)
 
 
 def of_tails(at_most, at_least, tol):
@@ -39,23 +43,19 @@ def of_shares(x_1, n_1, x_2, n_2, tol):
     """(p_fail, p_pass) of two proportions and a difference."""
     if x_1 / n_1 < x_2 / n_2:
         x_1, n_1, x_2, n_2 = x_2, n_2, x_1, n_1
-    d = x_1 / n_1 - x_2 / n_2
 
-    def z(m):
-        return (d - m) / restricted_error(x_1, n_1, x_2, n_2, m)
+    def p(m):
+        return by_difference(x_1, n_1, x_2, n_2, m)
 
-    return of_tails(lambda m: stats.norm.sf(z(m)), lambda m: stats.norm.cdf(z(m)), tol)
+    return of_tails(lambda m: p(m)[0], lambda m: p(m)[1], tol)
 
 
 def of_ratio(x_1, n_1, x_2, n_2, rho):
     """(p_fail, p_pass) of two proportions and a ratio, the lower one first."""
     if x_1 / n_1 > x_2 / n_2:
         x_1, n_1, x_2, n_2 = x_2, n_2, x_1, n_1
-    low, high = (proportions.ratio_score(x_1, n_1, x_2, n_2, r) for r in (rho, 1 / rho))
-    if math.isnan(low):
-        return 1.0, 1.0
-    p_fail = min(1.0, stats.norm.cdf(low) + stats.norm.cdf(high))
-    return p_fail, max(stats.norm.sf(low), stats.norm.cdf(high))
+    low, high = (proportions.by_ratio(x_1, n_1, x_2, n_2, r) for r in (rho, 1 / rho))
+    return min(1.0, low[1] + high[1]), max(low[0], high[1])
 
 
 def of_logits(theta_1, se_1, theta_2, se_2, tol):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .intervals import NOTHING, Interval
-from .proportions import Share, wilson
-from .pvalues import clamped, normal_cdf
+from .proportions import Share
+from .pvalues import clamped, normal_cdf, upper_tail
 
 #: Standard errors beyond which no limit is looked for.
 _FARTHEST = 40.0
@@ -73,21 +73,43 @@ def by_logit(value: float, error: float, range_: Interval) -> Limited:
     return Limited(value, limits)
 
 
-def by_wilson(value: float, parts: Iterable[Part]) -> Limited:
-    """Return a value, a sum of proportions of different rows, with limits from theirs by MOVER."""
+def by_smoothed(value: float, parts: Iterable[Part]) -> Limited:
+    """Return a sum of proportions of different rows with limits that hold with few of them.
+
+    The limits are those of the logit of its place between the ends of the sum, with the variance
+    sum f^2 p (1 - p) / n at p = (x + 1) / (n + 2): MOVER of Wilson's limits errs in up to 10 % on
+    one side at 5 %. Where all proportions are at an end, the least likely sum that is not refuted
+    at a level has p_1^n_1 p_2^n_2 ... = level.
+    """
     parts = tuple(parts)
+    down = sum(f * share.value - min(f, 0.0) for f, share in parts)
+    up = sum(max(f, 0.0) - f * share.value for f, share in parts)
+    for end, sign in ((1.0, -1.0), (0.0, 1.0)):
+        if all(share.value == (end if f > 0 else 1 - end) for f, share in parts):
+            return Limited(value, lambda z, sign=sign: _at_end(value, parts, sign, z))
+    variance = 0.0
+    for factor, (p, n) in parts:
+        smoothed = (p * n + 1) / (n + 2)
+        variance += factor**2 * smoothed * (1 - smoothed) / n
+    return by_logit(value, math.sqrt(variance), (value - down, value + up))
 
-    def limits(z: float) -> Interval:
-        below = above = 0.0
-        for factor, share in parts:
-            low, high = wilson(*share, z)
-            down, up = factor * (share.value - low), factor * (high - share.value)
-            if factor < 0:
-                down, up = -up, -down
-            below, above = math.hypot(below, down), math.hypot(above, up)
-        return value - below, value + above
 
-    return Limited(value, limits)
+def _at_end(value: float, parts: tuple[Part, ...], sign: float, z: float) -> Interval:
+    """Return the limits of a sum whose proportions are all at their ends, so many errors away.
+
+    The farthest sum has proportions p = c n / |f|, or 1 where that is more.
+    """
+    free, log_level = list(parts), math.log(clamped(upper_tail(z)))
+    while True:
+        rows = sum(share.n_rows for _, share in free)
+        logs = sum(share.n_rows * math.log(share.n_rows / abs(f)) for f, share in free)
+        log_c = (log_level - logs) / rows
+        kept = [one for one in free if log_c + math.log(one.share.n_rows / abs(one.factor)) < 0]
+        if len(kept) == len(free):
+            break
+        free = kept
+    room = sum(abs(f) - math.exp(log_c) * share.n_rows for f, share in free)
+    return (value - room, value) if sign < 0 else (value, value + room)
 
 
 def difference(first: Limited, second: Limited, z: float) -> Interval:

@@ -5,8 +5,7 @@ go up less the share of those that go down; two groups are compared by a score t
 shares of both groups are those that are most likely under the hypothesis, so that a group in which
 nothing changes is no group without spread. Of rows in one group it is Tango's test (1998). There
 are two statistics, the score and the same corrected for the skewness of its law under the
-hypothesis (Laud, 2017); what lies nearer to 0 counts, so that the p-value of a side is the larger
-of two.
+hypothesis (Laud, 2017); the p-value of a side is the larger of two (`score.Score`).
 
 .. [1] Tango, T. (1998). Equivalence test and confidence interval for the difference in proportions
    for the paired-sample design. Statistics in Medicine 17.
@@ -18,26 +17,15 @@ of two.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from .intervals import NOTHING, Interval
-from .pvalues import (
-    clamped,
-    normal_cdf,
-    normal_of_level,
-    t_quantile,
-    t_upper_tail,
-    upper_tail,
-)
+from .pvalues import clamped, normal_of_level, t_quantile, t_upper_tail
+from .score import Score, interval_of
 
 #: Halvings that find a root between -2 and 2 to the last bits.
 _HALVINGS = 56
-#: Ends of intervals are found to within this, or where the statistic is.
-_NEAR = 1e-12
-#: Standard errors that are as good as any number more.
-_MOST = 100.0
 #: Of a variance: what rounding leaves of 0.
 _ROUNDING = 1e-15
 
@@ -89,7 +77,7 @@ class Changes(NamedTuple):
         return max((self.up + self.down) / self.n_rows - self.mean**2, 0.0) / self.n_rows
 
 
-def score(first: Changes, second: Changes | None, margin: float) -> float:
+def score(first: Changes, second: Changes | None, margin: float) -> Score:
     """Return how many standard errors the change of the first lies above that of the second.
 
     Above the second and a margin, that is; without a second group above the margin.
@@ -101,17 +89,8 @@ def score(first: Changes, second: Changes | None, margin: float) -> float:
         more, skewed = _moments(second, middle - margin)
         variance, third = variance + more, third - skewed
     if abs(observed) <= _ROUNDING:
-        return 0.0
-    if variance <= _ROUNDING**2:
-        return math.copysign(math.inf, observed)
-    z, skewness = observed / math.sqrt(variance), third / variance**1.5
-    # The w with z = w + skewness (w^2 - 1) / 6; beyond the turn of that curve its last value.
-    shifted = z + skewness / 6
-    inside = max(1 + 2 * skewness / 3 * shifted, 0.0)
-    corrected = 2 * shifted / (1 + math.sqrt(inside))
-    if corrected * z <= 0:
-        return 0.0
-    return z if abs(z) < abs(corrected) else corrected
+        return Score(0.0, 0.0)
+    return Score.of(observed, variance if variance > _ROUNDING**2 else 0.0, third)
 
 
 def by_score(first: Changes, second: Changes | None, level: float) -> Difference:
@@ -119,16 +98,17 @@ def by_score(first: Changes, second: Changes | None, level: float) -> Difference
     estimate, variance = first.mean, first.variance
     if second is not None:
         estimate, variance = estimate - second.mean, variance + second.variance
-    z, most = score(first, second, 0.0), 1.0 if second is None else 2.0
-    reached = normal_of_level(level)
-    low = _end(lambda m: min(score(first, second, m), _MOST) - reached, -most, estimate)
-    high = _end(lambda m: min(-score(first, second, m), _MOST) - reached, most, estimate)
+    at_zero, most = score(first, second, 0.0), 1.0 if second is None else 2.0
+
+    def at(margin: float) -> Score:
+        return score(first, second, margin)
+
     return Difference(
         estimate=estimate,
         standard_error=math.sqrt(variance),
-        less=clamped(normal_cdf(z)),
-        greater=clamped(upper_tail(z)),
-        interval=(low, high),
+        less=at_zero.less,
+        greater=at_zero.greater,
+        interval=interval_of(at, estimate, (-most, most), normal_of_level(level)),
     )
 
 
@@ -203,33 +183,3 @@ def _moments(changes: Changes, mean: float) -> tuple[float, float]:
     n, down = changes.n_rows, _share_down(changes, mean)
     moved = 2 * down + mean
     return (moved - mean**2) / n, (mean - 3 * mean * moved + 2 * mean**3) / n**2
-
-
-def _end(beyond: Callable[[float], float], far: float, near: float) -> float:
-    """Return where a function is 0 between an estimate and the farthest value there can be.
-
-    It grows from below 0 on; the farthest value itself where it does not come that far. Secants
-    find the place, and every fourth step halves what is left.
-    """
-    at_far, at_near = beyond(far), beyond(near)
-    if at_far <= 0:
-        return far
-    if at_near >= 0:
-        return near
-    moved = 0
-    for step in range(4 * _HALVINGS):
-        if abs(far - near) <= _NEAR:
-            break
-        share = 0.5 if step % 4 == 3 else at_near / (at_near - at_far)
-        middle = near + share * (far - near)
-        value = beyond(middle)
-        if abs(value) <= _NEAR:
-            return middle
-        # An end that stays twice counts half, so that it comes to move (the Illinois rule).
-        if value > 0:
-            far, at_far = middle, value
-            at_near, moved = (0.5 * at_near, 1) if moved == 1 else (at_near, 1)
-        else:
-            near, at_near = middle, value
-            at_far, moved = (0.5 * at_far, -1) if moved == -1 else (at_far, -1)
-    return 0.5 * (far + near)

@@ -16,13 +16,16 @@ from ..data.cells import Cells
 from ..data.labels import GroupKey
 from ..inference import mover
 from ..inference.homogeneity import Homogeneity, breslow_day, permuted_homogeneity
-from ..inference.intervals import Pair
-from ..inference.proportions import Share, WithinStrata, mantel_haenszel
+from ..inference.intervals import Bootstrap, Interval, Pair
+from ..inference.proportions import Share
+from ..inference.pvalues import normal_of_level
+from ..inference.strata import WithinStrata, mantel_haenszel
 from ..metrics.kind import Classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import fewer_of_labels
 from .formulas import Formula, MantelHaenszel
-from .problem import Gap, LabelledProblem
+from .labelled import LabelledProblem
+from .problem import Gap
 from .relabelling import Audits, CountUnits, Resampled, Shuffled, Tilted, TiltedCounts
 from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, ByStratum
 
@@ -237,7 +240,7 @@ class CountProblem(CountedProblem):
             parts.append(mover.Part(factor, Share(counts[hits] / n_rows, n_rows)))
         if not parts:
             return super().limited(position)
-        return mover.by_wilson(self.evaluations[position].value, parts)
+        return mover.by_smoothed(self.evaluations[position].value, parts)
 
     def _gap(self, pair: Pair) -> Gap:
         """Return the difference of two groups, within strata of the user's if there are any."""
@@ -247,8 +250,35 @@ class CountProblem(CountedProblem):
         return Gap(within.estimate, within.error)
 
     def within(self, pair: Pair) -> WithinStrata:
-        """Return the difference of the proportions of two groups within strata of the user's."""
-        return mantel_haenszel(*self._shares(pair))
+        """Return the proportions of two groups within strata of the user's."""
+        if pair not in self._within:
+            self._within[pair] = mantel_haenszel(*self._shares(pair))
+        return self._within[pair]
+
+    def compared(self, pair: Pair) -> tuple[float, float]:
+        """Return the values of two groups that their ratio is made of."""
+        if not (self.stratified and self.metric.is_proportion):
+            return super().compared(pair)
+        return self.within(pair).means
+
+    def log_ratio(self, pair: Pair) -> tuple[float, float]:
+        """Return the logarithm of the ratio of two values above 0, and its standard error."""
+        if not (self.stratified and self.metric.is_proportion):
+            return super().log_ratio(pair)
+        within = self.within(pair)
+        return math.log(within.ratio), within.log_error
+
+    @cached_property
+    def _within(self) -> dict[Pair, WithinStrata]:
+        return {}
+
+    def interval(
+        self, pair: Pair, level: float, method: str, replicates: Bootstrap | None
+    ) -> Interval:
+        """Return the two-sided interval of a difference; NaN where it cannot be measured."""
+        if method == "mantel-haenszel":
+            return self.within(pair).difference_interval(normal_of_level(level))
+        return super().interval(pair, level, method, replicates)
 
     def _shares(self, groups: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return hits and eligible rows of a proportion by stratum and group."""

@@ -273,18 +273,20 @@ def equivalence_test(
     method : {"auto", "score", "mover", "mantel-haenszel", "inversion", "studentized", "delta"}
         ``"score"``: the score tests of proportions, of Farrington and Manning for differences and
         of Miettinen and Nurminen (without their factor N / (N - 1)) for ratios, which have an
-        answer where a rate is 0 or 1 too. ``"mantel-haenszel"``: of proportions within strata,
-        with the variance of Sato at either margin. ``"mover"``: the limits of each group's value,
-        put together. ``"inversion"``: the permutation test of means and ratios at either margin, or
-        melded limits where few rows are left and the range of values is known; nothing is shown
-        where a tail can be missing. ``"studentized"``: bootstrap-t. ``"delta"``: the normal law.
+        answer where a rate is 0 or 1 too. ``"mantel-haenszel"``: the score
+        test of rates within strata that differ by the margin. Both take the larger of two
+        p-values, of the score and of the score corrected for skewness. ``"mover"``: the limits of
+        each group's value, put together. ``"inversion"``: the permutation test of means and ratios
+        at either margin, or melded limits where few rows are left and the range of values is known;
+        nothing is shown where a tail can be missing. ``"studentized"``: bootstrap-t. ``"delta"``:
+        the normal law.
         ``"auto"`` takes score for proportions, mover for F1, AUC, balanced accuracy and other
         metrics between two known ends, inversion for means, ratios of sums, and rates of weighted
         rows or of clusters, delta for callables, studentized otherwise. Within strata it takes
         mantel-haenszel for proportions, inversion for means, ratios of sums and weighted or
         clustered rates, delta otherwise, and no other method is there.
     strata : None, "auto", array(s), or str(s) with ``data``
-        Gaps are taken within strata, as `permutation_test` takes them, on the scale of differences.
+        Gaps are taken within strata, as `permutation_test` takes them; ratios are those of rates.
         ``"auto"`` takes the strata of cells. ``None``: gaps of all rows.
     clusters, sample_weight, score_bins, pos_label, n_resamples : optional
         See `intervals`.
@@ -369,10 +371,10 @@ def equivalence_test(
         seed=seed,
     )
     problem = question.problem
-    if scale == "ratio" and problem.stratified:
+    if scale == "ratio" and not problem.has_ratios:
         raise ArgumentError(
-            "scale is 'ratio' with strata of your own, within which differences are compared; "
-            "accepted: 'difference', or no strata"
+            f"scale is 'ratio' with strata of your own, within which {problem.metric.name} is "
+            "compared by differences; accepted: 'difference', or no strata"
         )
     method = method_of(method, problem, METHODS, scale)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
@@ -381,7 +383,12 @@ def equivalence_test(
         problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(question.pairs)
     )
     maker = Maker(
-        problem=problem, method=method, bootstrap=bootstrap, level=2 * level - 1, drawn=drawn
+        problem=problem,
+        method=method,
+        bootstrap=bootstrap,
+        level=2 * level - 1,
+        drawn=drawn,
+        of_tests=True,
     )
     names = [label(key) for key in problem.keys]
     tests = MarginTests(

@@ -24,7 +24,7 @@ from ..inference.intervals import (
 )
 from ..progress import Progress
 from .drawn import Drawn
-from .formulas import Formula, around, exponential, log_ratio, log_ratios
+from .formulas import Formula, around, exponential, log_ratios
 from .problem import BOOTSTRAP_METHODS, Problem
 from .question import Question
 
@@ -114,6 +114,8 @@ class Maker:
     level: float
     #: Replicates of pairs, for the method "inversion".
     drawn: Drawn | None = None
+    #: Whether intervals of gaps are what the tests at margins do not reject.
+    of_tests: bool = False
     #: Intervals of gaps by pair and level: with two groups one is asked for as two things.
     _made: dict[tuple[Pair, float], Interval] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -164,21 +166,26 @@ class Maker:
 
     def _gap_interval(self, pair: Pair, level: float) -> Interval:
         if (pair, level) not in self._made:
-            if self.drawn is not None:
-                made = self.drawn.gap(pair, level)
-            else:
-                made = self.problem.interval(pair, level, self.method, self.bootstrap)
-            self._made[pair, level] = made
+            self._made[pair, level] = self._make_interval(pair, level)
         return self._made[pair, level]
+
+    def _make_interval(self, pair: Pair, level: float) -> Interval:
+        if self.drawn is not None:
+            return self.drawn.gap(pair, level)
+        if self.of_tests and self.bootstrap is None:
+            found = self.formula.not_rejected(pair, level)
+            if found is not None:
+                return found
+        return self.problem.interval(pair, level, self.method, self.bootstrap)
 
     def ratio(self, pair: Pair, names: list[Any]) -> Estimate:
         """Return the ratio of two groups; no interval when a value is below 0, or unknown at 0."""
-        a, b = (self.problem.evaluations[i].value for i in pair)
+        a, b = self.problem.compared(pair)
         first, second = (names[i] for i in pair)
         interval, error = NOTHING, math.nan
         if a > 0 and b > 0:
             ratio = a / b
-            log, of_log = log_ratio(self.problem, pair)
+            log, of_log = self.problem.log_ratio(pair)
             error = ratio * of_log
             if self.drawn is not None:
                 interval = self.drawn.ratio(pair, self.level)
@@ -224,12 +231,14 @@ class Maker:
             )
 
     def notes_of_values(self) -> Iterator[str]:
-        """Say what values are where gaps are taken within strata, and that there are no ratios."""
+        """Say what values are where gaps and ratios are taken within strata."""
         shown = self.problem.shown_method(self.method) if self.drawn is None else self.drawn.shown
+        has_ratios = self.problem.is_proportion
+        what = "gaps and ratios" if has_ratios else "gaps"
         yield (
-            "gaps are those within strata; values are crude, of all rows of a group "
-            f"({shown} intervals), so a gap need not be the difference of two of them, and ratios "
-            "are not given"
+            f"{what} are those within strata; values are crude, of all rows of a group ({shown} "
+            "intervals), so a gap need not be the difference of two of them"
+            f"{'' if has_ratios else ', and ratios are not given'}"
         )
         if self.method == "mover":
             yield from self.problem.notes_of_limits()

@@ -22,7 +22,7 @@ from ..inference import mover
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
 from ..inference.proportions import (
     Share,
-    WithinStrata,
+    difference_interval,
     farrington_manning,
     ratio_interval,
     ratio_score,
@@ -37,6 +37,8 @@ from ..inference.pvalues import (
     standardized,
     upper_tail,
 )
+from ..inference.score import Score
+from ..inference.strata import WithinStrata
 from ..inference.tolerance import UNKNOWN, Tails
 
 
@@ -105,6 +107,14 @@ class Margins(NamedTuple):
         tails = [clamped(side(z)) for z in (above, below) for side in (upper_tail, normal_cdf)]
         return cls(Tails(*tails), min(above, -below, key=abs))
 
+    @classmethod
+    def of_scores(cls, above: Score, below: Score) -> Margins:
+        """Return the tests of two scores, those of the lower and the upper margin."""
+        if math.isnan(above.plain) or math.isnan(below.plain):
+            return NOTHING_KNOWN
+        tails = Tails(above.greater, above.less, below.greater, below.less)
+        return cls(tails, min(min(above), -max(below), key=abs))
+
 
 NOTHING_KNOWN = Margins(UNKNOWN, math.nan)
 
@@ -138,6 +148,14 @@ class Formula(ABC):
         del pair, level, scale
         return None
 
+    def not_rejected(self, pair: Pair, level: float) -> Interval | None:
+        """Return the differences that the tests at margins do not reject.
+
+        None where this is the interval of the problem.
+        """
+        del pair, level
+        return None
+
     @property
     def takes_zero(self) -> bool:
         """Whether ratios of a value of 0 have an interval."""
@@ -150,14 +168,14 @@ class Formula(ABC):
 
 
 class Stratified(Measured, Protocol):
-    """Proportions in some groups, and their differences within strata."""
+    """Proportions in some groups, also within strata."""
 
     def within(self, pair: Pair) -> WithinStrata:
-        """Return the difference of two groups within strata."""
+        """Return two groups within strata."""
 
 
 class _Score(Formula):
-    """Proportions: Wilson's interval, the score tests of Farrington and Manning and of ratios."""
+    """Proportions: Wilson's interval, the score tests of differences and of ratios."""
 
     @property
     def takes_zero(self) -> bool:
@@ -174,12 +192,16 @@ class _Score(Formula):
         first, second = (self.problem.evaluations[i] for i in pair)
         counts = (first.numerator, first.denominator, second.numerator, second.denominator)
         if scale == "ratio":
-            return Margins.of_normal(ratio_score(*counts, margin), ratio_score(*counts, 1 / margin))
+            return Margins.of_scores(ratio_score(*counts, margin), ratio_score(*counts, 1 / margin))
         if margin >= 1:
             raise ArgumentError(f"margin is {margin:g}; accepted: below 1 for proportions")
-        return Margins.of_normal(
+        return Margins.of_scores(
             farrington_manning(*counts, -margin), farrington_manning(*counts, margin)
         )
+
+    def not_rejected(self, pair: Pair, level: float) -> Interval:
+        first, second = (self._share(i) for i in pair)
+        return difference_interval(first, second, normal_of_level(level))
 
     def _share(self, position: int) -> Share:
         entry = self.problem.evaluations[position]
@@ -188,7 +210,7 @@ class _Score(Formula):
 
 @dataclass(frozen=True)
 class MantelHaenszel(Formula):
-    """Differences of proportions within strata; values and ratios are not within them."""
+    """Differences and ratios of proportions within strata; values are not within them."""
 
     problem: Stratified
 
@@ -196,16 +218,23 @@ class MantelHaenszel(Formula):
         """Return the interval of the metric of all rows of a group."""
         return _Score(self.problem).value(position, level)
 
+    @property
+    def takes_zero(self) -> bool:
+        """Whether ratios of a value of 0 have an interval."""
+        return True
+
     def ratio(self, pair: Pair, level: float) -> Interval:
-        """Return no interval: what is the same in all strata is the difference."""
-        return NOTHING
+        """Return the ratios that the score test within strata does not reject."""
+        return self.problem.within(pair).ratio_interval(normal_of_level(level))
 
     def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
-        """Test whether a difference lies within -+ margin, with Sato's variance at either end."""
+        """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
+        within = self.problem.within(pair)
+        if scale == "ratio":
+            return Margins.of_scores(within.ratio_score(margin), within.ratio_score(1 / margin))
         if margin >= 1:
             raise ArgumentError(f"margin is {margin:g}; accepted: below 1 for proportions")
-        within = self.problem.within(pair)
-        return Margins.of_normal(within.statistic(-margin), within.statistic(margin))
+        return Margins.of_scores(within.difference_score(-margin), within.difference_score(margin))
 
 
 class _Mover(Formula):

@@ -214,9 +214,11 @@ def intervals(
     method : {"auto", "score", "mover", "inversion", "studentized", "delta", "basic", ...}
         ``"score"``: Wilson's interval of a proportion, Newcombe's of a difference, the inverted
         score test of a ratio, which has an interval where a rate is 0 too.
-        ``"mantel-haenszel"``: within strata, of proportions, with the variance of Sato.
+        ``"mantel-haenszel"``: the differences and ratios of proportions that the score test within
+        strata does not reject.
         ``"mover"``: the limits of each group's value, put together: those of the logit of a metric
-        between two known ends, Wilson's of the proportions in a sum such as balanced accuracy.
+        between two known ends; of a sum of proportions such as balanced accuracy with its variance
+        smoothed.
         ``"inversion"``: all gaps that the permutation test of means and ratios does not reject, or
         melded limits where few rows are left and the range of values is known (values of groups
         and ratios: these limits, or bootstrap-t). ``"studentized"``: bootstrap-t; every replicate
@@ -230,8 +232,8 @@ def intervals(
         clustered rates, delta otherwise, and no other method is there.
     strata : None, "auto", array(s), or str(s) with ``data``
         Gaps are taken within strata, as `permutation_test` takes them; values of groups stay those
-        of all their rows, and there are no ratios. ``"auto"`` takes the strata of cells. ``None``:
-        gaps of all rows.
+        of all their rows. Ratios are those of rates within strata; other metrics have none there.
+        ``"auto"`` takes the strata of cells. ``None``: gaps of all rows.
     clusters, sample_weight, score_bins, pos_label : optional
         See `permutation_test`. Clusters are resampled as wholes.
     missing, mixed_clusters : optional
@@ -360,7 +362,7 @@ def intervals(
         metric=problem.metric.name,
         values=tuple(of_values.value(i, names) for i in range(k)),
         gaps=gaps,
-        ratios=tuple(maker.ratio(pair, names) for pair in question.pairs if marginal is None),
+        ratios=tuple(maker.ratio(pair, names) for pair in question.pairs if problem.has_ratios),
         simultaneous=tuple(
             Estimate(
                 kind="simultaneous gap",

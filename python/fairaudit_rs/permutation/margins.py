@@ -50,14 +50,14 @@ class MarginTests:
         return Margins.of_replicates(t, gap.estimate, gap.standard_error, margin)
 
     def _above_zero(self, pair: Pair) -> bool:
-        return all(self.problem.evaluations[i].value > 0 for i in pair)
+        return all(value > 0 for value in self.problem.compared(pair))
 
     def why_nothing(self, pair: Pair) -> str:
         """Say why nothing can be shown of a pair."""
         problem, what = self.problem, NAMES[self.scale]
         first, second = (problem.names[i] for i in pair)
         if self.scale == "ratio" and not self._above_zero(pair):
-            values = " and ".join(f"{problem.evaluations[i].value:.3g}" for i in pair)
+            values = " and ".join(f"{value:.3g}" for value in problem.compared(pair))
             return (
                 f"{problem.metric.name} is {values} in {first} and {second}: nothing is shown "
                 "about their ratio"

@@ -56,7 +56,7 @@ class Proportions(NamedTuple):
         margin = min(margin, _LARGEST_MARGIN)
         rate, n, m = self.pooled, self.n_first, self.n_second
         low, high = (
-            abs(end / farrington_manning(rate * n, n, rate * m, m, end))
+            abs(end / farrington_manning(rate * n, n, rate * m, m, end).plain)
             for end in (-margin, margin)
         )
         return low, high

@@ -30,18 +30,12 @@ from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_
 from ..inference.proportions import Share, newcombe
 from ..inference.pvalues import normal_of_level
 from ..metrics.metric import Metric
-from .formulas import FORMULAS, Formula
+from .formulas import FORMULAS, Formula, log_ratio
 from .left_out import refuse_groups
 from .relabelling import Audits, Shuffled, Tilted
 from .within_strata import ByStratum, PairWithinStrata
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
-#: With fewer rows of a label than this in a group, un-pooled tests of ranks can miss their level;
-#: docs/validity.md has the figures.
-FEW_LABELS = 20
-#: With fewer in a cell of the confusion table, those of counts can, and intervals be too short:
-#: where a cell with one expected row carries the metric, 30 to 40 % of its samples are empty.
-FEW_IN_CELL = 5
 #: With fewer rows of a group in a stratum of the user's, intervals of gaps within strata by formula
 #: are too short (F1: 80 to 84 % covered with two, 90 with 25); proportions and means have others.
 FEW_IN_STRATUM = 50
@@ -160,6 +154,20 @@ class Problem(Value, ABC):
         if self.by_stratum is None:
             return None
         return self.by_stratum.of(pair, lambda: self.homogeneity(pair))
+
+    @property
+    def has_ratios(self) -> bool:
+        """Whether two groups have a ratio: within strata of the user's only rates have one."""
+        return not self.stratified or self.is_proportion
+
+    def compared(self, pair: Pair) -> tuple[float, float]:
+        """Return the values of two groups that their ratio is made of."""
+        first, second = (self.evaluations[i].value for i in pair)
+        return first, second
+
+    def log_ratio(self, pair: Pair) -> tuple[float, float]:
+        """Return the logarithm of the ratio of two values above 0, and its standard error."""
+        return log_ratio(self, pair)
 
     def certain_groups(self) -> list[str]:
         """Return the groups whose metric shows no variation at all."""
@@ -485,25 +493,3 @@ class Problem(Value, ABC):
     def refuse(self, shortages: Mapping[int, str]) -> None:
         """Raise when there are groups that cannot be compared; the message names them all."""
         refuse_groups(shortages, self.keys, self.names)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LabelledProblem(Problem):
-    """A problem of rows with labels, of which a group can have too few."""
-
-    @property
-    @abstractmethod
-    def fewest(self) -> Sequence[tuple[int, str]] | None:
-        """The smallest count that the metric rests on in each group, and of what; None: of rows."""
-
-    def notes_of_few(self) -> list[str]:
-        """Note the groups in which a label, or a cell of the confusion table, has few rows."""
-        if self.fewest is None or self.scaling != "unpooled":
-            return []
-        enough = FEW_LABELS if self.metric.kind.reads == "scores" else FEW_IN_CELL
-        return [
-            f"{name} has only {few} {kind}: with few of them (below {enough}) the test of "
-            f"{self.metric.name} can reject too often and its interval be too short"
-            for name, (few, kind) in zip(self.names, self.fewest, strict=True)
-            if few < enough
-        ]

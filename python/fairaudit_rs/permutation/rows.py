@@ -22,8 +22,8 @@ from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.kind import confusion_classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import Exchange, RowValues, fewer_of_labels
+from .labelled import LabelledProblem
 from .melded import Melding, melding_of
-from .problem import LabelledProblem
 from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
 from .units import Regrouping, Units, group_codes, make_units, places_of, positions_of

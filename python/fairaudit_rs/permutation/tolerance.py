@@ -34,7 +34,7 @@ from ..progress import Progress
 from ..results.verdict import rejects
 from .drawn import Drawn
 from .floors import CountedGroup, Floor, counted_groups
-from .formulas import Formula, log_ratio
+from .formulas import Formula
 from .known_range import KnownRange
 from .margins import MarginTests
 from .question import Question, pose
@@ -276,7 +276,7 @@ def deciding_method(posed: Question, tolerance: Tolerance) -> str | None:
     problem = posed.problem
     if problem.metric.kind.why_no_intervals is not None:
         return None
-    if tolerance.scale == "ratio" and problem.stratified:
+    if tolerance.scale == "ratio" and not problem.has_ratios:
         return None
     # The problem names the best one first: weighted rates have limits, too, that hold less well.
     possible = problem.interval_methods(tolerance.scale)
@@ -494,13 +494,10 @@ class _Run:
         if self.tolerance.scale == "difference":
             size = abs(gap.estimate)
             return size, gap.standard_error, gap.estimate >= 0, size
-        within = problem.within_strata(pair)
-        values = [problem.evaluations[i].value for i in pair]
-        if within is not None:
-            values = [within.first_value, within.second_value]
+        values = problem.compared(pair)
         low, high = sorted(values)
         ratio = low / high if high > 0 else math.nan
         if not ratio > 0:
             return ratio, math.nan, values[0] >= values[1], FARTHEST_RATIO
-        log, error = log_ratio(problem, pair)
+        log, error = problem.log_ratio(pair)
         return ratio, ratio * error, log >= 0, abs(log)
