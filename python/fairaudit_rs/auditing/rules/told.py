@@ -70,10 +70,15 @@ def _published(found: BiasAudit, report: RuleReport) -> list[str]:
         for one in table.categories:
             ratio = "none" if math.isnan(one.impact_ratio) else f"{one.impact_ratio:.3f}"
             note = f" ({one.reason})" if one.reason else ""
+            both = table.both_ratios(one)
+            if both:
+                note = f"; with categories below 2 % {both[0]}, without them {both[1]}{note}"
             lines.append(
                 f"{table.by}{_without(report)}: {table.name_of(one)}: {one.n_applicants:,} "
                 f"applicants, {rate} {one.rate:.3f}, impact ratio {ratio}{note}"
             )
+        if table.small_note:
+            lines.append(f"{table.by}: {table.small_note}")
         people = "1 applicant" if table.n_unknown == 1 else f"{table.n_unknown:,} applicants"
         are = "is" if table.n_unknown == 1 else "are"
         lines.append(f"{table.by}: {people} of unknown {table.by} {are} in no line")
