@@ -352,6 +352,8 @@ def _notes(
         if one.n_unknown and not one.is_intersection
     ]
 
+    notes += [note for one in attributes for note in one.notes]
+
     def named(attribute: str, group: Any) -> str:
         return group_name(group, attribute)
 
