@@ -189,6 +189,17 @@ class TestSentences:
         audit = lent({1: (15, 40), 0: (20, 40)}, "0")
         assert self.line(audit, "race=1").startswith("race: race=1: favourable decision for 37.5 %")
 
+    @pytest.mark.parametrize("policy", [None, "co_insurance_draft"])
+    def test_groups_below_our_minimum_have_their_line(self, policy):
+        options = {} if policy is None else {"policy": policy}
+        audit = lent({"a": (2, 20), "white": (90, 100)}, "white", **options)
+        assert any(
+            "race: a has fewer than 30 rows and no verdict here" in x for x in audit.warnings
+        )
+        assert "a has 20 rows, below the 30 that this audit needs for a verdict" in self.line(
+            audit, "a"
+        )
+
     def test_an_attribute_without_a_reference(self):
         both = {"race": np.repeat(["a", "white"], 50), "sex": np.tile(["f", "m"], 50)}
         audit = lent({"a": (20, 50), "white": (30, 50)}, "white", sensitive_features=both)

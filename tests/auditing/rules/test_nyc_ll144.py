@@ -161,11 +161,18 @@ class TestSmallHighest:
         assert "without small" not in table.to_markdown()
         assert "ratio with small categories" not in table.rows()[0]
 
+    def test_lines_name_the_category_that_others_are_compared_with(self):
+        found = audit()
+        assert [table.name_of(table.compared_with) for table in found.tables] == ["m", "y", "m & x"]
+        nobody = impact_table({"a": (0, 5), "b": (0, 9)}, by="x")
+        assert nobody.compared_with is None
+
     def test_in_an_audit(self):
         race = np.repeat(["a", "b", "tiny"], [100, 100, 2])
         hired = np.repeat([1, 0, 1, 0, 1], [50, 50, 60, 40, 2])
         found = fa.audit(y_pred=hired, sensitive_features={"race": race}, policy=PRESET, rng=1)
         lines = found.rule_lines
+        assert "race or ethnicity: impact ratios are to tiny, selection rate 1.000" in lines
         assert (
             "race or ethnicity: a: 100 applicants, selection rate 0.500, impact ratio 0.500; with "
             "categories below 2 % 0.500, without them 0.833"

@@ -166,14 +166,14 @@ class TestAudit:
         assert audit.verdict == "not_measurable"
         own = (
             "sex: female and male have fewer than 30 rows and no verdict here. This minimum is our "
-            "own: the rule us_eeoc has none, and its own lines below are about all groups"
+            "own: us_eeoc has none, and its own lines below are about all groups"
         )
         assert own in audit.warnings
         [line] = [line for line in audit.rule_lines if line.startswith("sex: female")]
         assert "significantly: flag" in line
         assert line.endswith(
             "female has 20 rows and male has 25 rows, below the 30 that this audit needs for a "
-            "verdict; the rule has no such minimum"
+            "verdict; us_eeoc has no such minimum"
         )
         large = audited({"female": (50, 200), "male": (180, 250)})
         assert "minimum" not in str(large)

@@ -71,6 +71,12 @@ class ImpactTable:
         return group_name(one.category, self.attribute)
 
     @property
+    def compared_with(self) -> Category | None:
+        """The category that the others are compared with; None where there are no ratios."""
+        found = [one for one in self.categories if not math.isnan(one.impact_ratio)]
+        return max(found, key=lambda one: one.rate, default=None)
+
+    @property
     def small_highest(self) -> Category | None:
         """The category with the highest rate, where it is below 2 % and others are not."""
         if all(one.small for one in self.categories):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ..policy import Policy
     from ..questions import Attribute
 
+#: A comparison of two groups by their counts.
+CountRow: TypeAlias = ImpactRatio | AdverseImpact | ApprovalGap
 _SMD = "standardized mean differences"
 
 
@@ -37,6 +39,11 @@ class AttributeReport:
     approval_gaps: tuple[ApprovalGap, ...] = ()
     #: What could not be computed, with the reason.
     missing: tuple[str, ...] = ()
+
+    @property
+    def rows_of_counts(self) -> tuple[CountRow, ...]:
+        """The comparisons of two groups by their counts."""
+        return (*self.impact_ratios, *self.adverse_impact, *self.approval_gaps)
 
 
 @dataclass(frozen=True, kw_only=True)

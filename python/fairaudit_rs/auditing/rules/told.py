@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 from ...data.groups import group_name
 from ...results.words import listed
-from .co_insurance_draft import ApprovalGap
-from .fair_lending import AdverseImpact, MeanDifference
 from .nyc_ll144 import RATES, BiasAudit
-from .report import AttributeReport, RuleReport
+from .report import AttributeReport, CountRow, RuleReport
 
 if TYPE_CHECKING:
     from ..policy import Policy
@@ -45,14 +43,14 @@ def rule_facts(policy: Policy, report: RuleReport) -> list[str]:
 def own_minimum(policy: Policy, report: RuleReport | None) -> Iterator[str]:
     """Warn that groups without a verdict are in the lines of a rule that has no minimum size."""
     for one in () if report is None else report.attributes:
-        groups = {row.group: row.total for row in one.impact_ratios}
-        groups |= {row.reference: row.reference_total for row in one.impact_ratios}
+        groups = {row.group: row.total for row in one.rows_of_counts}
+        groups |= {row.reference: row.reference_total for row in one.rows_of_counts}
         small = [name for name, n in groups.items() if n < policy.floor]
         if small:
             names = listed([group_name(name, one.attribute) for name in small], 10)
             yield (
                 f"{one.attribute}: {names} {'has' if len(small) == 1 else 'have'} fewer than "
-                f"{policy.floor} rows and no verdict here. This minimum is our own: the rule "
+                f"{policy.floor} rows and no verdict here. This minimum is our own: "
                 f"{policy.rule} has none, and its own lines below are about all groups"
             )
 
@@ -67,6 +65,12 @@ def _published(found: BiasAudit, report: RuleReport) -> list[str]:
     lines = list(found.head)
     for table in found.tables:
         rate = RATES[table.kind]
+        top = table.compared_with
+        if top is not None:
+            lines.append(
+                f"{table.by}{_without(report)}: impact ratios are to {table.name_of(top)}, "
+                f"{rate} {top.rate:.3f}"
+            )
         for one in table.categories:
             ratio = "none" if math.isnan(one.impact_ratio) else f"{one.impact_ratio:.3f}"
             note = f" ({one.reason})" if one.reason else ""
@@ -87,21 +91,26 @@ def _published(found: BiasAudit, report: RuleReport) -> list[str]:
 
 def _of_attribute(policy: Policy, one: AttributeReport) -> Iterator[str]:
     for best in one.impact_ratios[:1]:
-        yield f"{best.best(one.attribute)} has the highest rate: the others are compared with it"
-    for row in one.impact_ratios:
-        small = [
-            f"{group_name(name, one.attribute)} has {n:,} rows"
-            for name, n in ((row.group, row.total), (row.reference, row.reference_total))
-            if n < policy.floor
-        ]
-        note = (
-            f". {' and '.join(small)}, below the {policy.floor} that this audit needs for a "
-            "verdict; the rule has no such minimum"
-            if small
-            else ""
-        )
-        yield f"{row.in_words(one.attribute)}{note}"
-    found: tuple[AdverseImpact | MeanDifference | ApprovalGap, ...]
-    for found in (one.adverse_impact, one.mean_differences, one.approval_gaps):
-        yield from (row.in_words(one.attribute) for row in found)
+        if not best.reason:
+            yield (
+                f"{best.best(one.attribute)} has the highest rate: the others are compared with it"
+            )
+    for row in one.rows_of_counts:
+        yield f"{row.in_words(one.attribute)}{_below_minimum(policy, one.attribute, row)}"
+    yield from (row.in_words(one.attribute) for row in one.mean_differences)
     yield from one.missing
+
+
+def _below_minimum(policy: Policy, attribute: str, row: CountRow) -> str:
+    """Return which of two groups have no verdict, though the rule has a line for them."""
+    small = [
+        f"{group_name(name, attribute)} has {n:,} rows"
+        for name, n in ((row.group, row.total), (row.reference, row.reference_total))
+        if n < policy.floor
+    ]
+    if not small:
+        return ""
+    return (
+        f". {' and '.join(small)}, below the {policy.floor} that this audit needs for a verdict; "
+        f"{policy.rule} has no such minimum"
+    )
