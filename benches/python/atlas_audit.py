@@ -3,7 +3,8 @@
 `python benches/python/atlas_audit.py` measures what is not measured yet (some ten minutes on one
 core) and writes the section "Audits" of docs/validity.md. Families of questions are in
 atlas_audit_families.py, single pairs in atlas_audit_pairs.py, what other lenses say in
-atlas_audit_lenses.py. Results are kept in target/atlas_audit.jsonl.
+atlas_audit_lenses.py, the lines of the four-fifths rule in atlas_audit_rules.py. Results are kept
+in target/atlas_audit.jsonl.
 """
 
 import argparse
@@ -12,13 +13,16 @@ import os
 import atlas_audit_families as families
 import atlas_audit_lenses as lenses
 import atlas_audit_pairs as pairs
+import atlas_audit_rules as rules
 from atlas_tools import ROOT, band, load, run, write
 
 RESULTS = ROOT / "target" / "atlas_audit.jsonl"
 
 
 def scenarios():
-    return [*families.scenarios(), *pairs.scenarios(), *lenses.scenarios()]
+    return [
+        *families.scenarios(), *pairs.scenarios(), *lenses.scenarios(), *rules.scenarios()
+    ]  # fmt: skip
 
 
 def measure(scenario):
@@ -49,6 +53,8 @@ def errors(scenario, entry):
         return {"fail": counts.get("fail", 0)}
     if isinstance(scenario, lenses.NoStandIn):
         return {"found": counts["found"]}
+    if isinstance(scenario, rules.EqualGroups):
+        return {word: counts[word] for word in ("flag", "ruled out")}
     if isinstance(scenario, pairs.RaisedFloor):
         # One group is beyond the tolerance: to fail is right.
         return {"pass": counts["pass"]}
@@ -72,7 +78,8 @@ def broken(scenario, entry):
         return {}
     if isinstance(scenario, lenses.NoStandIn):
         return {"directions of noise": entry["counts"]["without the rule"]}
-    found = {word: n for word, n in entry["counts"].items() if word not in ("fail", "pass")}
+    ours = ("fail", "pass", "flag", "ruled out")
+    found = {word: n for word, n in entry["counts"].items() if word not in ours}
     if "quiet" in entry:
         found["quiet"] = max(entry["quiet"].values())
     return found
@@ -114,6 +121,8 @@ def page(measured):
     yield from pairs_table(of)
     yield from floor_table(of(pairs.RaisedFloor))
     yield from lenses_table(of(lenses.NoStandIn))
+    yield ""
+    yield from rules.table(of(rules.EqualGroups), share)
 
 
 def found(measured):

@@ -198,9 +198,10 @@ def _from_sequence(sequence: np.random.SeedSequence) -> int:
 
 def _missing(name: str, value: object) -> str | None:
     """Return what becomes of missing values of features and strata."""
-    if value is None or (isinstance(value, str) and value == "own"):
+    words = get_args(Missing)
+    if value is None or (isinstance(value, str) and value in words):
         return value
-    raise ArgumentError(f"{name} is {value!r}; accepted: None, 'own'")
+    raise ArgumentError(f"{name} is {value!r}; accepted: None, {', '.join(map(repr, words))}")
 
 
 def _threads(name: str, value: object) -> int:

@@ -31,7 +31,7 @@ EquivalenceMethod: TypeAlias = Literal[
     "auto", "score", "mover", "mantel-haenszel", "inversion", "studentized", "delta"
 ]
 Undefined: TypeAlias = Literal["raise", "skip"]
-Missing: TypeAlias = Literal["own"]
+Missing: TypeAlias = Literal["own", "keep_texts"]
 MixedClusters: TypeAlias = Literal["refuse", "split", "drop"]
 Scale: TypeAlias = Literal["difference", "ratio"]
 NullHypothesis: TypeAlias = Literal["shuffle", "weak"]

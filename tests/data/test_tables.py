@@ -1054,9 +1054,11 @@ class TestKnownValues:
         assert cells.n_missing == 2
         assert cells.group_sizes() == {("f", 1): 1, ("m", 2): 1}
 
-    def test_text_that_looks_missing_is_text(self):
-        cells = labels_by(["", "None", "nan", None])
-        assert cells.groups == (("",), ("None",), ("nan",), (None,))
+    def test_text_that_looks_missing_is_missing_unless_it_is_kept(self):
+        texts = ["", "None", "nan", None]
+        assert labels_by(texts).groups == (("",), (None,))
+        kept = fa.tabulate(y_true=[0, 1, 0, 1], sensitive_features=texts, missing="keep_texts")
+        assert kept.groups == (("",), ("None",), ("nan",), (None,))
 
     def test_order_of_groups(self):
         assert labels_by([10, 9, -1, 2.5]).groups == ((-1,), (2.5,), (9,), (10,))

@@ -24,6 +24,8 @@ from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
 from .rules.categories import bias_audit
+from .rules.report import rule_report
+from .rules.told import own_minimum
 from .setting import Given, Setting
 from .strata import notes_of_homogeneity
 from .surroundings import (
@@ -238,6 +240,7 @@ def _audited(
         bias_audit=bias_audit(table, policy, computing.pos_label)
         if policy.rule == "nyc_ll144"
         else None,
+        rule_report=rule_report(policy, single, rates),
     )
     notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
     return replace(made, warnings=tuple(dict.fromkeys(notes)))
@@ -350,9 +353,12 @@ def _notes(
         if one.n_unknown and not one.is_intersection
     ]
 
+    notes += [note for one in attributes for note in one.notes]
+
     def named(attribute: str, group: Any) -> str:
         return group_name(group, attribute)
 
+    notes += own_minimum(made.policy, made.rule_report)
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)

@@ -288,6 +288,7 @@ def _explained(setting: Setting, one: Attribute, metric: str, form: Form) -> Ran
             X=_taken(form, people.rows),
             model=model,
             sensitive_features={one.name: people.names},
+            missing="keep_texts",
             target=target,
             metric=metric,
             **setting.options("influence", metric, one.name),
@@ -394,6 +395,7 @@ def _flipped(setting: Setting, one: Attribute) -> Ran:
         return extreme_test(
             **design,
             sensitive_features={one.name: people.names},
+            missing="keep_texts",
             **(setting.options("extremes", one.name) | {"confidence_level": confidence}),
         )
 

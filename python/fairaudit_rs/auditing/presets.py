@@ -137,10 +137,11 @@ US_EEOC: Content = {
     "rule": "us_eeoc",
     "criteria": ({"metric": "selection_rate", "ratio": 0.8, "reference": "highest"},),
     "has_pass": False,
-    "description": "The four-fifths rule of the Uniform Guidelines: a selection rate below 4/5 of "
-    "the highest is generally regarded as evidence of adverse impact; beside it the test of "
-    'equal rates ("two or three standard deviations"), the selections that are missing to 4/5, '
-    "and how sure it is that the true ratio is below 4/5.",
+    "description": "The four-fifths rule of the Uniform Guidelines on Employee Selection "
+    "Procedures: a selection rate below 4/5 of the highest is generally regarded as evidence of "
+    'adverse impact; beside it the test of equal rates ("two or three standard deviations"), '
+    "unadjusted and adjusted for all pairs of groups, the selections that are missing to 4/5, and "
+    "whether the data rule out a true ratio of 4/5 or more.",
     "in_force": "1978-09-25",
     "as_of": _AS_OF,
     "source": "29 CFR 1607.4 D; questions and answers 44 FR 11996, no. 18; Castaneda v. Partida, "
@@ -148,9 +149,10 @@ US_EEOC: Content = {
     "status": 'In force, but the EEOC lists "Rescission of Uniform Guidelines" (RIN 3046-AB43) in '
     "the final rule stage; no final rule was found. Executive Order 14281 (2025-04) puts federal "
     "enforcement of disparate impact last; state law and private suits remain.",
-    "is_not": "An engine, not advice. The rule of thumb has no pass: at a true ratio of exactly "
-    "4/5 it flags half of large samples, smaller differences may count, and larger ones may not "
-    "where numbers are small.",
+    "is_not": "An engine, not advice. The rule is about the selection of employees (hiring, "
+    "promotion and the like), not about loans, benefits or other decisions. The rule of thumb has "
+    "no pass: at a true ratio of exactly 4/5 it flags half of large samples, smaller differences "
+    "may count, and larger ones may not where numbers are small.",
 }
 NYC_LL144: Content = {
     "name": "nyc_ll144",
@@ -175,14 +177,15 @@ FAIR_LENDING: Content = {
     "criteria": (),
     "description": "Adverse impact ratios as lenders compute them: the favourable share over that "
     "of a fixed reference group, flagged below a threshold of yours and where it is significant; "
-    "standardized mean differences of scores, and the approvals that are missing.",
+    "standardized mean differences of scores, where scores are given; and the favourable decisions "
+    "that are missing.",
     "as_of": _AS_OF,
     "source": "Practice of the industry, after the documentation of solas-ai 0.6.0; no regulation "
     "has these numbers",
     "status": "The CFPB's final rule of 2026-04-22 takes the effects test out of Regulation B from "
     "2026-07-21; OCC (2025-07) and FDIC (2025-08) dropped it from examinations. State laws (NJ, "
     "MA, CA, NY, IL), the Fair Housing Act and private suits remain.",
-    "is_not": "An engine, not advice. There is no threshold of law; .80 and .90 are customary.",
+    "is_not": "An engine, not advice. There is no threshold of law; 0.80 and 0.90 are customary.",
 }
 CO_INSURANCE_DRAFT: Content = {
     "name": "co_insurance_draft",

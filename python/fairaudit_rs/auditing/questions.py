@@ -54,6 +54,8 @@ class Attribute:
     #: People whose group is not known: without a value, or with a label that says so.
     n_unknown: int
     is_intersection: bool
+    #: What a reader must know of how the groups were read.
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, table: AuditTable, names: Sequence[str], policy: Policy) -> Attribute:
@@ -68,6 +70,7 @@ class Attribute:
             groups=tuple(label(key) for key in sizes if key not in unknown),
             n_unknown=cells.n_missing + sum(sizes[key] for key in unknown),
             is_intersection=len(names) > 1,
+            notes=tuple(cells.notes),
         )
 
 

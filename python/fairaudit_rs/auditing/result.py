@@ -31,6 +31,7 @@ from .markdown import markdown_table, plain
 from .policy import Policy
 from .questions import covers_all
 from .rules.nyc_ll144 import BiasAudit
+from .rules.report import RuleReport
 from .rules.told import rule_facts, rule_lines
 from .strata import stratum_tables
 from .wording import HEADS, Wording, headline, table
@@ -76,6 +77,8 @@ class Audit(Result):
         The results of other lenses and of permutation tests by name.
     bias_audit : object, optional
         Of the rule ``nyc_ll144``: the tables that are published, and what is missing of them.
+    rule_report : object, optional
+        The numbers of the rule of the policy, by attribute; None where it has no rule.
     """
 
     verdict: Verdict
@@ -91,6 +94,7 @@ class Audit(Result):
     warnings: tuple[str, ...]
     results: dict[str, Result] = field(default_factory=dict)
     bias_audit: BiasAudit | None = None
+    rule_report: RuleReport | None = None
 
     def __hash__(self) -> int:
         return hash((type(self), self.verdict, self.seed, self.n_rows))
@@ -153,7 +157,7 @@ class Audit(Result):
     @property
     def rule_lines(self) -> list[str]:
         """What the rule of the policy says, line by line; nothing where it has none."""
-        return rule_lines(self.policy, self.attributes, self.base_rates, self.bias_audit)
+        return rule_lines(self.policy, self.rule_report, self.bias_audit)
 
     def to_text(self, width: int | None = None) -> str:
         """Return what is printed: the verdict, the table, notes, and what the rule says.
@@ -255,11 +259,14 @@ class Audit(Result):
 
     def _rule_parts(self) -> list[str]:
         """Return what the rule says as parts of a page."""
-        if self.policy.rule is None:
+        if self.rule_report is None:
             return []
         tables, lines = [], self.rule_lines
         if self.bias_audit is not None:
-            tables, lines = [self.bias_audit.to_markdown().rstrip()], rule_facts(self.policy)
+            tables, lines = (
+                [self.bias_audit.to_markdown().rstrip()],
+                rule_facts(self.policy, self.rule_report),
+            )
         told = "\n".join(f"- {plain(line)}" for line in lines)
         return ["## What the rule says", *tables, told]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,6 +18,7 @@ from .. import metrics
 from ..data.reading import Reading
 from ..data.text_files import TextFormat
 from ..errors import ArgumentError
+from ..literals import Missing
 from ..writing import check_target
 from .messages import QUIET, is_quiet, note
 
@@ -143,12 +144,15 @@ weight = click.option("--weight", "sample_weight", help="Column of weights.")
 pos_label = click.option(
     "--pos-label", help="The value of labels and decisions that is the positive class."
 )
+#: Words of `--missing` that are no texts of a file.
+_MISSING = get_args(Missing)
 text_files = together(
     click.option(
         "--missing",
         multiple=True,
         help="Texts that stand for a missing value, as NA,?; 'own': missing values of groups and "
-        "strata are a group of their own. May be repeated.",
+        "strata are a group of their own; 'keep_texts': texts such as nan and none are groups. May "
+        "be repeated.",
     ),
     click.option("--delimiter", help="What separates columns of text files: a character, or tab."),
     click.option("--encoding", help="Encoding of text files; UTF-8 when left out."),
@@ -243,10 +247,10 @@ def asked(given: Mapping[str, Any]) -> dict[str, Any]:
 def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
     """Return the arguments of Python, and which rows are kept, in words; None: all of them."""
     found = {name: value for name, value in given.items() if value is not None and value != ()}
-    own, form = text_format(found)
+    missing, form = text_format(found)
     where, cut = found.pop("where", None), found.pop("cut", None)
-    if own:
-        found["missing"] = "own"
+    if missing is not None:
+        found["missing"] = missing
     if cut is not None and "y_pred" in found:
         raise ArgumentError(
             f"cut is {cut!r} and y_pred is {found['y_pred']!r}; accepted: one of them"
@@ -260,16 +264,19 @@ def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None
     return {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}, told
 
 
-def text_format(given: dict[str, Any]) -> tuple[bool, TextFormat]:
-    """Take out how text files are read, and whether missing values are a group of their own."""
+def text_format(given: dict[str, Any]) -> tuple[str | None, TextFormat]:
+    """Take out how text files are read, and what becomes of missing groups."""
     words = [word.strip() for one in given.pop("missing", ()) for word in one.split(",")]
     delimiter = given.pop("delimiter", None)
     form = TextFormat(
         delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
         encoding=given.pop("encoding", None),
-        missing=tuple(word for word in words if word not in ("own", "")),
+        missing=tuple(word for word in words if word not in (*_MISSING, "")),
     )
-    return "own" in words, form
+    own = sorted({word for word in words if word in _MISSING})
+    if len(own) > 1:
+        raise ArgumentError(f"missing is {' and '.join(map(repr, own))}; accepted: one of them")
+    return own[0] if own else None, form
 
 
 def check_files(**files: Path | None) -> None:

@@ -6,8 +6,9 @@ combinations, named in `labels`, are sorted and added up.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,8 @@ from .labels import (
     Label,
     check_one_kind,
     distinct_rows,
+    is_missing_text,
+    missing_texts,
     name_combinations,
     relabel,
 )
@@ -84,6 +87,8 @@ class Cells:
     score_bin: NDArray[np.int64]
     count: NDArray[np.int64]
     score_sum: NDArray[np.int64]
+    #: Texts that were read as missing: feature, text and rows. No part of comparisons.
+    missing_texts: tuple[tuple[str, str, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.count)
@@ -98,6 +103,19 @@ class Cells:
         """Number of rows in which a sensitive feature is missing."""
         missing = np.array([None in group for group in self.groups], dtype=bool)
         return int(self.count[missing[self.group]].sum()) if len(self) else 0
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes of texts that were read as missing, one for each sensitive feature."""
+        by_feature: dict[str, list[str]] = {}
+        for name, text, n in self.missing_texts:
+            rows = "1 row" if n == 1 else f"{n:,} rows"
+            by_feature.setdefault(name, []).append(f"{text!r} in {rows}")
+        return [
+            f"{name}: the text {' and '.join(texts)} is read as a missing value; "
+            "missing='keep_texts' makes it a group"
+            for name, texts in by_feature.items()
+        ]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -125,7 +143,9 @@ class Cells:
             return self
         at = [self.sensitive_features.index(name) for name in kept]
         groups = tuple(tuple(key[i] for i in at) for key in self.groups)
-        return self._rebuild(kept, groups, self.group, self._rows())
+        made = self._rebuild(kept, groups, self.group, self._rows())
+        texts = tuple(one for one in self.missing_texts if one[0] in kept)
+        return replace(made, missing_texts=texts)
 
     def class_counts(
         self, groups: Sequence[GroupKey], classes: NDArray[np.int64], n_classes: int
@@ -172,9 +192,13 @@ class Cells:
         strata = self.strata + other.strata
         rows = (np.concatenate([self.stratum, other.stratum + len(self.strata)]), *rows[1:])
         group = np.concatenate([self.group, other.group + len(self.groups)])
-        return self._rebuild(
+        made = self._rebuild(
             self.sensitive_features, self.groups + other.groups, group, rows, strata
         )
+        texts: Counter[tuple[str, str]] = Counter()
+        for name, text, n in (*self.missing_texts, *other.missing_texts):
+            texts[name, text] += n
+        return replace(made, missing_texts=tuple(sorted((*key, n) for key, n in texts.items())))
 
     def __radd__(self, other: object) -> Cells:
         # sum() starts from 0.
@@ -233,15 +257,18 @@ class Cells:
             columns["score_edges"] = pl.Series(
                 [self.score_edges.tolist()] * len(self), dtype=pl.List(pl.Float64)
             )
-        if self._missing_is_own:
-            columns["missing"] = ["own"] * len(self)
+        if self._missing is not None:
+            columns["missing"] = [self._missing] * len(self)
         columns["count"] = self.count
         return pl.DataFrame(columns)
 
     @property
-    def _missing_is_own(self) -> bool:
-        """Whether missing values are a group or a stratum."""
-        return any(is_missing_group(label) for key in (*self.groups, *self.strata) for label in key)
+    def _missing(self) -> Missing | None:
+        """How missing values were read, where the labels differ from those of the default."""
+        if any(is_missing_group(label) for key in (*self.groups, *self.strata) for label in key):
+            return "own"
+        kept = any(is_missing_text(label) for key in self.groups for label in key)
+        return "keep_texts" if kept else None
 
     @classmethod
     def from_frame(
@@ -281,7 +308,9 @@ class Cells:
                     "sensitive_features is None; accepted: names of columns of the frame, which "
                     f"has: {', '.join(table.columns)}"
                 )
-            apart = "own" if "missing" in table.columns else apart
+            if "missing" in table.columns and len(table):
+                held = table["missing"][0]
+                apart = arguments.check(missing=held).missing
             y_true = "y_true" if "y_true" in table.columns else None
             y_pred = "y_pred" if "y_pred" in table.columns else None
         else:
@@ -425,9 +454,10 @@ def cells_of(
     """Make cells of distinct combinations of (features, strata, label, decision)."""
     labels = [name for name, has in (("y_true", has_label), ("y_pred", has_decision)) if has]
     named = name_combinations(counted, len(names), strata_names, labels, pos_label, missing)
+    texts = missing_texts(counted, names, missing)
     zeros = np.zeros(len(counted.counts), dtype=np.int64)
     absent = np.full(len(counted.counts), ABSENT, dtype=np.int64)
-    return _canonical(
+    made = _canonical(
         names,
         named.groups,
         named.group,
@@ -441,3 +471,4 @@ def cells_of(
         zeros if counted.score_sums is None else counted.score_sums,
         score_edges=edges,
     )
+    return replace(made, missing_texts=texts) if texts else made

@@ -12,7 +12,7 @@ import numpy as np
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from .cells import Cells
-from .labels import GroupKey, matches
+from .labels import GroupKey, is_missing_text, matches
 
 MAX_PAIRS = 100_000
 #: Between the names of attributes whose values make groups together.
@@ -62,7 +62,14 @@ def find_group(argument: str, wanted: Any, existing: Sequence[GroupKey]) -> Grou
             return key
     names = [repr(label(key)) for key in existing]
     shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    raise DataError(f"{argument} names {wanted!r}, which is no group of the data; groups: {shown}")
+    hint = (
+        ". This text is read as a missing value; missing='keep_texts' makes it a group"
+        if any(map(is_missing_text, parts))
+        else ""
+    )
+    raise DataError(
+        f"{argument} names {wanted!r}, which is no group of the data; groups: {shown}{hint}"
+    )
 
 
 def pairs_of(keys: Sequence[GroupKey], reference: Any) -> list[tuple[int, int]]:

@@ -21,6 +21,9 @@ Label: TypeAlias = str | int | float | bool | None
 GroupKey: TypeAlias = tuple[Label, ...]
 
 ABSENT = -1
+#: Texts that stand for a missing group, whatever their case and the blanks around them: some are
+#: made of missing values by ``astype(str)``.
+MISSING_TEXTS = frozenset({"nan", "none", "null", "na", "<na>", "missing"})
 #: Up to so many combinations lists are faster than arrays.
 _FEW = 256
 
@@ -101,6 +104,31 @@ def _plain(value: Any) -> Label:
     return str(value)
 
 
+def is_missing_text(label: object) -> bool:
+    """Return whether a label is a text that stands for a missing group."""
+    return (
+        isinstance(label, str)
+        and not is_missing_group(label)
+        and label.strip().casefold() in MISSING_TEXTS
+    )
+
+
+def missing_texts(
+    counted: Counts, names: Sequence[str], missing: str | None
+) -> tuple[tuple[str, str, int], ...]:
+    """Return the texts that are read as missing: feature, text and rows."""
+    if missing is not None:
+        return ()
+    found = []
+    for column, name in enumerate(names):
+        for code, value in enumerate(counted.values[column]):
+            text = _plain(value)
+            if is_missing_text(text):
+                n_rows = int(counted.counts[counted.codes[:, column] == code].sum())
+                found.append((name, str(text), n_rows))
+    return tuple(sorted(one for one in found if one[2]))
+
+
 def matches(label: Label, wanted: Any) -> bool:
     """Whether a label is the wanted one; text also names a number or boolean that reads so.
 
@@ -160,12 +188,18 @@ def name_combinations(
 ) -> Named:
     """Check and name distinct combinations of (features, strata, labels).
 
-    ``missing="own"`` makes missing values of features and strata a label of their own.
+    ``missing="own"`` makes missing values of features and strata a label of their own. None reads
+    texts such as "nan" as missing in features; all else keeps them as labels.
     """
     if not len(counted.counts) or not counted.counts.sum():
         raise DataError("the data have no rows")
     values = [[_plain(value) for value in column] for column in counted.values]
-    if missing == "own":
+    if missing is None:
+        values[:n_features] = [
+            [None if is_missing_text(value) else value for value in column]
+            for column in values[:n_features]
+        ]
+    elif missing == "own":
         n_named = n_features + len(strata_names)
         values[:n_named] = map(_with_missing, values[:n_named])
     columns = iter(range(len(values)))

@@ -42,7 +42,8 @@ class AuditTable:
     strata: tuple[str, ...] = ()
     roles: frozenset[str] = frozenset()
     clusters: tuple[str, ...] = ()
-    #: "own": missing values of features and strata have a label of their own.
+    #: "own": missing values of features and strata have a label of their own; "keep_texts": texts
+    #: such as "nan" are labels of features. None reads them as missing.
     missing: str | None = None
     #: What becomes of clusters with rows in several groups.
     mixed_clusters: str = "refuse"
@@ -107,7 +108,8 @@ class AuditTable:
             roles=read.roles,
             clusters=read.clusters,
             score_edges=read.score_edges,
-            missing=checked.missing,
+            # Cells were counted with a choice of their own, which stays.
+            missing=checked.missing if read.source.holds_rows else checked.missing or "keep_texts",
             mixed_clusters=checked.mixed_clusters,
             index=read.index,
             _keys=read.names,
@@ -415,7 +417,7 @@ class AuditTable:
         needed_by: str = "this",
     ) -> AttributeRows:
         """Return the rows with the one sensitive feature as a number."""
-        if self.missing is not None:
+        if self.missing == "own":
             raise ArgumentError(
                 f"missing is {self.missing!r}, and {needed_by} is a correlation with numbers; "
                 "accepted: None"

@@ -58,10 +58,12 @@ def tabulate(
         Number of equal bins from 0 to 1 (default 100), or the edges of the bins.
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
-    missing : {"own"}, optional
-        ``"own"`` makes missing values of sensitive features, and of strata, a group and a stratum
-        of their own, ``"missing"``. None: rows without a group belong to none, and strata must be
-        known.
+    missing : {"own", "keep_texts"}, optional
+        None: rows without a group belong to none, and strata must be known. The texts "nan",
+        "none", "null", "na", "<NA>" and "missing" in sensitive features, whatever their case, are
+        read as missing values, with a note. ``"own"`` makes missing values of sensitive features,
+        and of strata, a group and a stratum of their own, ``"missing"``; ``"keep_texts"`` leaves
+        them without a group. Both keep such texts as groups.
     n_threads : int, optional
         Threads for arrays; None or -1 takes all cores that the process may use.
 

@@ -77,7 +77,9 @@ def read_attribute(given: Any, form: Form) -> Attribute:
     places = tuple(place for part in parts for place in part.places)
     if len(set(names)) < len(names) or len(set(places)) < len(places):
         raise ArgumentError(f"attribute is {given!r}, which names a column twice; accepted: once")
-    table = AuditTable.make(sensitive_features={part.name: part.column for part in parts})
+    # Levels of a feature are those that the model reads, texts such as "none" among them.
+    columns = {part.name: part.column for part in parts}
+    table = AuditTable.make(sensitive_features=columns, missing="keep_texts")
     rows = table.rows(columns=())
     n_missing = rows.cells.n_missing
     if n_missing:

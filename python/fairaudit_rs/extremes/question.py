@@ -386,6 +386,7 @@ def _notes(cells: Cells, nothing_changes: bool, attribute: str | None) -> list[s
             f"{cells.n_missing:,} rows have no value of {' and '.join(cells.sensitive_features)} "
             "and belong to no group"
         )
+    notes += cells.notes
     if nothing_changes:
         notes.append(
             "the two scores are the same in every row"

@@ -136,7 +136,8 @@ def aligned(
     missing = (
         f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no group"
     )
-    warnings = [missing, *found.warnings] if question.n_missing else found.warnings
+    unknown = [missing] if question.n_missing else []
+    warnings = [*unknown, *question.notes, *found.warnings]
     return AlignmentResult(
         estimate=main.estimate,
         standard_error=main.standard_error,

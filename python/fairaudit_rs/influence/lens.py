@@ -320,6 +320,7 @@ def _warnings(
             f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no "
             "group"
         )
+    warnings += question.notes
     if math.isnan(half):
         warnings.append("a group has fewer than two rows: the gap has no interval")
     elif not abs(gap) > half:

@@ -52,6 +52,8 @@ class Question:
     of_scores: bool
     n_rows: int
     n_missing: int
+    #: What a reader must know of how the rows were read.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +136,7 @@ class Design:
             of_scores=what == "y_score" and not bool(((score == 0) | (score == 1)).all()),
             n_rows=len(own) + len(others),
             n_missing=len(rows.group) - len(own) - len(others),
+            notes=tuple(rows.cells.notes),
         )
 
     def _names(self) -> list[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..data.features import named_columns
-from ..data.labels import matches
+from ..data.labels import is_missing_text, matches
 from ..data.tables import AuditTable
 from ..errors import ArgumentTypeError, DataError
 from ..results.chart import Chart
@@ -227,11 +227,14 @@ class Repair(Finding):
             )
         if not n:
             return np.zeros(0, dtype=bool)
-        table = AuditTable.make(sensitive_features=group).loaded()
+        known = [self.target, *self.others]
+        kept = any(is_missing_text(part) for name in known for part in _parts(name))
+        table = AuditTable.make(
+            sensitive_features=group, missing="keep_texts" if kept else None
+        ).loaded()
         if table.n_rows != n:
             raise DataError(f"group has {table.n_rows:,} rows; X has {n:,}")
         rows = table.rows(columns=())
-        known = [self.target, *self.others]
         for key in rows.cells.groups:
             if None not in key and not any(_is(key, one) for one in known):
                 shown = key[0] if len(key) == 1 else key
@@ -387,8 +390,13 @@ class Repair(Finding):
 
 def _is(key: tuple[Any, ...], name: Any) -> bool:
     """Whether the key of a group is that of a name, or of several of them."""
-    parts = name if isinstance(name, tuple) else (name,)
+    parts = _parts(name)
     return len(key) == len(parts) and all(map(matches, key, parts))
+
+
+def _parts(name: Any) -> tuple[Any, ...]:
+    """Return the labels that the name of a group is made of."""
+    return name if isinstance(name, tuple) else (name,)
 
 
 def _change(before: dict[str, Any], after: dict[str, Any]) -> str:

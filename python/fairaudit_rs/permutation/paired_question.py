@@ -39,6 +39,8 @@ class PairedQuestion:
     n_missing: int
     features: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
+    #: What a reader must know of how the rows were read.
+    notes: tuple[str, ...] = ()
 
     def notes_of_rows(self) -> list[str]:
         """Note the rows and groups that take no part."""
@@ -48,7 +50,7 @@ class PairedQuestion:
                 f"{self.n_missing:,} of {self.n_rows:,} rows have no value of "
                 f"{' or '.join(self.features)} and belong to no group"
             )
-        return [*notes, *([told(self.left_out)] if self.left_out else [])]
+        return [*notes, *self.notes, *([told(self.left_out)] if self.left_out else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +115,7 @@ def pose_twice(
         n_missing=cells.n_missing,
         features=cells.sensitive_features,
         left_out=left_out,
+        notes=tuple(cells.notes),
     )
 
 

@@ -238,7 +238,7 @@ def pose(
         strata_names=names,
         unused_strata=() if conditional else counted.strata_names,
         pairs=pairs_of(problem.keys, reference),
-        notes=notes,
+        notes=(*counted.notes, *notes),
         exchanged=exchanged(metric, own, names, "clusters" if clustered else "rows"),
         left_out=left_out,
         marginal=marginal,

@@ -356,6 +356,7 @@ def _warnings(
             f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
             f"{' or '.join(question.features)} and belong to no group"
         )
+    warnings += question.notes
     if test.inconclusive is not None:
         warnings.append(f"no p-value: {test.inconclusive}")
     distances = question.distances

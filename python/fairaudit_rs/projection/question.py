@@ -53,6 +53,8 @@ class Question:
     distances: Distances | None
     #: What pandas calls the rows.
     index: Any = None
+    #: What a reader must know of how the rows were read.
+    notes: tuple[str, ...] = ()
 
     def group_sizes(self) -> dict[Any, int]:
         """Return the rows of each group that take part."""
@@ -323,6 +325,7 @@ def _of_groups(reading: _Reading, choice: _Choice, notion: str) -> Question:
         needs_reference=undirected,
         distances=distances,
         index=reading.table.index,
+        notes=tuple(cells.notes),
     )
 
 

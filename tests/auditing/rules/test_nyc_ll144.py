@@ -122,6 +122,70 @@ class TestKnownValues:
             above_median([0.1, np.nan])
 
 
+class TestSmallHighest:
+    """A highest category below 2 % sets all ratios: they are given with and without it."""
+
+    COUNTS = (("a", (50, 100)), ("b", (60, 100)), ("tiny", (2, 2)))
+
+    @pytest.mark.parametrize("leave_out", [False, True])
+    def test_both_ratios(self, leave_out):
+        table = impact_table(dict(self.COUNTS), by="race", leave_out=leave_out)
+        assert table.small_highest.category == "tiny"
+        found = {one.category: one for one in table.categories}
+        assert [one.ratio_with_small for one in found.values()] == [0.5, 0.6, 1]
+        assert [found[name].ratio_without_small for name in "ab"] == pytest.approx([5 / 6, 1])
+        assert math.isnan(found["tiny"].ratio_without_small)
+        assert found["a"].impact_ratio == pytest.approx(5 / 6 if leave_out else 0.5)
+        page = table.to_markdown()
+        assert "| ratio with small categories | ratio without small categories |" in page
+        assert "| 0.500 | 0.833 |" in page
+        assert (
+            "tiny has the highest selection rate (1.000) and fewer than 2 % of the people "
+            "(2 of 202): ratios are given with and without such categories."
+        ) in page
+        assert table.rows()[0]["ratio without small categories"] == pytest.approx(5 / 6)
+
+    @pytest.mark.parametrize(
+        "counts",
+        [
+            {"a": (50, 100), "b": (60, 100)},
+            {"a": (50, 100), "b": (60, 100), "tiny": (0, 2)},
+            {"a": (50, 100), "b": (100, 100), "tiny": (2, 2)},
+            {"a": (0, 100), "b": (0, 100), "tiny": (0, 2)},
+            dict.fromkeys(range(60), (1, 1)),
+        ],
+    )
+    def test_one_ratio_where_the_highest_is_large(self, counts):
+        table = impact_table(counts, by="race")
+        assert table.small_highest is None
+        assert "without small" not in table.to_markdown()
+        assert "ratio with small categories" not in table.rows()[0]
+
+    def test_lines_name_the_category_that_others_are_compared_with(self):
+        found = audit()
+        assert [table.name_of(table.compared_with) for table in found.tables] == ["m", "y", "m & x"]
+        nobody = impact_table({"a": (0, 5), "b": (0, 9)}, by="x")
+        assert nobody.compared_with is None
+
+    def test_in_an_audit(self):
+        race = np.repeat(["a", "b", "tiny"], [100, 100, 2])
+        hired = np.repeat([1, 0, 1, 0, 1], [50, 50, 60, 40, 2])
+        found = fa.audit(y_pred=hired, sensitive_features={"race": race}, policy=PRESET, rng=1)
+        lines = found.rule_lines
+        assert "race or ethnicity: impact ratios are to tiny, selection rate 1.000" in lines
+        assert (
+            "race or ethnicity: a: 100 applicants, selection rate 0.500, impact ratio 0.500; with "
+            "categories below 2 % 0.500, without them 0.833"
+        ) in lines
+        assert any("tiny has the highest selection rate (1.000) and fewer" in x for x in lines)
+        assert "without small categories" in found.to_markdown()
+        frame = found.to_frame("impact_ratios")
+        assert frame["ratio_without_small"].to_list()[:2] == pytest.approx([5 / 6, 1])
+        again = fa.from_dict(json.loads(json.dumps(found.to_dict())))
+        assert again.bias_audit == found.bias_audit
+        assert again.rule_lines == lines
+
+
 class TestPublished:
     def test_there_is_no_verdict(self):
         one = audit()

@@ -12,7 +12,8 @@ from ...inference.intervals import Interval
 from ...inference.proportions import newcombe
 from ...inference.pvalues import normal_of_level
 from ...results.verdict import rejects
-from .counts import Counts, checked, equality, found_in, percent
+from ...results.words import p_text
+from .counts import Counts, checked, equality, found_in, percent, unadjusted
 
 #: Of approval rates: from here on a significant difference is looked into.
 FIVE_POINTS = Fraction(5, 100)
@@ -26,6 +27,7 @@ class ApprovalGap:
     reference: Any
     approved: int
     total: int
+    reference_total: int
     rate: float
     reference_rate: float
     #: Above 0 where the reference is approved more often.
@@ -34,20 +36,48 @@ class ApprovalGap:
     pvalue: float
     method: str
     significant: bool
+    #: Whether the gap is one of 5 points or more, compared as whole numbers.
+    reaches: bool
     #: Significant and of 5 points or more: the draft would look into the variables.
     triggered: bool
+    alpha: float
+    #: The tests that were made; p-values are not adjusted for them.
+    n_comparisons: int
 
     def __str__(self) -> str:
-        words = "would be looked into" if self.triggered else "would not be looked into"
+        return self.in_words()
+
+    def in_words(self, attribute: str = "") -> str:
+        """Return the group as a sentence; bare numbers are named after their attribute."""
+        name, other = (group_name(one, attribute) for one in (self.group, self.reference))
+        looks = "would look into this" if self.triggered else "would not look into this"
         return (
-            f"{group_name(self.group)}: approved {percent(self.rate)} of {self.total:,}, "
-            f"{group_name(self.reference)} {percent(self.reference_rate)}; by the draft, which is "
-            f"not in force, this {words}"
+            f"{name}: {percent(self.rate)} of {self.total:,} approved, {other} (reference) "
+            f"{percent(self.reference_rate)} of {self.reference_total:,}. {self._why()} "
+            f"({self.method}, {p_text(self.pvalue)}{unadjusted(self.n_comparisons)}, level "
+            f"{self.alpha:g}): the draft, which is not in force, {looks}"
         )
+
+    def _why(self) -> str:
+        """Return the gap against 5 points, and whether it is significant."""
+        limit = 100 * float(FIVE_POINTS)
+        points = f"{100 * abs(self.gap):.1f} points"
+        also = "and" if self.triggered else "but"
+        differ = f"the rates {'differ' if self.significant else 'do not differ'} significantly"
+        if self.gap < 0:
+            return f"The gap of {points} is in favour of the group; {differ}"
+        if self.reaches:
+            return f"The gap of {points} is one of {limit:g} points or more, {also} {differ}"
+        return f"The gap of {points} is below {limit:g} points; {differ}"
 
 
 def approval_gaps(
-    counts: Counts, reference: Any, *, alpha: float = 0.05, confidence_level: float = 0.95
+    counts: Counts,
+    reference: Any,
+    *,
+    alpha: float = 0.05,
+    confidence_level: float = 0.95,
+    n_comparisons: int | None = None,
 ) -> list[ApprovalGap]:
     """Return how much less often each group is approved than a reference.
 
@@ -62,6 +92,9 @@ def approval_gaps(
         The group that others are compared with.
     alpha, confidence_level : float
         Level of "significant", and of intervals.
+    n_comparisons : int, optional
+        The tests that the sentences name beside their p-values, which are not adjusted; None for
+        one of each group but the reference.
     """
     level = arguments.check(alpha=alpha, confidence_level=confidence_level)
     groups = checked(counts)
@@ -79,6 +112,7 @@ def approval_gaps(
                 reference=reference,
                 approved=one.selected,
                 total=one.total,
+                reference_total=base.total,
                 rate=one.rate,
                 reference_rate=base.rate,
                 gap=float(gap),
@@ -86,7 +120,10 @@ def approval_gaps(
                 pvalue=test.pvalue,
                 method=test.method,
                 significant=significant,
+                reaches=gap >= FIVE_POINTS,
                 triggered=significant and gap >= FIVE_POINTS,
+                alpha=level.alpha,
+                n_comparisons=len(groups) - 1 if n_comparisons is None else n_comparisons,
             )
         )
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
@@ -9,13 +10,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ... import arguments
-from ...data.groups import group_name
 from ...errors import ArgumentTypeError, DataError
 from ...inference.exact import fisher, least_expected, pooled_z, two_sided
 from ...inference.proportions import Share
 
 #: Expected counts below this make a table one of few rows.
-_FEW = 5
+FEW = 5
+FISHER = "Fisher's exact test"
 _MOST = 10**15
 
 
@@ -95,13 +96,13 @@ def equality(one: Selected, other: Selected, fisher_below: int | None = None) ->
     """
     table = (*one, *other)
     few = (
-        least_expected(*_split(table)) < _FEW
+        least_expected(*_split(table)) < FEW
         if fisher_below is None
         else one.total + other.total < fisher_below
     )
     z = pooled_z(*_split(table))
     if few:
-        return Equality(z, fisher(*_split(table)), "Fisher's exact test")
+        return Equality(z, fisher(*_split(table)), FISHER)
     return Equality(
         z, two_sided(z), "pooled z test" if fisher_below is None else "chi-squared test"
     )
@@ -118,11 +119,26 @@ def shortfall(one: Selected, reference: Selected, ratio: Fraction) -> int:
     return max(-(-wanted.numerator // wanted.denominator) - one.selected, 0)
 
 
+def pair_count(n_groups: int) -> int:
+    """Return how many pairs there are of so many groups."""
+    return math.comb(n_groups, 2)
+
+
+def bonferroni(pvalue: float, n_comparisons: int) -> float:
+    """Return a p-value that holds for so many comparisons together; NaN stays NaN."""
+    return pvalue if math.isnan(pvalue) else min(1.0, n_comparisons * pvalue)
+
+
+def comparisons(n: int) -> str:
+    """Return a number of comparisons for a sentence."""
+    return "1 comparison" if n == 1 else f"{n:,} comparisons"
+
+
+def unadjusted(n_comparisons: int) -> str:
+    """Return what follows a p-value that is not adjusted."""
+    return "" if n_comparisons == 1 else f" unadjusted, {comparisons(n_comparisons)}"
+
+
 def percent(rate: float) -> str:
     """Return a rate for a sentence."""
     return f"{100 * rate:.1f} %"
-
-
-def told(group: Any, one: Selected) -> str:
-    """Return a group with its rate and its people for a sentence."""
-    return f"{group_name(group)} {percent(one.rate)} of {one.total:,}"

@@ -9,11 +9,13 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from ... import arguments
+from ...data.groups import group_name
 from ...errors import ArgumentTypeError, DataError
 from ...inference.proportions import ratio_interval
 from ...inference.pvalues import normal_of_level, standardized, t_upper_tail
 from ...results.verdict import rejects
-from .counts import Counts, checked, equality, found_in, shortfall
+from ...results.words import number, p_text
+from .counts import Counts, checked, equality, found_in, percent, shortfall, unadjusted
 
 #: Below so many people in both groups Fisher's exact test is taken, else chi-squared.
 FISHER_BELOW = 1_000
@@ -29,6 +31,7 @@ class AdverseImpact:
     reference: Any
     favourable: int
     total: int
+    reference_total: int
     rate: float
     reference_rate: float
     #: The favourable share over that of the reference; NaN where nobody of the reference has it.
@@ -40,10 +43,61 @@ class AdverseImpact:
     pvalue: float
     method: str
     significant: bool
+    #: Whether the ratio is below the threshold, compared as whole numbers.
+    is_low: bool
     #: Below the threshold, significant, and with a difference above the one that counts.
     flagged: bool
     #: Favourable decisions that are missing to the rate of the reference.
     shortfall: int
+    threshold: float
+    least_difference: float
+    alpha: float
+    #: The tests that were made; p-values are not adjusted for them.
+    n_comparisons: int
+
+    def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, attribute: str = "") -> str:
+        """Return the group as a sentence; bare numbers are named after their attribute."""
+        name, other = (group_name(one, attribute) for one in (self.group, self.reference))
+        both = (
+            f"{name}: favourable decision for {percent(self.rate)} of {self.total:,}, "
+            f"{other} (reference) {percent(self.reference_rate)} of {self.reference_total:,}"
+        )
+        if math.isnan(self.ratio):
+            return f"{both}: no ratio, as nobody in the reference group has it"
+        test = (
+            f"({self.method}, {p_text(self.pvalue)}{unadjusted(self.n_comparisons)}, "
+            f"level {self.alpha:g})"
+        )
+        missing = (
+            f". {self.shortfall:,} more favourable decisions would make the rates equal"
+            if self.shortfall
+            else ""
+        )
+        word = "Flagged" if self.flagged else "Not flagged"
+        why = self._why(name, other, test)
+        return f"{both}: adverse impact ratio {self.ratio:.3f}. {word}: {why}{missing}"
+
+    def _why(self, name: str, other: str, test: str) -> str:
+        """Return why a group is flagged or not."""
+        limit = f"{self.threshold:g}"
+        differ = "differ" if self.significant else "do not differ"
+        rates = f"the rates {differ} significantly {test}"
+        if self.flagged:
+            return f"the ratio is below {limit}, and {rates}"
+        if self.difference < 0:
+            return f"{name} has the favourable decision more often than {other}; {rates}"
+        if not self.is_low:
+            return f"the ratio is not below {limit}; {rates}"
+        if not self.significant:
+            return f"the ratio is below {limit}, but {rates}"
+        gap, least = 100 * self.difference, 100 * self.least_difference
+        return (
+            f"the ratio is below {limit}, but the difference of {gap:.1f} points does not exceed "
+            f"{least:g} points; {rates}"
+        )
 
 
 def adverse_impact(
@@ -55,6 +109,7 @@ def adverse_impact(
     fisher_below: int = FISHER_BELOW,
     alpha: float = 0.05,
     confidence_level: float = 0.95,
+    n_comparisons: int | None = None,
 ) -> list[AdverseImpact]:
     """Return the adverse impact ratio of every group.
 
@@ -73,6 +128,9 @@ def adverse_impact(
         chi-squared without a correction.
     alpha, confidence_level : float
         Level of "significant", and of intervals.
+    n_comparisons : int, optional
+        The tests that the sentences name beside their p-values, which are not adjusted; None for
+        one of each group but the reference.
     """
     level = arguments.check(alpha=alpha, confidence_level=confidence_level)
     limit = arguments.number("threshold of the ratio", threshold, _SHARE, lambda r: 0 < r < 1)
@@ -96,6 +154,7 @@ def adverse_impact(
                 reference=reference,
                 favourable=one.selected,
                 total=one.total,
+                reference_total=base.total,
                 rate=one.rate,
                 reference_rate=base.rate,
                 ratio=one.rate / base.rate if base.selected else math.nan,
@@ -105,8 +164,13 @@ def adverse_impact(
                 pvalue=test.pvalue,
                 method=test.method,
                 significant=significant,
+                is_low=is_low,
                 flagged=is_low and significant and difference > Fraction(str(least)),
                 shortfall=shortfall(one, base, Fraction(1)),
+                threshold=limit,
+                least_difference=least,
+                alpha=level.alpha,
+                n_comparisons=len(groups) - 1 if n_comparisons is None else n_comparisons,
             )
         )
     return rows
@@ -136,15 +200,51 @@ class MeanDifference:
     group: Any
     reference: Any
     n: int
+    reference_n: int
     mean: float
     reference_mean: float
     difference: float
     smd: float
+    #: The standard deviation that the difference is divided by: of all people, or within the two
+    #: groups.
+    denominator: Denominator
+    higher_is_favourable: bool
     t: float
+    #: Of equal means, by Welch's t test; not adjusted.
     pvalue: float
+    method: str
     significant: bool
     #: Beyond the threshold to the group's disadvantage, and significant; None without a threshold.
     flagged: bool | None
+    threshold: float | None
+    alpha: float
+    #: The tests that were made; p-values are not adjusted for them.
+    n_comparisons: int
+
+    def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, attribute: str = "") -> str:
+        """Return the group as a sentence; bare numbers are named after their attribute."""
+        name, other = (group_name(one, attribute) for one in (self.group, self.reference))
+        spread = "all people" if self.denominator == "population" else "the two groups"
+        differ = "differ" if self.significant else "do not differ"
+        side = ""
+        if self.significant:
+            better = (self.difference > 0) is self.higher_is_favourable
+            side = f", to the {'advantage' if better else 'disadvantage'} of {name}"
+        if self.flagged is None:
+            flag = "No threshold is set, so nothing is flagged"
+        else:
+            flag = f"{'Flagged' if self.flagged else 'Not flagged'} at a threshold of "
+            flag += f"{self.threshold:g} to the disadvantage of a group"
+        return (
+            f"{name}: mean score {number(self.mean)} of {self.n:,}, {other} (reference) "
+            f"{number(self.reference_mean)} of {self.reference_n:,}: standardized mean difference "
+            f"{self.smd:.3f} (in standard deviations of {spread}). The means {differ} "
+            f"significantly{side} ({self.method}, {p_text(self.pvalue)}"
+            f"{unadjusted(self.n_comparisons)}, level {self.alpha:g}). {flag}"
+        )
 
 
 def standardized_differences(
@@ -155,6 +255,7 @@ def standardized_differences(
     denominator: Denominator = "population",
     higher_is_favourable: bool = True,
     alpha: float = 0.05,
+    n_comparisons: int | None = None,
 ) -> list[MeanDifference]:
     """Return the standardized mean difference of every group.
 
@@ -173,6 +274,8 @@ def standardized_differences(
         Whether a high score is good for people.
     alpha : float
         Level of Welch's t-test, which says what is significant.
+    n_comparisons : int, optional
+        As in `adverse_impact`.
     """
     level = arguments.check(alpha=alpha)
     arguments.choice("denominator", denominator, ("population", "pooled"))
@@ -202,14 +305,21 @@ def standardized_differences(
                 group=group,
                 reference=reference,
                 n=one.n,
+                reference_n=base.n,
                 mean=one.mean,
                 reference_mean=base.mean,
                 difference=gap,
                 smd=smd,
+                denominator=denominator,
+                higher_is_favourable=favourable,
                 t=t,
                 pvalue=pvalue,
+                method="Welch's t test",
                 significant=significant,
                 flagged=None if limit is None else against >= limit and significant,
+                threshold=limit,
+                alpha=level.alpha,
+                n_comparisons=len(groups) - 1 if n_comparisons is None else n_comparisons,
             )
         )
     return rows

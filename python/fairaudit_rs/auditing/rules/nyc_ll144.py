@@ -29,6 +29,8 @@ NOBODY: Mapping[Kind, str] = {
 }
 #: What the rule's categories are of.
 SEX, RACE = "sex", "race or ethnicity"
+#: The ratios that are given beside where the highest category is a small one.
+_BOTH = ("ratio with small categories", "ratio without small categories")
 REASON = "fewer than 2 % of the people of this table"
 
 
@@ -42,6 +44,10 @@ class Category:
     share: float
     rate: float
     impact_ratio: float
+    #: The ratio to the highest rate of all categories, and to that of the categories of 2 % or
+    #: more, which a category below 2 % does not have. They differ where the highest one is small.
+    ratio_with_small: float
+    ratio_without_small: float
     #: Whether it may be left out, and then that number, share and rate are given with the reason.
     small: bool
     left_out: bool
@@ -64,15 +70,56 @@ class ImpactTable:
         """Return the name of a category."""
         return group_name(one.category, self.attribute)
 
+    @property
+    def compared_with(self) -> Category | None:
+        """The category that the others are compared with; None where there are no ratios."""
+        found = [one for one in self.categories if not math.isnan(one.impact_ratio)]
+        return max(found, key=lambda one: one.rate, default=None)
+
+    @property
+    def small_highest(self) -> Category | None:
+        """The category with the highest rate, where it is below 2 % and others are not."""
+        if all(one.small for one in self.categories):
+            return None
+        top = max(self.categories, key=lambda one: (one.rate, not one.small))
+        return top if top.small and top.rate else None
+
+    @property
+    def small_note(self) -> str:
+        """Why there are two ratios, where the highest category is small; "" elsewhere."""
+        top = self.small_highest
+        if top is None:
+            return ""
+        return (
+            f"{self.name_of(top)} has the highest {RATES[self.kind]} ({top.rate:.3f}) and fewer "
+            f"than 2 % of the people ({top.n_applicants:,} of "
+            f"{sum(one.n_applicants for one in self.categories):,}): ratios are given with and "
+            "without such categories"
+        )
+
+    def both_ratios(self, one: Category) -> list[str]:
+        """Return the ratios with and without small categories; no texts where they are equal."""
+        if self.small_highest is None:
+            return []
+        return [_three(one.ratio_with_small), _three(one.ratio_without_small)]
+
     def rows(self) -> list[dict[str, Any]]:
         """Return the published lines, with the names of the columns."""
         rate = RATES[self.kind]
+
+        def both(one: Category) -> dict[str, float | None]:
+            if self.small_highest is None:
+                return {}
+            ratios = (one.ratio_with_small, one.ratio_without_small)
+            return dict(zip(_BOTH, map(_or_none, ratios), strict=True))
+
         return [
             {
                 self.by: self.name_of(one),
                 "number of applicants": one.n_applicants,
                 rate: one.rate,
-                "impact ratio": None if math.isnan(one.impact_ratio) else one.impact_ratio,
+                "impact ratio": _or_none(one.impact_ratio),
+                **both(one),
                 "note": one.reason,
             }
             for one in self.categories
@@ -80,20 +127,23 @@ class ImpactTable:
 
     def to_markdown(self) -> str:
         """Return the published table, with the number of unknown below."""
-        heads = [self.by, "number of applicants", RATES[self.kind], "impact ratio", "note"]
+        both = _BOTH if self.small_highest else ()
+        heads = [self.by, "number of applicants", RATES[self.kind], "impact ratio", *both, "note"]
         cells = [
             [
                 self.name_of(one),
                 f"{one.n_applicants:,}",
                 f"{one.rate:.3f}",
-                "-" if math.isnan(one.impact_ratio) else f"{one.impact_ratio:.3f}",
+                _three(one.impact_ratio),
+                *self.both_ratios(one),
                 one.reason,
             ]
             for one in self.categories
         ]
         people = "1 person" if self.n_unknown == 1 else f"{self.n_unknown:,} people"
         below = f"Not in this table: {people} of unknown {self.by}."
-        return f"{markdown_table(heads, cells)}\n\n{below}\n"
+        note = f"\n{plain(self.small_note)}.\n" if self.small_note else ""
+        return f"{markdown_table(heads, cells)}\n\n{below}\n{note}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +193,8 @@ class BiasAudit:
                 "share": one.share,
                 "rate": one.rate,
                 "impact_ratio": one.impact_ratio,
+                "ratio_with_small": one.ratio_with_small,
+                "ratio_without_small": one.ratio_without_small,
                 "left_out": one.left_out,
                 "n_unknown": table.n_unknown,
                 "reason": one.reason or None,
@@ -200,6 +252,8 @@ def impact_table(
     # Where all categories are small there is nothing to compare the others with.
     outside = small if arguments.flag("leave_out", leave_out) and small != {*groups} else set()
     compared = {group: one for group, one in groups.items() if group not in outside}
+    large = {group: one for group, one in groups.items() if group not in small}
+    tops = [found[highest(found)].rate if found else math.nan for found in (groups, large)]
     top = compared[highest(compared)].rate if compared else math.nan
     categories = []
     for group, one in groups.items():
@@ -217,6 +271,8 @@ def impact_table(
             share=one.total / everybody,
             rate=one.rate,
             impact_ratio=ratio,
+            ratio_with_small=_ratio(one.rate, tops[0]),
+            ratio_without_small=math.nan if group in small else _ratio(one.rate, tops[1]),
             small=group in small,
             left_out=group in outside,
             reason=reason,
@@ -229,6 +285,20 @@ def impact_table(
         n_unknown=n_unknown,
         attribute=attribute,
     )
+
+
+def _ratio(rate: float, highest: float) -> float:
+    """Return a rate over the highest one; NaN where that is 0 or there is none."""
+    return rate / highest if highest else math.nan
+
+
+def _three(ratio: float) -> str:
+    """Return a ratio for a table."""
+    return "-" if math.isnan(ratio) else f"{ratio:.3f}"
+
+
+def _or_none(ratio: float) -> float | None:
+    return None if math.isnan(ratio) else ratio
 
 
 def impact_tables(

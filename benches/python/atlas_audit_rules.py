@@ -1,0 +1,87 @@
+"""The lines of the four-fifths rule where all groups are equal, in the validity atlas.
+
+The highest rate is known only after looking at the data. Without an adjustment for all pairs of
+groups, its test and its confidence are wrong far more often than they say.
+"""
+
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairaudit_rs.auditing.rules.us_eeoc import impact_ratios
+
+#: Raise it when a change of the package or of this file changes what is measured.
+VERSION = 1
+
+AUDITS = 2_000
+
+
+@dataclass(frozen=True)
+class EqualGroups:
+    """Audits of groups of one size and one selection rate.
+
+    Counted is how many have a group with a significant flag, and how many have one of which the
+    data rule out a true ratio of 4/5 or more; both also without the adjustment, which is the broken
+    variant.
+    """
+
+    n_groups: int
+    rows: int
+    rate: float
+    counted = ("flag", "ruled out", "unadjusted flag", "unadjusted confidence")
+
+    @property
+    def n(self):
+        return self.n_groups * self.rows
+
+    @property
+    def key(self):
+        return f"{VERSION}:rules:{self.n_groups}:{self.rows}:{self.rate}:{AUDITS}"
+
+    def measure(self):
+        rng = np.random.default_rng(zlib.crc32(self.key.encode()))
+        counts = Counter(dict.fromkeys(self.counted, 0))
+        for selected in rng.binomial(self.rows, self.rate, (AUDITS, self.n_groups)).tolist():
+            counts.update(self.audit(dict(enumerate(selected))))
+        return {"key": self.key, "audits": AUDITS, "counts": dict(counts)}
+
+    def audit(self, selected):
+        counts = {group: (x, self.rows) for group, x in selected.items()}
+        rows, alone = impact_ratios(counts), impact_ratios(counts, n_comparisons=1)
+        return {
+            "flag": int(any(row.flagged and row.significant for row in rows)),
+            "ruled out": int(any(row.rules_out for row in rows)),
+            "unadjusted flag": int(any(row.flagged and row.significant for row in alone)),
+            "unadjusted confidence": int(any(row.rules_out for row in alone)),
+        }
+
+
+def scenarios():
+    """The designs of the second audit, section 1.7."""
+    designs = [(5, 60, 0.4), (8, 60, 0.4), (8, 200, 0.2), (12, 40, 0.5)]
+    return [EqualGroups(*design) for design in designs]
+
+
+def table(entries, share):
+    """The lines of the page; `share` writes a count of audits."""
+    yield "### The four-fifths rule where all groups are equal"
+    yield ""
+    yield (
+        f"The lines of `us_eeoc` in {AUDITS:,} audits of groups of one size and one rate. "
+        "**Flag**: audits with a group below four fifths that differs significantly; **ruled "
+        "out**: audits in which the data rule out a true ratio of 0.8 or more of some group, at "
+        "95 % confidence. Both are errors. Beside them the same without the adjustment for all "
+        "pairs of groups."
+    )
+    yield ""
+    yield (
+        "| groups | people each | rate | flag, % | ruled out, % | unadjusted flag, % | "
+        "unadjusted confidence of 95 %, % |"
+    )
+    yield "|---|---|---|---|---|---|---|"
+    for one, entry in entries:
+        shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
+        yield f"| {one.n_groups} | {one.rows} | {one.rate:g} | {' | '.join(shares)} |"
+    yield ""

@@ -1,0 +1,159 @@
+"""The numbers of a rule by attribute: made once in an audit, and stored with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ...data.groups import label
+from ...data.labels import matches
+from ...errors import FairAuditError
+from ..refusals import reason_of
+from .co_insurance_draft import ApprovalGap, approval_gaps
+from .counts import Counts, pair_count
+from .fair_lending import AdverseImpact, MeanDifference, adverse_impact, standardized_differences
+from .us_eeoc import ImpactRatio, impact_ratios
+
+if TYPE_CHECKING:
+    from ..findings import BaseRate
+    from ..policy import Policy
+    from ..questions import Attribute
+
+#: A comparison of two groups by their counts.
+CountRow: TypeAlias = ImpactRatio | AdverseImpact | ApprovalGap
+_SMD = "standardized mean differences"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeReport:
+    """The numbers of a rule for the groups of an attribute; of other rules there are none."""
+
+    attribute: str
+    impact_ratios: tuple[ImpactRatio, ...] = ()
+    adverse_impact: tuple[AdverseImpact, ...] = ()
+    mean_differences: tuple[MeanDifference, ...] = ()
+    approval_gaps: tuple[ApprovalGap, ...] = ()
+    #: What could not be computed, with the reason.
+    missing: tuple[str, ...] = ()
+
+    @property
+    def rows_of_counts(self) -> tuple[CountRow, ...]:
+        """The comparisons of two groups by their counts."""
+        return (*self.impact_ratios, *self.adverse_impact, *self.approval_gaps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleReport:
+    """The numbers of a rule, which count rows."""
+
+    attributes: tuple[AttributeReport, ...]
+    #: What the audit has and these numbers do not use: weights, strata, clusters.
+    unused: tuple[str, ...] = ()
+
+
+def rule_report(
+    policy: Policy, attributes: Sequence[Attribute], rates: Sequence[BaseRate]
+) -> RuleReport | None:
+    """Return the numbers of the rule of a policy for single attributes; None without a rule.
+
+    The numbers of Local Law 144 are those of `bias_audit`.
+    """
+    if policy.rule is None:
+        return None
+    table = attributes[0].table
+    there = {
+        "weights": "sample_weight" in table.roles,
+        "strata": bool(table.strata),
+        "clusters": bool(table.clusters),
+    }
+    found: list[AttributeReport] = []
+    if policy.rule != "nyc_ll144":
+        counts = {one.name: _counts(policy, one.name, rates) for one in attributes}
+        n_comparisons = _n_comparisons(policy, counts)
+        found = [_of_attribute(policy, one, counts[one.name], n_comparisons) for one in attributes]
+    unused = tuple(what for what, is_there in there.items() if is_there)
+    return RuleReport(attributes=tuple(found), unused=unused)
+
+
+def _counts(policy: Policy, attribute: str, rates: Sequence[BaseRate]) -> dict[Any, Any] | None:
+    """Return positive decisions and rows of each known group; None without decisions."""
+    of_groups = [one for one in rates if one.attribute == attribute]
+    known = [one for one in of_groups if not policy.is_unknown(one.group)]
+    if any(math.isnan(one.selection_rate) for one in known):
+        return None
+    return {one.group: (round(one.selection_rate * one.n_rows), one.n_rows) for one in known}
+
+
+def _n_comparisons(policy: Policy, counts: dict[str, dict[Any, Any] | None]) -> int:
+    """Return how many comparisons a rule makes in all attributes together."""
+    sizes = [len(found) for found in counts.values() if found is not None and len(found) > 1]
+    is_after_looking = policy.rule == "us_eeoc"
+    return max(1, sum(pair_count(k) if is_after_looking else k - 1 for k in sizes))
+
+
+def _of_attribute(
+    policy: Policy, one: Attribute, counts: Counts | None, n_comparisons: int
+) -> AttributeReport:
+    if counts is None:
+        return AttributeReport(attribute=one.name, missing=("no decisions were given",))
+    if len(counts) < 2:
+        return AttributeReport(attribute=one.name, missing=("fewer than two groups",))
+    alpha = policy.alpha
+    given: Any = {"alpha": alpha, "n_comparisons": n_comparisons}
+    if policy.rule == "us_eeoc":
+        ratios = impact_ratios(counts, **given)
+        return AttributeReport(attribute=one.name, impact_ratios=tuple(ratios))
+    if policy.rule == "fair_lending":
+        return _lending(policy, one, counts, given)
+    # The draft names no reference: each group goes against the largest.
+    largest = max(counts, key=lambda group: counts[group][1])
+    gaps = approval_gaps(counts, largest, **given)
+    return AttributeReport(attribute=one.name, approval_gaps=tuple(gaps))
+
+
+def _lending(policy: Policy, one: Attribute, counts: Counts, given: Any) -> AttributeReport:
+    """Return the ratios and mean differences of the groups of an attribute to its reference."""
+    criterion = next((found for found in policy.criteria if found.covers(one.name)), None)
+    if criterion is None:
+        why = "the policy names no reference group of this attribute"
+        return AttributeReport(attribute=one.name, missing=(why,))
+    assert criterion.ratio is not None
+    reference = next(group for group in counts if matches(group, criterion.reference))
+    impact = adverse_impact(counts, reference, threshold=criterion.ratio, **given)
+    missing = []
+    means: list[MeanDifference] = []
+    if "y_score" not in one.table.roles:
+        missing.append(f"no {_SMD}, as no scores were given (y_score)")
+    else:
+        try:
+            means = standardized_differences(
+                _moments(one), reference, higher_is_favourable=not policy.punitive, **given
+            )
+        except FairAuditError as error:
+            missing.append(f"no {_SMD}: {reason_of(error)}")
+    return AttributeReport(
+        attribute=one.name,
+        adverse_impact=tuple(impact),
+        mean_differences=tuple(means),
+        missing=tuple(missing),
+    )
+
+
+def _moments(one: Attribute) -> dict[Any, tuple[int, float, float]]:
+    """Return rows, mean score, and the sum of squares about it of each known group."""
+    rows = one.table.rows(columns=("y_score",), needed_by="the mean of scores")
+    scores = rows.columns["y_score"]
+    n_groups = len(rows.cells.groups)
+    n = np.bincount(rows.group, minlength=n_groups)
+    total = np.bincount(rows.group, weights=scores, minlength=n_groups)
+    mean = total / np.maximum(n, 1)
+    squares = np.bincount(rows.group, weights=(scores - mean[rows.group]) ** 2, minlength=n_groups)
+    return {
+        label(key): (int(n[at]), float(mean[at]), float(squares[at]))
+        for at, key in enumerate(rows.cells.groups)
+        if label(key) in one.groups
+    }
