@@ -17,6 +17,7 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..extremes.forms import Form, form_of
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
+from .attribute_names import check_attribute_names
 from .binding import Bounds
 from .findings import QuestionFinding
 from .lenses import lacking, run, wanted, with_evidence
@@ -173,6 +174,7 @@ def audit(
     chosen = _policy(policy, table)
     if lenses != "auto":
         chosen = replace(chosen, lenses=lenses)
+    check_attribute_names(chosen, table.feature_names)
     table = table.banded(chosen.bands).shared()
     given = Given(
         model=model,

@@ -349,12 +349,18 @@ def known_keys(where: str, content: object, accepted: Iterable[str]) -> None:
 
 def unknown(where: str, key: object, value: object, accepted: Iterable[str]) -> ArgumentError:
     """Return the error of a key that is not known."""
-    import difflib
-
     accepted = list(accepted)
-    near = difflib.get_close_matches(str(key).lower(), accepted, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
     shown = ", ".join(map(repr, accepted))
     return ArgumentError(
-        f"{key} is no key of {where} (its value is {value!r}); {hint}accepted: {shown}"
+        f"{key} is no key of {where} (its value is {value!r}); {nearest(str(key), accepted)}"
+        f"accepted: {shown}"
     )
+
+
+def nearest(name: str, accepted: Iterable[str]) -> str:
+    """Return the question whether the nearest accepted name was meant; "" if none is near."""
+    import difflib
+
+    folded = {one.casefold(): one for one in accepted}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    return f"did you mean {folded[near[0]]!r}? " if near else ""

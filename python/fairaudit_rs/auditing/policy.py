@@ -14,7 +14,16 @@ from ..literals import Auto, Intersections, LensName, PresetName, RuleName, Verd
 from .criterion import Criterion, Label, is_default, known_keys, label, names, plain
 from .policy_file import read, written
 from .presets import PRESETS, Content
-from .values import LEAST_FLOOR, cuts_of, lens_names, of_lenders, options_of, text, unique
+from .values import (
+    DEFAULT_BANDS,
+    LEAST_FLOOR,
+    cuts_of,
+    lens_names,
+    of_lenders,
+    options_of,
+    text,
+    unique,
+)
 
 __all__ = ["Criterion", "Policy"]
 
@@ -106,7 +115,7 @@ class Policy:
     favourable: Label | None = None
     punitive: bool = False
     unknown: Sequence[str] = ("Unknown", "?", "n/a", "not known", "not stated", "")
-    bands: Mapping[str, Sequence[float]] = field(default_factory=lambda: {"age": (25, 45)})
+    bands: Mapping[str, Sequence[float]] = field(default_factory=lambda: dict(DEFAULT_BANDS))
     lenses: Auto | Sequence[LensName] = "auto"
     intersections: Intersections = "inform"
     rule: RuleName | None = None

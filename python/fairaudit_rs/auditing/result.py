@@ -106,9 +106,16 @@ class Audit(Result):
         Parameters
         ----------
         strict : bool
-            3 for what could not be decided, and for a pass that is not one for everybody.
+            3 for what could not be decided, for a pass that is not one for everybody, and for a
+            policy of which no binding question could be asked. A rule that sets no threshold
+            (``nyc_ll144``) has none and ends with 0.
         """
-        return verdicts.exit_code(self.verdict, strict=strict, for_all=self.covers_all)
+        return verdicts.exit_code(
+            self.verdict,
+            strict=strict,
+            for_all=self.covers_all,
+            could_fail=self._wording.binds or self.policy.rule is not None,
+        )
 
     def raise_for_verdict(self, *, strict: bool = False) -> Audit:
         """Raise `AuditFailedError` when the audit fails; return the audit otherwise.
