@@ -341,15 +341,19 @@ def _notes_of_rows(asked: list[Asked]) -> Iterator[str]:
             yield str(posed.problem.melding_note)
 
 
+def _unknown(one: Attribute) -> str:
+    """Say how many people have no known group of an attribute."""
+    who = f"{one.n_unknown:,} people"
+    if one.share_unknown is not None:
+        who = f"{one.n_unknown:,} rows ({100 * one.share_unknown:.1f} % of people by weight)"
+    return f"{who} have no known {one.name} and are in no group"
+
+
 def _notes(
     made: Audit, attributes: list[Attribute], findings: tuple[QuestionFinding, ...]
 ) -> list[str]:
     """Say what a reader must know besides the verdict."""
-    notes = [
-        f"{one.n_unknown:,} people have no known {one.name} and are in no group"
-        for one in attributes
-        if one.n_unknown and not one.is_intersection
-    ]
+    notes = [_unknown(one) for one in attributes if one.n_unknown and not one.is_intersection]
 
     def named(attribute: str, group: Any) -> str:
         return group_name(group, attribute)

@@ -56,6 +56,8 @@ class QuestionFinding(Value):
     #: All people, and the share of them who are in groups that were tested.
     n_rows: int
     coverage: float
+    #: All people where rows have weights: their sum.
+    weight: float | None = None
     #: Why it could not be tested, or what stands in the way of a pass.
     reason: str | None = None
     #: The binding question that has the same gaps and is counted for both.
@@ -95,7 +97,8 @@ class QuestionFinding(Value):
     @property
     def share_shown(self) -> float:
         """The share of people in groups among which every pair is shown to be within tolerance."""
-        return sum(one.n_rows for one in self.shown_groups) / max(self.n_rows, 1)
+        people = self.n_rows if self.weight is None else self.weight
+        return math.fsum(one.n_people for one in self.shown_groups) / (people or 1)
 
     @property
     def shown_groups(self) -> tuple[CountedGroup, ...]:
@@ -113,7 +116,7 @@ class QuestionFinding(Value):
 
             def held_up(one: CountedGroup, pairs: list[PairFinding] = open_pairs) -> Any:
                 n_open = sum(one in pair.test.groups for pair in pairs)
-                return n_open, -one.n_rows
+                return n_open, -one.n_people
 
             groups.remove(max(groups, key=held_up))
         return ()

@@ -54,10 +54,12 @@ class Policy:
     adjustment : {"holm", "none"}
         How p-values of failures are adjusted over all pairs of all binding questions.
     floor : int
-        Rows that count which a group needs to be compared, 30 or more. Groups that a higher floor
-        leaves out count as people for whom nothing is shown.
+        Rows that count which a group needs to be compared, 30 or more. Of weighted rows those of
+        positive weight count, and they must be worth as many rows of equal weight. Groups that a
+        higher floor leaves out count as people for whom nothing is shown.
     min_coverage : float
-        The share of people who must be in compared groups for a pass, for every attribute.
+        The share of people, by weight, who must be in compared groups for a pass, for every
+        attribute.
     favourable : str, number or bool, optional
         The favourable value of labels and decisions; None for the positive decision, or for the
         negative one of a punitive policy.

@@ -53,6 +53,8 @@ class Attribute:
     #: People whose group is not known: without a value, or with a label that says so.
     n_unknown: int
     is_intersection: bool
+    #: The share of people by weight whose group is not known; None without weights.
+    share_unknown: float | None = None
 
     @classmethod
     def of(cls, table: AuditTable, names: Sequence[str], policy: Policy) -> Attribute:
@@ -67,6 +69,9 @@ class Attribute:
             groups=tuple(label(key) for key in sizes if key not in unknown),
             n_unknown=cells.n_missing + sum(sizes[key] for key in unknown),
             is_intersection=len(names) > 1,
+            share_unknown=1 - chosen.people.share(set(sizes) - unknown)
+            if "sample_weight" in table.roles
+            else None,
         )
 
 
@@ -262,6 +267,7 @@ class Family:
             pairs=(),
             n_rows=question.n_rows,
             coverage=question.coverage,
+            weight=question.weight,
             reason=question.reason,
             worse_off=worse_off(metric, self.policy.punitive),
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..data.equality import Value
 from ..data.groups import label
@@ -25,12 +28,16 @@ class CountedGroup(Value):
 
     group: Any
     n_rows: int
-    #: Rows in the denominator of the metric.
+    #: Rows in the denominator of the metric; of weighted rows those of positive weight.
     n_counted: int
     value: float
     #: Rows of each label that count, of metrics that rest on both.
     n_positive: int | None = None
     n_negative: int | None = None
+    #: The people whom all its rows stand for, and how many rows of equal weight the rows that
+    #: count are worth, (sum w)^2 / sum w^2. None without weights.
+    weight: float | None = None
+    n_effective: float | None = None
     #: Why it is not tested.
     reason: str | None = None
     #: Whether it could be tested, and is left out by a floor that was raised.
@@ -41,10 +48,24 @@ class CountedGroup(Value):
         """Whether it is compared with others."""
         return self.reason is None
 
+    @property
+    def n_people(self) -> float:
+        """The people of the group: the sum of the weights of its rows, or their number."""
+        return self.n_rows if self.weight is None else self.weight
+
     @classmethod
-    def uncounted(cls, group: Any, n_rows: int, reason: str) -> CountedGroup:
+    def uncounted(
+        cls, group: Any, n_rows: int, reason: str, weight: float | None = None
+    ) -> CountedGroup:
         """Return a group that has no value, or nothing to be compared with."""
-        return cls(group=group, n_rows=n_rows, n_counted=0, value=float("nan"), reason=reason)
+        return cls(
+            group=group,
+            n_rows=n_rows,
+            n_counted=0,
+            value=float("nan"),
+            weight=weight,
+            reason=reason,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +102,14 @@ class Floor:
             if n is not None and n < self.of_each_label:
                 labelled = _rows(n, f"with a {name} label")
                 return f"{labelled}, of {self.of_each_label} needed", False
+        worth = group.n_effective
+        equal = "" if worth is None else f"{counting}, worth {worth:.3g} rows of equal weight"
+        if worth is not None and worth < self.least:
+            return f"{equal}, of {self.least:,} needed", False
         if group.n_counted < self.wanted:
             return f"{counting}, of {self.wanted:,} that the policy asks for", True
+        if worth is not None and worth < self.wanted:
+            return f"{equal}, of {self.wanted:,} that the policy asks for", True
         return None, False
 
 
@@ -97,25 +124,39 @@ def _rests_on_labels(metric: Metric) -> bool:
     return kind.compares_labels or of_losses or kind.reads == "function"
 
 
-def counted_groups(posed: Question, floor: Floor) -> tuple[CountedGroup, ...]:
-    """Return all groups of a question with their counts, and why some are not tested."""
-    return tuple(_counted(posed, floor))
+def counted_groups(
+    posed: Question, floor: Floor, weights: Mapping[Any, float] | None = None
+) -> tuple[CountedGroup, ...]:
+    """Return all groups of a question with their counts, and why some are not tested.
+
+    ``weights`` are the people of each group, where rows have weights.
+    """
+    return tuple(_counted(posed, floor, weights or {}))
 
 
-def _counted(posed: Question, floor: Floor) -> Iterator[CountedGroup]:
+def _effective(weights: NDArray[np.float64]) -> float:
+    """Return how many rows of equal weight some rows are worth: (sum w)^2 / sum w^2."""
+    squares = float(weights @ weights)
+    return float(weights.sum()) ** 2 / squares if squares else 0.0
+
+
+def _counted(posed: Question, floor: Floor, weights: Mapping[Any, float]) -> Iterator[CountedGroup]:
     problem = posed.problem
     for i, key in enumerate(problem.keys):
         labels = problem.labels_of(i) if floor.of_each_label else None
         positive, negative = (None, None) if labels is None else labels
+        of_rows = problem.weights_of(i)
         found = {
             "group": label(key),
             "n_rows": problem.n_rows[i],
-            "n_counted": problem.n_used(i),
+            "n_counted": problem.n_used(i) if of_rows is None else int(np.count_nonzero(of_rows)),
             "value": problem.evaluations[i].value,
             "n_positive": positive,
             "n_negative": negative,
+            "weight": weights.get(label(key)),
+            "n_effective": None if of_rows is None else _effective(of_rows),
         }
         reason, withheld = floor.shortage(CountedGroup(**found))
         yield CountedGroup(**found, reason=reason, withheld=withheld)
     for one in posed.left_out:
-        yield CountedGroup.uncounted(one.group, one.n_rows, one.reason)
+        yield CountedGroup.uncounted(one.group, one.n_rows, one.reason, weights.get(one.group))

@@ -8,7 +8,7 @@ questions of an audit are known, since what a fail may quote depends on their nu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -97,8 +97,9 @@ class ToleranceQuestion:
     tolerance: Tolerance | None
     #: All groups, those that are not tested with the reason.
     groups: tuple[CountedGroup, ...]
-    #: Rows of all groups, and of none.
+    #: Rows of all groups, and of none, and the people whom they stand for where rows have weights.
     n_rows: int
+    weight: float | None = None
     #: The pairs to test, by position among the groups of the posed question.
     pairs: tuple[Pair, ...]
     #: How many comparisons they count as.
@@ -109,8 +110,14 @@ class ToleranceQuestion:
 
     @property
     def coverage(self) -> float:
-        """The share of people who are in groups that are tested."""
-        return sum(one.n_rows for one in self.groups if one.is_tested) / max(self.n_rows, 1)
+        """The share of people who are in groups that are tested: of weighted rows by weight."""
+        tested = math.fsum(one.n_people for one in self.groups if one.is_tested)
+        return tested / (self.n_people or 1)
+
+    @property
+    def n_people(self) -> float:
+        """The people of all groups, and of none: sums of weights, or rows."""
+        return self.n_rows if self.weight is None else self.weight
 
     @property
     def withheld(self) -> tuple[CountedGroup, ...]:
@@ -167,6 +174,7 @@ def ask(
     counted = table.cells(columns=())
     sizes = counted.group_sizes()
     found = Floor.of(metric, floor)
+    weights, weight = _weights_of(table)
 
     def nothing(
         reason: str, of_groups: Sequence[CountedGroup] = (), posed: Question | None = None
@@ -176,6 +184,7 @@ def ask(
             tolerance=tolerance,
             groups=tuple(of_groups),
             n_rows=counted.n_rows,
+            weight=weight,
             pairs=(),
             n_comparisons=0,
             reason=reason,
@@ -184,7 +193,10 @@ def ask(
 
     wanted = list(sizes) if groups is None else list(groups)
     if len(wanted) < 2:
-        only = [CountedGroup.uncounted(label(key), n, "the only group") for key, n in sizes.items()]
+        only = [
+            CountedGroup.uncounted(label(key), n, "the only group", weights.get(label(key)))
+            for key, n in sizes.items()
+        ]
         return nothing(f"{len(wanted)} group{'' if len(wanted) == 1 else 's'}", only)
     fixed = None if reference == HIGHEST else reference
     try:
@@ -200,9 +212,9 @@ def ask(
     except NotMeasurableError as error:
         if not error.reasons:
             raise
-        without = _unmeasured(sizes, error.reasons, groups)
+        without = _unmeasured(sizes, error.reasons, groups, weights)
         return nothing("fewer than two groups in which it has a value", without)
-    of_groups = counted_groups(posed, found)
+    of_groups = counted_groups(posed, found, weights)
     if tolerance is None:
         return nothing("no threshold", of_groups, posed)
     method = deciding_method(posed, tolerance)
@@ -215,6 +227,7 @@ def ask(
         tolerance=tolerance,
         groups=of_groups,
         n_rows=counted.n_rows,
+        weight=weight,
         pairs=tuple(pairs),
         n_comparisons=n_comparisons,
         reason=None if pairs else f"fewer than two groups with {found.told}",
@@ -237,15 +250,28 @@ def deciding_method(posed: Question, tolerance: Tolerance) -> str | None:
     return "mover" if found == "inversion" and problem.known_range is not None else found
 
 
+def _weights_of(table: AuditTable) -> tuple[dict[Any, float], float | None]:
+    """Return the people of each group by weight, and of all; nothing without weights."""
+    if "sample_weight" not in table.roles:
+        return {}, None
+    people = table.people
+    return {label(key): weight for key, weight in people.number.items()}, people.total
+
+
 def _unmeasured(
-    sizes: dict[GroupKey, int], reasons: dict[Any, str], groups: Sequence[Any] | None
+    sizes: dict[GroupKey, int],
+    reasons: dict[Any, str],
+    groups: Sequence[Any] | None,
+    weights: Mapping[Any, float],
 ) -> list[CountedGroup]:
     """Return the groups of which too few have a value: the others wait for a second one."""
     kept = {label(key): n for key, n in sizes.items()}
     if groups is not None:
         kept = {group: n for group, n in kept.items() if group in list(groups)}
     return [
-        CountedGroup.uncounted(group, n, reasons.get(group, "no other group to compare with"))
+        CountedGroup.uncounted(
+            group, n, reasons.get(group, "no other group to compare with"), weights.get(group)
+        )
         for group, n in kept.items()
     ]
 
