@@ -14,6 +14,7 @@ from ..errors import ArgumentError, FairAuditError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.tolerance import Tolerance
 from ..literals import Verdict
+from ..metrics.directions import agreed_value, better_value, worse_off
 from ..metrics.metric import Metric
 from ..metrics.mirrors import gap_key
 from ..permutation.floors import CountedGroup
@@ -98,6 +99,9 @@ class Asked:
         assert tolerance is not None
         is_gap = tolerance.scale == "difference"
         of_metric = gap_key(self.metric) if is_gap else self.metric.name
+        if self.criterion.is_chosen_reference:
+            # What one metric has highest, another one with the same gaps has lowest.
+            of_metric = self.metric.name
         return (of_metric, tolerance, self.attribute.name, self.criterion.reference)
 
 
@@ -130,8 +134,9 @@ def _is_about(criterion: Criterion, attribute: Attribute) -> bool:
     if not attribute.is_intersection:
         return criterion.covers(attribute.name)
     # A group as reference is one of an attribute.
-    of_all = criterion.reference in (None, "highest")
-    return of_all and all(map(criterion.covers, attribute.table.feature_names))
+    return not criterion.is_fixed_reference and all(
+        map(criterion.covers, attribute.table.feature_names)
+    )
 
 
 def _ask(
@@ -157,6 +162,7 @@ def _ask(
             )
         why = _WHY_NOT.format(" and no ".join(_COLUMNS[name] for name in missing))
         return _unasked(metric, tolerance, table, why)
+    agreed = agreed_value(metric, policy.punitive)
     options: dict[str, Any] = {
         "score_bins": computing.score_bins if metric.kind.takes_bins else None,
         "pos_label": computing.pos_label,
@@ -171,6 +177,9 @@ def _ask(
             floor=policy.floor,
             groups=attribute.groups,
             reference=criterion.reference,
+            better=agreed if agreed is not None else better_value(metric, policy.punitive),
+            one_sided=agreed is not None,
+            has_pass=policy.has_pass,
             **options,
         )
     except FairAuditError as error:
@@ -343,26 +352,6 @@ def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup]) -> ToleranceT
         (one for one in groups if one.group in pair), key=lambda one: one.value, reverse=True
     )
     return replace(test, first=first, second=second)
-
-
-def worse_off(metric: Metric, punitive: bool) -> str | None:
-    """Return whose decisions are worse, of the lower or the higher value; None of other metrics.
-
-    Of rates of positive decisions the lower one, of rates of negative ones the higher one; the
-    other way round where the positive decision is the punishment.
-    """
-    fraction = metric.native.fraction if metric.is_proportion else None
-    if fraction is None:
-        return None
-    (tp, fp, fn, tn), below = (list(part) for part in fraction)
-    decides = any(below[:2]) and any(below[2:])
-    if not decides:
-        return None
-    if [tp, fp] == below[:2] and not (fn or tn):
-        return "higher" if punitive else "lower"
-    if [fn, tn] == below[2:] and not (tp or fp):
-        return "lower" if punitive else "higher"
-    return None
 
 
 def overall(findings: Sequence[QuestionFinding | LensFinding]) -> Verdict:

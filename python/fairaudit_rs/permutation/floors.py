@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..data.equality import Value
 from ..data.groups import label
+from ..data.labels import GroupKey
 from ..metrics.metric import Metric
 from .question import Question
 
@@ -160,3 +161,21 @@ def _counted(posed: Question, floor: Floor, weights: Mapping[Any, float]) -> Ite
         yield CountedGroup(**found, reason=reason, withheld=withheld)
     for one in posed.left_out:
         yield CountedGroup.uncounted(one.group, one.n_rows, one.reason, weights.get(one.group))
+
+
+def unmeasured_groups(
+    sizes: dict[GroupKey, int],
+    reasons: dict[Any, str],
+    groups: Sequence[Any] | None,
+    weights: Mapping[Any, float],
+) -> list[CountedGroup]:
+    """Return the groups of which too few have a value: the others wait for a second one."""
+    kept = {label(key): n for key, n in sizes.items()}
+    if groups is not None:
+        kept = {group: n for group, n in kept.items() if group in list(groups)}
+    return [
+        CountedGroup.uncounted(
+            group, n, reasons.get(group, "no other group to compare with"), weights.get(group)
+        )
+        for group, n in kept.items()
+    ]
