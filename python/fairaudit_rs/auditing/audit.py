@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,6 +19,7 @@ from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetN
 from .attribute_names import check_attribute_names
 from .binding import Bounds
 from .findings import QuestionFinding
+from .intersections import intersections_of, limited, notes_of_small
 from .lenses import lacking, run, wanted, with_evidence
 from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
@@ -203,7 +203,7 @@ def _audited(
     given: Given,
 ) -> Audit:
     attributes = _attributes(table, policy)
-    asked = asked_of(policy, attributes, computing)
+    asked = limited(asked_of(policy, attributes, computing), table, policy, attributes)
     single = [one for one in attributes if not one.is_intersection]
     roles = table.roles
     able = [lens for lens in wanted(policy) if lacking(lens, given, roles) is None]
@@ -324,10 +324,9 @@ def _check_says(policy: Policy, role: str, table: AuditTable) -> None:
 
 
 def _attributes(table: AuditTable, policy: Policy) -> list[Attribute]:
-    """Return the attributes, and pairs of them."""
-    names = table.feature_names
-    several = [] if policy.intersections == "skip" else list(combinations(names, 2))
-    return [Attribute.of(table, one, policy) for one in (*((name,) for name in names), *several)]
+    """Return the attributes, and intersections of them."""
+    single = [Attribute.of(table, (name,), policy) for name in table.feature_names]
+    return [*single, *intersections_of(table, policy)]
 
 
 def _notes_of_rows(asked: list[Asked]) -> Iterator[str]:
@@ -358,6 +357,7 @@ def _notes(
     def named(attribute: str, group: Any) -> str:
         return group_name(group, attribute)
 
+    notes += notes_of_small(findings, named)
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)

@@ -66,6 +66,13 @@ class QuestionFinding(Value):
     worse_off: str | None = None
     #: Of the permutation test of equality, where it was asked for.
     evidence: float = math.nan
+    #: Whether several attributes make the groups.
+    is_intersection: bool = False
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether it binds and was not asked, which withholds a pass; the reason says why."""
+        return self.binding and self.verdict == "not_asked" and not self.pairs
 
     @property
     def tested(self) -> tuple[CountedGroup, ...]:

@@ -74,7 +74,10 @@ class Policy:
     lenses : str or sequence of str
         What is computed: lenses by name, or "auto" for all that the input allows.
     intersections : {"inform", "bind", "skip"}
-        What the groups of several attributes together do.
+        What the groups of several attributes together do. Two attributes together inform. Up to
+        three bind, in at most 2,000 comparisons; a pass is withheld while an intersection with two
+        groups of 30 rows was not asked: of more attributes or comparisons, or of a criterion with a
+        fixed reference.
     rule : {"us_eeoc", "nyc_ll144", "fair_lending", "co_insurance_draft"}, optional
         The rule whose own numbers are reported beside.
     rule_options : dict

@@ -53,7 +53,8 @@ class Attribute:
     groups: tuple[Any, ...]
     #: People whose group is not known: without a value, or with a label that says so.
     n_unknown: int
-    is_intersection: bool
+    #: The attributes that make the groups together.
+    parts: tuple[str, ...]
     #: The share of people by weight whose group is not known; None without weights.
     share_unknown: float | None = None
 
@@ -69,11 +70,16 @@ class Attribute:
             table=chosen,
             groups=tuple(label(key) for key in sizes if key not in unknown),
             n_unknown=cells.n_missing + sum(sizes[key] for key in unknown),
-            is_intersection=len(names) > 1,
+            parts=tuple(names),
             share_unknown=1 - chosen.people.share(set(sizes) - unknown)
             if "sample_weight" in table.roles
             else None,
         )
+
+    @property
+    def is_intersection(self) -> bool:
+        """Whether several attributes make the groups."""
+        return len(self.parts) > 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,6 +91,8 @@ class Asked:
     binding: bool
     metric: Metric
     question: ToleranceQuestion
+    #: Why a binding question was not asked, which stands in the way of a pass.
+    why_skipped: str | None = None
 
     @property
     def name(self) -> tuple[str, ...]:
@@ -113,11 +121,11 @@ def asked_of(policy: Policy, attributes: Sequence[Attribute], computing: Computi
             continue
         metric = metrics.get(criterion.metric)
         for one in attributes:
-            if not _is_about(criterion, one):
-                continue
             binding = criterion.binding and (
                 not one.is_intersection or policy.intersections == "bind"
             )
+            if not _is_about(criterion, one) or (len(one.parts) > 2 and not binding):
+                continue
             found.append(
                 Asked(
                     criterion=criterion,
@@ -128,6 +136,26 @@ def asked_of(policy: Policy, attributes: Sequence[Attribute], computing: Computi
                 )
             )
     return found
+
+
+def skipped(criterion: Criterion, attribute: Attribute, why: str) -> Asked:
+    """Return a binding question that is not asked, with the reason."""
+    assert criterion.metric is not None
+    metric = metrics.get(criterion.metric)
+    return Asked(
+        criterion=criterion,
+        attribute=attribute,
+        binding=True,
+        metric=metric,
+        question=_unasked(metric, _tolerance(criterion), attribute.table, why),
+        why_skipped=why,
+    )
+
+
+def _tolerance(criterion: Criterion) -> Tolerance | None:
+    if criterion.ratio is not None:
+        return Tolerance(value=criterion.ratio, scale="ratio")
+    return None if criterion.tolerance is None else Tolerance(value=criterion.tolerance)
 
 
 def _is_about(criterion: Criterion, attribute: Attribute) -> bool:
@@ -148,11 +176,7 @@ def _ask(
     binding: bool,
 ) -> ToleranceQuestion:
     table = attribute.table
-    tolerance = None
-    if criterion.ratio is not None:
-        tolerance = Tolerance(value=criterion.ratio, scale="ratio")
-    elif criterion.tolerance is not None:
-        tolerance = Tolerance(value=criterion.tolerance)
+    tolerance = _tolerance(criterion)
     missing = [name for name in metric.needs if name not in table.roles]
     if missing:
         if binding:
@@ -269,9 +293,12 @@ class Family:
             description=metric.description,
             is_share=metric.is_proportion,
             attribute=one.attribute.name,
+            is_intersection=one.attribute.is_intersection,
             tolerance=question.tolerance,
             binding=one.binding,
-            verdict="not_measurable" if question.tolerance is not None else "not_asked",
+            verdict="not_measurable"
+            if question.tolerance is not None and one.why_skipped is None
+            else "not_asked",
             groups=question.groups,
             pairs=(),
             n_rows=question.n_rows,
@@ -355,8 +382,13 @@ def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup]) -> ToleranceT
 
 
 def overall(findings: Sequence[QuestionFinding | LensFinding]) -> Verdict:
-    """Return the verdict of an audit: the worst of its binding questions and lenses."""
-    return verdict.worst(one.verdict for one in findings if one.binding)
+    """Return the verdict of an audit: the worst of its binding questions and lenses.
+
+    A binding question that was not asked withholds a pass.
+    """
+    word = verdict.worst(one.verdict for one in findings if one.binding)
+    skipped = any(isinstance(one, QuestionFinding) and one.is_skipped for one in findings)
+    return "inconclusive" if word == "pass" and skipped else word
 
 
 def covers_all(findings: Sequence[QuestionFinding | LensFinding]) -> bool:

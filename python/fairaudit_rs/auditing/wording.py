@@ -107,7 +107,17 @@ class Wording(Amounts):
             yield from map(self.lenses.undecided, lenses)
         for one in self._of("not_measurable"):
             yield f"- {self.about(one)}: not measurable: {self._lacking(one)}."
+        for one in self.binding:
+            if one.is_skipped:
+                yield f"- {self.about(one)}: not asked: {one.reason}, so that there is no pass."
         yield from map(self.lenses.lacking, self.lenses.of("not_measurable"))
+
+    @property
+    def _open(self) -> bool:
+        """Whether a binding question or lens was asked and is not decided."""
+        words = [one.verdict for one in self.binding if not one.is_skipped]
+        words += [one.verdict for one in self.lenses.binding]
+        return any(word != "pass" for word in words)
 
     def _of(self, verdict: Verdict) -> list[QuestionFinding]:
         return [one for one in self.binding if one.verdict == verdict]
@@ -190,6 +200,8 @@ class Wording(Amounts):
         """Say first for whom everything is shown, and who holds it up."""
         is_open = verdict == "inconclusive"
         why = "these rows show neither" if is_open else "nothing could be measured"
+        if any(one.is_skipped for one in self.binding) and not self._open:
+            why = "what could be asked passes, and some questions could not be asked"
         yield f"This is not a pass, and not a fail: {why}."
         n = len(self._of("pass")) + len(self.lenses.of("pass"))
         if n:
@@ -267,6 +279,8 @@ class Wording(Amounts):
         """Return the share of people in tested groups, by attribute."""
         least: dict[str, float] = {}
         for one in self.binding:
+            if one.is_skipped:
+                continue
             # A group without another one to compare it with was not tested.
             part = one.coverage if len(one.tested) > 1 else 0.0
             least[one.attribute] = min(least.get(one.attribute, 1.0), part)
@@ -346,7 +360,8 @@ def table(
             known = sorted((g for g in one.tested if g.value == g.value), key=lambda g: g.value)
             ends = [wording.group(one, group) for group in known[:1] + known[1:][-1:]]
             ends += [""] * (2 - len(ends))
-            why = "" if one.verdict == "not_asked" else one.reason or ""
+            is_silent = one.verdict == "not_asked" and not one.is_skipped
+            why = "" if is_silent else one.reason or ""
             rows.append([one.attribute, one.metric, word, *ends, "", why, ""])
             continue
         low, high = sorted(pair.test.groups, key=lambda group: group.value)
