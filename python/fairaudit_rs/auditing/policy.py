@@ -60,6 +60,9 @@ class Policy:
     min_coverage : float
         The share of people, by weight, who must be in compared groups for a pass, for every
         attribute.
+    strict_coverage : float
+        The share of people, by weight, from which on a pass is one for all: below it the headline
+        says that it is not, and a strict run ends with 3.
     favourable : str, number or bool, optional
         The favourable value of labels and decisions; None for the positive decision, or for the
         negative one of a punitive policy.
@@ -117,6 +120,7 @@ class Policy:
     adjustment: VerdictAdjustment = "holm"
     floor: int = LEAST_FLOOR
     min_coverage: float = 0.95
+    strict_coverage: float = 0.999
     favourable: Label | None = None
     punitive: bool = False
     unknown: Sequence[str] = ("Unknown", "?", "n/a", "not known", "not stated", "")
@@ -135,9 +139,10 @@ class Policy:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        share = arguments.number(
-            "min_coverage", self.min_coverage, _SHARE, lambda share: 0 < share <= 1
-        )
+        shares = {
+            name: arguments.number(name, getattr(self, name), _SHARE, lambda share: 0 < share <= 1)
+            for name in ("min_coverage", "strict_coverage")
+        }
         words = {
             "adjustment": get_args(VerdictAdjustment),
             "intersections": get_args(Intersections),
@@ -148,7 +153,7 @@ class Policy:
             "criteria": unique(self.criteria),
             "alpha": arguments.check(alpha=self.alpha).alpha,
             "floor": arguments.count("floor", self.floor, LEAST_FLOOR, 10**15),
-            "min_coverage": share,
+            **shares,
             "favourable": arguments.optional("favourable", self.favourable, label),
             "punitive": arguments.flag("punitive", self.punitive),
             "unknown": names("unknown", self.unknown),
@@ -444,7 +449,7 @@ _FIELDS = {entry.name: entry for entry in fields(Policy)}
 #: Fields that are tables.
 _TABLES = ("bands", "rule_options")
 #: Settings of how sure a verdict is, which the first line names where they are not the usual ones.
-_STRICTNESS = ("alpha", "adjustment", "floor", "min_coverage")
+_STRICTNESS = ("alpha", "adjustment", "floor", "min_coverage", "strict_coverage")
 _COLUMNS = {"labels": "y_true", "decisions": "y_pred", "scores": "y_score"}
 _NEEDED = {"name": "a text", "criteria": "a list of criteria, one or more"}
 #: Of ``[policy]`` in files, besides ``criterion``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -391,6 +392,14 @@ def overall(findings: Sequence[QuestionFinding | LensFinding]) -> Verdict:
     return "inconclusive" if word == "pass" and skipped else word
 
 
-def covers_all(findings: Sequence[QuestionFinding | LensFinding]) -> bool:
-    """Whether all people are in groups that every binding question and lens could test."""
-    return all(verdict.covers_all(one.coverage) for one in findings if one.binding)
+def least_coverage(findings: Sequence[QuestionFinding | LensFinding]) -> float:
+    """Return the least share of people who are in groups that a binding question could test.
+
+    NaN where nothing binds, or a lens that binds was not run.
+    """
+    known = [
+        one.coverage
+        for one in findings
+        if one.binding and not (isinstance(one, QuestionFinding) and one.is_skipped)
+    ]
+    return math.nan if not known or any(map(math.isnan, known)) else min(known)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..data.groups import group_name, printable
 from ..errors import AuditFailedError
@@ -28,7 +29,7 @@ from .findings import (
 )
 from .markdown import markdown_table, plain
 from .policy import Policy
-from .questions import covers_all
+from .questions import least_coverage
 from .rules.nyc_ll144 import BiasAudit
 from .rules.told import rule_facts, rule_lines
 from .wording import Wording, headline, table
@@ -36,6 +37,7 @@ from .wording import Wording, headline, table
 if TYPE_CHECKING:
     import polars as pl
 
+PassesFor = Literal["all", "tested"]
 #: The column of the table of questions that is empty where nothing was compared.
 _SEEN = 5
 
@@ -76,6 +78,8 @@ class Audit(Result):
         Of the rule ``nyc_ll144``: the tables that are published, and what is missing of them.
     """
 
+    _derived: ClassVar[tuple[str, ...]] = ("coverage", "passes_for")
+
     verdict: Verdict
     policy: Policy
     questions: tuple[QuestionFinding, ...]
@@ -95,10 +99,22 @@ class Audit(Result):
 
     # -- the verdict -------------------------------------------------------------------------
 
+    @cached_property
+    def coverage(self) -> float:
+        """The least share of people in tested groups, over all binding questions and lenses."""
+        return least_coverage([*self.questions, *self.others])
+
     @property
     def covers_all(self) -> bool:
-        """Whether all people are in groups that every binding question could test."""
-        return covers_all([*self.questions, *self.others])
+        """Whether (almost) all people are in tested groups: see `Policy.strict_coverage`."""
+        return verdicts.covers(self.coverage, self.policy.strict_coverage)
+
+    @cached_property
+    def passes_for(self) -> PassesFor | None:
+        """For whom a pass is one: "all", or the people in "tested" groups; None without a pass."""
+        if self.verdict != "pass":
+            return None
+        return "all" if self.covers_all else "tested"
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of a command that ends here: 0, 1 for a fail.
@@ -106,8 +122,9 @@ class Audit(Result):
         Parameters
         ----------
         strict : bool
-            3 for what could not be decided, for a pass that is not one for everybody, and for a
-            policy of which no binding question could be asked. A rule that sets no threshold
+            3 for what could not be decided, for a pass that leaves out more people than the
+            ``strict_coverage`` of the policy allows, and for a policy of which no binding question
+            could be asked. A rule that sets no threshold
             (``nyc_ll144``) has none and ends with 0.
         """
         return verdicts.exit_code(

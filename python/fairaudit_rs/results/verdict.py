@@ -81,11 +81,6 @@ def covers(coverage: float, min_coverage: float) -> bool:
     return coverage >= min_coverage * (1 - _ROUNDING)
 
 
-def covers_all(coverage: float) -> bool:
-    """Whether a pass is one for everybody, and not only for the groups that could be measured."""
-    return coverage >= 1
-
-
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the verdict of several questions; "not_asked" if there are none."""
     return min(verdicts, key=WORST_FIRST.index, default="not_asked")
