@@ -25,6 +25,7 @@ from .criterion import Criterion
 from .findings import LensFinding, PairFinding, QuestionFinding
 from .policy import Policy
 from .refusals import reason_of
+from .scales import check_scale
 from .seeds import seed_of
 
 _WHY_NOT = "the data hold no {}"
@@ -195,6 +196,7 @@ def _ask(
         "seed": seed_of(computing.seed, metric.name, attribute.name),
     }
     try:
+        check_scale(metric, tolerance, table, computing.pos_label)
         return ask(
             table,
             metric,
