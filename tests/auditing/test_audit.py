@@ -203,6 +203,35 @@ class TestKnownValues:
         assert audit.verdict == "inconclusive"
         assert "Only 92.3 % of people are in groups that could be tested" in audit.summary()
 
+    def test_almost_all_people_are_all(self):
+        """One person of unknown sex in 20,000 made a strict run exit with 3."""
+        for n_unknown, code, whom in ((1, 0, "all"), (20, 0, "all"), (21, 3, "tested")):
+            counts = {
+                "f": (4_000, 8_000),
+                "m": (6_000, 12_000 - n_unknown),
+                "Unknown": (0, n_unknown),
+            }
+            audit = audited(shares(counts, "sex"), policy="parity")
+            assert (audit.verdict, audit.passes_for) == ("pass", whom)
+            assert audit.exit_code(strict=True) == code
+            assert str(audit).startswith("PASS. ") == (whom == "all")
+            found = json.loads(json.dumps(audit.to_dict()))
+            assert (found["verdict"], found["passes_for"]) == ("pass", whom)
+            assert found["coverage"] == 1 - n_unknown / 20_000
+            assert fa.from_dict(found) == audit
+        assert "people in tested groups: sex 99.9 %" in str(audit)
+        all_of_them = policy({"metric": "selection_rate", "tolerance": 0.1}, strict_coverage=1.0)
+        counts["Unknown"] = (0, 1)
+        audit = audited(shares(counts, "sex"), policy=all_of_them)
+        assert (audit.passes_for, audit.exit_code(strict=True)) == ("tested", 3)
+        assert "strict_coverage 1" in audit.summary()
+
+    def test_inconclusive_is_for_nobody(self):
+        few = audited(shares({"f": (50, 100), "m": (50, 100)}, "sex"), policy="parity")
+        assert (few.to_dict()["verdict"], few.to_dict()["passes_for"]) == ("inconclusive", None)
+        nothing = audited(shares({"f": (50, 100), "m": (50, 100)}, "sex"), policy="nyc_ll144")
+        assert (nothing.to_dict()["coverage"], nothing.passes_for) == (None, None)
+
     def test_nothing_can_be_measured(self):
         audit = audited(shares({"a": (5, 20), "b": (450, 900)}, "race"), policy="parity")
         assert audit.verdict == "not_measurable"

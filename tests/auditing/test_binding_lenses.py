@@ -151,14 +151,17 @@ class TestReference:
         assert audit.results["individual: loss_ratio by sex"] == at(0.95)
 
     def test_influence(self, book):
-        """By the tests of the questions: of two groups the same pair."""
+        """By the tests of the questions: of two groups the same pair.
+
+        Bounds are searched for up to a billionth of themselves, from the other side.
+        """
         metric = {"metric": "tpr", "tolerance": 0.1}
         audit = audited(book, metric, held("influence", 0.1))
         [question] = [one for one in audit.questions if one.binding]
         [test], [pair] = finding(audit, "influence").tests, question.pairs
         numbers = ("p_fail", "p_pass", "least", "most")
         of_pair = [getattr(pair.test, name) for name in numbers]
-        assert [getattr(test, name) for name in numbers] == pytest.approx(of_pair, rel=1e-12)
+        assert [getattr(test, name) for name in numbers] == pytest.approx(of_pair, rel=2e-9)
         assert test.adjusted == 2 * test.p_fail
 
     def test_projection(self, book):

@@ -127,3 +127,15 @@ def possible_gap(p_pass, level, most, steps=2_000):
     """The smallest tolerance among many within which the gap is shown to lie."""
     shown = [t for t in np.linspace(0, most, steps) if p_pass(t) <= level]
     return min(shown, default=most)
+
+
+def of_fixed_reference(x, n, x_reference, n_reference, rho, better="higher"):
+    """(p_fail, p_pass) of a share to that of a fixed reference, in one direction.
+
+    Where high values are better the ratio must be at least rho: Phi(z(rho)) and its complement.
+    Where low ones are better it must be at most 1 / rho.
+    """
+    if better == "lower":
+        x, n, x_reference, n_reference = x_reference, n_reference, x, n
+    greater, less = proportions.by_ratio(x, n, x_reference, n_reference, rho)
+    return less, greater

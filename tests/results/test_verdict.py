@@ -107,8 +107,8 @@ class TestRules:
         assert [verdict.exit_code(word, strict=True) for word in words] == [0, 1, 3, 3, 0]
         assert verdict.exit_code("pass", for_all=False) == 0
         assert verdict.exit_code("pass", strict=True, for_all=False) == 3
-        assert not verdict.covers_all(0.9999)
-        assert verdict.covers_all(1.0)
+        assert not verdict.covers(0.9989, 0.999)
+        assert verdict.covers(0.999, 0.999)
 
     def test_many_questions_as_the_reference_says(self):
         rng = np.random.default_rng(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,8 +16,10 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..extremes.forms import Form, form_of
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
+from .attribute_names import check_attribute_names
 from .binding import Bounds
 from .findings import QuestionFinding
+from .intersections import intersections_of, limited, notes_of_small
 from .lenses import lacking, run, wanted, with_evidence
 from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
@@ -176,6 +177,7 @@ def audit(
     chosen = _policy(policy, table)
     if lenses != "auto":
         chosen = replace(chosen, lenses=lenses)
+    check_attribute_names(chosen, table.feature_names)
     table = table.banded(chosen.bands).shared()
     given = Given(
         model=model,
@@ -204,7 +206,7 @@ def _audited(
     given: Given,
 ) -> Audit:
     attributes = _attributes(table, policy)
-    asked = asked_of(policy, attributes, computing)
+    asked = limited(asked_of(policy, attributes, computing), table, policy, attributes)
     single = [one for one in attributes if not one.is_intersection]
     roles = table.roles
     able = [lens for lens in wanted(policy) if lacking(lens, given, roles) is None]
@@ -326,10 +328,9 @@ def _check_says(policy: Policy, role: str, table: AuditTable) -> None:
 
 
 def _attributes(table: AuditTable, policy: Policy) -> list[Attribute]:
-    """Return the attributes, and pairs of them."""
-    names = table.feature_names
-    several = [] if policy.intersections == "skip" else list(combinations(names, 2))
-    return [Attribute.of(table, one, policy) for one in (*((name,) for name in names), *several)]
+    """Return the attributes, and intersections of them."""
+    single = [Attribute.of(table, (name,), policy) for name in table.feature_names]
+    return [*single, *intersections_of(table, policy)]
 
 
 def _notes_of_rows(asked: list[Asked]) -> Iterator[str]:
@@ -343,15 +344,19 @@ def _notes_of_rows(asked: list[Asked]) -> Iterator[str]:
             yield str(posed.problem.melding_note)
 
 
+def _unknown(one: Attribute) -> str:
+    """Say how many people have no known group of an attribute."""
+    who = f"{one.n_unknown:,} people"
+    if one.share_unknown is not None:
+        who = f"{one.n_unknown:,} rows ({100 * one.share_unknown:.1f} % of people by weight)"
+    return f"{who} have no known {one.name} and are in no group"
+
+
 def _notes(
     made: Audit, attributes: list[Attribute], findings: tuple[QuestionFinding, ...]
 ) -> list[str]:
     """Say what a reader must know besides the verdict."""
-    notes = [
-        f"{one.n_unknown:,} people have no known {one.name} and are in no group"
-        for one in attributes
-        if one.n_unknown and not one.is_intersection
-    ]
+    notes = [_unknown(one) for one in attributes if one.n_unknown and not one.is_intersection]
 
     notes += [note for one in attributes for note in one.notes]
 
@@ -359,6 +364,7 @@ def _notes(
         return group_name(group, attribute)
 
     notes += own_minimum(made.policy, made.rule_report)
+    notes += notes_of_small(findings, named)
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)

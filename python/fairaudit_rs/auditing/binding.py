@@ -230,6 +230,6 @@ def testable(groups: Sequence[CountedGroup]) -> list[Any]:
 
 
 def large_groups(one: Attribute, floor: int = ROWS) -> list[Any]:
-    """Return the groups of an attribute with so many rows."""
-    sizes = {label(key): n for key, n in one.table.cells(columns=()).group_sizes().items()}
+    """Return the groups of an attribute that are worth so many rows of equal weight."""
+    sizes = {label(key): n for key, n in one.table.people.n_effective.items()}
     return [group for group in one.groups if sizes[group] >= floor]

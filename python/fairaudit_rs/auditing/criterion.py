@@ -11,12 +11,13 @@ import numpy as np
 from .. import arguments, metrics
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import OtherLens
+from ..metrics.directions import better_value
 
 #: A value of labels, decisions or groups.
 Label: TypeAlias = str | int | float | bool
 
-#: The reference that is the group with the highest value.
-HIGHEST = "highest"
+#: References that the data choose: the group with the highest value, or with the best one.
+HIGHEST, BEST = "highest", "best"
 _RATIO = "a number strictly between 0 and 1, such as 0.8"
 
 
@@ -45,8 +46,12 @@ class Criterion:
         Whether the verdict depends on it. Others inform.
     reference : str, number, bool or tuple, optional
         None compares all pairs of groups; ``"highest"`` compares each group with the one of the
-        highest value; a group compares all others with it, and goes with the one attribute that it
-        is a group of. A group that is called "highest" is given as a tuple of one.
+        highest value, ``"best"`` with the one of the best value: the lowest error rate, the highest
+        accuracy, the most favourable decisions. A pass takes all pairs then, too. A group compares
+        all others with it, and goes with the one attribute that it is a group of; a ratio to it
+        counts in one direction where the metric has one, so that a group that is better off than
+        the reference does not fail. A group that is called "highest" or "best" is given as a tuple
+        of one.
 
     Examples
     --------
@@ -90,11 +95,10 @@ class Criterion:
         _keep(self, binding=arguments.flag("binding", self.binding))
         _keep(self, reference=_reference(self.reference))
         self._check_name()
-        fixed = self.reference not in (None, HIGHEST)
-        if fixed and (attributes is None or len(attributes) != 1):
+        if self.is_fixed_reference and (attributes is None or len(attributes) != 1):
             raise ArgumentError(
                 f"reference is {self.reference!r} and attributes is {attributes!r}; accepted: the "
-                "one attribute that it is a group of, None for all pairs, or 'highest'"
+                "one attribute that it is a group of, None for all pairs, 'highest' or 'best'"
             )
 
     def _check_name(self) -> None:
@@ -140,6 +144,11 @@ class Criterion:
 
     def _check_threshold(self, metric: metrics.Metric) -> None:
         """Refuse thresholds that no test has, and criteria that bind without one."""
+        if self.reference == BEST and better_value(metric, punitive=False) is None:
+            raise ArgumentError(
+                f"reference is 'best'; neither high nor low values of {metric.name} are better; "
+                "accepted: None for all pairs, 'highest', or a group"
+            )
         if self.tolerance is not None and self.ratio is not None:
             raise ArgumentError(
                 f"tolerance is {self.tolerance!r} and ratio is {self.ratio!r}; accepted: one of "
@@ -171,6 +180,16 @@ class Criterion:
     @property
     def _ratio_is(self) -> str:
         return f"ratio is {self.ratio!r}"
+
+    @property
+    def is_chosen_reference(self) -> bool:
+        """Whether the data choose the group that others are compared with."""
+        return self.reference in (HIGHEST, BEST)
+
+    @property
+    def is_fixed_reference(self) -> bool:
+        """Whether all groups are compared with one that is named."""
+        return self.reference is not None and not self.is_chosen_reference
 
     @property
     def has_threshold(self) -> bool:
@@ -231,7 +250,8 @@ class Criterion:
     def _compared(self) -> str:
         if self.reference is None:
             return ""
-        return " to the highest group" if self.reference == HIGHEST else f" to {self.reference}"
+        chosen = self.is_chosen_reference
+        return f" to the {self.reference} group" if chosen else f" to {self.reference}"
 
 
 # -- metrics and lenses ------------------------------------------------------------------------
@@ -349,12 +369,18 @@ def known_keys(where: str, content: object, accepted: Iterable[str]) -> None:
 
 def unknown(where: str, key: object, value: object, accepted: Iterable[str]) -> ArgumentError:
     """Return the error of a key that is not known."""
-    import difflib
-
     accepted = list(accepted)
-    near = difflib.get_close_matches(str(key).lower(), accepted, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
     shown = ", ".join(map(repr, accepted))
     return ArgumentError(
-        f"{key} is no key of {where} (its value is {value!r}); {hint}accepted: {shown}"
+        f"{key} is no key of {where} (its value is {value!r}); {nearest(str(key), accepted)}"
+        f"accepted: {shown}"
     )
+
+
+def nearest(name: str, accepted: Iterable[str]) -> str:
+    """Return the question whether the nearest accepted name was meant; "" if none is near."""
+    import difflib
+
+    folded = {one.casefold(): one for one in accepted}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    return f"did you mean {folded[near[0]]!r}? " if near else ""

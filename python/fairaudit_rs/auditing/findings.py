@@ -64,6 +64,8 @@ class QuestionFinding(Value):
     #: All people, and the share of them who are in groups that were tested.
     n_rows: int
     coverage: float
+    #: All people where rows have weights: their sum.
+    weight: float | None = None
     #: Why it could not be tested, or what stands in the way of a pass.
     reason: str | None = None
     #: The binding question that has the same gaps and is counted for both.
@@ -72,6 +74,13 @@ class QuestionFinding(Value):
     worse_off: str | None = None
     #: Of the permutation test of equality, where it was asked for.
     evidence: float = math.nan
+    #: Whether several attributes make the groups.
+    is_intersection: bool = False
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether it binds and was not asked, which withholds a pass; the reason says why."""
+        return self.binding and self.verdict == "not_asked" and not self.pairs
 
     @property
     def tested(self) -> tuple[CountedGroup, ...]:
@@ -130,7 +139,8 @@ class QuestionFinding(Value):
     @property
     def share_shown(self) -> float:
         """The share of people in groups among which every pair is shown to be within tolerance."""
-        return sum(one.n_rows for one in self.shown_groups) / max(self.n_rows, 1)
+        people = self.n_rows if self.weight is None else self.weight
+        return math.fsum(one.n_people for one in self.shown_groups) / (people or 1)
 
     @property
     def shown_groups(self) -> tuple[CountedGroup, ...]:
@@ -151,7 +161,7 @@ class QuestionFinding(Value):
 
             def held_up(one: CountedGroup, pairs: list[PairFinding] = open_pairs) -> Any:
                 n_open = sum(one in pair.test.groups for pair in pairs)
-                return one.group != reference, n_open, -one.n_rows
+                return one.group != reference, n_open, -one.n_people
 
             groups.remove(max(groups, key=held_up))
         return ()

@@ -14,7 +14,16 @@ from ..literals import Auto, Intersections, LensName, PresetName, RuleName, Verd
 from .criterion import Criterion, Label, is_default, known_keys, label, names, plain
 from .policy_file import read, written
 from .presets import PRESETS, Content
-from .values import LEAST_FLOOR, cuts_of, lens_names, of_lenders, options_of, text, unique
+from .values import (
+    DEFAULT_BANDS,
+    LEAST_FLOOR,
+    cuts_of,
+    lens_names,
+    of_lenders,
+    options_of,
+    text,
+    unique,
+)
 
 __all__ = ["Criterion", "Policy"]
 
@@ -45,10 +54,15 @@ class Policy:
     adjustment : {"holm", "none"}
         How p-values of failures are adjusted over all pairs of all binding questions.
     floor : int
-        Rows that count which a group needs to be compared, 30 or more. Groups that a higher floor
-        leaves out count as people for whom nothing is shown.
+        Rows that count which a group needs to be compared, 30 or more. Of weighted rows those of
+        positive weight count, and they must be worth as many rows of equal weight. Groups that a
+        higher floor leaves out count as people for whom nothing is shown.
     min_coverage : float
-        The share of people who must be in compared groups for a pass, for every attribute.
+        The share of people, by weight, who must be in compared groups for a pass, for every
+        attribute.
+    strict_coverage : float
+        The share of people, by weight, from which on a pass is one for all: below it the headline
+        says that it is not, and a strict run ends with 3.
     favourable : str, number or bool, optional
         The favourable value of labels and decisions; None for the positive decision, or for the
         negative one of a punitive policy.
@@ -63,7 +77,10 @@ class Policy:
     lenses : str or sequence of str
         What is computed: lenses by name, or "auto" for all that the input allows.
     intersections : {"inform", "bind", "skip"}
-        What the groups of several attributes together do.
+        What the groups of several attributes together do. Two attributes together inform. Up to
+        three bind, in at most 2,000 comparisons; a pass is withheld while an intersection with two
+        groups of 30 rows was not asked: of more attributes or comparisons, or of a criterion with a
+        fixed reference.
     rule : {"us_eeoc", "nyc_ll144", "fair_lending", "co_insurance_draft"}, optional
         The rule whose own numbers are reported beside.
     rule_options : dict
@@ -103,10 +120,11 @@ class Policy:
     adjustment: VerdictAdjustment = "holm"
     floor: int = LEAST_FLOOR
     min_coverage: float = 0.95
+    strict_coverage: float = 0.999
     favourable: Label | None = None
     punitive: bool = False
     unknown: Sequence[str] = ("Unknown", "?", "n/a", "not known", "not stated", "")
-    bands: Mapping[str, Sequence[float]] = field(default_factory=lambda: {"age": (25, 45)})
+    bands: Mapping[str, Sequence[float]] = field(default_factory=lambda: dict(DEFAULT_BANDS))
     lenses: Auto | Sequence[LensName] = "auto"
     intersections: Intersections = "inform"
     rule: RuleName | None = None
@@ -121,9 +139,10 @@ class Policy:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        share = arguments.number(
-            "min_coverage", self.min_coverage, _SHARE, lambda share: 0 < share <= 1
-        )
+        shares = {
+            name: arguments.number(name, getattr(self, name), _SHARE, lambda share: 0 < share <= 1)
+            for name in ("min_coverage", "strict_coverage")
+        }
         words = {
             "adjustment": get_args(VerdictAdjustment),
             "intersections": get_args(Intersections),
@@ -134,7 +153,7 @@ class Policy:
             "criteria": unique(self.criteria),
             "alpha": arguments.check(alpha=self.alpha).alpha,
             "floor": arguments.count("floor", self.floor, LEAST_FLOOR, 10**15),
-            "min_coverage": share,
+            **shares,
             "favourable": arguments.optional("favourable", self.favourable, label),
             "punitive": arguments.flag("punitive", self.punitive),
             "unknown": names("unknown", self.unknown),
@@ -430,7 +449,7 @@ _FIELDS = {entry.name: entry for entry in fields(Policy)}
 #: Fields that are tables.
 _TABLES = ("bands", "rule_options")
 #: Settings of how sure a verdict is, which the first line names where they are not the usual ones.
-_STRICTNESS = ("alpha", "adjustment", "floor", "min_coverage")
+_STRICTNESS = ("alpha", "adjustment", "floor", "min_coverage", "strict_coverage")
 _COLUMNS = {"labels": "y_true", "decisions": "y_pred", "scores": "y_score"}
 _NEEDED = {"name": "a text", "criteria": "a list of criteria, one or more"}
 #: Of ``[policy]`` in files, besides ``criterion``.

@@ -15,6 +15,7 @@ from ..errors import ArgumentError, FairAuditError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.tolerance import Tolerance
 from ..literals import Verdict
+from ..metrics.directions import agreed_value, better_value, worse_off
 from ..metrics.metric import Metric
 from ..metrics.mirrors import gap_key
 from ..permutation.floors import CountedGroup
@@ -24,6 +25,7 @@ from .criterion import Criterion
 from .findings import LensFinding, PairFinding, QuestionFinding
 from .policy import Policy
 from .refusals import reason_of
+from .scales import check_scale
 from .seeds import seed_of
 
 _WHY_NOT = "the data hold no {}"
@@ -53,7 +55,10 @@ class Attribute:
     groups: tuple[Any, ...]
     #: People whose group is not known: without a value, or with a label that says so.
     n_unknown: int
-    is_intersection: bool
+    #: The attributes that make the groups together.
+    parts: tuple[str, ...]
+    #: The share of people by weight whose group is not known; None without weights.
+    share_unknown: float | None = None
     #: What a reader must know of how the groups were read.
     notes: tuple[str, ...] = ()
 
@@ -69,9 +74,17 @@ class Attribute:
             table=chosen,
             groups=tuple(label(key) for key in sizes if key not in unknown),
             n_unknown=cells.n_missing + sum(sizes[key] for key in unknown),
-            is_intersection=len(names) > 1,
+            parts=tuple(names),
+            share_unknown=1 - chosen.people.share(set(sizes) - unknown)
+            if "sample_weight" in table.roles
+            else None,
             notes=tuple(cells.notes),
         )
+
+    @property
+    def is_intersection(self) -> bool:
+        """Whether several attributes make the groups."""
+        return len(self.parts) > 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +96,8 @@ class Asked:
     binding: bool
     metric: Metric
     question: ToleranceQuestion
+    #: Why a binding question was not asked, which stands in the way of a pass.
+    why_skipped: str | None = None
 
     @property
     def name(self) -> tuple[str, ...]:
@@ -97,6 +112,9 @@ class Asked:
         assert tolerance is not None
         is_gap = tolerance.scale == "difference"
         of_metric = gap_key(self.metric) if is_gap else self.metric.name
+        if self.criterion.is_chosen_reference:
+            # What one metric has highest, another one with the same gaps has lowest.
+            of_metric = self.metric.name
         return (of_metric, tolerance, self.attribute.name, self.criterion.reference)
 
 
@@ -108,11 +126,11 @@ def asked_of(policy: Policy, attributes: Sequence[Attribute], computing: Computi
             continue
         metric = metrics.get(criterion.metric)
         for one in attributes:
-            if not _is_about(criterion, one):
-                continue
             binding = criterion.binding and (
                 not one.is_intersection or policy.intersections == "bind"
             )
+            if not _is_about(criterion, one) or (len(one.parts) > 2 and not binding):
+                continue
             found.append(
                 Asked(
                     criterion=criterion,
@@ -125,12 +143,33 @@ def asked_of(policy: Policy, attributes: Sequence[Attribute], computing: Computi
     return found
 
 
+def skipped(criterion: Criterion, attribute: Attribute, why: str) -> Asked:
+    """Return a binding question that is not asked, with the reason."""
+    assert criterion.metric is not None
+    metric = metrics.get(criterion.metric)
+    return Asked(
+        criterion=criterion,
+        attribute=attribute,
+        binding=True,
+        metric=metric,
+        question=_unasked(metric, _tolerance(criterion), attribute.table, why),
+        why_skipped=why,
+    )
+
+
+def _tolerance(criterion: Criterion) -> Tolerance | None:
+    if criterion.ratio is not None:
+        return Tolerance(value=criterion.ratio, scale="ratio")
+    return None if criterion.tolerance is None else Tolerance(value=criterion.tolerance)
+
+
 def _is_about(criterion: Criterion, attribute: Attribute) -> bool:
     if not attribute.is_intersection:
         return criterion.covers(attribute.name)
     # A group as reference is one of an attribute.
-    of_all = criterion.reference in (None, "highest")
-    return of_all and all(map(criterion.covers, attribute.table.feature_names))
+    return not criterion.is_fixed_reference and all(
+        map(criterion.covers, attribute.table.feature_names)
+    )
 
 
 def _ask(
@@ -142,11 +181,7 @@ def _ask(
     binding: bool,
 ) -> ToleranceQuestion:
     table = attribute.table
-    tolerance = None
-    if criterion.ratio is not None:
-        tolerance = Tolerance(value=criterion.ratio, scale="ratio")
-    elif criterion.tolerance is not None:
-        tolerance = Tolerance(value=criterion.tolerance)
+    tolerance = _tolerance(criterion)
     missing = [name for name in metric.needs if name not in table.roles]
     if missing:
         if binding:
@@ -156,6 +191,7 @@ def _ask(
             )
         why = _WHY_NOT.format(" and no ".join(_COLUMNS[name] for name in missing))
         return _unasked(metric, tolerance, table, why)
+    agreed = agreed_value(metric, policy.punitive)
     options: dict[str, Any] = {
         "score_bins": computing.score_bins if metric.kind.takes_bins else None,
         "pos_label": computing.pos_label,
@@ -163,6 +199,7 @@ def _ask(
         "seed": seed_of(computing.seed, metric.name, attribute.name),
     }
     try:
+        check_scale(metric, tolerance, table, computing.pos_label)
         return ask(
             table,
             metric,
@@ -170,6 +207,9 @@ def _ask(
             floor=policy.floor,
             groups=attribute.groups,
             reference=criterion.reference,
+            better=agreed if agreed is not None else better_value(metric, policy.punitive),
+            one_sided=agreed is not None,
+            has_pass=policy.has_pass,
             **options,
         )
     except FairAuditError as error:
@@ -259,13 +299,17 @@ class Family:
             description=metric.description,
             is_share=metric.is_proportion,
             attribute=one.attribute.name,
+            is_intersection=one.attribute.is_intersection,
             tolerance=question.tolerance,
             binding=one.binding,
-            verdict="not_measurable" if question.tolerance is not None else "not_asked",
+            verdict="not_measurable"
+            if question.tolerance is not None and one.why_skipped is None
+            else "not_asked",
             groups=question.groups,
             pairs=(),
             n_rows=question.n_rows,
             coverage=question.coverage,
+            weight=question.weight,
             reason=question.reason,
             worse_off=worse_off(metric, self.policy.punitive),
         )
@@ -350,31 +394,24 @@ def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup]) -> ToleranceT
     return replace(test, first=second, second=first, within=within)
 
 
-def worse_off(metric: Metric, punitive: bool) -> str | None:
-    """Return whose decisions are worse, of the lower or the higher value; None of other metrics.
-
-    Of rates of positive decisions the lower one, of rates of negative ones the higher one; the
-    other way round where the positive decision is the punishment.
-    """
-    fraction = metric.native.fraction if metric.is_proportion else None
-    if fraction is None:
-        return None
-    (tp, fp, fn, tn), below = (list(part) for part in fraction)
-    decides = any(below[:2]) and any(below[2:])
-    if not decides:
-        return None
-    if [tp, fp] == below[:2] and not (fn or tn):
-        return "higher" if punitive else "lower"
-    if [fn, tn] == below[2:] and not (tp or fp):
-        return "lower" if punitive else "higher"
-    return None
-
-
 def overall(findings: Sequence[QuestionFinding | LensFinding]) -> Verdict:
-    """Return the verdict of an audit: the worst of its binding questions and lenses."""
-    return verdict.worst(one.verdict for one in findings if one.binding)
+    """Return the verdict of an audit: the worst of its binding questions and lenses.
+
+    A binding question that was not asked withholds a pass.
+    """
+    word = verdict.worst(one.verdict for one in findings if one.binding)
+    skipped = any(isinstance(one, QuestionFinding) and one.is_skipped for one in findings)
+    return "inconclusive" if word == "pass" and skipped else word
 
 
-def covers_all(findings: Sequence[QuestionFinding | LensFinding]) -> bool:
-    """Whether all people are in groups that every binding question and lens could test."""
-    return all(verdict.covers_all(one.coverage) for one in findings if one.binding)
+def least_coverage(findings: Sequence[QuestionFinding | LensFinding]) -> float:
+    """Return the least share of people who are in groups that a binding question could test.
+
+    NaN where nothing binds, or a lens that binds was not run.
+    """
+    known = [
+        one.coverage
+        for one in findings
+        if one.binding and not (isinstance(one, QuestionFinding) and one.is_skipped)
+    ]
+    return math.nan if not known or any(map(math.isnan, known)) else min(known)

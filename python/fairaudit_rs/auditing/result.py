@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..data.groups import group_name, printable
 from ..errors import AuditFailedError
@@ -29,7 +30,7 @@ from .findings import (
 )
 from .markdown import markdown_table, plain
 from .policy import Policy
-from .questions import covers_all
+from .questions import least_coverage
 from .rules.nyc_ll144 import BiasAudit
 from .rules.report import RuleReport
 from .rules.told import rule_facts, rule_lines
@@ -39,6 +40,7 @@ from .wording import HEADS, Wording, headline, table
 if TYPE_CHECKING:
     import polars as pl
 
+PassesFor = Literal["all", "tested"]
 #: The column of the table of questions that is empty where nothing was compared.
 _OBSERVED = HEADS.index("observed")
 
@@ -81,6 +83,8 @@ class Audit(Result):
         The numbers of the rule of the policy, by attribute; None where it has no rule.
     """
 
+    _derived: ClassVar[tuple[str, ...]] = ("coverage", "passes_for")
+
     verdict: Verdict
     policy: Policy
     questions: tuple[QuestionFinding, ...]
@@ -101,10 +105,22 @@ class Audit(Result):
 
     # -- the verdict -------------------------------------------------------------------------
 
+    @cached_property
+    def coverage(self) -> float:
+        """The least share of people in tested groups, over all binding questions and lenses."""
+        return least_coverage([*self.questions, *self.others])
+
     @property
     def covers_all(self) -> bool:
-        """Whether all people are in groups that every binding question could test."""
-        return covers_all([*self.questions, *self.others])
+        """Whether (almost) all people are in tested groups: see `Policy.strict_coverage`."""
+        return verdicts.covers(self.coverage, self.policy.strict_coverage)
+
+    @cached_property
+    def passes_for(self) -> PassesFor | None:
+        """For whom a pass is one: "all", or the people in "tested" groups; None without a pass."""
+        if self.verdict != "pass":
+            return None
+        return "all" if self.covers_all else "tested"
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of a command that ends here: 0, 1 for a fail.
@@ -112,9 +128,17 @@ class Audit(Result):
         Parameters
         ----------
         strict : bool
-            3 for what could not be decided, and for a pass that is not one for everybody.
+            3 for what could not be decided, for a pass that leaves out more people than the
+            ``strict_coverage`` of the policy allows, and for a policy of which no binding question
+            could be asked. A rule that sets no threshold
+            (``nyc_ll144``) has none and ends with 0.
         """
-        return verdicts.exit_code(self.verdict, strict=strict, for_all=self.covers_all)
+        return verdicts.exit_code(
+            self.verdict,
+            strict=strict,
+            for_all=self.covers_all,
+            could_fail=self._wording.binds or self.policy.rule is not None,
+        )
 
     def raise_for_verdict(self, *, strict: bool = False) -> Audit:
         """Raise `AuditFailedError` when the audit fails; return the audit otherwise.

@@ -28,6 +28,7 @@ _LIMITS: Mapping[str, Mapping[str, Any]] = {
     "alpha": _SHARE,
     "floor": {"minimum": LEAST_FLOOR},
     "min_coverage": {"exclusiveMinimum": 0, "maximum": 1},
+    "strict_coverage": {"exclusiveMinimum": 0, "maximum": 1},
     "name": {"minLength": 1},
     "attributes": {"minItems": 1, "uniqueItems": True},
     "unknown": {"uniqueItems": True},

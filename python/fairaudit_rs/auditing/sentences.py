@@ -76,6 +76,11 @@ SENTENCES = {
     "more_undecided": "- {n} more questions are undecided; see the table.",
     "one_more_undecided": "- 1 more question is undecided; see the table.",
     "not_measurable": "- {attribute}, {metric}: not measurable: {reason}.",
+    "not_asked": "- {attribute}, {metric}: not asked: {reason}. Therefore there is no pass.",
+    "some_not_asked": (
+        "This is not a pass, and not a fail: all questions that were asked pass, but some could "
+        "not be asked."
+    ),
 }
 #: Parts that are sentences of their own, by the name of the part.
 PARTS = {

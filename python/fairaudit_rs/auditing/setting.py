@@ -66,10 +66,9 @@ class Setting:
         return self.bounds.lens(lens, attribute)
 
     def coverage(self, one: Attribute, groups: Collection[Any]) -> float:
-        """Return the share of all people who are in some groups of an attribute."""
-        cells = one.table.cells(columns=())
-        sizes = cells.group_sizes().items()
-        return sum(n for key, n in sizes if label(key) in groups) / max(cells.n_rows, 1)
+        """Return the share of all people who are in some groups of an attribute, by weight."""
+        people = one.table.people
+        return people.share([key for key in people.number if label(key) in groups])
 
     def why_not(self, *, weights: bool = True) -> str | None:
         """Return what in the data stands in the way of a lens that takes rows, and of whom."""

@@ -14,6 +14,8 @@ from .criterion import Criterion, names
 
 #: Rows that count which a group needs at least: below, a verdict errs more often than it says.
 LEAST_FLOOR = 30
+#: Cuts that apply where an attribute of that name holds numbers.
+DEFAULT_BANDS: Mapping[str, tuple[float, ...]] = MappingProxyType({"age": (25, 45)})
 
 
 def text(name: str, value: object, empty: bool = False) -> str:

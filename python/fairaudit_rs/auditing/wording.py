@@ -98,7 +98,17 @@ class Wording(Amounts):
             yield from map(self.lenses.undecided, lenses)
         for one in self._of("not_measurable"):
             yield sentence("not_measurable", **self._about(one), reason=self._lacking(one))
+        for one in self.binding:
+            if one.is_skipped:
+                yield sentence("not_asked", **self._about(one), reason=one.reason)
         yield from map(self.lenses.lacking, self.lenses.of("not_measurable"))
+
+    @property
+    def _open(self) -> bool:
+        """Whether a binding question or lens was asked and is not decided."""
+        words = [one.verdict for one in self.binding if not one.is_skipped]
+        words += [one.verdict for one in self.lenses.binding]
+        return any(word != "pass" for word in words)
 
     def _of(self, verdict: Verdict) -> list[QuestionFinding]:
         return [one for one in self.binding if one.verdict == verdict]
@@ -125,6 +135,9 @@ class Wording(Amounts):
         """Return a sentence about a comparison."""
         assert one.tolerance is not None
         (low, low_value), (high, high_value) = pair.test.by_value
+        if one.tolerance.scale == "ratio":
+            # That of the first to the second, also where it is above 1.
+            (low, low_value), (high, high_value) = pair.test.in_order
         return sentence(
             f"{name}_{one.tolerance.scale}",
             **self._about(one),
@@ -249,7 +262,10 @@ class Wording(Amounts):
 
     def _shares(self, verdict: Verdict) -> Iterator[str]:
         """Say first for how many people every gap is shown to be tolerated, and what is open."""
-        yield sentence("neither" if verdict == "inconclusive" else "nothing_measured")
+        if any(one.is_skipped for one in self.binding) and not self._open:
+            yield sentence("some_not_asked")
+        else:
+            yield sentence("neither" if verdict == "inconclusive" else "nothing_measured")
         n = len(self._of("pass")) + len(self.lenses.of("pass"))
         if n:
             yield sentence("some_pass", n=n, n_all=len(self.binding) + len(self.lenses.binding))
@@ -316,6 +332,8 @@ class Wording(Amounts):
         """Return the share of people in tested groups, by attribute."""
         least: dict[str, float] = {}
         for one in self.binding:
+            if one.is_skipped:
+                continue
             # A group without another one to compare it with was not tested.
             part = one.coverage if len(one.tested) > 1 else 0.0
             least[one.attribute] = min(least.get(one.attribute, 1.0), part)
@@ -407,7 +425,8 @@ def table(
         ends = [wording.group(one, group, value) for group, value in one.extremes]
         head = [one.attribute, one.metric, word, *ends, *[""] * (2 - len(ends))]
         if pair is None:
-            why = "" if one.verdict == "not_asked" else one.reason or ""
+            is_silent = one.verdict == "not_asked" and not one.is_skipped
+            why = "" if is_silent else one.reason or ""
             rows.append([*head, "", "", why, "", ""])
             continue
         low, high = (wording.named(one.attribute, group.group) for group, _ in pair.test.by_value)

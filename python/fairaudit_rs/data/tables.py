@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from .columns import check_numeric
 from .frames import check_columns
 from .labels import GroupKey, Label, Named, is_coded, matches, name_combinations, relabel
 from .mixed import Settled, settle
+from .people import People
 from .roles import read_roles
 from .rows import AttributeRows, CodedRows, Rows
 from .sources import CellsSource, SharedSource, Source
@@ -292,6 +294,18 @@ class AuditTable:
         """Return the weights of the rows of a table in memory."""
         source = self.source.in_memory()
         return source.weights("sample_weight") if "sample_weight" in self.roles else None
+
+    @cached_property
+    def people(self) -> People:
+        """The people of each group."""
+        if "sample_weight" not in self.roles:
+            cells = self.cells(columns=())
+            return People.of_cells(cells.groups, cells.group, cells.count)
+        loaded = self.loaded("sample_weight")
+        coded, weights = loaded.combinations((), None), loaded.weights()
+        assert weights is not None
+        groups, code = relabel(coded.named.groups, coded.named.group)
+        return People.of_rows(groups, code[coded.combination], weights)
 
     def loaded(self, needed_by: str = "this") -> AuditTable:
         """Return the table with its columns in memory."""

@@ -63,6 +63,20 @@ class Tails(NamedTuple):
             return min(1.0, self.at_most_high + self.at_most_low)
         return min(1.0, self.at_least_low + self.at_least_high)
 
+    def p_beyond(self, below: bool) -> float:
+        """Return the p-value of "the ratio does not lie beyond the tolerance" on one side.
+
+        ``below``: of a ratio of at least rho, P'(rho) = Phi(z(rho)); else of at most 1 / rho.
+        """
+        return self.at_least_low if below else self.at_most_high
+
+    def p_not_beyond(self, below: bool) -> float:
+        """Return the p-value of "the ratio lies beyond the tolerance" on one side.
+
+        ``below``: of a ratio of at most rho, P(rho) = 1 - Phi(z(rho)); else of at least 1 / rho.
+        """
+        return self.at_most_low if below else self.at_least_high
+
     @property
     def p_pass(self) -> float:
         """The p-value of "the gap is as large as the tolerance": two one-sided tests."""

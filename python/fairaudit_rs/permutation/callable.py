@@ -59,6 +59,14 @@ class FunctionProblem(Problem):
         """Raise when the function has no value in some groups."""
         self.refuse(self.shortages(lambda i: f"{self.n_rows[i]} rows and gets NaN"))
 
+    def weights_of(self, position: int) -> NDArray[np.float64] | None:
+        """Return the weights of the rows of a group; None without weights."""
+        if self.rows.weight is None:
+            return None
+        inside = self.position[self.rows.group] == position
+        weights: NDArray[np.float64] = self.rows.weight[inside]
+        return weights
+
     @cached_property
     def evaluations(self) -> tuple[_native.Evaluation, ...]:
         """The metric in each group, with the variance of its bootstrap."""

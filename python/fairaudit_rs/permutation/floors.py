@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..data.equality import Value
 from ..data.groups import label
+from ..data.labels import GroupKey
 from ..metrics.metric import Metric
 from .question import Question
 
@@ -25,7 +29,7 @@ class CountedGroup(Value):
 
     group: Any
     n_rows: int
-    #: Rows in the denominator of the metric.
+    #: Rows in the denominator of the metric; of weighted rows those of positive weight.
     n_counted: int
     value: float
     #: Of the value, over its samples.
@@ -33,6 +37,10 @@ class CountedGroup(Value):
     #: Rows of each label that count, of metrics that rest on both.
     n_positive: int | None = None
     n_negative: int | None = None
+    #: The people whom all its rows stand for, and how many rows of equal weight the rows that
+    #: count are worth, (sum w)^2 / sum w^2. None without weights.
+    weight: float | None = None
+    n_effective: float | None = None
     #: Why it is not tested.
     reason: str | None = None
     #: Whether it could be tested, and is left out by a floor that was raised.
@@ -43,10 +51,24 @@ class CountedGroup(Value):
         """Whether it is compared with others."""
         return self.reason is None
 
+    @property
+    def n_people(self) -> float:
+        """The people of the group: the sum of the weights of its rows, or their number."""
+        return self.n_rows if self.weight is None else self.weight
+
     @classmethod
-    def uncounted(cls, group: Any, n_rows: int, reason: str) -> CountedGroup:
+    def uncounted(
+        cls, group: Any, n_rows: int, reason: str, weight: float | None = None
+    ) -> CountedGroup:
         """Return a group that has no value, or nothing to be compared with."""
-        return cls(group=group, n_rows=n_rows, n_counted=0, value=float("nan"), reason=reason)
+        return cls(
+            group=group,
+            n_rows=n_rows,
+            n_counted=0,
+            value=float("nan"),
+            weight=weight,
+            reason=reason,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +105,14 @@ class Floor:
             if n is not None and n < self.of_each_label:
                 labelled = _rows(n, f"with a {name} label")
                 return f"{labelled}, of {self.of_each_label} needed", False
+        worth = group.n_effective
+        equal = "" if worth is None else f"{counting}, worth {worth:.3g} rows of equal weight"
+        if worth is not None and worth < self.least:
+            return f"{equal}, of {self.least:,} needed", False
         if group.n_counted < self.wanted:
             return f"{counting}, of {self.wanted:,} that the policy asks for", True
+        if worth is not None and worth < self.wanted:
+            return f"{equal}, of {self.wanted:,} that the policy asks for", True
         return None, False
 
 
@@ -99,26 +127,58 @@ def _rests_on_labels(metric: Metric) -> bool:
     return kind.compares_labels or of_losses or kind.reads == "function"
 
 
-def counted_groups(posed: Question, floor: Floor) -> tuple[CountedGroup, ...]:
-    """Return all groups of a question with their counts, and why some are not tested."""
-    return tuple(_counted(posed, floor))
+def counted_groups(
+    posed: Question, floor: Floor, weights: Mapping[Any, float] | None = None
+) -> tuple[CountedGroup, ...]:
+    """Return all groups of a question with their counts, and why some are not tested.
+
+    ``weights`` are the people of each group, where rows have weights.
+    """
+    return tuple(_counted(posed, floor, weights or {}))
 
 
-def _counted(posed: Question, floor: Floor) -> Iterator[CountedGroup]:
+def _effective(weights: NDArray[np.float64]) -> float:
+    """Return how many rows of equal weight some rows are worth: (sum w)^2 / sum w^2."""
+    squares = float(weights @ weights)
+    return float(weights.sum()) ** 2 / squares if squares else 0.0
+
+
+def _counted(posed: Question, floor: Floor, weights: Mapping[Any, float]) -> Iterator[CountedGroup]:
     problem = posed.problem
     for i, key in enumerate(problem.keys):
         labels = problem.labels_of(i) if floor.of_each_label else None
         positive, negative = (None, None) if labels is None else labels
+        of_rows = problem.weights_of(i)
         found = {
             "group": label(key),
             "n_rows": problem.n_rows[i],
-            "n_counted": problem.n_used(i),
+            "n_counted": problem.n_used(i) if of_rows is None else int(np.count_nonzero(of_rows)),
             "value": problem.evaluations[i].value,
             "variance": problem.evaluations[i].variance,
             "n_positive": positive,
             "n_negative": negative,
+            "weight": weights.get(label(key)),
+            "n_effective": None if of_rows is None else _effective(of_rows),
         }
         reason, withheld = floor.shortage(CountedGroup(**found))
         yield CountedGroup(**found, reason=reason, withheld=withheld)
     for one in posed.left_out:
-        yield CountedGroup.uncounted(one.group, one.n_rows, one.reason)
+        yield CountedGroup.uncounted(one.group, one.n_rows, one.reason, weights.get(one.group))
+
+
+def unmeasured_groups(
+    sizes: dict[GroupKey, int],
+    reasons: dict[Any, str],
+    groups: Sequence[Any] | None,
+    weights: Mapping[Any, float],
+) -> list[CountedGroup]:
+    """Return the groups of which too few have a value: the others wait for a second one."""
+    kept = {label(key): n for key, n in sizes.items()}
+    if groups is not None:
+        kept = {group: n for group, n in kept.items() if group in list(groups)}
+    return [
+        CountedGroup.uncounted(
+            group, n, reasons.get(group, "no other group to compare with"), weights.get(group)
+        )
+        for group, n in kept.items()
+    ]

@@ -122,6 +122,11 @@ class Problem(Value, ABC):
         del position
         return None
 
+    def weights_of(self, position: int) -> NDArray[np.float64] | None:
+        """Return the weights of the eligible rows of a group; None without weights."""
+        del position
+        return None
+
     def gap(self, pair: Pair) -> Gap:
         """Return the difference of two groups, within strata of the user's if there are any."""
         if pair not in self._gaps:

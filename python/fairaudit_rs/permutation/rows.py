@@ -147,6 +147,8 @@ class RowProblem(LabelledProblem):
         if label is None or not np.all((label == 0) | (label == 1)):
             return None
         place = 2 * (self.position[self.rows.group] + 1) + (label == 0)
+        if self.rows.weight is not None:
+            place = place[self.rows.weight > 0]
         counts = np.bincount(place, minlength=2 + 2 * len(self.keys)).reshape(-1, 2)[1:]
         return [(up, down) for up, down in counts.tolist()]
 
@@ -209,6 +211,16 @@ class RowProblem(LabelledProblem):
             return self.n_rows[position]
         inside = self.position[self.rows.group] == position
         return int((self._in_denominator() & inside).sum())
+
+    def weights_of(self, position: int) -> NDArray[np.float64] | None:
+        """Return the weights of the eligible rows of a group; None without weights."""
+        if self.rows.weight is None:
+            return None
+        inside = self.position[self.rows.group] == position
+        if self.metric.is_proportion:
+            inside &= self._in_denominator()
+        weights: NDArray[np.float64] = self.rows.weight[inside]
+        return weights
 
     def _in_denominator(self) -> NDArray[np.bool_]:
         return self.metric.kind.in_denominator(self.rows.columns, len(self.rows.group))

@@ -16,7 +16,6 @@ from typing import Any
 from .. import _native
 from ..data.equality import Value
 from ..data.groups import label
-from ..data.labels import GroupKey
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import Bootstrap, Pair
@@ -29,11 +28,13 @@ from ..inference.tolerance import (
     largest_refuted,
     smallest_shown,
 )
+from ..metrics.directions import Better
 from ..metrics.metric import Metric
 from ..progress import Progress
 from ..results.verdict import rejects
+from .compared_pairs import BEST, HIGHEST, compared_pairs
 from .drawn import Drawn
-from .floors import CountedGroup, Floor, counted_groups
+from .floors import CountedGroup, Floor, counted_groups, unmeasured_groups
 from .formulas import Formula
 from .known_range import KnownRange
 from .margins import MarginTests
@@ -45,15 +46,14 @@ from .within_strata import PairWithinStrata
 _DECIDING = frozenset(("score", "mantel-haenszel", "mover", "inversion", "studentized"))
 #: Replicates of the bootstrap-t, unless a family of tests needs more.
 _ENOUGH_OF_BOOTSTRAPS = 999
-#: A reference that is the group with the highest value.
-HIGHEST = "highest"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ToleranceTest(Value):
     """Two groups, and whether their gap is beyond a tolerance or shown to lie within it.
 
-    Of a difference the first group has the higher value, of a ratio the lower one.
+    Of a difference the first group has the higher value, of a ratio the lower one. Of a ratio to a
+    fixed reference that counts in one direction the first group is the one that would be worse off.
     """
 
     first: CountedGroup
@@ -86,9 +86,14 @@ class ToleranceTest(Value):
         return self.second.value if self.within is None else self.within.second_value
 
     @property
+    def in_order(self) -> tuple[tuple[CountedGroup, float], tuple[CountedGroup, float]]:
+        """Both groups with their values: the first one, then the second."""
+        return (self.first, self.first_value), (self.second, self.second_value)
+
+    @property
     def by_value(self) -> tuple[tuple[CountedGroup, float], tuple[CountedGroup, float]]:
         """Both groups with their values, the lower one first."""
-        both = (self.first, self.first_value), (self.second, self.second_value)
+        both = self.in_order
         return both if both[0][1] <= both[1][1] else (both[1], both[0])
 
     @property
@@ -102,7 +107,8 @@ class ToleranceTest(Value):
         """Return how many rows would tell, if the gap stays as it is seen; None if unknown."""
         gap, error = self.estimate, self.standard_error
         if tolerance.scale == "ratio" and gap > 0:
-            gap, error = math.log(gap), error / gap
+            # Of a ratio that counts in one direction more than equality helps nobody.
+            gap, error = min(math.log(gap), 0.0), error / gap
         if not 0 < error < math.inf or math.isinf(gap):
             return None
         n_smaller = min(group.n_counted for group in self.groups)
@@ -118,20 +124,31 @@ class ToleranceQuestion:
     tolerance: Tolerance | None
     #: All groups, those that are not tested with the reason.
     groups: tuple[CountedGroup, ...]
-    #: Rows of all groups, and of none.
+    #: Rows of all groups, and of none, and the people whom they stand for where rows have weights.
     n_rows: int
+    weight: float | None = None
     #: The pairs to test, by position among the groups of the posed question.
     pairs: tuple[Pair, ...]
     #: How many comparisons they count as.
     n_comparisons: int
+    #: Those of the pairs that must pass and cannot fail.
+    pass_only: frozenset[Pair] = frozenset()
+    #: Of ratios to a fixed reference that count in one direction: which values are better.
+    better: Better | None = None
     #: Why there is nothing to test, beyond what groups lack.
     reason: str | None = None
     posed: Question | None = None
 
     @property
     def coverage(self) -> float:
-        """The share of people who are in groups that are tested."""
-        return sum(one.n_rows for one in self.groups if one.is_tested) / max(self.n_rows, 1)
+        """The share of people who are in groups that are tested: of weighted rows by weight."""
+        tested = math.fsum(one.n_people for one in self.groups if one.is_tested)
+        return tested / (self.n_people or 1)
+
+    @property
+    def n_people(self) -> float:
+        """The people of all groups, and of none: sums of weights, or rows."""
+        return self.n_rows if self.weight is None else self.weight
 
     @property
     def withheld(self) -> tuple[CountedGroup, ...]:
@@ -206,16 +223,22 @@ def ask(
     floor: int | None = None,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
+    better: Better | None = None,
+    one_sided: bool = False,
+    has_pass: bool = True,
     **options: Any,
 ) -> ToleranceQuestion:
     """Ask a metric of a table: find the groups that can be tested, and their pairs.
 
     ``floor`` are the rows that count which a policy asks of a group; ``reference`` compares all
-    groups with one of them, or with that of the highest value. Others are `pose`'s.
+    groups with one of them, or with that of the highest or the best value. ``better`` says which
+    values are better, and ``one_sided`` that a ratio to a fixed reference counts in that direction
+    alone. Without ``has_pass`` no pair is compared for a pass alone. Others are `pose`'s.
     """
     counted = table.cells(columns=())
     sizes = counted.group_sizes()
     found = Floor.of(metric, floor)
+    weights, weight = _weights_of(table)
 
     def nothing(
         reason: str, of_groups: Sequence[CountedGroup] = (), posed: Question | None = None
@@ -225,6 +248,7 @@ def ask(
             tolerance=tolerance,
             groups=tuple(of_groups),
             n_rows=counted.n_rows,
+            weight=weight,
             pairs=(),
             n_comparisons=0,
             reason=reason,
@@ -233,9 +257,12 @@ def ask(
 
     wanted = list(sizes) if groups is None else list(groups)
     if len(wanted) < 2:
-        only = [CountedGroup.uncounted(label(key), n, "the only group") for key, n in sizes.items()]
+        only = [
+            CountedGroup.uncounted(label(key), n, "the only group", weights.get(label(key)))
+            for key, n in sizes.items()
+        ]
         return nothing(f"{len(wanted)} group{'' if len(wanted) == 1 else 's'}", only)
-    fixed = None if reference == HIGHEST else reference
+    fixed = None if reference in (HIGHEST, BEST) else reference
     try:
         posed = pose(
             table,
@@ -249,24 +276,28 @@ def ask(
     except NotMeasurableError as error:
         if not error.reasons:
             raise
-        without = _unmeasured(sizes, error.reasons, groups)
+        without = unmeasured_groups(sizes, error.reasons, groups, weights)
         return nothing("fewer than two groups in which it has a value", without)
-    of_groups = counted_groups(posed, found)
+    of_groups = counted_groups(posed, found, weights)
     if tolerance is None:
         return nothing("no threshold", of_groups, posed)
     method = deciding_method(posed, tolerance)
     if method is None:
         kind = "within strata" if posed.problem.stratified else "of a tolerance"
         return nothing(f"{metric.name} has no test {kind} that keeps its level", of_groups, posed)
-    pairs, n_comparisons = _pairs(posed, of_groups, reference)
+    compared = compared_pairs(posed, of_groups, reference, better, has_pass)
+    of_ratio = one_sided and fixed is not None and tolerance.scale == "ratio"
     return ToleranceQuestion(
         metric=metric,
         tolerance=tolerance,
         groups=of_groups,
         n_rows=counted.n_rows,
-        pairs=tuple(pairs),
-        n_comparisons=n_comparisons,
-        reason=None if pairs else f"fewer than two groups with {found.told}",
+        weight=weight,
+        pairs=compared.pairs,
+        n_comparisons=compared.n_comparisons,
+        pass_only=compared.pass_only,
+        better=better if of_ratio else None,
+        reason=None if compared.pairs else f"fewer than two groups with {found.told}",
         posed=posed,
     )
 
@@ -286,49 +317,12 @@ def deciding_method(posed: Question, tolerance: Tolerance) -> str | None:
     return "mover" if found == "inversion" and problem.known_range is not None else found
 
 
-def _unmeasured(
-    sizes: dict[GroupKey, int], reasons: dict[Any, str], groups: Sequence[Any] | None
-) -> list[CountedGroup]:
-    """Return the groups of which too few have a value: the others wait for a second one."""
-    kept = {label(key): n for key, n in sizes.items()}
-    if groups is not None:
-        kept = {group: n for group, n in kept.items() if group in list(groups)}
-    return [
-        CountedGroup.uncounted(group, n, reasons.get(group, "no other group to compare with"))
-        for group, n in kept.items()
-    ]
-
-
-def _pairs(
-    posed: Question, groups: Sequence[CountedGroup], reference: Any
-) -> tuple[list[Pair], int]:
-    """Return the pairs of groups that can be tested, and how many comparisons they count as."""
-    by_name = {one.group: one for one in groups}
-    keys = posed.problem.keys
-    able = [i for i, key in enumerate(keys) if by_name[label(key)].is_tested]
-    if reference != HIGHEST:
-        pairs = [pair for pair in posed.pairs if set(pair) <= set(able)]
-        return pairs, len(pairs)
-    if len(able) < 2:
-        return [], 0
-    highest = _highest(posed, able)
-    # The group that all are compared with was chosen by looking at all pairs.
-    return [(i, highest) for i in able if i != highest], math.comb(len(able), 2)
-
-
-def _highest(posed: Question, able: Sequence[int]) -> int:
-    """Return the group with the highest value: the one whose smallest gap to another is largest.
-
-    Within strata there is one value for each pair, not for each group.
-    """
-    if not posed.problem.stratified:
-        return max(able, key=lambda i: posed.problem.evaluations[i].value)
-
-    def smallest_lead(i: int) -> float:
-        gaps = [posed.problem.gap((i, j)).estimate for j in able if j != i]
-        return min((gap for gap in gaps if not math.isnan(gap)), default=-math.inf)
-
-    return max(able, key=smallest_lead)
+def _weights_of(table: AuditTable) -> tuple[dict[Any, float], float | None]:
+    """Return the people of each group by weight, and of all; nothing without weights."""
+    if "sample_weight" not in table.roles:
+        return {}, None
+    people = table.people
+    return {label(key): weight for key, weight in people.number.items()}, people.total
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -404,7 +398,7 @@ class _Run:
 
     def test(self, pair: Pair) -> ToleranceTest:
         """Test a pair, and find what gaps the data allow."""
-        tolerance, tests = self.tolerance, self._tests
+        tolerance, tests, better = self.tolerance, self._tests, self.question.better
         estimate, error, is_above, seen = self._seen(pair)
         known: dict[float, Tails] = {}
 
@@ -414,9 +408,15 @@ class _Run:
             return known[distance]
 
         def p_fail(distance: float) -> float:
+            if pair in self.question.pass_only:
+                return 1.0
+            if better is not None:
+                return tails(distance).p_beyond(better == "higher")
             return tails(distance).p_fail(is_above)
 
         def p_pass(distance: float) -> float:
+            if better is not None:
+                return tails(distance).p_not_beyond(better == "higher")
             return tails(distance).p_pass
 
         at = tolerance.distance
@@ -428,13 +428,21 @@ class _Run:
         if not unknown:
             least = largest_refuted(p_fail, each, min(seen, self._widest))
             most = self._most(pair, p_pass, seen)
+            if better is not None:
+                # Ratios above 1 count: as distances below 0.
+                above = max(math.log(estimate), 0.0) if estimate > 0 else 0.0
+                if p_fail(0.0) > each:
+                    least = -smallest_shown(lambda x: p_fail(-x), each, above, FARTHEST_RATIO)
+                if not p_pass(0.0) > self.alpha:
+                    most = -largest_refuted(lambda x: p_pass(-x), self.alpha, above)
             # To the last bit, what is refuted lies beyond its bound, and what is shown within it.
             least = (max if rejects(p_fail(at), each) else min)(least, at)
             most = (min if rejects(p_pass(at), self.alpha) else max)(most, at)
         names = [label(self._posed.problem.keys[i]) for i in pair]
         within = self._posed.problem.within_strata(pair)
         # Differences are those of the higher value less the lower one, ratios at most 1.
-        if is_above == (tolerance.scale == "ratio"):
+        # Of a ratio to a fixed reference the group that would be worse off comes first.
+        if is_above == (tolerance.scale == "ratio") if better is None else better == "lower":
             names.reverse()
             within = None if within is None else within.swapped()
         return ToleranceTest(
@@ -444,7 +452,7 @@ class _Run:
             standard_error=error,
             p_fail=p_fail(at),
             p_pass=p_pass(at),
-            p_equal=math.nan if unknown else p_fail(0.0),
+            p_equal=math.nan if unknown else tails(0.0).p_fail(is_above),
             least=tolerance.at(least),
             most=tolerance.at(most),
             method=self._method(pair),
@@ -455,7 +463,9 @@ class _Run:
     def _most(self, pair: Pair, p_pass: Callable[[float], float], seen: float) -> float:
         """Return the largest distance that is still possible."""
         formula, scale, widest = self._tests.formula, self.tolerance.scale, self._widest
-        known = None if formula is None else formula.shown_within(pair, self.alpha, scale)
+        known = None
+        if formula is not None and self.question.better is None:
+            known = formula.shown_within(pair, self.alpha, scale)
         if known is None:
             return smallest_shown(p_pass, self.alpha, min(seen, widest), widest)
         return min(known, widest)
@@ -495,9 +505,27 @@ class _Run:
             size = abs(gap.estimate)
             return size, gap.standard_error, gap.estimate >= 0, size
         values = problem.compared(pair)
+        if self.question.better is not None:
+            return self._seen_of_reference(pair, values)
         low, high = sorted(values)
         ratio = low / high if high > 0 else math.nan
         if not ratio > 0:
             return ratio, math.nan, values[0] >= values[1], FARTHEST_RATIO
         log, error = problem.log_ratio(pair)
         return ratio, ratio * error, log >= 0, abs(log)
+
+    def _seen_of_reference(
+        self, pair: Pair, values: Sequence[float]
+    ) -> tuple[float, float, bool, float]:
+        """Return the same of a ratio to a fixed reference, which is the second of the pair.
+
+        It is the value of the group over that of the reference where higher values are better, and
+        the other way round where lower ones are: small where the group is worse off.
+        """
+        above, below = values if self.question.better == "higher" else reversed(values)
+        if not (above > 0 and below > 0):
+            ratio = 0.0 if below > 0 else math.nan
+            return ratio, math.nan, False, FARTHEST_RATIO
+        ratio = above / below
+        _, error = self._posed.problem.log_ratio(pair)
+        return ratio, ratio * error, ratio >= 1, max(-math.log(ratio), 0.0)

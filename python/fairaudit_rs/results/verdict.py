@@ -81,23 +81,21 @@ def covers(coverage: float, min_coverage: float) -> bool:
     return coverage >= min_coverage * (1 - _ROUNDING)
 
 
-def covers_all(coverage: float) -> bool:
-    """Whether a pass is one for everybody, and not only for the groups that could be measured."""
-    return coverage >= 1
-
-
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the verdict of several questions; "not_asked" if there are none."""
     return min(verdicts, key=WORST_FIRST.index, default="not_asked")
 
 
-def exit_code(verdict: Verdict, *, strict: bool = False, for_all: bool = True) -> int:
+def exit_code(
+    verdict: Verdict, *, strict: bool = False, for_all: bool = True, could_fail: bool = True
+) -> int:
     """Return the exit code of a command that ends in a verdict.
 
-    1 for a fail; 3 in a strict run for what could not be decided, and for a pass that is not one
-    for everybody (``for_all``); 0 otherwise.
+    1 for a fail; 3 in a strict run for what could not be decided, for a pass that is not one
+    for everybody (``for_all``), and for an audit that could not fail although its policy should be
+    able to (``could_fail``); 0 otherwise.
     """
     if verdict == "fail":
         return VIOLATED
-    decided = verdict == "not_asked" or (verdict == "pass" and for_all)
+    decided = (verdict == "not_asked" and could_fail) or (verdict == "pass" and for_all)
     return PASSED if decided or not strict else UNDECIDED

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import DataError, FairAuditError
+from ..criterion import nearest
 from ..refusals import reason_of
 from .nyc_ll144 import RACE, RATES, SEX, BiasAudit, ImpactTable, Kind, above_median, impact_tables
 
@@ -81,7 +82,7 @@ def _columns(names: Sequence[str], options: Mapping[str, Any]) -> tuple[dict[str
             if named not in names:
                 raise DataError(
                     f"rule_options says that {what} is {named!r}, which is no sensitive feature; "
-                    f"accepted: {', '.join(map(repr, names))}"
+                    f"{nearest(str(named), names)}accepted: {', '.join(map(repr, names))}"
                 )
             found[what] = str(named)
             continue

@@ -22,7 +22,7 @@ from typing import Any
 from ... import arguments
 from ...data.groups import group_name
 from ...inference.proportions import ratio_interval, ratio_score
-from ...inference.pvalues import clamped, normal_cdf, normal_of_level
+from ...inference.pvalues import normal_of_level
 from ...results.verdict import rejects
 from ...results.words import p_text
 from .counts import (
@@ -194,7 +194,7 @@ def _against(
     adjusted = bonferroni(test.pvalue, n_comparisons)
     # Of a true ratio of 4/5 or more; the statistic falls as the ratio grows.
     score = ratio_score(*one, *top, float(FOUR_FIFTHS))
-    at_least = bonferroni(clamped(normal_cdf(score)), n_comparisons)
+    at_least = bonferroni(score.less, n_comparisons)
     significant = rejects(adjusted, level.alpha)
     return ImpactRatio(
         group=group,

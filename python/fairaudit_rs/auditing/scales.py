@@ -1,0 +1,68 @@
+"""Scales of scores and labels: a tolerance below 1 is a difference of shares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..data.labels import Label
+from ..data.tables import AuditTable
+from ..errors import ArgumentError, DataError
+from ..inference.tolerance import Tolerance
+from ..metrics.metric import Metric
+
+#: The largest difference of means of scores, or of scores and labels, between 0 and 1.
+_WIDEST = {
+    "mean_prediction": 1.0,
+    "mean_residual": 2.0,
+    "mean_absolute_error": 1.0,
+    "mean_squared_error": 1.0,
+}
+
+
+def check_scale(
+    metric: Metric, tolerance: Tolerance | None, table: AuditTable, pos_label: Label
+) -> None:
+    """Refuse a tolerance of means that is on another scale than scores and labels.
+
+    Below 1 it is a difference of shares, of scores from 0 to 1 and labels that are classes. From 1
+    on it is one in units of the scores, such as dollars; of scores from 0 to 1 nothing could fail.
+    """
+    widest = _WIDEST.get(metric.name)
+    if widest is None or tolerance is None or not table.source.holds_rows:
+        return
+    limit = tolerance.value
+    found = _other_scale(metric, table.loaded(metric.name), pos_label)
+    if found is not None and limit < 1:
+        role, value, accepted = found
+        raise ArgumentError(
+            f"{role} holds {value:g}, and the tolerance {limit:g} of {metric.name} is a difference "
+            f"of shares; accepted: {accepted}, or a tolerance of 1 or more, in units of the score"
+        )
+    if found is None and limit >= widest:
+        raise ArgumentError(
+            f"tolerance is {limit:g}; {metric.name} of scores from 0 to 1 differs by at most "
+            f"{widest:g}, so that nothing could fail; accepted: a number above 0 and below "
+            f"{widest:g}"
+        )
+
+
+def _other_scale(
+    metric: Metric, table: AuditTable, pos_label: Label
+) -> tuple[str, float, str] | None:
+    """Return a score or label that is no share or class: its role, its value and what would be."""
+    score = table.numbers("y_score")
+    outside = score[(score < 0) | (score > 1)]
+    if len(outside):
+        return "y_score", float(outside[0]), "scores from 0 to 1"
+    if "y_true" not in metric.needs or pos_label is not None:
+        return None
+    try:
+        labels = table.values("y_true")
+    except DataError:
+        # More values than classes have.
+        labels = table.numbers("y_true").tolist()
+    numbers = [one for one in labels if isinstance(one, int | float | np.number)]
+    wrong = [float(one) for one in numbers if one not in (0, 1)]
+    return (
+        ("y_true", wrong[0], "labels of 0 and 1, other classes with pos_label") if wrong else None
+    )
