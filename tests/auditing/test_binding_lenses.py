@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import fairaudit_rs as fa
+from fairaudit_rs.auditing import setting
 from fairaudit_rs.auditing.binding import Bound
 from fairaudit_rs.auditing.findings import LensTest
 from fairaudit_rs.auditing.seeds import seed_of
@@ -323,6 +324,16 @@ class TestWhatCannotBeRun:
         assert finding(weighted, "influence").reason == "not run: takes no weights"
         assert weighted.verdict == "not_measurable"
 
+    def test_a_refused_design_adds_no_comparisons(self, book):
+        """A lens that cannot be run counts in no adjustment of what can."""
+        persons = np.arange(len(book.sex)) // 2
+        given = {"clusters": persons, "mixed_clusters": "split"}
+        audit = audited(book, TPR, held("projection", 0.9), held("extremes", 0.9), **given)
+        assert finding(audit, "projection").reason == "not run: takes no clusters"
+        assert finding(audit, "projection").verdict == "not_measurable"
+        assert audit.n_comparisons == 1
+        assert audit.verdict == "not_measurable"
+
 
 class TestOthersStayAsTheyAre:
     def test_bit_for_bit(self, book):
@@ -495,6 +506,27 @@ def growth_at_the_tolerance(n_audits, n=500):
     return verdicts, seen
 
 
+def projections_of_persons(n_audits, n_persons=400, each=5):
+    """Equal groups, several rows of each person, with persons as clusters: projection."""
+    rng, own = np.random.default_rng(1), policy(held("projection", 0.02))
+    verdicts = []
+    for _ in range(n_audits):
+        group = np.repeat(rng.integers(0, 2, n_persons), each)
+        own_part = np.repeat(1.5 * rng.normal(size=n_persons), each)
+        score = 1 / (1 + np.exp(-own_part - 0.5 * rng.normal(size=len(group))))
+        audit = fa.audit(
+            y_pred=(score >= 0.5).astype(int),
+            y_score=score,
+            sensitive_features={"g": group},
+            clusters=np.repeat(np.arange(n_persons), each),
+            policy=own,
+            lenses=["projection"],
+            rng=1,
+        )
+        verdicts.append(audit.verdict)
+    return verdicts
+
+
 @pytest.mark.calibration
 class TestCalibration:
     """False fails and passes of sizes that lie exactly at their tolerance."""
@@ -511,6 +543,15 @@ class TestCalibration:
         assert verdicts.count("pass") <= most
         # Without adjustment; more seen than tolerated, so fail.
         assert broken > most
+
+    def test_rows_of_persons_are_not_projected_as_independent(self, monkeypatch):
+        n_audits = 150
+        assert projections_of_persons(20) == ["not_measurable"] * 20
+        every = ("weights", "clusters", "strata")
+        monkeypatch.setitem(setting.DESIGNS, "projection", every)
+        # 20.8 % of equal groups failed while clusters were ignored.
+        most = stats.binom.isf(1e-6, n_audits, 0.05)
+        assert projections_of_persons(n_audits).count("fail") > most
 
     @pytest.mark.parametrize("error", [10.0, 1.0, 0.02])
     def test_gaps_of_either_sign(self, error):

@@ -246,14 +246,21 @@ class TestWhatCannotBeRun:
         ):
             options = {"mixed_clusters": "split"} if name == "clusters" else {}
             options |= {"policy": "parity", "n_resamples": 999}
+            options["y_score"] = book.model.predict_proba(book.X)
             audit = book.of(
-                book.model, **{name: column}, lenses=OF_MODELS, evidence="none", **options
+                book.model,
+                **{name: column},
+                lenses=["projection", *OF_MODELS],
+                evidence="none",
+                **options,
             )
             reasons = self.reasons(audit)
             what = "weights" if name == "sample_weight" else name
-            assert reasons["influence", "sex"] == f"not run: takes no {what}"
-            assert reasons["extremes", "sex"] == f"not run: takes no {what}"
-            assert reasons["individual", "sex and race"] is None
+            refused = f"not run: takes no {what}"
+            assert reasons["influence", "sex"] == refused
+            assert reasons["extremes", "sex"] == refused
+            assert reasons["projection", "sex"] == (None if what == "weights" else refused)
+            assert reasons["individual", "sex and race"] == (refused if what == "strata" else None)
 
     def test_without_labels_or_decisions(self, book):
         decided = book.of(book.model, y_true=None)

@@ -19,7 +19,7 @@ from ..extremes.forms import Form, form_of
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
 from .binding import Bounds
 from .findings import QuestionFinding
-from .lenses import lacking, run, wanted, with_evidence
+from .lenses import able, run, wanted, with_evidence
 from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
@@ -203,9 +203,7 @@ def _audited(
     attributes = _attributes(table, policy)
     asked = asked_of(policy, attributes, computing)
     single = [one for one in attributes if not one.is_intersection]
-    roles = table.roles
-    able = [lens for lens in wanted(policy) if lacking(lens, given, roles) is None]
-    bounds = Bounds.of(policy, single, asked, able)
+    bounds = Bounds.of(policy, single, asked, able(policy, given, table))
     family = Family.of(asked, policy, computing, bounds.n_binding)
     findings = family.findings(asked)
     setting = Setting(

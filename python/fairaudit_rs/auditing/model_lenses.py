@@ -81,7 +81,7 @@ def individual(setting: Setting) -> Iterator[Ran]:
     name = attribute_name([one.name for one in setting.attributes])
     form = setting.given.form
     assert form is not None
-    why = setting.why_not()
+    why = setting.why_not("individual")
     if why is None and "y_true" not in setting.roles:
         why = "needs labels, against which losses are measured"
     if why is not None:
@@ -261,7 +261,7 @@ def influence(setting: Setting) -> Iterator[Ran]:
     assert form is not None
     for one in setting.attributes:
         metric = rate_of(setting.policy, one)
-        why = setting.why_not(weights=False)
+        why = setting.why_not("influence")
         if why is None and not metric:
             why = f"the policy asks for none of {', '.join(RATES)} by {one.name}"
         if why is None and "y_pred" not in setting.roles:
@@ -361,7 +361,7 @@ def extremes(setting: Setting) -> Iterator[Ran]:
     """Compare the worst cases of groups when an attribute is flipped, by attribute."""
     given = setting.given
     for one in setting.attributes:
-        why = setting.why_not(weights=False)
+        why = setting.why_not("extremes")
         if why is None and given.has_counterfactuals and "y_score" not in setting.roles:
             why = "needs y_score, the scores that counterfactual_score is compared with"
         if why is not None:
