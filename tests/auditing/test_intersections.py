@@ -77,7 +77,7 @@ class TestWithheld:
         assert (last.attribute, last.verdict) == ("a and b and c and d", "not_asked")
         assert last.reason == "intersections of more than 3 attributes are not asked"
         assert "all questions that were asked pass, but some could not be asked" in str(audit)
-        assert f"not asked: {last.reason}, so that there is no pass." in audit.summary()
+        assert f"not asked: {last.reason}. Therefore there is no pass." in audit.summary()
         assert last.reason in audit.to_markdown()
         assert fa.from_dict(json.loads(json.dumps(audit.to_dict()))) == audit
 

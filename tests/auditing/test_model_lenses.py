@@ -246,14 +246,21 @@ class TestWhatCannotBeRun:
         ):
             options = {"mixed_clusters": "split"} if name == "clusters" else {}
             options |= {"policy": "parity", "n_resamples": 999}
+            options["y_score"] = book.model.predict_proba(book.X)
             audit = book.of(
-                book.model, **{name: column}, lenses=OF_MODELS, evidence="none", **options
+                book.model,
+                **{name: column},
+                lenses=["projection", *OF_MODELS],
+                evidence="none",
+                **options,
             )
             reasons = self.reasons(audit)
             what = "weights" if name == "sample_weight" else name
-            assert reasons["influence", "sex"] == f"not run: takes no {what}"
-            assert reasons["extremes", "sex"] == f"not run: takes no {what}"
-            assert reasons["individual", "sex and race"] is None
+            refused = f"not run: takes no {what}"
+            assert reasons["influence", "sex"] == refused
+            assert reasons["extremes", "sex"] == refused
+            assert reasons["projection", "sex"] == (None if what == "weights" else refused)
+            assert reasons["individual", "sex and race"] == (refused if what == "strata" else None)
 
     def test_without_labels_or_decisions(self, book):
         decided = book.of(book.model, y_true=None)
@@ -417,6 +424,55 @@ class TestWords:
         features = {"sex": book.sex}
         audit = book.of(model, sensitive_features=features, lenses=["individual"])
         assert words in audit.summary()
+
+
+class TestWordsOfExtremes:
+    def told(self, gain, group):
+        audit = fa.audit(
+            y_pred=(gain > 0.1).astype(int),
+            y_score=np.zeros(len(gain)),
+            counterfactual_score=gain,
+            sensitive_features={"g": group},
+            lenses=["extremes"],
+        )
+        [found] = audit.others
+        return audit, found.told
+
+    def test_the_worst_group_is_named_apart_from_the_clearest_pair(self):
+        """The group with the highest worst case is small: two others differ more clearly."""
+        rng = np.random.default_rng(0)
+        sizes = [12_000, 12_000, 300]
+        gain = np.repeat([0.3, 0.2, 0.33], sizes) * rng.beta(2, 4, sum(sizes))
+        audit, told = self.told(gain, np.repeat(["a", "b", "few"], sizes))
+        result = audit.results["extremes: ecd by g"]
+        levels = {group: one.value for group, one in result.levels.items()}
+        assert max(levels, key=levels.get) == "few"
+        assert {result.clearest.first, result.clearest.second} == {"a", "b"}
+        words = f"is highest in few, {levels['few']:.3f}; of 3 groups a ({levels['a']:.3f}) and b ("
+        assert words in told
+        assert "differ most clearly, by 0." in told
+
+    def test_close_limits_are_told_apart(self):
+        """Three digits would read 0.104 (0.104 to 0.104)."""
+        rng = np.random.default_rng(0)
+        gain = np.repeat([0.204, 0.1], 5_000) + 1e-5 * rng.random(10_000)
+        audit, told = self.told(gain, np.repeat(["a", "b"], 5_000))
+        low, high = audit.results["extremes: ecd by g"].confidence_interval
+        shown = told.partition("difference of ")[2].partition(",")[0]
+        value, _, limits = shown.partition(" (")
+        least, _, most = limits.partition(" to ")
+        assert float(least) < float(value) <= float(most)
+        assert (float(least), float(most)) == pytest.approx((low, high), abs=1e-7)
+        [line] = [one for one in audit.to_markdown().splitlines() if one.startswith("| extremes")]
+        _, least, most = (float(one) for one in line.split("|")[4:7])
+        assert least < most
+
+    def test_equal_limits_say_what_they_mean(self):
+        gain = np.where(np.arange(10_000) % 2, 0.104, 0.0) / np.repeat([1, 2], 5_000)
+        audit, told = self.told(gain, np.repeat(["a", "b"], 5_000))
+        words = "0.052 on both sides, as rows near the level have equal values"
+        assert words in told
+        assert words in audit.results["extremes: ecd by g"].summary()
 
 
 class TestLikeness:

@@ -11,8 +11,11 @@ import pytest
 from scipy import optimize, stats
 
 from fairaudit_rs import _native, errors
+from fairaudit_rs.extremes.comparison import fewest_rows, free_limits
+from fairaudit_rs.extremes.problem import TailProblem
 
 from ..reference import extremes as reference
+from ..reference.extremes_designs import beta, mixture
 
 
 def compare_levels(first, second, m, confidence, call):
@@ -757,3 +760,50 @@ class TestProperties:
         together = fit.z(300.0, x, cuts, CALL)
         alone = [fit.z(300.0, np.array([one]), cuts, CALL)[0] for one in x[::-1]][::-1]
         assert same_bits(together, alone)
+
+
+class TestFreeLimits:
+    """Limits of a difference by order statistics alone: the reference tries all counts."""
+
+    @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.995])
+    @pytest.mark.parametrize("sizes", [(100, 100), (110, 200), (300, 120)])
+    @pytest.mark.parametrize("m", [20.0, 45.0, 250.0])
+    def test_the_reference(self, sizes, m, confidence):
+        rng = np.random.default_rng(int(sum(sizes) + m))
+        values = [0.5 * rng.beta(2, 4, sizes[0]), 0.3 * rng.beta(2, 4, sizes[1])]
+        tails = [TailProblem(values=one, upper=1.0) for one in values]
+        [found] = free_limits(tails, [(0, 1)], m, CALL, confidence=confidence)
+        expected = reference.free_interval(*values, m, 1.0, confidence)
+        assert found == pytest.approx(expected, abs=1e-15)
+        [(low, high)] = free_limits(tails, [(1, 0)], m, CALL, confidence=confidence)
+        assert (-high, -low) == pytest.approx(expected, abs=1e-15)
+
+    def test_without_a_known_end_there_is_no_limit(self):
+        rng = np.random.default_rng(1)
+        tails = [TailProblem(values=rng.normal(size=n)) for n in (100, 5_000)]
+        [(low, high)] = free_limits(tails, [(0, 1)], 1_000, CALL, confidence=0.95)
+        assert np.isfinite(low)
+        assert high == np.inf
+
+    def test_rows_from_which_on_there_are_limits(self):
+        n = fewest_rows(1_000, 0.95, CALL)
+        for rows, there in ((n - 1, False), (n, True)):
+            tail = TailProblem(values=np.arange(float(rows)))
+            [(low, high)] = free_limits([tail, tail], [(0, 1)], 1_000, CALL, confidence=0.95)
+            assert np.isfinite([low, high]).all() == there
+
+    @pytest.mark.calibration
+    def test_both_limits_together_hold_for_every_law(self):
+        """Two populations in one of the tails, tied values in the other."""
+        rng, n, m, samples = np.random.default_rng(30), 400, 100.0, 1_500
+        mixed, smooth = mixture(0.02, beta(8, 2), beta(2, 4, 0.5)), beta(2, 4)
+        step = 1 / 64
+        # Tied upwards: the level is that of the smooth law, tied upwards.
+        truth = mixed.level(1 / m) - np.ceil(smooth.level(1 / m) / step) * step
+        missed = 0
+        for _ in range(samples):
+            values = [mixed.sample(rng, n), np.ceil(smooth.sample(rng, n) / step) * step]
+            tails = [TailProblem(values=one) for one in values]
+            [(low, high)] = free_limits(tails, [(0, 1)], m, CALL, confidence=0.95)
+            missed += not low <= truth <= high
+        assert missed <= stats.binom.ppf(1 - 1e-6, samples, 0.05)

@@ -4,6 +4,7 @@ import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fairaudit_rs as fa
@@ -110,3 +111,55 @@ def test_a_result_can_be_kept():
     assert again == result
     assert again.problem.marginal.scores[0].estimate == result.problem.marginal.scores[0].estimate
     assert result != make(2_000)
+
+
+class TestScoresOfFeatures:
+    def test_a_feature_with_some_scores_is_not_without(self):
+        """One rare level of four has too few rows; a constant has no score at all."""
+        rng, n = np.random.default_rng(0), 3_000
+        level = np.where(rng.random(n) < 0.004, "d", rng.choice(list("abc"), n))
+        X = pd.DataFrame({"cluster": level, "age": rng.normal(size=n), "constant": np.ones(n)})
+
+        class Model:
+            def predict(self, X):
+                return np.asarray(X["age"] + (X["cluster"] == "a") > 0).astype(int)
+
+        y_pred = Model().predict(X)
+        result = fa.influence_audit(
+            (rng.random(n) < 0.3 + 0.4 * y_pred).astype(int),
+            y_pred,
+            X=X,
+            model=Model(),
+            sensitive_features=rng.random(n) < 0.5,
+            target=True,
+            metric="true_positive_rate",
+            rng=1,
+        )
+        notes = {one.note for one in result.proxy_scores if one.feature == "cluster"}
+        assert any(note.startswith("refused") for note in notes)
+        assert "1 of 3 features have no score in group=True: constant" in result.warnings
+
+    def test_rounding_is_no_score(self):
+        """The rate is 10 in 29 with and without the feature, of unlike shares of positives."""
+
+        def rows(hits, misses, negatives):
+            return np.repeat([[1, 1], [1, 0], [0, 0]], [hits, misses, negatives], axis=0)
+
+        y_true, y_pred = np.concatenate([rows(10, 19, 27), rows(30, 57, 11)]).T
+        n = len(y_true)
+        result = fa.influence_audit(
+            np.r_[y_true, y_true],
+            np.r_[y_pred, 1 - y_pred],
+            X={
+                "idle": np.tile(np.repeat([1.0, 0.0], [56, 98]), 2),
+                "other": np.random.default_rng(1).normal(size=2 * n),
+            },
+            sensitive_features=np.repeat([True, False], n),
+            target=True,
+            metric="true_positive_rate",
+            rng=1,
+        )
+        scores = {one.feature: one for one in result.proxy_scores}
+        # -3.7e-17 without regard to rounding.
+        assert scores["idle"].estimate == 0.0
+        assert (scores["other"].rank, scores["idle"].rank) == (1, 2)

@@ -715,6 +715,33 @@ def order_test(first, second, m):
     return float(Q), p
 
 
+def free_interval(first, second, m, upper=math.inf, confidence=0.95):
+    """Limits of the first level less the second that hold for every law: all counts are tried.
+
+    c is the smallest sum of deviances that is exceeded in at most 1 - confidence. A row count of
+    N above the level means that it lies from X_(N+1) to X_(N). Without an upper limit by the rows
+    the known end and the other's lower limit stand in.
+    """
+    groups = [np.sort(one)[::-1] for one in (first, second)]
+    counts = [np.arange(len(one) + 1) for one in groups]
+    each = [deviance(count, len(count) - 1, m) for count in counts]
+    chances = [stats.binom.pmf(count, len(count) - 1, 1 / m) for count in counts]
+    sums, chance = np.add.outer(*each), np.multiply.outer(*chances)
+    order = np.argsort(-sums, axis=None)
+    beyond = np.cumsum(chance.ravel()[order])
+    cut = sums.ravel()[order][np.argmax(beyond > 1 - confidence)]
+    inside = np.argwhere(sums <= cut + 1e-9)
+    highest = [[math.inf, *one] for one in groups]
+    lowest = [[*one, -math.inf] for one in groups]
+    low = min(lowest[0][i] - highest[1][j] for i, j in inside)
+    high = max(highest[0][i] - lowest[1][j] for i, j in inside)
+    if math.isinf(low):
+        low = lower_free(first, m, confidence) - upper
+    if math.isinf(high):
+        high = upper - lower_free(second, m, confidence)
+    return low, high
+
+
 def hybrid_test(counted, fitted, m):
     """(Q, p) with the deviance of a group (n >= 3.69 m) in place of z^2, the other's from its fit.
 

@@ -20,7 +20,7 @@ from .attribute_names import check_attribute_names
 from .binding import Bounds
 from .findings import QuestionFinding
 from .intersections import intersections_of, limited, notes_of_small
-from .lenses import lacking, run, wanted, with_evidence
+from .lenses import able, run, wanted, with_evidence
 from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
 from .result import Audit
@@ -208,9 +208,7 @@ def _audited(
     attributes = _attributes(table, policy)
     asked = limited(asked_of(policy, attributes, computing), table, policy, attributes)
     single = [one for one in attributes if not one.is_intersection]
-    roles = table.roles
-    able = [lens for lens in wanted(policy) if lacking(lens, given, roles) is None]
-    bounds = Bounds.of(policy, single, asked, able)
+    bounds = Bounds.of(policy, single, asked, able(policy, given, table))
     family = Family.of(asked, policy, computing, bounds.n_binding)
     findings = family.findings(asked)
     setting = Setting(

@@ -94,10 +94,13 @@ class LensWording(Amounts):
         seen = f"{self._size(one, test.estimate)} seen"
         if test.first is not None:
             seen += f" ({self._of(one, test, 0)}, {self._of(one, test, 1)})"
-        why = f"{one.reason[:1].upper()}{one.reason[1:]}" if one.reason else ""
+        why = one.reason or (
+            "" if one.lens == "extremes" else "how many rows would tell is not known"
+        )
+        why = "; ".join(filter(None, (why, one.note))) or "how many rows would tell is not known"
         return (
             f"{about}: {seen}; the data allow up to {self._bound(one, test.most)}; tolerated "
-            f"{limit}. {why or 'How many rows would tell is not known'}{_note(one)}."
+            f"{limit}. {why[:1].upper()}{why[1:]}."
         )
 
     def lacking(self, one: LensFinding) -> str:

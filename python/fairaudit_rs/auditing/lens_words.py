@@ -5,10 +5,11 @@ They inform beside the verdict. P-values stand in tables only.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ..results.verdict import rejects
-from ..results.words import listed, number, numbers
+from ..results.words import limits_text, listed, number, numbers
 
 if TYPE_CHECKING:
     from ..extremes.result import ExtremeResult
@@ -82,18 +83,28 @@ def of_features(result: InfluenceResult) -> str:
 
 
 def of_extremes(result: ExtremeResult) -> str:
-    """Return what the worst flips gain in two groups, and their difference."""
+    """Return what the worst flips gain in the worst group, and the clearest difference of two."""
     pair = result.clearest
-    groups = (pair.first, pair.second)
-    levels = [result.levels[one].value for one in groups]
+    low, high = result.confidence_interval
+    groups, estimate = [pair.first, pair.second], pair.estimate
+    known = {group: one.value for group, one in result.levels.items() if not math.isnan(one.value)}
+    if len(known) > 2 and estimate < 0:
+        groups.reverse()
+        estimate, low, high = -estimate, -high, -low
+    values = [result.levels[one].value for one in groups]
+    first, second, gap, *ends = numbers(*values, estimate, low, high)
     names = [result.name_of(one) for one in groups]
-    first, second, gap, low, high = map(
-        number, (*levels, pair.estimate, *result.confidence_interval)
-    )
+    limits = limits_text(low, high, (ends[0], ends[1]))
     shown = rejects(result.pvalue, 1 - result.confidence_level)
+    what = f"what one row in {result.horizon:,.0f} would gain at least by a flip is"
+    told = f"{what} {first} in {names[0]} and {second} in {names[1]}, a difference of"
+    if len(known) > 2:
+        worst = max(known, key=lambda group: known[group])
+        told = (
+            f"{what} highest in {result.name_of(worst)}, {number(known[worst])}; of {len(known)} "
+            f"groups {names[0]} ({first}) and {names[1]} ({second}) differ most clearly, by"
+        )
     return (
-        f"what one row in {result.horizon:,.0f} would gain at least by a flip is {first} in "
-        f"{names[0]} and {second} in {names[1]}, a difference of {gap} ({low} to {high}, "
-        f"{_level(result.confidence_level)}): that worst cases differ is "
+        f"{told} {gap} ({limits}, {_level(result.confidence_level)}): that worst cases differ is "
         f"{'shown' if shown else 'not shown, which is no evidence of equality'}"
     )

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any, get_args
 
 from ..data.groups import group_name
+from ..data.tables import AuditTable
 from ..errors import FairAuditError
 from ..literals import Evidence, LensName, NotionName
 from ..permutation.comparison import Settings, compare
@@ -23,7 +24,7 @@ from .policy import Policy
 from .questions import Asked, Attribute, Computing
 from .refusals import reason_of
 from .seeds import seed_of
-from .setting import Given, Setting
+from .setting import Given, Setting, design_refusal
 
 Found = tuple[list[LensFinding], dict[str, Any]]
 
@@ -31,6 +32,16 @@ Found = tuple[list[LensFinding], dict[str, Any]]
 def wanted(policy: Policy) -> tuple[LensName, ...]:
     """Return the lenses that a policy asks for."""
     return get_args(LensName) if policy.lenses == "auto" else tuple(policy.lenses)
+
+
+def able(policy: Policy, given: Given, table: AuditTable) -> list[LensName]:
+    """Return the lenses of a policy that can be run on a table."""
+    return [
+        lens
+        for lens in wanted(policy)
+        if lens == "permutation"
+        or (lacking(lens, given, table.roles) is None and design_refusal(lens, table) is None)
+    ]
 
 
 def run(setting: Setting, threshold: float) -> Found:
@@ -94,13 +105,9 @@ def _projections(setting: Setting, threshold: float) -> Iterator[tuple[LensFindi
     for one in setting.attributes:
         roles = one.table.roles
         notion: NotionName = "equal_opportunity" if "y_true" in roles else "statistical_parity"
-        why = None
-        if not one.table.source.holds_rows:
-            why = "counts have no distance to the boundary"
-        elif (needed := lacking("projection", setting.given, roles)) is not None:
+        why = setting.why_not("projection")
+        if why is None and (needed := lacking("projection", setting.given, roles)) is not None:
             why = f"needs {needed}"
-        elif "sample_weight" in roles and "clusters" in roles:
-            why = "has no clusters"
         if why is not None:
             yield not_run("projection", one.name, why, notion), None
             continue

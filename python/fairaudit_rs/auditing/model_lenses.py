@@ -24,7 +24,6 @@ from ..errors import (
 from ..extremes.attribute import read_attribute
 from ..extremes.forms import Form
 from ..extremes.lens import extreme_test
-from ..extremes.result import ExtremeResult
 from ..individual.fair_metric import FairMetric
 from ..individual.lens import individual_test
 from ..individual.question import FlowModel, flow_model
@@ -37,7 +36,15 @@ from ..results.verdict import rejects
 from . import lens_words as words
 from .binding import rate_of, testable
 from .findings import LensFinding, QuestionFinding, not_run
-from .lens_tests import measured_groups, measured_pairs, of_growth, of_levels, of_rates
+from .lens_tests import (
+    measured_groups,
+    measured_pairs,
+    of_growth,
+    of_levels,
+    of_rates,
+    repeats_of_levels,
+    rows_of_levels,
+)
 from .questions import Attribute
 from .refusals import reason_of
 from .seeds import seed_of
@@ -81,7 +88,7 @@ def individual(setting: Setting) -> Iterator[Ran]:
     name = attribute_name([one.name for one in setting.attributes])
     form = setting.given.form
     assert form is not None
-    why = setting.why_not()
+    why = setting.why_not("individual")
     if why is None and "y_true" not in setting.roles:
         why = "needs labels, against which losses are measured"
     if why is not None:
@@ -261,7 +268,7 @@ def influence(setting: Setting) -> Iterator[Ran]:
     assert form is not None
     for one in setting.attributes:
         metric = rate_of(setting.policy, one)
-        why = setting.why_not(weights=False)
+        why = setting.why_not("influence")
         if why is None and not metric:
             why = f"the policy asks for none of {', '.join(RATES)} by {one.name}"
         if why is None and "y_pred" not in setting.roles:
@@ -362,7 +369,7 @@ def extremes(setting: Setting) -> Iterator[Ran]:
     """Compare the worst cases of groups when an attribute is flipped, by attribute."""
     given = setting.given
     for one in setting.attributes:
-        why = setting.why_not(weights=False)
+        why = setting.why_not("extremes")
         if why is None and given.has_counterfactuals and "y_score" not in setting.roles:
             why = "needs y_score, the scores that counterfactual_score is compared with"
         if why is not None:
@@ -391,15 +398,12 @@ def _flipped(setting: Setting, one: Attribute) -> Ran:
             "pos_label": setting.computing.pos_label if known else None,
         }
 
-    def at(confidence: float) -> ExtremeResult:
-        return extreme_test(
-            **design,
-            sensitive_features={one.name: people.names},
-            missing="keep_texts",
-            **(setting.options("extremes", one.name) | {"confidence_level": confidence}),
-        )
-
-    result = at(setting.confidence)
+    result = extreme_test(
+        **design,
+        sensitive_features={one.name: people.names},
+        missing="keep_texts",
+        **setting.options("extremes", one.name),
+    )
     low, high = result.confidence_interval
     pair = result.clearest
     finding = LensFinding(
@@ -412,14 +416,18 @@ def _flipped(setting: Setting, one: Attribute) -> Ran:
         low=low,
         high=high,
         pvalue=result.pvalue,
+        note=repeats_of_levels(result),
         told=words.of_extremes(result),
     )
     bound = setting.bound("extremes", one.name)
     if bound is not None:
-        fails = result if bound.fail_level == setting.confidence else at(bound.fail_level)
-        tests = of_levels(bound, result, fails, at(bound.pass_level))
         groups = {group for pair in measured_pairs(result) for group in pair}
-        finding = replace(finding, tests=tests, coverage=setting.coverage(one, groups))
+        finding = replace(
+            finding,
+            tests=of_levels(bound, result),
+            coverage=setting.coverage(one, groups),
+            note="; ".join(filter(None, (rows_of_levels(bound, result), finding.note))),
+        )
     return finding, result
 
 

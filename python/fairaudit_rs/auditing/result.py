@@ -15,7 +15,7 @@ from ..results import verdict as verdicts
 from ..results.chart import Chart
 from ..results.result import Result
 from ..results.tables import table_lines
-from ..results.words import number
+from ..results.words import numbers
 from .chart import audit_chart
 from .findings import (
     BaseRate,
@@ -266,10 +266,7 @@ class Audit(Result):
                     one.lens,
                     one.attribute,
                     one.metric,
-                    *(
-                        "" if math.isnan(value) else number(value)
-                        for value in (one.estimate, one.low, one.high)
-                    ),
+                    *_shown(one.estimate, one.low, one.high),
                     "" if math.isnan(one.pvalue) else f"{one.pvalue:.2g}",
                     "; ".join(filter(None, [one.reason, one.note])),
                 ]
@@ -391,6 +388,12 @@ def _told(one: LensFinding) -> str:
     """Return what a lens found as a line."""
     note = f" ({one.note})" if one.note else ""
     return f"- {one.lens}, {one.attribute}: {one.told}{note}."
+
+
+def _shown(*values: float) -> list[str]:
+    """Return numbers for a table, with enough digits for unequal ones to differ."""
+    known = iter(numbers(*(value for value in values if not math.isnan(value))))
+    return ["" if math.isnan(value) else next(known) for value in values]
 
 
 def _percent(part: float) -> str:

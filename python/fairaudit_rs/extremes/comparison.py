@@ -16,6 +16,9 @@ from .problem import TailProblem
 
 Floats = NDArray[np.float64]
 
+#: Horizons between which the fewest rows of a limit are looked for.
+_MOST_HORIZONS = 64
+
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
@@ -84,6 +87,51 @@ def compare_all(
         found.get(pair) or _incomparable(sides[pair[0]].reason or sides[pair[1]].reason)
         for pair in pairs
     ]
+
+
+def free_limits(
+    tails: Sequence[TailProblem],
+    pairs: Sequence[tuple[int, int]],
+    m: float,
+    call: _native.Call,
+    *,
+    confidence: float,
+) -> list[tuple[float, float]]:
+    r"""Return limits of the difference of return levels of pairs of tails that hold for every law.
+
+    N of n rows lie above the level that one row in m exceeds, N ~ Bin(n, 1/m) whatever the law.
+    With D the binomial deviance of a count and c the smallest number with
+    P(D_1(N_1) + D_2(N_2) > c) <= 1 - confidence, the limits are those of all differences
+
+        x_1 - x_2 with D_1(N_1(x_1)) + D_2(N_2(x_2)) <= c.
+
+    Both together are wrong in at most 1 - confidence of samples; no fit plays a part. A group with
+    too few rows has a lower limit of its level and no upper one: there the known end of its values
+    stands in, which needs no confidence.
+    """
+    if not pairs:
+        return []
+    sides = [tail.sorted for tail in tails]
+    found = _native.compare_levels(sides, pairs, float(m), confidence, call)
+    lowest = [tail.sorted.order_limits(m, confidence)[0] for tail in tails]
+    ends = [math.inf if tail.upper is None else tail.upper for tail in tails]
+    limits = []
+    for (first, second), (_, _, low, high) in zip(pairs, found, strict=True):
+        least = lowest[first] - ends[second] if math.isinf(low) else low
+        most = ends[first] - lowest[second] if math.isinf(high) else high
+        limits.append((least, most))
+    return limits
+
+
+def fewest_rows(m: float, confidence: float, call: _native.Call) -> int:
+    """Return from how many rows on two groups of one size have `free_limits` by their rows."""
+    low, high = 1, _MOST_HORIZONS * math.ceil(m)
+    while low < high:
+        n = (low + high) // 2
+        side = _native.TailValues(np.arange(n, dtype=np.float64), call)
+        found = _native.compare_levels([side, side], [(0, 1)], float(m), confidence, call)
+        low, high = (n + 1, high) if math.isinf(found[0][-1]) else (low, n)
+    return low
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,7 @@ def fit_tail(
     where they should hold 95. Where n is at least 3.69 m (at 95 %) order statistics limit the level
     whatever the law, and stand first: the level is *measured*. Below it is *extrapolated*, right
     where the tail goes on as it began; two populations in the tail cannot be seen, and intervals
-    then hold 61 to 99 %. Beyond 5 n a horizon is refused. ``lower_free`` holds for every law and
+    then hold 54 to 99 %. Beyond 5 n a horizon is refused. ``lower_free`` holds for every law and
     every horizon; a claim "at least" takes the smaller of the two lower limits.
 
     References

@@ -126,11 +126,13 @@ def extreme_test(
     limits rest on. Below 100 rows nothing is said of a group, nor beyond a horizon of 5 times its
     rows.
 
-    *Null hypothesis*: the return levels are equal, whatever else differs. With
+    *Null hypothesis*: the return levels are equal, where both tails go on as they began. With
     :math:`z_g(x)` the normal score of the null probability of group g's signed root at the level x,
     :math:`Q = \min_x z_1(x)^2 + z_2(x)^2` is compared with chi-square of one degree of freedom, and
     the interval holds the differences d with :math:`\min_x z_1(x + d)^2 + z_2(x)^2` within its
-    quantile. At 5 % it rejects 3.6 to 6.5 % of equal pairs, .8 to 4 % where a tail is near uniform.
+    quantile. At 5 % it rejects 3.6 to 6.5 % of equal pairs, 0.8 to 4 % where a tail is near
+    uniform. With two populations in a tail, which no fit can see, it rejected 22 to 37 %, and in
+    the worst of our designs 81 %.
     Where order statistics limit the level of a group, its binomial deviance stands in for its
     :math:`z^2`, and Q is compared with the exact law of the sum at the level that both share, which
     holds for every law of that group. Permuting rows would reject 10 to 67 % of pairs with equal

@@ -339,8 +339,12 @@ class Footing:
     #: Why there is no fit.
     reason: str = ""
     notes: tuple[str, ...] = ()
+    #: Exceedances that equal another one though values lie on no grid: rows that may repeat.
+    n_repeated: int = 0
 
 
+#: Shown where a few values are equal.
+PERSONS = "where equal rows belong to one person, limits do not hold"
 #: Shown where many values are equal.
 COPIES = (
     "many rows have the same difference: if they are copies of one another, or several rows of one "
@@ -377,7 +381,7 @@ def _footing(tail: TailProblem) -> Footing:
         return _tied(tail, n_distinct, tail.resolution or step)
     notes = []
     if n_distinct < tail.k:
-        notes.append(f"{tail.k - n_distinct} of {tail.k} exceedances are tied")
+        notes.append(f"{tail.k - n_distinct} of {tail.k} exceedances are tied: {PERSONS}")
     if upper is not None and top[0] >= upper:
         n_end = int((top >= upper).sum())
         upper = None
@@ -385,7 +389,7 @@ def _footing(tail: TailProblem) -> Footing:
             f"{n_end} of the largest values lie at the upper end, {number(float(top[0]))}: the "
             "tail is fitted on the scale of the values"
         )
-    return Footing(upper=upper, notes=tuple(notes))
+    return Footing(upper=upper, notes=tuple(notes), n_repeated=tail.k - n_distinct)
 
 
 def _tied(tail: TailProblem, n_distinct: int, step: float | None) -> Footing:
@@ -397,7 +401,8 @@ def _tied(tail: TailProblem, n_distinct: int, step: float | None) -> Footing:
         return Footing(upper=tail.upper, reason=reason)
     if step is None:
         reason = f"of {tail.k} exceedances {n_distinct} differ, and they lie on no common grid"
-        return Footing(upper=tail.upper, reason=reason, notes=(COPIES,))
+        n_repeated = tail.k - n_distinct
+        return Footing(upper=tail.upper, reason=reason, notes=(COPIES,), n_repeated=n_repeated)
     note = f"values lie on a grid of {number(step)}: the fit is that of its cells"
     return Footing(upper=tail.upper, resolution=step, notes=(note,))
 

@@ -13,7 +13,7 @@ from ..literals import TailPicture
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects
-from ..results.words import numbers, p_text, row_count
+from ..results.words import limits_text, numbers, p_text, row_count
 from .augment import AugmentedTail
 from .problem import ReturnLevel, rows_text
 from .tail import TailFit, level_row, picture
@@ -177,10 +177,12 @@ class ExtremeResult(Finding):
         for group in (found.first, found.second):
             level = self.levels[group]
             value, low, high = numbers(level.value, level.low, level.high)
-            of = f"{row_count(self.group_sizes[group])}; {level.standing}, {low} to {high}"
+            limits = limits_text(level.low, level.high, (low, high))
+            of = f"{row_count(self.group_sizes[group])}; {level.standing}, {limits}"
             levels.append(f"{value} in {self.name_of(group)} ({of})")
         gap, low, high = numbers(found.estimate, *self.confidence_interval)
-        interval = f"{100 * self.confidence_level:g} % interval {low} to {high}"
+        limits = limits_text(*self.confidence_interval, (low, high))
+        interval = f"{100 * self.confidence_level:g} % interval {limits}"
         return (
             f"Extreme counterfactual discrimination by {self.attribute}: what one row in {m} "
             f"exceeds is {levels[0]} and {levels[1]}; {first} minus {second} is "

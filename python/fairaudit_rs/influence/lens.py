@@ -328,9 +328,10 @@ def _warnings(
             "the interval of the gap includes 0, so that the direction in which a feature moves it "
             "is not known"
         )
-    refused = [one.score for one in found if one.score.note.startswith("refused")]
-    if refused:
-        names = list(dict.fromkeys(score.what.feature for score in refused))
+    # A feature has a score where one of its comparisons has one.
+    known = {one.score.what.feature for one in found if not one.score.note.startswith("refused")}
+    names = [feature.name for feature in question.features if feature.name not in known]
+    if names:
         warnings.append(
             f"{len(names)} of {len(question.features)} features have no score in "
             f"{group_name(question.target_name, question.attribute)}: {', '.join(names[:5])}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,9 @@ Counts = NDArray[np.int64]
 
 #: A standard error that is rounding: variances are differences of sums of squares.
 _NO_ERROR = 1e-7
+#: A score that is rounding, as a share of the largest influence of a row: scores are means of such
+#: values, and it would take more than 10^20 rows to tell one from 0.
+_NO_SCORE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -286,7 +289,7 @@ class Audit(Value):
         marginal = self.marginal
         found = _together(marginal.scores, marginal.correlation, level, draws, call, least)
         if self.predict is None:
-            return found, ()
+            return self._settled(found), ()
         alone = Alone(
             kinds=self.kinds,
             value=self.target_group.value,
@@ -299,7 +302,17 @@ class Audit(Value):
         )
         draws = _native.Draws(n_draws, seed=seed, series=1)
         found += _together(alone.scores, alone.correlation, level, draws, call, least)
-        return found, alone.fits
+        return self._settled(found), alone.fits
+
+    def _settled(self, found: list[Found]) -> list[Found]:
+        """Return scores, those that are rounding as 0."""
+        least = _NO_SCORE * float(np.abs(self.influence).max())
+        return [
+            replace(one, score=replace(one.score, estimate=0.0))
+            if abs(one.score.estimate) <= least
+            else one
+            for one in found
+        ]
 
 
 def _together(

@@ -34,6 +34,13 @@ def numbers(*values: float) -> tuple[str, ...]:
     return shown
 
 
+def limits_text(low: float, high: float, texts: tuple[str, str]) -> str:
+    """Return limits of order statistics for a sentence; equal ones with what that means."""
+    if low == high:
+        return f"{texts[0]} on both sides, as rows near the level have equal values"
+    return f"{texts[0]} to {texts[1]}"
+
+
 def p_text(pvalue: float) -> str:
     """Return a p-value for a sentence; what cannot be told from 0 is below 1e-300."""
     if pvalue < _SMALLEST:
