@@ -148,8 +148,12 @@ def pose(
     _check_bins(score_bins, metric, table)
     _check_needs(metric, table)
     reads = metric.kind.reads
-    if reads == "scores" and not weighted and table.source.holds_rows and score_bins is None:
-        table = table.loaded()
+    counts_alone = not weighted and (
+        reads == "classes" or (reads == "scores" and score_bins is not None)
+    )
+    if table.source.holds_rows and not counts_alone:
+        # Once for all that is read of it.
+        table = table.loaded(metric.name)
     reading = _Reading(
         table=table,
         metric=metric,
