@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import arguments
 from ..data.cells import Cells
-from ..data.groups import choose_groups, pairs_of
+from ..data.groups import choose_groups, label, pairs_of
 from ..data.labels import GroupKey, Label
 from ..data.rows import AttributeRows, Rows
 from ..data.tables import AuditTable
@@ -43,6 +43,8 @@ class Question:
     #: Strata that the data hold and that nobody asked for.
     unused_strata: tuple[str, ...] = ()
     pairs: list[tuple[int, int]]
+    #: The series of replicates of each pair.
+    series: tuple[int, ...] = ()
     #: Which rows exchange their groups.
     exchanged: str
     #: Groups that are not compared.
@@ -51,6 +53,25 @@ class Question:
     notes: tuple[str, ...] = ()
     #: Of gaps within strata of the user's: the metric in all rows of each group.
     marginal: Problem | None = None
+
+    def of_pairs(self, chosen: Collection[frozenset[Any]]) -> Question:
+        """Return the question of some of its pairs, given by the labels of their groups.
+
+        The test of a pair has the replicates that it has among all pairs.
+        """
+        names = [label(key) for key in self.problem.keys]
+        kept = [
+            (pair, series)
+            for pair, series in zip(self.pairs, self.series_of_pairs, strict=True)
+            if frozenset(names[i] for i in pair) in chosen
+        ]
+        pairs, series = zip(*kept, strict=True)
+        return replace(self, pairs=list(pairs), series=series)
+
+    @property
+    def series_of_pairs(self) -> tuple[int, ...]:
+        """The series of replicates of each pair: that of all groups comes before them."""
+        return self.series or tuple(range(1, 1 + len(self.pairs)))
 
     def notes_of_rows(self) -> list[str]:
         """Note the rows and groups that take no part."""
