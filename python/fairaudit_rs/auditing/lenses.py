@@ -9,12 +9,13 @@ from functools import partial
 from itertools import combinations
 from typing import Any, get_args
 
-from ..data.groups import group_name
+from ..data.groups import group_name, label, pairs_of
 from ..data.tables import AuditTable
 from ..errors import FairAuditError
 from ..literals import Evidence, LensName, NotionName
 from ..permutation.comparison import Settings, compare
-from ..permutation.question import pose
+from ..permutation.question import Question, pose
+from ..permutation.result import PermutationResult
 from ..projection.lens import project
 from ..projection.result import ProjectionResult
 from . import lens_words as words
@@ -234,26 +235,40 @@ def with_evidence(
     evidence: Evidence,
     computing: Computing,
 ) -> tuple[tuple[QuestionFinding, ...], dict[str, Any]]:
-    """Add permutation tests of equality: of binding questions that fail, or of all questions."""
-    results: dict[str, Any] = {}
-    found = []
+    """Add permutation tests of equality: of binding questions that fail, or of all questions.
+
+    Pairs of groups are tested where a question compared them, as with a reference.
+    """
+    wanted: dict[str, list[tuple[Asked, QuestionFinding]]] = {}
+    names: list[str | None] = []
     for one, finding in zip(asked, findings, strict=True):
         fails = finding.binding and finding.verdict == "fail"
-        if not (evidence == "permutation" or (fails and evidence == "failures")):
-            found.append(finding)
-            continue
-        name = f"permutation: {one.metric.name} by {one.attribute.name}"
-        if name not in results:
-            result = _permuted(one, finding, computing)
-            if result is not None:
-                results[name] = result
-        pvalue = results[name].pvalue if name in results else math.nan
-        found.append(replace(finding, evidence=pvalue))
-    return tuple(found), results
+        is_wanted = evidence == "permutation" or (fails and evidence == "failures")
+        name = f"permutation: {one.metric.name} by {one.attribute.name}" if is_wanted else None
+        names.append(name)
+        if name is not None:
+            wanted.setdefault(name, []).append((one, finding))
+    tested = {name: _permuted(questions, computing) for name, questions in wanted.items()}
+    results = {name: result for name, result in tested.items() if result is not None}
+    found = tuple(
+        finding if name is None else replace(finding, evidence=_pvalue_of(results.get(name)))
+        for name, finding in zip(names, findings, strict=True)
+    )
+    return found, results
 
 
-def _permuted(one: Asked, finding: QuestionFinding, computing: Computing) -> Any:
-    """Return the permutation test of the groups that were compared; None where there is none."""
+def _pvalue_of(result: PermutationResult | None) -> float:
+    return math.nan if result is None else result.pvalue
+
+
+def _permuted(
+    questions: Sequence[tuple[Asked, QuestionFinding]], computing: Computing
+) -> PermutationResult | None:
+    """Return the permutation test of the groups that questions compared; None without a test.
+
+    The questions are about one metric and one attribute.
+    """
+    one, finding = questions[0]
     groups = [group.group for group in finding.tested]
     if len(groups) < 2 or one.question.posed is None:
         return None
@@ -271,13 +286,50 @@ def _permuted(one: Asked, finding: QuestionFinding, computing: Computing) -> Any
         n_threads=computing.n_threads,
         progress=computing.callback,
     )
-    posed = pose(
-        one.attribute.table,
-        one.metric,
-        groups=groups,
-        score_bins=computing.score_bins if one.metric.kind.takes_bins else None,
-        pos_label=computing.pos_label,
-        n_threads=settings.n_threads,
-        seed=settings.seed,
-    )
-    return compare(posed, settings)
+    posed = _posed_for_permutations(one, groups)
+    if posed is None:
+        posed = pose(
+            one.attribute.table,
+            one.metric,
+            groups=groups,
+            score_bins=computing.score_bins if one.metric.kind.takes_bins else None,
+            pos_label=computing.pos_label,
+            n_threads=settings.n_threads,
+            seed=settings.seed,
+        )
+    return compare(posed.of_pairs(_compared(questions, groups)), settings)
+
+
+def _posed_for_permutations(one: Asked, groups: Sequence[Any]) -> Question | None:
+    """Return the question as it was posed, if its permutations are those of a test of equality.
+
+    The tests of an audit exchange all rows, where a test of equality exchanges within the strata
+    that the metric has of its own. The seed is part of problems of functions.
+    """
+    posed, kind = one.question.posed, one.metric.kind
+    own_strata = one.metric.conditions_on is not None and not one.attribute.table.strata
+    if posed is None or own_strata or kind.reads == "function":
+        return None
+    keys = posed.problem.keys
+    if [label(key) for key in keys] != list(groups):
+        return None
+    return replace(posed, pairs=pairs_of(keys, None), left_out=())
+
+
+def _compared(
+    questions: Sequence[tuple[Asked, QuestionFinding]], groups: Sequence[Any]
+) -> set[frozenset[Any]]:
+    """Return the pairs of groups that some of these questions compared; all if none did."""
+    pairs = {
+        frozenset(group.group for group in pair.test.groups)
+        for _, finding in questions
+        for pair in finding.pairs
+    }
+    for one, finding in questions:
+        posed = one.question.posed
+        if not finding.pairs and posed is not None:
+            # Without a tolerance the pairs are those whose values are shown.
+            keys = [label(key) for key in posed.problem.keys]
+            pairs |= {frozenset((keys[i], keys[j])) for i, j in posed.pairs}
+    everything = {frozenset(pair) for pair in combinations(groups, 2)}
+    return pairs & everything or everything

@@ -24,6 +24,13 @@ from .arrays import NO_BIN, WHOLE_NUMBERS, ArraySource, Counts, check_total, ref
 from .bands import cut_lazily
 from .columns import column_array, some
 from .ordered import in_order
+from .streams import (
+    check_once,
+    column_names_of,
+    only_columns,
+    ordered_dictionaries,
+    parquet_by_pyarrow,
+)
 from .text_files import OTHER_ENCODING, TextFormat, ending, hint_of, is_compressed
 
 if TYPE_CHECKING:
@@ -253,8 +260,8 @@ class reading:  # noqa: N801 (a context manager that reads like a phrase)
             raise DataError(f"data from {self.origin} cannot be read: {reason}{hint}") from error
 
 
-def as_frame(argument: str, value: Any) -> pl.DataFrame:
-    """Return a polars, pandas or Arrow frame, or a mapping of columns, as a polars frame."""
+def as_frame(argument: str, value: Any, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Return a frame of any package, or a mapping, as a polars frame with at least ``columns``."""
     import polars as pl
 
     if isinstance(value, pl.DataFrame):
@@ -263,27 +270,16 @@ def as_frame(argument: str, value: Any) -> pl.DataFrame:
         return value.collect()
     if isinstance(value, dict) or hasattr(value, "__arrow_c_stream__"):
         with reading(f"a {type(value).__name__}"):
-            return pl.DataFrame(value).with_columns(**_ordered_dictionaries(value))
+            if columns is not None:
+                existing = column_names_of(value)
+                if existing is not None:
+                    check_columns(columns, existing)
+                value = only_columns(value, columns)
+            return pl.DataFrame(value).with_columns(**ordered_dictionaries(value))
     raise ArgumentTypeError(
         f"{argument} is a {type(value).__name__}; accepted: a polars, pandas or Arrow frame, or a "
         "mapping of columns"
     )
-
-
-def _ordered_dictionaries(value: Any) -> dict[str, pl.Expr]:
-    """Return the ordered dictionaries of an Arrow table as enumerations, which keep their order."""
-    import polars as pl
-
-    found = {}
-    for name in getattr(value, "column_names", ()):
-        column = value[name]
-        if getattr(getattr(column, "type", None), "ordered", False):
-            if hasattr(column, "unify_dictionaries"):
-                column = column.unify_dictionaries().combine_chunks()
-            labels = column.dictionary.to_pylist()
-            if all(isinstance(label, str) for label in labels):
-                found[name] = pl.col(name).cast(pl.Enum(labels))
-    return found
 
 
 def names_of(role: str, value: Any) -> list[str]:
@@ -327,7 +323,7 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
         origin = f"{len(files)} files"
         return FrameSource(frame=frame, columns=columns, origin=origin, distinct=distinct)
     elif hasattr(data, "__arrow_c_stream__"):
-        frame, origin = as_frame("data", data).lazy(), f"a {type(data).__name__}"
+        frame, origin = as_frame("data", data, wanted).lazy(), f"a {type(data).__name__}"
     else:
         raise ArgumentTypeError(
             f"data is a {type(data).__name__}; accepted: a polars, pandas or Arrow frame, a polars "
@@ -414,8 +410,6 @@ def _scan(
     files: Sequence[str], wanted: list[str], form: TextFormat = PLAIN
 ) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
     """Return the named columns of all files, one after the other, and their distinct rows."""
-    import polars as pl
-
     are_text = _are_text(files, form)
     scans, counted = [], []
     for file in files:
@@ -424,10 +418,10 @@ def _scan(
             if are_text and form.is_plain(file):
                 scan, distinct = _scan_csv(file, wanted)
             elif are_text:
-                scan, distinct = form.frame(file).lazy(), None
+                scan, distinct = form.frame(file), None
             else:
                 check_pages(file, wanted)
-                scan, distinct = pl.scan_parquet(file, glob=False), None
+                scan, distinct = _scan_parquet(file, wanted), None
             where = "the data" if len(files) == 1 else f"the data in {file}"
             check_columns(wanted, scan.collect_schema().names(), where)
             scans.append(scan.select(wanted))
@@ -437,6 +431,22 @@ def _scan(
         together = _one_after_the_other(scans)
         together.collect_schema()
     return together, _one_after_the_other(counted) if len(counted) == len(files) else None
+
+
+def _scan_parquet(file: str, wanted: list[str]) -> pl.LazyFrame:
+    """Return a Parquet file; of one with types that polars does not know, the named columns."""
+    import polars as pl
+
+    scan = pl.scan_parquet(file, glob=False)
+    try:
+        scan.collect_schema()
+    except pl.exceptions.PanicException:
+        opened = parquet_by_pyarrow(file)
+        if opened is None:
+            raise
+        check_columns(wanted, opened.schema_arrow.names)
+        return as_frame("data", opened.read(wanted)).lazy()
+    return scan
 
 
 def _are_text(files: Sequence[str], form: TextFormat) -> bool:
@@ -473,9 +483,8 @@ def _scan_csv(file: str, wanted: list[str]) -> tuple[pl.LazyFrame, pl.LazyFrame 
     except ArgumentError as error:
         hint = f"; {OTHER_ENCODING}" if "utf-8" in str(error) else ""
         raise DataError(f"data from {file} cannot be read: {error}{hint}") from None
-    twice = [name for name in rows.names if rows.names.count(name) > 1]
-    if twice:
-        raise DataError(f"data from {file} cannot be read: column {twice[0]!r} occurs twice")
+    for name in rows.names:
+        check_once(name, rows.names, file)
     schema = pl.scan_csv(file, glob=False, infer_schema_length=_CSV_SCHEMA_ROWS).collect_schema()
     scan = pl.scan_csv(file, glob=False, schema=schema)
     if rows.distinct is None:

@@ -188,7 +188,8 @@ def _of_data(
             {name: beside[name] for name in given if name in beside},
             {name: beside[name] for name in several if name in beside},
         )
-        n_rows = {"data": _n_rows(data)}
+        # A stream can be read only once.
+        n_rows = {"data": len(next(iter(columns.values()))) if columns else _n_rows(data)}
         check_lengths(n_rows | {name.split(":")[-1]: len(column) for name, column in more.items()})
         columns, keys, names = columns | more, keys | more_keys, names | more_names
     return _in_memory(columns, keys, names, everything, indices_of({"data": data, **beside}))
@@ -225,7 +226,7 @@ def _columns_of(data: Any, wanted: Mapping[str, str]) -> dict[str, Column]:
     """Return columns of a table in memory by their role."""
     if is_pandas(data) or isinstance(data, Mapping):
         return named_columns(data, wanted)
-    frame = as_frame("data", data)
+    frame = as_frame("data", data, list(dict.fromkeys(wanted.values())))
     check_columns(list(wanted.values()), frame.columns)
     return {key: column_array(f"column {name!r}", frame[name]) for key, name in wanted.items()}
 

@@ -197,10 +197,11 @@ class AuditTable:
         ``binary`` checks that labels are 0 and 1; without it y_true may be any number.
         ``needed_by`` is who needs rows, for the refusal of a table that holds counts alone.
         """
-        source = self.source.in_memory(needed_by)
+        table = self.loaded(needed_by)
+        source = table.source.in_memory()
         coded_roles = ("y_true", "y_pred", "first", "second")
         labels = [name for name in coded_roles if name in columns and binary]
-        coded = self.combinations(labels, pos_label)
+        coded = table.combinations(labels, pos_label)
         cells, named, cell = coded.cells, coded.named, coded.combination
         _, group = relabel(named.groups, named.group)
         _, stratum = relabel(named.strata, named.stratum)
@@ -225,7 +226,7 @@ class AuditTable:
             cluster=source.units(self.clusters, [self._keys[key] for key in self.clusters])
             if self.clusters
             else None,
-            weight=self.weights(),
+            weight=table.weights(),
         )
 
     def settled(self, rows: Rows, keys: Sequence[GroupKey]) -> Settled:

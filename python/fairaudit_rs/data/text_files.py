@@ -73,8 +73,11 @@ class TextFormat:
         with self._text(file, errors) as text:
             return next(csv.reader(text, delimiter=self.separator(file)), [])
 
-    def frame(self, file: str) -> pl.DataFrame:
-        """Return the whole file; names of columns have no blanks around them."""
+    def frame(self, file: str) -> pl.LazyFrame:
+        """Return the file as plain CSV in memory, of which polars reads the columns it needs.
+
+        Names of columns have no blanks around them.
+        """
         import polars as pl
 
         plain = io.StringIO(newline="")
@@ -100,7 +103,7 @@ class TextFormat:
                 else:
                     write(values)
         content = io.BytesIO(plain.getvalue().encode())
-        return pl.read_csv(content, infer_schema_length=10_000)
+        return pl.scan_csv(content, infer_schema_length=10_000)
 
     def _values(self, row: Sequence[str], blanks: bool) -> Sequence[str]:
         if blanks:

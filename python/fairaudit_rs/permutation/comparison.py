@@ -118,8 +118,8 @@ def compare(question: Question, settings: Settings) -> PermutationResult:
     )
     intervals = GapIntervals.prepare(problem, settings.interval, plan, alternative, level)
     tests, gaps = [], []
-    for i, pair in enumerate(pairs):
-        test = run(problem, plan, 1 + i, pair)
+    for pair, series in zip(pairs, question.series_of_pairs, strict=True):
+        test = run(problem, plan, series, pair)
         intervals.learn(pair, test)
         # The replicates of many pairs are many.
         tests.append(replace(test, shifts=None, melded=None))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from .. import arguments
 from ..data.cells import Cells
-from ..data.groups import attribute_name, choose_groups, group_name, pairs_of
+from ..data.groups import attribute_name, choose_groups, group_name, label, pairs_of
 from ..data.labels import GroupKey, Label
 from ..data.rows import AttributeRows, Rows
 from ..data.tables import AuditTable
@@ -45,6 +45,8 @@ class Question:
     #: Strata that the data hold and that nobody asked for.
     unused_strata: tuple[str, ...] = ()
     pairs: list[tuple[int, int]]
+    #: The series of replicates of each pair.
+    series: tuple[int, ...] = ()
     #: Which rows exchange their groups.
     exchanged: str
     #: Groups that are not compared.
@@ -70,6 +72,25 @@ class Question:
             note_of_homogeneity(one, f"{named(one.first)} and {named(one.second)}")
             for one in self.within
         ]
+
+    def of_pairs(self, chosen: Collection[frozenset[Any]]) -> Question:
+        """Return the question of some of its pairs, given by the labels of their groups.
+
+        The test of a pair has the replicates that it has among all pairs.
+        """
+        names = [label(key) for key in self.problem.keys]
+        kept = [
+            (pair, series)
+            for pair, series in zip(self.pairs, self.series_of_pairs, strict=True)
+            if frozenset(names[i] for i in pair) in chosen
+        ]
+        pairs, series = zip(*kept, strict=True)
+        return replace(self, pairs=list(pairs), series=series)
+
+    @property
+    def series_of_pairs(self) -> tuple[int, ...]:
+        """The series of replicates of each pair: that of all groups comes before them."""
+        return self.series or tuple(range(1, 1 + len(self.pairs)))
 
     def notes_of_rows(self) -> list[str]:
         """Note the rows and groups that take no part."""
@@ -167,8 +188,12 @@ def pose(
     _check_bins(score_bins, metric, table)
     _check_needs(metric, table)
     reads = metric.kind.reads
-    if reads == "scores" and not weighted and table.source.holds_rows and score_bins is None:
-        table = table.loaded()
+    counts_alone = not weighted and (
+        reads == "classes" or (reads == "scores" and score_bins is not None)
+    )
+    if table.source.holds_rows and not counts_alone:
+        # Once for all that is read of it.
+        table = table.loaded(metric.name)
     reading = _Reading(
         table=table,
         metric=metric,

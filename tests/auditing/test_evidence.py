@@ -1,0 +1,134 @@
+"""Permutation tests beside an audit: of the pairs that its questions compared, and no others."""
+
+import math
+
+import numpy as np
+import pytest
+
+import fairaudit_rs as fa
+from fairaudit_rs.auditing import lenses
+from fairaudit_rs.permutation import comparison
+
+N = 1_200
+
+
+def people(n=N, seed=0, small=0):
+    """Return decisions and scores of four groups, one of which may be small."""
+    rng = np.random.default_rng(seed)
+    region = rng.choice(["east", "north", "south", "west"], n)
+    region[:small] = "tiny"
+    label = rng.random(n) < 0.5
+    rate = 0.5 + 0.2 * (region == "east") + 0.1 * label
+    return {
+        "y_true": label.astype(int),
+        "y_pred": (rng.random(n) < rate).astype(int),
+        "y_score": rng.random(n),
+        "sensitive_features": {"region": region},
+    }
+
+
+def audited(data, *criteria, **options):
+    made = [fa.Criterion(attributes=["region"], **one) for one in criteria]
+    policy = fa.Policy(name="own", criteria=made)
+    return fa.audit(**data, policy=policy, evidence="permutation", rng=1, **options)
+
+
+def pairs_of(result):
+    return {frozenset((one.first, one.second)) for one in result.comparisons}
+
+
+@pytest.fixture
+def tests(monkeypatch):
+    """The groups of every permutation test that is run."""
+    seen, original = [], comparison.run
+
+    def watched(problem, how, series, chosen=None):
+        seen.append((series, chosen))
+        return original(problem, how, series, chosen)
+
+    monkeypatch.setattr(comparison, "run", watched)
+    return seen
+
+
+RATE = {"metric": "selection_rate", "tolerance": 0.1}
+METRICS = {
+    "counts": RATE,
+    "counts within labels": {"metric": "tpr", "tolerance": 0.1},
+    "rows": {"metric": "brier", "tolerance": 0.1},
+    "ranks": {"metric": "auc", "tolerance": 0.1},
+}
+
+
+class TestPairs:
+    @pytest.mark.parametrize("criterion", METRICS.values(), ids=METRICS)
+    def test_comparisons_with_a_reference_are_tested_alone(self, criterion, tests):
+        data = people()
+        audit = audited(data, {**criterion, "reference": "west"}, n_resamples=199)
+        [result] = [one for name, one in audit.results.items() if name.startswith("perm")]
+        others = ("east", "north", "south")
+        assert pairs_of(result) == {frozenset((one, "west")) for one in others}
+        # Three pairs, and all groups together.
+        assert len(tests) == 4
+
+    @pytest.mark.parametrize("criterion", METRICS.values(), ids=METRICS)
+    def test_pairs_that_remain_have_the_pvalues_of_all_pairs(self, criterion):
+        data = people()
+        few = audited(data, {**criterion, "reference": "west"}, n_resamples=199)
+        many = audited(data, criterion, n_resamples=199)
+        [name] = [name for name in few.results if name.startswith("permutation")]
+        of_all = {
+            frozenset((one.first, one.second)): one.pvalue for one in many.results[name].comparisons
+        }
+        assert len(of_all) == 6
+        for one in few.results[name].comparisons:
+            assert one.pvalue == of_all[frozenset((one.first, one.second))]
+        assert few.results[name].pvalue == many.results[name].pvalue
+        [finding] = few.questions
+        assert finding.evidence == few.results[name].pvalue
+
+    def test_the_adjustment_is_over_the_pairs_that_are_tested(self):
+        audit = audited(people(), {**RATE, "reference": "west"})
+        comparisons = audit.results["permutation: selection_rate by region"].comparisons
+        assert max(one.adjusted_pvalue / one.pvalue for one in comparisons) <= 3
+
+    def test_the_highest_group_is_compared_with_all(self):
+        audit = audited(people(), {**RATE, "reference": "highest"})
+        result = audit.results["permutation: selection_rate by region"]
+        assert pairs_of(result) == {frozenset(("east", one)) for one in ("north", "south", "west")}
+
+    def test_groups_that_are_not_tested_are_in_no_pair(self, tests):
+        audit = audited(people(small=5), RATE)
+        result = audit.results["permutation: selection_rate by region"]
+        assert not any("tiny" in pair for pair in pairs_of(result))
+        assert len(result.comparisons) == 6
+
+    def test_two_questions_of_one_metric_share_a_test_of_the_pairs_of_both(self):
+        ratio = {"metric": "selection_rate", "ratio": 0.8, "reference": "west"}
+        other = {**RATE, "reference": "east"}
+        audit = audited(people(), ratio, other)
+        result = audit.results["permutation: selection_rate by region"]
+        assert len(result.comparisons) == 5
+        assert all(one.evidence == result.pvalue for one in audit.questions)
+
+    def test_without_a_tolerance_all_groups_are_compared(self):
+        shown = {"metric": "selection_rate", "binding": False}
+        audit = audited(people(), METRICS["counts within labels"], shown)
+        result = audit.results["permutation: selection_rate by region"]
+        assert len(result.comparisons) == 6
+        assert not math.isnan(result.pvalue)
+
+
+class TestPosedOnce:
+    @pytest.mark.parametrize(
+        ("criterion", "design"),
+        [(METRICS["rows"], {}), (METRICS["counts within labels"], {"strata": True})],
+    )
+    def test_questions_are_not_posed_again(self, criterion, design, monkeypatch):
+        def refuse(*given, **named):
+            raise AssertionError("posed again")
+
+        monkeypatch.setattr(lenses, "pose", refuse)
+        if design:
+            design = {"strata": np.arange(N) % 2}
+        audit = audited(people(), {**criterion, "reference": "west"}, n_resamples=199, **design)
+        assert any(name.startswith("permutation") for name in audit.results)
