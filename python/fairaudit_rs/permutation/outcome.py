@@ -20,6 +20,7 @@ from ..inference.pvalues import (
 )
 from ..progress import Progress
 from ..results.verdict import rejects
+from ..results.words import p_text
 from .melded import Melded
 from .problem import Problem
 from .skewed import tails
@@ -88,14 +89,14 @@ def run(
     Only the test of all groups keeps its null distribution: there can be many pairs.
     """
     groups = problem.everything if chosen is None else tuple(chosen)
-    outcome = _melded(problem, how, groups) or _corrected(problem, how, groups, series)
+    outcome = _melded(problem, how, groups, series) or _corrected(problem, how, groups, series)
     outcome = outcome or _exact(problem, how, groups) or _drawn(problem, how, groups, series)
     if groups == problem.everything:
         return outcome
     return replace(outcome, null=outcome.null[:0], probabilities=None)
 
 
-def _melded(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome | None:
+def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome | None:
     """Test two groups by limits that know the range of their values, or their scores."""
     if len(groups) != 2 or how.engine not in ("auto", "melded"):
         return None
@@ -108,7 +109,11 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome 
                 f"{problem.drawing_engine!r}"
             )
         return None
-    how.progress.finish(drawn=False)
+    notes = [str(problem.melding_note)]
+    if problem.unit == "clusters":
+        notes += _if_alike(problem, how, groups, series)
+    else:
+        how.progress.finish(drawn=False)
     first, second = groups
     pair, alternative = (first, second), _alternative(problem, how, groups)
     pvalue = limits.pvalue(pair, alternative)
@@ -130,8 +135,20 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome 
         probabilities=None,
         melded=limits,
         n_sides=n_sides,
-        notes=(str(problem.melding_note),),
+        notes=tuple(notes),
     )
+
+
+def _if_alike(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> list[str]:
+    """Say what the test gives that is exact where the clusters of both groups vary alike."""
+    drawn = _corrected(problem, replace(how, engine="auto"), groups, series)
+    if drawn is None or drawn.inconclusive is not None:
+        return []
+    first, second = (problem.names[i] for i in groups)
+    return [
+        f"if the clusters of {first} and {second} vary alike, the studentized test of whole "
+        f"clusters holds: {p_text(drawn.pvalue)}"
+    ]
 
 
 def _corrected(

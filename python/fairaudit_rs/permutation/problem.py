@@ -231,6 +231,11 @@ class Problem(Value, ABC):
         return None
 
     @property
+    def unit(self) -> str:
+        """The word for the rows, or clusters of rows, that exchange their groups."""
+        return "rows"
+
+    @property
     def melding_note(self) -> str | None:
         """What a reader of tests and intervals by these limits must know."""
         return None
