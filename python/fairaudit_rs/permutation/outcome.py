@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +25,7 @@ from ..results.words import p_text
 from .melded import Melded
 from .problem import Problem
 from .skewed import tails
+from .strata import share_strata, why_unshared
 
 #: A first series of replicates, of all groups together, that no pair uses.
 OMNIBUS_SERIES = 0
@@ -89,11 +91,34 @@ def run(
     Only the test of all groups keeps its null distribution: there can be many pairs.
     """
     groups = problem.everything if chosen is None else tuple(chosen)
+    if (
+        len(groups) == 2
+        and problem.stratified
+        and not share_strata(problem, (groups[0], groups[1]))
+    ):
+        return _nothing(problem, how, groups)
     outcome = _melded(problem, how, groups, series) or _corrected(problem, how, groups, series)
     outcome = outcome or _exact(problem, how, groups) or _drawn(problem, how, groups, series)
     if groups == problem.everything:
         return outcome
     return replace(outcome, null=outcome.null[:0], probabilities=None)
+
+
+def _nothing(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
+    """Return no verdict on two groups that share no stratum."""
+    how.progress.finish(drawn=False)
+    return Outcome(
+        statistic=math.nan,
+        pvalue=1.0,
+        pvalue_interval=(math.nan, math.nan),
+        engine=problem.drawing_engine,
+        n_resamples=0,
+        n_undefined=0,
+        undefined_share=0.0,
+        null=np.empty(0),
+        probabilities=None,
+        inconclusive=why_unshared(problem, groups),
+    )
 
 
 def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome | None:
