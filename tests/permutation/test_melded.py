@@ -310,15 +310,14 @@ class TestRule:
         data = {"y_pred": rng.random(120) < 0.1, "sensitive_features": np.repeat([*"ab"], 60)}
         made = melding_of(posed("selection_rate", **data, sample_weight=weight))
         assert made.applies(PAIR)
-        assert "as rows have weights; that they keep their level was simulated" in made.note("rate")
+        note = made.note("rate", "ab")
+        assert "as rows have weights; that they keep their level was simulated" in note
         drawn = made.drawn(draws(99), CALL)
         group = data["sensitive_features"]
         for i, name in enumerate("ab"):
             mine = group == name
             values, heavy = data["y_pred"][mine], weight[mine]
             assert drawn.limits[i] == gaffke(values, 99, weight=heavy, group=i)
-        clusters = posed("selection_rate", **data, sample_weight=weight, clusters=half)
-        assert melding_of(clusters) is None
         strata = posed("selection_rate", **data, sample_weight=weight, strata=half % 2)
         assert melding_of(strata) is None
 
@@ -329,7 +328,7 @@ class TestRule:
         made = melding_of(problem)
         assert made.method == "poisson-binomial"
         assert made.applies(PAIR)
-        assert "few events" in made.note("mean_residual")
+        assert "few events" in made.note("mean_residual", "ab")
         assert [sample.events[1] for sample in made.samples] == [2, 1]
 
     def test_ratios_need_values_that_are_not_negative(self):

@@ -72,3 +72,19 @@ def pvalue_below(first, second, margin=0.0):
 def pvalue(first, second):
     """Twice the smaller one."""
     return min(1.0, 2 * min(pvalue_above(first, second), pvalue_below(first, second)))
+
+
+def reach_of_clusters(numerator, denominator, low, high):
+    """max(b - theta, theta - a) D_0 / (D sqrt(v)) with clusters as units: v = sum u^2."""
+    a, d = np.asarray(numerator, float), np.asarray(denominator, float)
+    total = d.sum()
+    theta = a.sum() / total
+    v = (((a - theta * d) / total) ** 2).sum()
+    return max(high - theta, theta - low) * ((d**2).sum() / total) / (total * np.sqrt(v))
+
+
+def deviating_number(numerator, denominator):
+    """(sum |A - m D|)^2 / sum (A - m D)^2, m the median of A / D over clusters with D > 0."""
+    usual = np.median([a / d for a, d in zip(numerator, denominator, strict=True) if d > 0])
+    off = [abs(a - usual * d) for a, d in zip(numerator, denominator, strict=True)]
+    return sum(off) ** 2 / sum(x**2 for x in off)

@@ -43,6 +43,24 @@ def effective_number(weight: Floats) -> float:
     return float(squares.sum() ** 2 / (squares**2).sum())
 
 
+def deviating_number(above: Floats, below: Floats) -> float:
+    """Return how many clusters of one size hold the departures from the usual value.
+
+    (sum |A - m D|)^2 / sum (A - m D)^2, with m the median of A / D over clusters. For rows of 0
+    and 1 it is the number of the rarer value; for n equal clusters of a normal law about 0.64 n.
+    """
+    sized = below > 0
+    if not sized.any():
+        return 0.0
+    usual = float(np.median(above[sized] / below[sized]))
+    off = np.sort(np.abs(above - usual * below))
+    largest = float(off[-1])
+    if not 0 < largest < math.inf:
+        return 0.0
+    off = off / largest
+    return float(off.sum() ** 2 / (off**2).sum())
+
+
 def leverage_factors(weight: Floats) -> Floats:
     """Return what squares of the residuals are multiplied by, 1 / (1 - share of the weight): CR2.
 
@@ -75,7 +93,7 @@ def degrees_of_freedom(weight: Floats) -> float:
     return float(trace**2 / square)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClusteredRatio:
     """A ratio of sums over the clusters of a group: theta = sum A / sum D."""
 
@@ -86,6 +104,9 @@ class ClusteredRatio:
     df: float
     #: How many clusters of one size are worth as much.
     effective: float
+    #: How many clusters there are, and how many of one size hold the departures from their median.
+    n: int
+    deviating: float
 
     @classmethod
     def of(cls, above: Floats, below: Floats) -> ClusteredRatio:
@@ -98,7 +119,14 @@ class ClusteredRatio:
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = float((residual**2 * leverage_factors(below)).sum())
             df = degrees_of_freedom(below)
-        return cls(value, variance, df, effective_number(below))
+        return cls(
+            value=value,
+            variance=variance,
+            df=df,
+            effective=effective_number(below),
+            n=len(below),
+            deviating=deviating_number(above, below),
+        )
 
     def interval(self, level: float) -> Interval:
         """Return the interval of the value, NaN where too few clusters count."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
@@ -325,11 +326,13 @@ class _Ratio(Kind):
         given = self.metric.bounds
         if not callable(given):
             return None if given is None else (float(given[0]), float(given[1]))
+        low, high = math.inf, -math.inf
         for part in parts(len(next(iter(columns.values())))):
             found = given(as_floats({name: column[part] for name, column in columns.items()}))
             if found is None:
                 return None
-        return float(found[0]), float(found[1])
+            low, high = min(low, float(found[0])), max(high, float(found[1]))
+        return (low, high) if low < high else None
 
     def events(self, columns: Columns) -> tuple[Floats, Floats] | None:
         if not self.metric.is_residual or self.bounds(columns) is None:

@@ -104,6 +104,11 @@ class GapIntervals:
     def _take(self, pair: Pair, shifts: Any, melded: Any, withheld: bool) -> None:
         problem = self.parts[0].problem
         bound, n_pairs = problem.bound, math.comb(len(problem.keys), 2)
+        if shifts is None and melded is None:
+            # Groups that share no stratum.
+            for level in {self._two_sided, self._of_each(n_pairs)}:
+                self.inverted[pair, level] = NOTHING
+            return
         self.used[pair] = "inversion" if melded is None else str(problem.melding_method)
         for level in {self._two_sided, self._of_each(n_pairs)}:
             if melded is not None:

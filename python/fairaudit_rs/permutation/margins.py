@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..inference.intervals import Bootstrap, Pair, studentize
 from .formulas import NOTHING_KNOWN, Formula, Margins, log_ratio, log_ratios
 from .problem import Problem
+from .strata import share_strata, why_unshared
 
 #: What a gap is called, by scale.
 NAMES = {"difference": "gap", "ratio": "ratio"}
@@ -56,6 +57,8 @@ class MarginTests:
         """Say why nothing can be shown of a pair."""
         problem, what = self.problem, NAMES[self.scale]
         first, second = (problem.names[i] for i in pair)
+        if problem.stratified and not share_strata(problem, pair):
+            return why_unshared(problem, pair)
         if self.scale == "ratio" and not self._above_zero(pair):
             values = " and ".join(f"{value:.3g}" for value in problem.compared(pair))
             return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,9 +21,11 @@ from ..inference.pvalues import (
 )
 from ..progress import Progress
 from ..results.verdict import rejects
+from ..results.words import p_text
 from .melded import Melded
 from .problem import Problem
 from .skewed import tails
+from .strata import share_strata, why_unshared
 
 #: A first series of replicates, of all groups together, that no pair uses.
 OMNIBUS_SERIES = 0
@@ -88,14 +91,37 @@ def run(
     Only the test of all groups keeps its null distribution: there can be many pairs.
     """
     groups = problem.everything if chosen is None else tuple(chosen)
-    outcome = _melded(problem, how, groups) or _corrected(problem, how, groups, series)
+    if (
+        len(groups) == 2
+        and problem.stratified
+        and not share_strata(problem, (groups[0], groups[1]))
+    ):
+        return _nothing(problem, how, groups)
+    outcome = _melded(problem, how, groups, series) or _corrected(problem, how, groups, series)
     outcome = outcome or _exact(problem, how, groups) or _drawn(problem, how, groups, series)
     if groups == problem.everything:
         return outcome
     return replace(outcome, null=outcome.null[:0], probabilities=None)
 
 
-def _melded(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome | None:
+def _nothing(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
+    """Return no verdict on two groups that share no stratum."""
+    how.progress.finish(drawn=False)
+    return Outcome(
+        statistic=math.nan,
+        pvalue=1.0,
+        pvalue_interval=(math.nan, math.nan),
+        engine=problem.drawing_engine,
+        n_resamples=0,
+        n_undefined=0,
+        undefined_share=0.0,
+        null=np.empty(0),
+        probabilities=None,
+        inconclusive=why_unshared(problem, groups),
+    )
+
+
+def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome | None:
     """Test two groups by limits that know the range of their values, or their scores."""
     if len(groups) != 2 or how.engine not in ("auto", "melded"):
         return None
@@ -108,7 +134,11 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome 
                 f"{problem.drawing_engine!r}"
             )
         return None
-    how.progress.finish(drawn=False)
+    notes = [str(problem.melding_note)]
+    if problem.unit == "clusters":
+        notes += _if_alike(problem, how, groups, series)
+    else:
+        how.progress.finish(drawn=False)
     first, second = groups
     pair, alternative = (first, second), _alternative(problem, how, groups)
     pvalue = limits.pvalue(pair, alternative)
@@ -130,8 +160,20 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome 
         probabilities=None,
         melded=limits,
         n_sides=n_sides,
-        notes=(str(problem.melding_note),),
+        notes=tuple(notes),
     )
+
+
+def _if_alike(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> list[str]:
+    """Say what the test gives that is exact where the clusters of both groups vary alike."""
+    drawn = _corrected(problem, replace(how, engine="auto"), groups, series)
+    if drawn is None or drawn.inconclusive is not None:
+        return []
+    first, second = (problem.names[i] for i in groups)
+    return [
+        f"if the clusters of {first} and {second} vary alike, the studentized test of whole "
+        f"clusters holds: {p_text(drawn.pvalue)}"
+    ]
 
 
 def _corrected(

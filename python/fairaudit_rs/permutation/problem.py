@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -33,12 +32,10 @@ from ..metrics.metric import Metric
 from .formulas import FORMULAS, Formula, log_ratio
 from .left_out import refuse_groups
 from .relabelling import Audits, Shuffled, Tilted
+from .strata import notes_of_strata
 from .within_strata import ByStratum, PairWithinStrata
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
-#: With fewer rows of a group in a stratum of the user's, intervals of gaps within strata by formula
-#: are too short (F1: 80 to 84 % covered with two, 90 with 25); proportions and means have others.
-FEW_IN_STRATUM = 50
 
 
 @dataclass(frozen=True)
@@ -180,30 +177,8 @@ class Problem(Value, ABC):
         return [name for name, evaluation in named if evaluation.variance == 0]
 
     def notes_of_strata(self) -> list[str]:
-        """Note how many strata of the user's take no part, and those of few rows."""
-        if not self.stratified:
-            return []
-        test, notes = self.test(), []
-        used = {
-            (i, j): within.n_used
-            for i, j in combinations(self.everything, 2)
-            if (within := test.contrast(i, j)) is not None
-        }
-        if used and min(used.values()) < test.n_strata:
-            n = test.n_strata - min(used.values())
-            what = "both groups" if len(self.keys) == 2 else "two groups that are compared"
-            notes.append(
-                f"{n:,} of {test.n_strata:,} strata hold no value of {self.metric.name} in {what} "
-                "and take no part in their gap"
-            )
-        rows = [(self.n_rows[i] + self.n_rows[j]) / (2 * n) for (i, j), n in used.items() if n > 0]
-        if self.gap_method == "delta" and rows and min(rows) < FEW_IN_STRATUM:
-            notes.append(
-                f"strata hold {min(rows):.3g} rows of a group on average: with few of them (below "
-                f"{FEW_IN_STRATUM}) the interval of a gap of {self.metric.name} within strata is "
-                "too short; its test holds"
-            )
-        return notes
+        """Note what strata of the user's do to gaps."""
+        return notes_of_strata(self)
 
     # -- tests -------------------------------------------------------------------------------
 
@@ -260,6 +235,11 @@ class Problem(Value, ABC):
     def melding_method(self) -> str | None:
         """The name of these limits, where they can be wanted."""
         return None
+
+    @property
+    def unit(self) -> str:
+        """The word for the rows, or clusters of rows, that exchange their groups."""
+        return "rows"
 
     @property
     def melding_note(self) -> str | None:

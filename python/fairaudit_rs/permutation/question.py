@@ -23,6 +23,7 @@ from .joint import JointProblem
 from .left_out import Leaving, LeftOut, check_unused, told
 from .problem import Problem
 from .rows import RowProblem
+from .strata import refuse_unshared
 from .units import without_strata
 from .within_strata import PairWithinStrata, note_of_homogeneity
 
@@ -252,6 +253,8 @@ def pose(
     marginal = None
     if with_marginal and problem.stratified:
         marginal = problem_of(problem.keys, scaling_of(studentize, metric, weighted), False)
+    pairs = pairs_of(problem.keys, reference)
+    refuse_unshared(problem, pairs)
     names = counted.strata_names if conditional else ()
     clustered = bool(table.clusters)
     own = metric.conditions_on if conditional and not clustered else None
@@ -262,7 +265,7 @@ def pose(
         features=counted.sensitive_features,
         strata_names=names,
         unused_strata=() if conditional else counted.strata_names,
-        pairs=pairs_of(problem.keys, reference),
+        pairs=pairs,
         notes=(*counted.notes, *notes),
         exchanged=exchanged(metric, own, names, "clusters" if clustered else "rows"),
         left_out=left_out,

@@ -23,7 +23,7 @@ from ..metrics.kind import confusion_classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import Exchange, RowValues, fewer_of_labels
 from .labelled import LabelledProblem
-from .melded import Melding, melding_of
+from .melded import FEWEST_DEVIATING, Melding, melding_of
 from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
 from .units import Regrouping, Units, group_codes, make_units, places_of, positions_of
@@ -199,7 +199,7 @@ class RowProblem(LabelledProblem):
                 for name, n in zip(self.names, self._n_clusters, strict=False)
                 if n < FEW_CLUSTERS
             ]
-        for name, ratio in zip(self.names, self._clustered, strict=False):
+        for name, ratio in zip(self.names, self.clustered, strict=False):
             if ratio.effective < FEW_CLUSTERS / 2:
                 notes.append(f"the clusters of {name} are worth {ratio.effective:.3g} of one size")
         notes += self.notes_of_strata()
@@ -379,11 +379,11 @@ class RowProblem(LabelledProblem):
     @property
     def melding_note(self) -> str | None:
         """What a reader of tests and intervals by these limits must know."""
-        return None if self._melding is None else self._melding.note(self.metric.name)
+        return None if self._melding is None else self._melding.note(self.metric.name, self.names)
 
     @cached_property
-    def _clustered(self) -> tuple[ClusteredRatio, ...]:
-        """The ratio of each group over its clusters; nothing without clusters or a ratio."""
+    def cluster_sums(self) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]:
+        """The sums of numerator and denominator over the clusters of each group; () without."""
         if self.rows.cluster is None:
             return ()
         terms = self.values.terms()
@@ -393,7 +393,12 @@ class RowProblem(LabelledProblem):
         units = make_units(self.rows, self.keys, codes, keep, self.everything, None)
         above, below = (units.sums(part[keep]) for part in terms)
         inside = (units.group == i for i in self.everything)
-        return tuple(ClusteredRatio.of(above[part], below[part]) for part in inside)
+        return tuple((above[part], below[part]) for part in inside)
+
+    @cached_property
+    def clustered(self) -> tuple[ClusteredRatio, ...]:
+        """The ratio of each group over its clusters; () without clusters or a ratio."""
+        return tuple(ClusteredRatio.of(above, below) for above, below in self.cluster_sums)
 
     def why_withheld(
         self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
@@ -403,25 +408,46 @@ class RowProblem(LabelledProblem):
         if math.isnan(shifts.variance):
             return "one stratum alone has a group of one row, whose spread nothing tells"
         for i in pair:
-            if self._clustered and self._clustered[i].effective < FEWEST_CLUSTERS:
+            if self.clustered and self.clustered[i].effective < FEWEST_CLUSTERS:
                 return (
-                    f"the clusters of {self.names[i]} are worth {self._clustered[i].effective:.3g} "
+                    f"the clusters of {self.names[i]} are worth {self.clustered[i].effective:.3g} "
                     f"of one size; accepted: at least {FEWEST_CLUSTERS:g}"
                 )
-        if not rejected or self.rows.cluster is not None:
-            # Of clusters the sizes hold without the guard, which would answer hardly anything.
+        if not rejected or not self._is_guarded:
             return None
         guard = Guard.of(shifts.shapes)
-        return guard.reason(names) if guard.withholds(shifts.estimate) else None
+        few = guard.is_skewed and self._has_few_clusters(pair)
+        withheld = few or guard.withholds(shifts.estimate)
+        return guard.reason(names, self.unit) if withheld else None
 
     def why_unknown(self, pair: Sequence[int], shifts: _native.Shifts) -> str | None:
         """Say why no gap of two groups can be excluded: a tail can be missing from one."""
         reason = self.why_withheld(pair, shifts, rejected=False)
-        if reason is not None or self.rows.cluster is not None:
+        if reason is not None or not self._is_guarded:
             return reason
         guard = Guard.of(shifts.shapes)
         skewed = guard.certain is not None or guard.is_skewed
-        return guard.reason([self.names[i] for i in pair]) if skewed else None
+        return guard.reason([self.names[i] for i in pair], self.unit) if skewed else None
+
+    @cached_property
+    def _is_guarded(self) -> bool:
+        """Whether skewed groups get no verdict: of clusters those of values of unknown range.
+
+        Clusters of a known range have melded limits where they are few. Those within strata have
+        the test without a guard.
+        """
+        if self.rows.cluster is None:
+            return True
+        return not self.stratified and self.metric.kind.bounds(self.rows.columns) is None
+
+    def _has_few_clusters(self, groups: Sequence[int]) -> bool:
+        clustered = self.clustered
+        return bool(clustered) and any(clustered[i].deviating < FEWEST_DEVIATING for i in groups)
+
+    @property
+    def unit(self) -> str:
+        """The word for the rows, or clusters of rows, that exchange their groups."""
+        return "rows" if self.rows.cluster is None else "clusters"
 
     @property
     def gap_method(self) -> str:
@@ -430,7 +456,7 @@ class RowProblem(LabelledProblem):
 
     def clustered_value(self, position: int, level: float) -> Interval | None:
         """Return the interval of a group's ratio over its clusters; None without any."""
-        return self._clustered[position].interval(level) if self._clustered else None
+        return self.clustered[position].interval(level) if self.clustered else None
 
     def value_interval(self, position: int, level: float) -> tuple[str, Interval]:
         """Return how the metric of a group gets an interval without replicates, and the interval.
@@ -448,9 +474,9 @@ class RowProblem(LabelledProblem):
         self, pair: Pair, level: float, method: str, replicates: Bootstrap | None
     ) -> Interval:
         """Return the two-sided interval of a difference; NaN where it cannot be measured."""
-        if method != "delta" or not self._clustered or self.stratified:
+        if method != "delta" or not self.clustered or self.stratified:
             return super().interval(pair, level, method, replicates)
-        first, second = (self._clustered[i] for i in pair)
+        first, second = (self.clustered[i] for i in pair)
         low, high = gap_interval(first, second, level)
         return max(low, -self.bound), min(high, self.bound)
 

@@ -124,20 +124,20 @@ class Guard:
             return True
         return self.is_skewed and estimate * self.dangerous > 0
 
-    def reason(self, names: Sequence[str]) -> str:
+    def reason(self, names: Sequence[str], units: str = "rows") -> str:
         """Say which group has too few units, for what, and how many would do."""
         if self.certain is not None:
             return f"no value varies within {names[self.certain]}, which says nothing of its spread"
         low = (self.group == 0) == (self.dangerous < 0)
         return (
             f"too skewed for n: a tail that {names[self.group]} has not shown in "
-            f"{self.n_units:,.0f} rows would make it look too {'low' if low else 'high'}; some "
-            f"{_rounded(self.wanted):,} would do"
+            f"{self.n_units:,.0f} {units} would make it look too {'low' if low else 'high'}; some "
+            f"{rounded_up(self.wanted):,} would do"
         )
 
 
-def _rounded(number: float) -> int:
-    """Return a number of rows with two digits."""
+def rounded_up(number: float) -> int:
+    """Return a number of rows or clusters with two digits."""
     if not math.isfinite(number) or number <= 0:
         return 0
     unit = 10 ** max(math.floor(math.log10(number)) - 1, 0)

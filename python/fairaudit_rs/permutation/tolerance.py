@@ -74,6 +74,8 @@ class ToleranceTest(Value):
     reason: str | None = None
     #: Both groups within strata of the user's, where there are some.
     within: PairWithinStrata | None = None
+    #: Whether the test stays the same with more rows, so that the required rows are known.
+    has_required_rows: bool = True
 
     @property
     def first_value(self) -> float:
@@ -105,6 +107,8 @@ class ToleranceTest(Value):
         self, tolerance: Tolerance, alpha: float, n_tests: int
     ) -> RowsThatTell | None:
         """Return how many rows would tell, if the gap stays as it is seen; None if unknown."""
+        if not self.has_required_rows:
+            return None
         gap, error = self.estimate, self.standard_error
         if tolerance.scale == "ratio" and gap > 0:
             # Of a ratio that counts in one direction more than equality helps nobody.
@@ -458,6 +462,7 @@ class _Run:
             method=self._method(pair),
             reason=tests.why_nothing(pair) if unknown else None,
             within=within,
+            has_required_rows=not self._has_few_clusters(pair),
         )
 
     def _most(self, pair: Pair, p_pass: Callable[[float], float], seen: float) -> float:
@@ -469,6 +474,11 @@ class _Run:
         if known is None:
             return smallest_shown(p_pass, self.alpha, min(seen, widest), widest)
         return min(known, widest)
+
+    def _has_few_clusters(self, pair: Pair) -> bool:
+        """Return whether clusters are too few for the test that more of them would get."""
+        problem = self._posed.problem
+        return problem.unit == "clusters" and problem.is_melded(pair)
 
     def _method(self, pair: Pair) -> str:
         problem = self._posed.problem
