@@ -152,6 +152,14 @@ text_files = together(
     ),
     click.option("--delimiter", help="What separates columns of text files: a character, or tab."),
     click.option("--encoding", help="Encoding of text files; UTF-8 when left out."),
+    click.option(
+        "--columns", help="Names of the columns of a text file without a line of names, as a,b,c."
+    ),
+    click.option(
+        "--skip-lines",
+        type=click.IntRange(0),
+        help="Lines to leave out at the start of text files, above the line of names.",
+    ),
 )
 where = click.option(
     "--where", help="Rows to keep, as \"age >= 18 and state = 'NY'\"; what is missing is not."
@@ -263,11 +271,13 @@ def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None
 def text_format(given: dict[str, Any]) -> tuple[bool, TextFormat]:
     """Take out how text files are read, and whether missing values are a group of their own."""
     words = [word.strip() for one in given.pop("missing", ()) for word in one.split(",")]
-    delimiter = given.pop("delimiter", None)
+    delimiter, columns = given.pop("delimiter", None), given.pop("columns", None)
     form = TextFormat(
         delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
         encoding=given.pop("encoding", None),
         missing=tuple(word for word in words if word not in ("own", "")),
+        skip_lines=given.pop("skip_lines", None) or 0,
+        columns=tuple(name.strip() for name in columns.split(",")) if columns else (),
     )
     return "own" in words, form
 
