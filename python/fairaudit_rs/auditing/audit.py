@@ -29,6 +29,7 @@ from .surroundings import (
     base_rates,
     notes_of_alike,
     notes_of_conflict,
+    notes_of_flags,
     notes_of_lenses,
     notes_of_refusals,
 )
@@ -352,6 +353,7 @@ def _notes(
     def named(attribute: str, group: Any) -> str:
         return group_name(group, attribute)
 
+    notes += notes_of_flags(attributes)
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)

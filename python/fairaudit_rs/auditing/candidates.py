@@ -85,6 +85,12 @@ class Column:
         name = re.sub(r"[^a-z0-9]+", "_", name).strip("_")
         return {name, *name.split("_")}
 
+    @property
+    def is_flag(self) -> bool:
+        """Whether its values are 0 and 1, or true and false."""
+        texts = {plain_text(value) for value, _ in self.values}
+        return self.is_binary and (texts == {"0", "1"} or texts == {"false", "true"})
+
     def has_word(self, stems: str) -> bool:
         """Whether a word of the name is one of these, or begins with one of five letters."""
         return self.place_of_word(stems) is not None

@@ -6,8 +6,8 @@ Guesses by name and by content, made to be read and corrected: nothing is audite
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..data.groups import printable
@@ -20,15 +20,22 @@ from .values import LEAST_FLOOR
 _NAMES = {
     "sensitive_features": "sex gender race ethnicity ethnic age nationality citizenship religion "
     "disability marital marital_status married marriage country_birth birthplace native_country "
-    "foreign foreigner immigrant veteran pregnant orientation caste",
+    "foreign foreigner immigrant veteran pregnant orientation caste female male "
+    "black white asian hispanic latino latina caucasian african native indigenous",
     "y_score": "score scores prob proba probability risk y_score p_hat predicted_probability",
     "sample_weight": "weight weights sample_weight fnlwgt survey_weight",
 }
 #: In the order in which they are printed.
 _ROLES = ("sensitive_features", "y_score", "y_pred", "y_true", "sample_weight")
+#: Names of columns of 0 and 1 that are values of race.
+_RACES = {
+    *("black", "white", "asian", "hispanic", "latino", "latina", "caucasian", "african"),
+    *("native", "indigenous", "pacific", "other_race"),
+}
 #: Weights of surveys, such as PERWT15F.
 _WEIGHT = re.compile(r"(per|fin|pop|hh|sv)?w(eigh)?ts?\d*f?")
 _MOST_LISTED = 8
+_ONE = {"1", "true"}
 #: Ages are cut here where that makes three groups.
 _AGES = (25, 45)
 
@@ -37,6 +44,39 @@ def missing_texts(columns: Sequence[Column]) -> tuple[str, ...]:
     """Return the texts of columns that usually stand for a missing value."""
     found = {value for one in columns for value in one.marks}
     return tuple(sorted(found))
+
+
+def combinations_of(columns: Sequence[Column]) -> dict[str, list[Column]]:
+    """Return columns of 0 and 1 that seem to be the values of one attribute, by its name.
+
+    Those that begin with the same attribute, as race_black and race_white, and those that are
+    named after races.
+    """
+    known = {*_NAMES["sensitive_features"].split()} - _RACES - {"female", "male"}
+    found: dict[str, list[Column]] = {}
+    for one in columns:
+        first, _, rest = re.sub(r"[^a-z0-9]+", "_", one.name.strip().lower()).partition("_")
+        attribute = first if rest and first in known else "race" if one.words & _RACES else None
+        if one.is_flag and attribute is not None:
+            found.setdefault(attribute, []).append(one)
+    names = {one.name for one in columns}
+    return {name: ones for name, ones in found.items() if len(ones) > 1 and name not in names}
+
+
+def _combined(name: str, flags: Sequence[Column]) -> Column:
+    """Return an attribute that is combined from columns of 0 and 1."""
+    values = [
+        (one.name, n) for one in flags for value, n in one.values if plain_text(value) in _ONE
+    ]
+    return Column(
+        name=name,
+        values=tuple(sorted(values, key=lambda entry: -entry[1])),
+        n_values=len(values),
+        n_missing=0,
+        is_number=False,
+        low=0.0,
+        high=0.0,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +91,8 @@ class Proposal:
     decided: Candidate | None
     #: Labels that are the opposite of what is decided, and go by another name.
     opposite: Candidate | None = None
+    #: Attributes by name that are combined from columns of 0 and 1.
+    combine: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -59,13 +101,22 @@ class Proposal:
         decisions: str | None = None,
         labels: str | None = None,
         attributes: Sequence[str] | None = None,
+        combine: Mapping[str, Sequence[Column]] | None = None,
     ) -> Proposal:
-        """Guess roles by names, values and places; what is named is taken as it is."""
-        by_name = {one.name: one for one in columns}
+        """Guess roles by names, values and places; what is named is taken as it is.
+
+        ``combine`` has attributes by name, each with columns of 0 and 1 that exclude each other.
+        """
+        made = [_combined(name, flags) for name, flags in (combine or {}).items()]
+        by_name = {one.name: one for one in [*columns, *made]}
         roles = _roles_by_name(columns)
+        parts = {one.name for flags in (combine or {}).values() for one in flags}
+        single = [one for one in roles["sensitive_features"] if one.name not in parts]
+        roles["sensitive_features"] = [*single, *made]
         if attributes is not None:
             roles["sensitive_features"] = [by_name[name] for name in attributes]
-        taken = {one.name for ones in roles.values() for one in ones} - {decisions, labels}
+        taken = {one.name for ones in roles.values() for one in ones} | parts
+        taken -= {decisions, labels}
         weights = {one.name for one in columns if _could_be("sample_weight", one)}
         last = next((one.name for one in reversed(columns) if one.name not in weights), None)
         candidates = candidates_of([one for one in columns if one.name not in taken], last)
@@ -95,6 +146,11 @@ class Proposal:
             candidates=tuple(candidates),
             decided=decided,
             opposite=opposite,
+            combine={
+                name: [one.name for one in flags]
+                for name, flags in (combine or {}).items()
+                if by_name[name] in roles["sensitive_features"]
+            },
         )
 
     @property
@@ -212,6 +268,8 @@ def question_of(proposal: Proposal) -> str | None:
 def told_of(proposal: Proposal) -> list[str]:
     """Return what was guessed of decisions and labels, in lines for people."""
     lines = []
+    for name, columns in proposal.combine.items():
+        lines.append(f"{name}: combined from {', '.join(columns)}")
     decided = proposal.decided
     if decided is not None and decided.cut is not None:
         lines.append(
@@ -352,6 +410,11 @@ def _role_lines(proposal: Proposal) -> list[str]:
             lines += [f"# None was found{could}.", f'# {role} = "..."']
         elif role == "sensitive_features":
             lines.append(f"{role} = {value_text([one.name for one in found])}")
+            if proposal.combine:
+                lines += [
+                    "# Attributes that are made of columns of 0 and 1 which exclude each other.",
+                    f"combine = {value_text(proposal.combine)}",
+                ]
         else:
             # A weight is no weight only because it is called so.
             mark = "# " if role == "sample_weight" else ""

@@ -61,6 +61,11 @@ def policy_schema() -> dict[str, Any]:
     column = {"type": "string", "minLength": 1}
     columns = {"anyOf": [column, {"type": "array", "items": column, "minItems": 1}]}
     roles = {name: columns if several else column for name, several in ROLES.items()}
+    roles["combine"] = {
+        "type": "object",
+        "additionalProperties": {"type": "array", "items": column, "minItems": 2},
+        "description": "Attributes that are made of columns of 0 and 1 which exclude each other.",
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "fairaudit.toml",

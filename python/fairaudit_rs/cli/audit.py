@@ -113,14 +113,14 @@ def audit(
     for path in output:
         check_target("--output", path)
     policy, roles = _asked_for(policy_path, preset)
-    named, told = options.asked_and_told(given)
-    columns = {**options.asked(roles), **named}
+    combine = {**roles.get("combine", {}), **given.pop("combine")}
+    named, told = options.asked_and_told({**given, "combine": combine})
+    columns = {**_columns(roles), **named}
     if favourable is not None:
         policy = _favouring(favourable, policy, columns)
     asked = columns if counts is None else _counted(counts, columns)
     found = fa.audit(policy=policy, progress=options.progress(), **asked)
-    if told is not None:
-        found = replace(found, warnings=(told, *found.warnings))
+    found = replace(found, warnings=(*told, *found.warnings))
     if counts is None:
         _warn_of_counts(columns)
     for path, one in formats.items():
@@ -151,6 +151,12 @@ def _asked_for(path: Path | None, preset: str | None) -> tuple[Policy | None, Ma
             return None, {}
         note(f"policy and columns of {path}")
     return fa.Policy.load(path), read_roles(path)
+
+
+def _columns(roles: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a file, by argument."""
+    columns = {name: one for name, one in roles.items() if name != "combine"}
+    return {name: list(one) if isinstance(one, tuple) else one for name, one in columns.items()}
 
 
 def _favouring(value: str, policy: Policy | None, columns: Mapping[str, Any]) -> Policy:

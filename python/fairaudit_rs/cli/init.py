@@ -15,6 +15,7 @@ import click
 from ..auditing.candidates import Column, columns_of
 from ..auditing.proposing import (
     Proposal,
+    combinations_of,
     listed_values,
     missing_texts,
     proposed_text,
@@ -68,10 +69,11 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     check_target("--output", output)
     given = {**given, "skip_lines": _lines_above(data, given)}
     columns, marked = _looked_at(data, given)
-    proposal = Proposal.of(columns)
+    combine = _exclusive(data, given, combinations_of(columns))
+    proposal = Proposal.of(columns, combine=combine)
     _say_candidates(proposal)
     if _is_terminal():
-        proposal = _chosen(proposal)
+        proposal = _chosen(proposal, combine)
         favourable = favourable or _asked(proposal)
     if proposal.lacking() is not None:
         raise DataError(_why_not(data, proposal))
@@ -139,6 +141,22 @@ def _columns(data: str, form: TextFormat) -> list[Column]:
     return columns_of(Reading(form=form).opened(data).frame.head(_MOST_ROWS))
 
 
+def _exclusive(
+    data: str, given: Mapping[str, Any], found: Mapping[str, list[Column]]
+) -> dict[str, list[Column]]:
+    """Return the columns of 0 and 1 that exclude each other in all rows; say which do not."""
+    form, exclusive = options.text_format(dict(given))[1], {}
+    for name, columns in found.items():
+        combine = {name: [one.name for one in columns]}
+        try:
+            Reading(form=form, combine=combine).opened(data)
+        except DataError as error:
+            say(f"not combined to {name}: {error}")
+        else:
+            exclusive[name] = columns
+    return exclusive
+
+
 def _say_candidates(proposal: Proposal) -> None:
     """List the columns that may hold decisions or labels, with their values."""
     found = proposal.candidates
@@ -178,7 +196,7 @@ def _with_missing(proposal: Proposal) -> list[Column]:
     return [one for one in found if one.n_missing]
 
 
-def _chosen(proposal: Proposal) -> Proposal:
+def _chosen(proposal: Proposal, combine: Mapping[str, Sequence[Column]]) -> Proposal:
     """Ask which columns are what; the likeliest ones are taken with the enter key."""
     names = [one.name for one in proposal.candidates]
     found = proposal.decided
@@ -193,7 +211,7 @@ def _chosen(proposal: Proposal) -> Proposal:
     ):
         taken[what] = _prompted(text, names, taken[what])
     own = ", ".join(one.name for one in proposal.roles["sensitive_features"])
-    everything = [one.name for one in proposal.columns]
+    everything = [*(one.name for one in proposal.columns), *combine]
     attributes = _prompted(
         "Columns whose values make groups of people, with commas", everything, own, several=True
     )
@@ -202,6 +220,7 @@ def _chosen(proposal: Proposal) -> Proposal:
         decisions=taken["decisions"],
         labels=taken["labels"],
         attributes=[name.strip() for name in attributes.split(",") if name.strip()],
+        combine=combine,
     )
 
 

@@ -164,7 +164,32 @@ text_files = together(
 where = click.option(
     "--where", help="Rows to keep, as \"age >= 18 and state = 'NY'\"; what is missing is not."
 )
-reading = together(where, text_files)
+
+
+def _combined(
+    context: click.Context, option: click.Parameter, value: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Read attributes that are combined from columns, as race=black,white."""
+    del context, option
+    found = {}
+    for one in value:
+        name, _, columns = one.partition("=")
+        if not name.strip() or not columns or name.strip() in found:
+            raise ArgumentError(
+                f"combine is {one!r}; accepted: a new name and columns, as race=black,white,asian, "
+                "each name once"
+            )
+        found[name.strip()] = tuple(column.strip() for column in columns.split(","))
+    return found
+
+
+combine = click.option(
+    "--combine",
+    multiple=True,
+    callback=_combined,
+    help="Make one attribute of columns of 0 and 1, as race=black,white,asian. May be repeated.",
+)
+reading = together(where, combine, text_files)
 cut = click.option(
     "--cut", help="Decide positively from this score on, as score=0.7, in place of --y-pred."
 )
@@ -243,25 +268,27 @@ def of_each(
 def asked(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was asked as arguments of Python; what was left out keeps its default there."""
     found, told = asked_and_told(given)
-    if told is not None:
-        note(told)
+    for sentence in told:
+        note(sentence)
     return found
 
 
-def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments of Python, and which rows are kept, in words; None: all of them."""
+def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the arguments of Python, and what a reader must know of how the data were read."""
     found = {name: value for name, value in given.items() if value is not None and value != ()}
     own, form = text_format(found)
     where, cut = found.pop("where", None), found.pop("cut", None)
+    combine = found.pop("combine", {})
     if own:
         found["missing"] = "own"
     if cut is not None and "y_pred" in found:
         raise ArgumentError(
             f"cut is {cut!r} and y_pred is {found['y_pred']!r}; accepted: one of them"
         )
-    told = None
-    if form != TextFormat() or where is not None or cut is not None:
-        opened = Reading(form=form, where=where, cut=cut).opened(found["data"])
+    told: tuple[str, ...] = ()
+    if form != TextFormat() or where is not None or cut is not None or combine:
+        reading = Reading(form=form, where=where, cut=cut, combine=combine)
+        opened = reading.opened(found["data"])
         found["data"], told = opened.frame, opened.told()
         if opened.decision is not None:
             found["y_pred"] = opened.decision
