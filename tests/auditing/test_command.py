@@ -344,36 +344,6 @@ class TestPolicies:
         assert "flagged below 0.8" in result.stdout
 
 
-class TestCounts:
-    def counted(self):
-        given = (*BY_SEX, "-o", "counts.csv")
-        assert run("tabulate", "unfair.csv", *given).exit_code == 0
-        frame = pl.read_csv("counts.csv").rename({"group:sex": "sex"})
-        frame.rename({"y_true": "repaid", "y_pred": "approved", "count": "Freq"}).write_csv(
-            "counts.csv"
-        )
-
-    def test_tables_of_counts_give_the_verdict_of_their_people(self, here):
-        self.counted()
-        whole = audit("unfair.csv", *BY_SEX)
-        counts = audit("counts.csv", *BY_SEX, "--count", "Freq")
-        assert (whole.exit_code, counts.exit_code) == (1, 1)
-        assert counts.stderr == ""
-        assert counts.stdout.splitlines()[:5] == whole.stdout.splitlines()[:5]
-
-    def test_counts_that_are_read_as_people_are_warned_of(self, here):
-        self.counted()
-        result = audit("counts.csv", *BY_SEX)
-        assert "if column 'Freq' holds numbers of people, say --count Freq" in result.stderr
-        assert result.stdout.startswith("NOT MEASURABLE (not a pass). 7 rows")
-
-    def test_what_needs_people_is_refused(self, here):
-        self.counted()
-        result = audit("counts.csv", *BY_SEX, "--count", "Freq", "--weight", "repaid")
-        assert result.exit_code == 2
-        assert "--weight is 'repaid' with --count; accepted: labels and" in result.stderr
-
-
 class TestOtherCommands:
     @pytest.mark.parametrize(
         ("command", "function", "extra", "options"),

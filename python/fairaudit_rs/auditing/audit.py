@@ -53,6 +53,7 @@ def audit(
     strata: Any = None,
     clusters: Any = None,
     sample_weight: Any = None,
+    counts: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
     missing: Missing | None = None,
@@ -100,6 +101,9 @@ def audit(
         questions that fail, of all questions, or of none.
     strata, clusters, sample_weight, score_bins : optional
         See `intervals`; strata are those of your own.
+    counts : array or str, optional
+        How many persons each row stands for; see `tabulate`. Weights, clusters, scores and a model
+        need the persons themselves.
     pos_label : optional
         The positive value of labels and decisions, where the policy does not say what is
         favourable.
@@ -168,6 +172,7 @@ def audit(
         strata=strata,
         clusters=clusters,
         sample_weight=sample_weight,
+        counts=counts,
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
@@ -175,6 +180,8 @@ def audit(
     if lenses != "auto":
         chosen = replace(chosen, lenses=lenses)
     table = table.banded(chosen.bands).shared()
+    if counts is not None and (X is not None or model is not None):
+        raise ArgumentTypeError("model and X do not go with counts, which hold no rows of persons")
     given = Given(
         model=model,
         form=None if X is None else _form(X, data, table),
@@ -182,6 +189,7 @@ def audit(
     )
     positive = _positive(chosen, table, pos_label)
     table = table.with_positive(positive)
+    table = table if counts is None else table.counted(positive).shared()
     computing = Computing(
         seed=checked.seed,
         n_resamples=checked.n_resamples,

@@ -123,22 +123,25 @@ class Candidate:
         return self.column.name
 
 
-def columns_of(frame: pl.LazyFrame) -> list[Column]:
-    """Return what the columns of a table hold."""
+def columns_of(frame: pl.LazyFrame, counts: str | None = None) -> list[Column]:
+    """Return what the columns of a table hold; ``counts`` has the people of each row."""
     import polars as pl
 
     frame = frame.collect().lazy()
+    persons = (pl.lit(1, pl.Int64) if counts is None else pl.col(counts)).alias("persons")
     found = []
     for name, kind in frame.collect_schema().items():
-        one = frame.select(pl.col(name).alias("value"))
+        if name == counts:
+            continue
+        one = frame.select(pl.col(name).alias("value"), persons)
         counted = (
             one.drop_nulls()
             .group_by("value")
-            .len()
+            .agg(pl.col("persons").sum().alias("len"))
             .sort(["len", "value"], descending=[True, False])
             .collect()
         )
-        n_rows, n_values = int(one.select(pl.len()).collect().item()), counted.height
+        n_rows, n_values = int(one.select(pl.col("persons").sum()).collect().item()), counted.height
         numbers = kind.is_numeric() and n_values > 0
         value = pl.col("value")
         thirds = one.select(

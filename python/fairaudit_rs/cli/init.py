@@ -23,7 +23,9 @@ from ..auditing.proposing import (
     told_of,
     unsaid_values,
 )
+from ..data.cell_columns import are_cells
 from ..data.filters import column_text
+from ..data.frames import check_columns
 from ..data.headers import first_rows, has_names_below, has_no_names
 from ..data.reading import Reading
 from ..data.text_files import TextFormat, hint_of
@@ -31,6 +33,7 @@ from ..errors import ArgumentError, DataError
 from ..writing import check_target, write_text
 from . import options
 from .audit import POLICY_FILE
+from .counts import warn_of_names
 from .messages import say
 
 #: So many rows are looked at.
@@ -41,6 +44,7 @@ _MOST_LISTED = 20
 
 @click.command()
 @options.data
+@options.counts
 @options.text_files
 @click.option("--favourable", help="The favourable value of labels and decisions.")
 @click.option(
@@ -69,6 +73,8 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     check_target("--output", output)
     given = {**given, "skip_lines": _lines_above(data, given)}
     columns, marked = _looked_at(data, given)
+    if given["counts"] is None:
+        warn_of_names(one.name for one in columns if one.is_number)
     combine = _exclusive(data, given, combinations_of(columns))
     proposal = Proposal.of(columns, combine=combine)
     _say_candidates(proposal)
@@ -127,18 +133,32 @@ def _lines_above(data: str, given: Mapping[str, Any]) -> int | None:
 def _looked_at(data: str, given: Mapping[str, Any]) -> tuple[list[Column], tuple[str, ...]]:
     """Return the columns, and the texts that are read as missing though nobody said so."""
     form = options.text_format(dict(given))[1]
-    columns = _columns(data, form)
-    hint = hint_of([one.name for one in columns])
+    columns = _columns(data, form, given["counts"])
+    names = [one.name for one in columns]
+    if are_cells(names):
+        raise DataError(
+            f"{data} holds counts that fairaudit tabulate wrote, whose columns are known; run "
+            f"fairaudit audit {shlex.quote(data)}"
+        )
+    hint = hint_of(names)
     if hint:
         raise DataError(f"data from {data} have one column, {columns[0].name!r}{hint}")
     marked = () if form.missing else missing_texts(columns)
     if marked:
-        columns = _columns(data, replace(form, missing=marked))
+        columns = _columns(data, replace(form, missing=marked), given["counts"])
     return columns, marked
 
 
-def _columns(data: str, form: TextFormat) -> list[Column]:
-    return columns_of(Reading(form=form).opened(data).frame.head(_MOST_ROWS))
+def _columns(data: str, form: TextFormat, counts: str | None) -> list[Column]:
+    frame = Reading(form=form).opened(data).frame.head(_MOST_ROWS)
+    if counts is not None:
+        schema = frame.collect_schema()
+        check_columns([counts], schema.names())
+        if not schema[counts].is_integer():
+            raise ArgumentError(
+                f"counts names {counts!r}, which holds {schema[counts]}; accepted: whole numbers"
+            )
+    return columns_of(frame, counts)
 
 
 def _exclusive(
@@ -261,9 +281,10 @@ def _next(
     words = ["fairaudit audit", shlex.quote(data)]
     if str(output) != POLICY_FILE:
         words.append(_option("policy", str(output)))
-    for name in ("delimiter", "encoding", "skip_lines", "columns"):
+    for name in ("counts", "delimiter", "encoding", "skip_lines", "columns"):
         if given[name] is not None:
-            words.append(_option(name, str(given[name])))
+            option = "count" if name == "counts" else name
+            words.append(_option(option, str(given[name])))
     if given["missing"]:
         words.append(_option("missing", ",".join(given["missing"])))
     if cut is not None:

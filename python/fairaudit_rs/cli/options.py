@@ -19,6 +19,7 @@ from ..data.reading import Reading
 from ..data.text_files import TextFormat
 from ..errors import ArgumentError
 from ..writing import check_target
+from .counts import as_cells
 from .messages import QUIET, is_quiet, note
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -241,7 +242,10 @@ threads = click.option("--threads", "n_threads", type=int, help="Threads; all co
 computation = together(confidence_level, seed, threads)
 #: Of gaps, from their data to how sure one is to be.
 labels_of_gaps = together(
-    labels, strata("Column within whose values gaps are taken; may be repeated."), compared
+    labels,
+    strata("Column within whose values gaps are taken; may be repeated."),
+    counts,
+    compared,
 )
 
 
@@ -255,10 +259,15 @@ def gaps(methods: Sequence[str], text: str) -> Decorator:
 
 
 def of_each(
-    function: Callable[..., Any], metric: Sequence[str], given: Mapping[str, Any]
+    function: Callable[..., Any],
+    metric: Sequence[str],
+    given: Mapping[str, Any],
+    of_cells: bool = False,
 ) -> list[Any]:
     """Return what a function finds of each metric, with the seed of the first."""
     arguments, results = asked(given), list[Any]()
+    if of_cells:
+        arguments = as_cells(arguments)
     for name in metric:
         results.append(function(metric=name, progress=progress(), **arguments))
         arguments["rng"] = results[0].seed
