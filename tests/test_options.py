@@ -35,7 +35,7 @@ FILES = {"json_path", "moves_path", "plot_path"}
 #: What the policy is made of, what is printed, and how the command ends.
 BESIDES = {"counts", "policy_path", "preset", "favourable", "strict", "form", "output", "quiet"}
 #: How files are read.
-BESIDES |= {"where", "cut", "delimiter", "encoding"}
+BESIDES |= {"where", "cut", "delimiter", "encoding", "columns", "skip_lines", "combine"}
 #: Text that is a number, a word, or none.
 READ = {"upper": float}
 

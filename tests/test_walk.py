@@ -103,18 +103,30 @@ class TestStumbles:
         assert f"{1_800 - n_missing:,} of 1,800 rows are kept" in audit.stdout
         assert "above 25 up to 45" in audit.stdout
 
-    def test_of_yes_and_no_one_must_be_said_to_be_favourable(self, here):
+    def test_of_yes_and_no_the_likely_one_is_taken_and_said(self, here):
         found = run("fairaudit init loans.csv --delimiter ';'")
-        assert "what do people want of Decision, no or yes? Say it as favourable" in found.stdout
-        command = found.stdout.splitlines()[-1].strip()
-        audit = run(command)
+        assert "favourable: yes (a guess)\n" in found.stdout
+        text = (here / "fairaudit.toml").read_text()
+        assert "guess by the name and the values: change it where it is wrong.\nfavour" in text
+        assert run(found.stdout.splitlines()[-1].strip()).exit_code == 1
+
+    def test_of_two_values_that_say_nothing_one_must_be_said_to_be_favourable(self, here):
+        (here / "loans.csv").write_text(messy().replace("yes", "P").replace("no", "Q"))
+        found = run("fairaudit init loans.csv --delimiter ';'")
+        assert "what do people want of Decision, P or Q? Say it as favourable" in found.stdout
+        *_, first, second = (line.strip() for line in found.stdout.splitlines())
+        assert first == f"{second[:-1]}P"
+        assert second.endswith(" --favourable Q")
+        assert run(first).stdout.startswith("INCONCLUSIVE")
+        assert run(second).exit_code in (0, 1)
+        audit = run(first.removesuffix(" --favourable P"))
         assert audit.exit_code == 2
-        assert "--favourable is None and --y-pred holds 'no', 'yes'; accepted:" in audit.stderr
-        assert run(f"{command} --favourable yes").exit_code == 1
+        assert "--favourable is None and --y-pred holds 'P', 'Q'; accepted:" in audit.stderr
         text = (here / "fairaudit.toml").read_text()
         assert "without it\n# there is no audit.\n# favourable = " in text
-        (here / "fairaudit.toml").write_text(re.sub("# (favourable = .*)", r"\1", text))
-        assert run(command).exit_code == 1
+        changed = re.sub("# favourable = .*", 'favourable = "P"', text)
+        (here / "fairaudit.toml").write_text(changed)
+        assert run(first.removesuffix(" --favourable P")).stdout.startswith("INCONCLUSIVE")
 
     def test_rows_without_a_label_are_left_out_by_a_filter_that_the_error_names(self, here):
         roles = "-s Gender --y-true 'Paid back' --y-pred Decision --favourable yes"

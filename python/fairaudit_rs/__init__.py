@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .auditing.policy import Policy
     from .auditing.result import Audit
     from .data.cells import Cells
+    from .data.combined import combine_columns
     from .data.tabulate import tabulate
     from .extremes.augment import TopUps
     from .extremes.copula import GaussianCopula
@@ -83,6 +84,7 @@ __all__ = [
     "sample_size",
     "calibrate",
     "tabulate",
+    "combine_columns",
     "adjust_pvalues",
     "from_dict",
     "Policy",
@@ -174,6 +176,7 @@ _HOMES = {
     "Policy": "auditing.policy",
     "Criterion": "auditing.criterion",
     "tabulate": "data.tabulate",
+    "combine_columns": "data.combined",
     "Cells": "data.cells",
     "adjust_pvalues": "inference.multiplicity",
     "LinearModel": "models.linear",

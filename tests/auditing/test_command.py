@@ -345,36 +345,6 @@ class TestPolicies:
         assert "Flagged: the ratio is below 0.8" in result.stdout
 
 
-class TestCounts:
-    def counted(self):
-        given = (*BY_SEX, "-o", "counts.csv")
-        assert run("tabulate", "unfair.csv", *given).exit_code == 0
-        frame = pl.read_csv("counts.csv").rename({"group:sex": "sex"})
-        frame.rename({"y_true": "repaid", "y_pred": "approved", "count": "Freq"}).write_csv(
-            "counts.csv"
-        )
-
-    def test_tables_of_counts_give_the_verdict_of_their_people(self, here):
-        self.counted()
-        whole = audit("unfair.csv", *BY_SEX)
-        counts = audit("counts.csv", *BY_SEX, "--count", "Freq")
-        assert (whole.exit_code, counts.exit_code) == (1, 1)
-        assert counts.stderr == ""
-        assert counts.stdout.splitlines()[:5] == whole.stdout.splitlines()[:5]
-
-    def test_counts_that_are_read_as_people_are_warned_of(self, here):
-        self.counted()
-        result = audit("counts.csv", *BY_SEX)
-        assert "if column 'Freq' holds numbers of people, say --count Freq" in result.stderr
-        assert result.stdout.startswith("NOT MEASURABLE (not a pass). 7 rows")
-
-    def test_what_needs_people_is_refused(self, here):
-        self.counted()
-        result = audit("counts.csv", *BY_SEX, "--count", "Freq", "--weight", "repaid")
-        assert result.exit_code == 2
-        assert "--weight is 'repaid' with --count; accepted: labels and" in result.stderr
-
-
 class TestOtherCommands:
     @pytest.mark.parametrize(
         ("command", "function", "extra", "options"),
@@ -533,14 +503,19 @@ class TestInit:
         run("init", "loans.csv", "--favourable", "0", "-o", "n.toml")
         assert fa.Policy.load("n.toml").favourable == 0
 
-    def test_what_is_not_found_is_said(self, here):
+    def test_what_is_not_found_is_an_error_that_says_what_to_do(self, here):
         pl.DataFrame({"a": [1, 2, 3], "b c": ["x", "y", None]}).write_csv("odd.csv")
-        assert run("init", "odd.csv").exit_code == 0
-        text = (here / "fairaudit.toml").read_text()
-        assert "No decisions were found" in text
-        assert "# sensitive_features = " in text
-        assert fa.Policy.load("fairaudit.toml").name == "four_fifths"
-        assert run("audit", "odd.csv").exit_code == 2
+        before = {path.name: path.read_bytes() for path in here.iterdir()}
+        result = run("init", "odd.csv")
+        assert result.exit_code == 2
+        assert "no decisions and no labels were found in odd.csv" in result.stderr
+        assert "-s sex --y-pred approved" in result.stderr
+        assert "--cut score=0.7" in result.stderr
+        assert {path.name: path.read_bytes() for path in here.iterdir()} == before
+        rows().select("approved", "income").write_csv("nobody.csv")
+        result = run("init", "nobody.csv")
+        assert result.exit_code == 2
+        assert "no attributes of people, as sex or age, were found in nobody.csv" in result.stderr
 
     def test_names_that_would_break_a_file(self, here):
         names = {'sex "x"\n[policy]': ["f", "m"] * 40, "approved": [0, 1] * 40}

@@ -126,5 +126,5 @@ def test_rows_of_another_length(row, told, columns, tmp_path):
 def test_a_name_that_occurs_twice(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("sex,repaid,approved,sex\nf,1,1,m\n")
-    with pytest.raises(fa.errors.DataError, match="column 'sex' occurs twice"):
+    with pytest.raises(fa.errors.ColumnError, match="column 'sex' occurs twice; accepted: 'sex"):
         cells_of(path)

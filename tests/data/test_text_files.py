@@ -9,7 +9,7 @@ import fairaudit_rs as fa
 from fairaudit_rs.data.frames import column_names, scanned
 from fairaudit_rs.data.reading import Reading
 from fairaudit_rs.data.text_files import TextFormat
-from fairaudit_rs.errors import ArgumentError, ColumnError, DataError
+from fairaudit_rs.errors import ArgumentError, ColumnError, FairAuditError
 
 TEXT = 'repaid,name,sex\n1,José,f\n0,"a,b",m\n1,NA,?\n'
 WANTED = pl.DataFrame({"repaid": [1, 0, 1], "name": ["José", "a,b", "NA"], "sex": ["f", "m", "?"]})
@@ -72,8 +72,11 @@ def test_numbers_stay_numbers_beside_texts_of_missing_values(tmp_path):
     [
         ("a.csv", b"a;b\n1;2;3\n", {"delimiter": ";"}, "line 2 has 3 values, and the first line 2"),
         ("a.csv", b"a;b\n1\n", {"delimiter": ";"}, "line 2 has 1 values"),
-        ("a.csv", b"a;a\n1;2\n", {"delimiter": ";"}, "column 'a' occurs twice"),
-        ("a.csv", b"a, a\n1,2\n", {}, "column 'a' occurs twice"),
+        ("a.csv", b"a,b\n1,2\n", {"columns": ("x", "y", "z")}, "1 has 2 .* --columns names 3$"),
+        ("a.csv", b"a,b\n1,2\n", {"columns": ("x", "x")}, "columns names 'x', which is used twi"),
+        ("a.csv", b"a,b\n1,2\n", {"columns": ("x", "")}, "columns names '', which is empty"),
+        ("a.csv.gz", gzip.compress(b"|x\na,b\n1,2\n", mtime=0), {}, "by --skip-lines 1"),
+        ("a.csv", b"a,b\n", {"skip_lines": 3}, "it is empty"),
         ("a.csv", b"", {"delimiter": ";"}, "it is empty"),
         ("a.csv", "é\n1\n".encode("latin-1"), {}, "--encoding latin-1"),
         ("a.csv", "é\n1\n".encode("latin-1"), {"missing": ("x",)}, "as utf-8.*--encoding latin-1"),
@@ -85,7 +88,7 @@ def test_numbers_stay_numbers_beside_texts_of_missing_values(tmp_path):
 )  # fmt: skip
 def test_what_is_refused(name, content, form, message, tmp_path):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(FairAuditError, match=message):
         read(tmp_path / name, **form)
 
 
@@ -120,3 +123,29 @@ def test_compressed_files_in_python(tmp_path):
         fa.permutation_test(data=str(tmp_path / name), **given) for name in ("a.csv", "a.csv.gz")
     )
     assert plain == packed
+
+
+def test_a_file_without_a_line_of_names(tmp_path):
+    (tmp_path / "a.csv").write_text("1, f\n0, m\n\n")
+    found = read(tmp_path / "a.csv", columns=("repaid", "sex"))
+    assert found.to_dict(as_series=False) == {"repaid": [1, 0], "sex": ["f", "m"]}
+    assert column_names(tmp_path / "a.csv", TextFormat(columns=("repaid", "sex"))) == found.columns
+
+
+def test_lines_above_the_table(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf,X1,X2\nid,sex,y\n1,f,0\n2,m,1\n")
+    found = read(tmp_path / "a.csv", skip_lines=1)
+    assert found.to_dict(as_series=False) == {"id": [1, 2], "sex": ["f", "m"], "y": [0, 1]}
+
+
+@pytest.mark.parametrize("form", [{}, {"delimiter": ","}])
+def test_a_name_that_occurs_twice_fails_only_where_it_is_asked_for(form, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("sex,score,y,score\nf,1,0,3\nm,2,1,4\n")
+    found = read(path, **form)
+    assert found.columns == ["sex", "score (column 2)", "y", "score (column 4)"]
+    assert found["score (column 4)"].to_list() == [3, 4]
+    told = r"'score' occurs twice; accepted: 'score \(column 2\)' or 'score \(column 4\)'"
+    with pytest.raises(ColumnError, match=told):
+        fa.tabulate(data=path, y_pred="score", sensitive_features="sex")
+    assert fa.tabulate(data=path, y_pred="y", sensitive_features="sex").n_rows == 2

@@ -33,6 +33,7 @@ from .surroundings import (
     base_rates,
     notes_of_alike,
     notes_of_conflict,
+    notes_of_flags,
     notes_of_lenses,
     notes_of_refusals,
 )
@@ -56,6 +57,7 @@ def audit(
     strata: Any = None,
     clusters: Any = None,
     sample_weight: Any = None,
+    counts: Any = None,
     score_bins: Any = None,
     pos_label: Label = None,
     missing: Missing | None = None,
@@ -103,6 +105,9 @@ def audit(
         questions that fail, of all questions, or of none.
     strata, clusters, sample_weight, score_bins : optional
         See `intervals`; strata are those of your own.
+    counts : array or str, optional
+        How many persons each row stands for; see `tabulate`. Weights, clusters, scores and a model
+        need the persons themselves.
     pos_label : optional
         The positive value of labels and decisions, where the policy does not say what is
         favourable.
@@ -171,6 +176,7 @@ def audit(
         strata=strata,
         clusters=clusters,
         sample_weight=sample_weight,
+        counts=counts,
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
@@ -179,6 +185,8 @@ def audit(
         chosen = replace(chosen, lenses=lenses)
     check_attribute_names(chosen, table.feature_names)
     table = table.banded(chosen.bands).shared()
+    if counts is not None and (X is not None or model is not None):
+        raise ArgumentTypeError("model and X do not go with counts, which hold no rows of persons")
     given = Given(
         model=model,
         form=None if X is None else _form(X, data, table),
@@ -186,6 +194,7 @@ def audit(
     )
     positive = _positive(chosen, table, pos_label)
     table = table.with_positive(positive)
+    table = table if counts is None else table.counted(positive).shared()
     computing = Computing(
         seed=checked.seed,
         n_resamples=checked.n_resamples,
@@ -363,6 +372,7 @@ def _notes(
 
     notes += own_minimum(made.policy, made.rule_report)
     notes += notes_of_small(findings, named)
+    notes += notes_of_flags(attributes)
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)

@@ -128,15 +128,30 @@ def _unreadable(name: str, text: str, reason: str) -> ArgumentError:
     return ArgumentError(f"{name}, line {line}: is no TOML: {reason[: match.start()]}")
 
 
-def read_roles(path: str | FilePath) -> dict[str, str | tuple[str, ...]]:
-    """Return the columns that a file names in ``[roles]``, by argument."""
+def read_roles(path: str | FilePath) -> dict[str, Any]:
+    """Return the columns that a file names in ``[roles]``, by argument.
+
+    ``combine`` has attributes by name, each with the columns of 0 and 1 that it is made of.
+    """
     found = read(path)
     return {} if found.part("roles") is None else found.made(_roles, "roles")
 
 
-def _roles(content: Any) -> dict[str, str | tuple[str, ...]]:
-    known_keys("[roles]", content, ROLES)
-    return {name: _columns(name, value) for name, value in content.items()}
+def _roles(content: Any) -> dict[str, Any]:
+    known_keys("[roles]", content, [*ROLES, "combine"])
+    return {
+        name: _combined(value) if name == "combine" else _columns(name, value)
+        for name, value in content.items()
+    }
+
+
+def _combined(value: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, Mapping) or not all(isinstance(one, list) for one in value.values()):
+        raise ArgumentTypeError(
+            f"combine is {value!r}; accepted: attributes, each with a list of columns, as "
+            '{ race = ["black", "white"] }'
+        )
+    return {name: names(f"combine of {name!r}", columns) for name, columns in value.items()}
 
 
 def _columns(name: str, value: object) -> str | tuple[str, ...]:

@@ -6,97 +6,38 @@ Guesses by name and by content, made to be read and corrected: nothing is audite
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..data.groups import printable
+from .candidates import LEAST_SCORE, MOST_GROUPS, Candidate, Column, candidates_of, plain_text
 from .policy import Policy
 from .policy_file import bare, value_text
 from .values import LEAST_FLOOR
 
-if TYPE_CHECKING:
-    import polars as pl
-
 #: Words in names of columns, by what they hold; the first fitting one counts.
 _NAMES = {
     "sensitive_features": "sex gender race ethnicity ethnic age nationality citizenship religion "
-    "disability marital marital_status married country_birth birthplace native_country "
-    "foreign foreigner veteran pregnant orientation caste",
+    "disability marital marital_status married marriage country_birth birthplace native_country "
+    "foreign foreigner immigrant veteran pregnant orientation caste female male "
+    "black white asian hispanic latino latina caucasian african native indigenous",
     "y_score": "score scores prob proba probability risk y_score p_hat predicted_probability",
-    "y_pred": "y_pred pred prediction predicted decision decided approved approval accepted hired "
-    "selected granted admitted offer flagged denied refused rejected",
-    "y_true": "y_true label labels target outcome actual truth ground_truth repaid default "
-    "defaulted paid recid recidivism two_year_recid income class y performance",
     "sample_weight": "weight weights sample_weight fnlwgt survey_weight",
 }
-#: More values than this make no groups, but for numbers that are cut into bands.
-_MOST_GROUPS = 20
+#: In the order in which they are printed.
+_ROLES = ("sensitive_features", "y_score", "y_pred", "y_true", "sample_weight")
+#: Names of columns of 0 and 1 that are values of race.
+_RACES = {
+    *("black", "white", "asian", "hispanic", "latino", "latina", "caucasian", "african"),
+    *("native", "indigenous", "pacific", "other_race"),
+}
+#: Weights of surveys, such as PERWT15F.
+_WEIGHT = re.compile(r"(per|fin|pop|hh|sv)?w(eigh)?ts?\d*f?")
 _MOST_LISTED = 8
-
-
-#: Texts that stand for a missing value in many files.
-_MARKS = ("?", "-", "na", "n/a", "#n/a", "nan", "null", "none")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """A column of a file."""
-
-    name: str
-    #: Its values with their numbers of rows, the most frequent first; some of them.
-    values: tuple[tuple[Any, int], ...]
-    n_values: int
-    n_missing: int
-    is_number: bool
-    low: float
-    high: float
-    #: Those of its texts that usually stand for a missing value.
-    marks: tuple[str, ...] = ()
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether it has two values."""
-        return self.n_values == 2
-
-    @property
-    def words(self) -> set[str]:
-        """The words of its name, and the name."""
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name.strip()).lower()
-        name = re.sub(r"[^a-z0-9]+", "_", name).strip("_")
-        return {name, *name.split("_")}
-
-
-def columns_of(frame: pl.LazyFrame) -> list[Column]:
-    """Return what the columns of a table hold."""
-    import polars as pl
-
-    frame = frame.collect().lazy()
-    found = []
-    for name, kind in frame.collect_schema().items():
-        one = frame.select(pl.col(name).alias("value"))
-        counted = (
-            one.drop_nulls()
-            .group_by("value")
-            .len()
-            .sort(["len", "value"], descending=[True, False])
-            .collect()
-        )
-        n_rows, n_values = int(one.select(pl.len()).collect().item()), counted.height
-        numbers = kind.is_numeric() and n_values > 0
-        found.append(
-            Column(
-                name=name,
-                values=tuple(counted.head(_MOST_GROUPS).iter_rows()),
-                n_values=n_values,
-                n_missing=n_rows - int(counted["len"].sum()),
-                is_number=kind.is_numeric(),
-                low=float(counted["value"].min()) if numbers else 0.0,  # type: ignore[arg-type]
-                high=float(counted["value"].max()) if numbers else 0.0,  # type: ignore[arg-type]
-                marks=_marks(counted["value"]) if kind == pl.String else (),
-            )
-        )
-    return found
+_ONE = {"1", "true"}
+#: Ages are cut here where that makes three groups.
+_AGES = (25, 45)
 
 
 def missing_texts(columns: Sequence[Column]) -> tuple[str, ...]:
@@ -105,74 +46,258 @@ def missing_texts(columns: Sequence[Column]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def combinations_of(columns: Sequence[Column]) -> dict[str, list[Column]]:
+    """Return columns of 0 and 1 that seem to be the values of one attribute, by its name.
+
+    Those that begin with the same attribute, as race_black and race_white, and those that are
+    named after races.
+    """
+    known = {*_NAMES["sensitive_features"].split()} - _RACES - {"female", "male"}
+    found: dict[str, list[Column]] = {}
+    for one in columns:
+        first, _, rest = re.sub(r"[^a-z0-9]+", "_", one.name.strip().lower()).partition("_")
+        attribute = first if rest and first in known else "race" if one.words & _RACES else None
+        if one.is_flag and attribute is not None:
+            found.setdefault(attribute, []).append(one)
+    names = {one.name for one in columns}
+    return {name: ones for name, ones in found.items() if len(ones) > 1 and name not in names}
+
+
+def _combined(name: str, flags: Sequence[Column]) -> Column:
+    """Return an attribute that is combined from columns of 0 and 1."""
+    values = [
+        (one.name, n) for one in flags for value, n in one.values if plain_text(value) in _ONE
+    ]
+    return Column(
+        name=name,
+        values=tuple(sorted(values, key=lambda entry: -entry[1])),
+        n_values=len(values),
+        n_missing=0,
+        is_number=False,
+        low=0.0,
+        high=0.0,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
     """Which columns are what."""
 
     columns: tuple[Column, ...]
     roles: dict[str, list[Column]]
+    #: All columns that may hold decisions or labels, the likeliest first.
+    candidates: tuple[Candidate, ...]
+    #: What is audited: decisions, or labels where there are no decisions; None: neither was found.
+    decided: Candidate | None
+    #: Labels that are the opposite of what is decided, and go by another name.
+    opposite: Candidate | None = None
+    #: Attributes by name that are combined from columns of 0 and 1.
+    combine: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, columns: list[Column]) -> Proposal:
-        """Guess roles by names and by contents."""
-        roles: dict[str, list[Column]] = {name: [] for name in _NAMES}
-        for role, words in _NAMES.items():
-            known = words.split()
-            taken = {one.name for ones in roles.values() for one in ones}
-            fitting = [
-                (min(known.index(word) for word in one.words & {*known}), one)
-                for one in columns
-                if one.name not in taken and one.words & {*known} and _could_be(role, one)
-            ]
-            fitting.sort(key=lambda pair: pair[0])
-            several = role == "sensitive_features"
-            roles[role] = [one for _, one in (fitting if several else fitting[:1])]
-        return cls(columns=tuple(columns), roles=roles)
+    def of(
+        cls,
+        columns: Sequence[Column],
+        decisions: str | None = None,
+        labels: str | None = None,
+        attributes: Sequence[str] | None = None,
+        combine: Mapping[str, Sequence[Column]] | None = None,
+    ) -> Proposal:
+        """Guess roles by names, values and places; what is named is taken as it is.
+
+        ``combine`` has attributes by name, each with columns of 0 and 1 that exclude each other.
+        """
+        made = [_combined(name, flags) for name, flags in (combine or {}).items()]
+        by_name = {one.name: one for one in [*columns, *made]}
+        roles = _roles_by_name(columns)
+        parts = {one.name for flags in (combine or {}).values() for one in flags}
+        single = [one for one in roles["sensitive_features"] if one.name not in parts]
+        roles["sensitive_features"] = [*single, *made]
+        if attributes is not None:
+            roles["sensitive_features"] = [by_name[name] for name in attributes]
+        taken = {one.name for ones in roles.values() for one in ones} | parts
+        taken -= {decisions, labels}
+        weights = {one.name for one in columns if _could_be("sample_weight", one)}
+        last = next((one.name for one in reversed(columns) if one.name not in weights), None)
+        candidates = candidates_of([one for one in columns if one.name not in taken], last)
+        likely = [one for one in candidates if one.score >= LEAST_SCORE]
+        named = {one.name: one for one in candidates}
+        if decisions is None and labels is None:
+            decision = next((one for one in likely if one.is_decision), None)
+            label = next((one for one in likely if not one.is_decision), None)
+        else:
+            decision, label = named.get(decisions or ""), named.get(labels or "")
+            decision = None if decision is None else replace(decision, is_decision=True)
+        if decision is not None and label is not None and label.cut is not None:
+            label = None
+        has_scores = bool(roles["y_score"]) and label is not None and label.cut is None
+        decided = decision or (None if has_scores else label)
+        opposite = None
+        if decision is not None and label is not None and _are_opposite(decision, label):
+            opposite, label = label, None
+        is_label = label is not None and label is not decided
+        roles |= {
+            "y_pred": [decided.column] if decided and decided.cut is None else [],
+            "y_true": [label.column] if label is not None and is_label else [],
+        }
+        return cls(
+            columns=tuple(columns),
+            roles={role: roles[role] for role in _ROLES},
+            candidates=tuple(candidates),
+            decided=decided,
+            opposite=opposite,
+            combine={
+                name: [one.name for one in flags]
+                for name, flags in (combine or {}).items()
+                if by_name[name] in roles["sensitive_features"]
+            },
+        )
+
+    @property
+    def cut(self) -> str | None:
+        """The cut of numbers that stands for decisions, as ``grade=10``."""
+        one = self.decided
+        return None if one is None or one.cut is None else f"{one.name}={one.cut:g}"
+
+    @property
+    def has_labels_only(self) -> bool:
+        """Whether labels are compared in the place of decisions."""
+        return self.decided is not None and not self.decided.is_decision
 
     def policy(self) -> Policy | None:
         """Return the default policy for what there is; None where that is not enough."""
         has = {name: bool(self.roles[f"y_{name}"]) for name in ("true", "pred", "score")}
+        has["pred"] = has["pred"] or self.cut is not None
         if not has["pred"] and not (has["true"] and has["score"]):
             return None
         return Policy.default(labels=has["true"], decisions=has["pred"], scores=has["score"])
+
+    def lacking(self) -> str | None:
+        """Return what an audit needs and was not found; None where there is all of it."""
+        if self.policy() is None:
+            return "decisions or labels"
+        return None if self.roles["sensitive_features"] else "attributes of people"
+
+    def favourable(self) -> Any:
+        """Return the value that people want, by names and values; None: not known."""
+        one = self.decided
+        if one is None:
+            one = next((c for c in self.candidates if c.column in self.roles["y_true"]), None)
+        return None if one is None else one.favourable
+
+
+def _roles_by_name(columns: Sequence[Column]) -> dict[str, list[Column]]:
+    """Return attributes, scores and weights."""
+    roles: dict[str, list[Column]] = {name: [] for name in _NAMES}
+    for role, words in _NAMES.items():
+        known = words.split()
+        taken = {one.name for ones in roles.values() for one in ones}
+        fitting = [
+            (min(known.index(word) for word in one.words & {*known}), one)
+            for one in columns
+            if one.name not in taken and one.words & {*known} and _could_be(role, one)
+        ]
+        fitting.sort(key=lambda pair: pair[0])
+        several = role == "sensitive_features"
+        roles[role] = [one for _, one in (fitting if several else fitting[:1])]
+    if not roles["sample_weight"]:
+        weights = [one for one in columns if _WEIGHT.fullmatch(one.name.strip().lower())]
+        roles["sample_weight"] = [one for one in weights if _could_be("sample_weight", one)][:1]
+    found = roles["sensitive_features"]
+    if any("age" in one.words and not one.is_number for one in found):
+        # Groups of ages are there already.
+        found = [one for one in found if "age" not in one.words or not one.is_number]
+    roles["sensitive_features"] = found
+    return roles
+
+
+def _are_opposite(decision: Candidate, label: Candidate) -> bool:
+    """Whether the favourable value of labels is not the one of decisions, or not their 1."""
+    if label.favourable is None or decision.favourable is None:
+        return False
+    wanted = plain_text(label.favourable)
+    if wanted == plain_text(decision.favourable):
+        return False
+    values = {plain_text(value) for value, _ in label.column.values}
+    return values not in ({"0", "1"}, {"false", "true"}) or wanted in ("0", "false")
 
 
 def _could_be(role: str, one: Column) -> bool:
     """Whether the content of a column is as its role has it."""
     if role == "sensitive_features":
-        return 2 <= one.n_values <= _MOST_GROUPS or (one.is_number and "age" in one.words)
+        return 2 <= one.n_values <= MOST_GROUPS or (one.is_number and "age" in one.words)
     if role == "y_score":
         return one.is_number and not one.is_binary and one.low >= 0 and one.high <= 1
     if role == "sample_weight":
-        return one.is_number and one.low >= 0
+        named = one.words & {*_NAMES[role].split()} or _WEIGHT.fullmatch(one.name.strip().lower())
+        return bool(named) and one.is_number and one.low >= 0
     return one.is_binary
 
 
-def _marks(values: pl.Series) -> tuple[str, ...]:
-    """Return the texts among values that stand for a missing one, without blanks around them."""
-    texts = values.str.strip_chars()
-    return tuple(texts.filter(texts.str.to_lowercase().is_in(_MARKS)).unique().to_list())
+def listed_values(one: Column) -> str:
+    """Return the values of a column with their numbers of rows."""
+    shown = ", ".join(f"{printable(str(value))} {n:,}" for value, n in one.values[:_MOST_LISTED])
+    n_more = one.n_values - _MOST_LISTED
+    return f"{shown} and {n_more} more" if n_more > 0 else shown
+
+
+def unsaid_values(proposal: Proposal) -> list[str]:
+    """Return the two texts of which somebody must say which is favourable; none where it is known.
+
+    Of numbers the audit takes 1, but 1 and 2 say as little as two texts.
+    """
+    decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
+    if not decided or proposal.favourable() is not None:
+        return []
+    return sorted(str(value) for value, _ in decided[0].values)
 
 
 def question_of(proposal: Proposal) -> str | None:
-    """Return what must be said before an audit: which of two texts is favourable."""
-    decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
-    values = [value for value, _ in decided[0].values] if decided else []
-    if not values or not all(isinstance(value, str) for value in values):
+    """Return what must be said before an audit: which of two values is favourable."""
+    values = unsaid_values(proposal)
+    if not values:
         return None
-    told = " or ".join(printable(value) for value in sorted(values))
+    name = (proposal.roles["y_pred"] or proposal.roles["y_true"])[0].name
     return (
-        f"one thing is left to say: what do people want of {printable(decided[0].name)}, {told}? "
-        "Say it as favourable in the file, or as --favourable of this command or of the audit."
+        f"one thing is left to say: what do people want of {printable(name)}, "
+        f"{' or '.join(map(printable, values))}? Say it as favourable in the file, or as "
+        "--favourable of this command or of the audit."
     )
 
 
-def proposed_text(data: str, command: str, proposal: Proposal, favourable: str | None) -> str:
+def told_of(proposal: Proposal) -> list[str]:
+    """Return what was guessed of decisions and labels, in lines for people."""
+    lines = []
+    for name, columns in proposal.combine.items():
+        lines.append(f"{name}: combined from {', '.join(columns)}")
+    decided = proposal.decided
+    if decided is not None and decided.cut is not None:
+        lines.append(
+            f"{decided.name} holds numbers from {decided.column.low:g} to {decided.column.high:g}: "
+            f"{decided.cut:g} and more is taken as positive, which is a guess (--cut)"
+        )
+    if proposal.has_labels_only and decided is not None:
+        lines.append(
+            f"no decisions of a model were found: the labels in {decided.name} are compared "
+            "between the groups, as if they were decisions"
+        )
+    one = proposal.opposite
+    if one is not None and decided is not None:
+        lines.append(
+            f"{one.name} is left out: its favourable value is {one.favourable}, and that of "
+            f"{decided.name} is {decided.favourable}. Make a column of labels with the same meaning"
+        )
+    return lines
+
+
+def proposed_text(
+    data: str, commands: Sequence[str], proposal: Proposal, favourable: str | None
+) -> str:
     """Return the text of a policy file, with the reason of every line, and what to run then."""
     lines = [
         f"# Proposed by `fairaudit init` after a look at {printable(data)}.",
         "# Read it before you audit: what binds is your choice, and names of columns are guesses.",
-        f"#   {printable(command)}",
+        *(f"#   {printable(command)}" for command in commands),
         "",
         *_policy_lines(proposal, favourable),
         "[roles]",
@@ -200,11 +325,13 @@ def _policy_lines(proposal: Proposal, favourable: str | None) -> list[str]:
         "# The share of people who must be in compared groups for a pass.",
         f"min_coverage = {policy.min_coverage}",
     ]
-    ages = [one for one in proposal.roles["sensitive_features"] if one.n_values > _MOST_GROUPS]
-    if ages:
-        bands = {one.name: [25, 45] for one in ages}
-        lines += ["# Numbers are cut into groups: up to 25, above 25 up to 45, above 45."]
-        lines += [f"bands = {value_text(bands)}"]
+    bands = {one.name: _cuts(one) for one in proposal.roles["sensitive_features"] if _is_cut(one)}
+    for name, (low, high) in bands.items():
+        lines += [
+            f"# {printable(name)} is cut into groups: up to {low:g}, above {low:g} up to "
+            f"{high:g}, above {high:g}."
+        ]
+    lines += [f"bands = {value_text(bands)}"] if bands else []
     lines.append("")
     for one in policy.criteria:
         lines.append("[[policy.criterion]]")
@@ -214,36 +341,52 @@ def _policy_lines(proposal: Proposal, favourable: str | None) -> list[str]:
     return lines
 
 
+def _is_cut(one: Column) -> bool:
+    """Whether an attribute is numbers that are cut into bands."""
+    return one.is_number and not one.is_binary and "age" in one.words
+
+
+def _cuts(one: Column) -> tuple[float, float]:
+    """Return where ages are cut; where the usual cuts make no three groups, in thirds."""
+    if one.low <= _AGES[0] and _AGES[1] < one.high:
+        return _AGES
+    low, high = (int(cut) if cut == int(cut) else cut for cut in one.thirds)
+    return (low, high) if one.low <= low < high < one.high else _AGES
+
+
 def _favourable_lines(proposal: Proposal, favourable: str | None) -> list[str]:
     """Say which value is favourable, or ask."""
     decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
     if not decided:
         return ["# favourable = 1"]
     values = [value for value, _ in decided[0].values]
-    told = [value_text(one if isinstance(one, bool | int | float) else str(one)) for one in values]
+    texts = [value_text(one if isinstance(one, bool | int | float) else str(one)) for one in values]
+    by_value = dict(zip(values, texts, strict=True))
     name = printable(decided[0].name)
+    about = f"# What people want of {name}; its values: {', '.join(texts)}."
     if favourable is not None:
-        same = [text for value, text in zip(values, told, strict=True) if str(value) == favourable]
+        same = [text for value, text in by_value.items() if str(value) == favourable]
+        return [about, f"favourable = {same[0] if same else value_text(favourable)}"]
+    guess = proposal.favourable()
+    question = f"# What do people want of {name}? Its values: {', '.join(texts)}. Say which:"
+    if guess is None:
+        return [f"{question} without it", "# there is no audit.", f"# favourable = {texts[0]}"]
+    if {float(one) for one in values if isinstance(one, bool | int | float)} == {0, 1} and guess:
         return [
-            f"# What people want of {name}; its values: {', '.join(told)}.",
-            f"favourable = {same[0] if same else value_text(favourable)}",
+            f"{question} without it",
+            "# the positive one (1, true) is taken, and where that is a punishment the audit asks",
+            "# the wrong question.",
+            f"# favourable = {by_value[guess]}",
         ]
-    positive = max(values) if decided[0].is_number or isinstance(values[0], bool) else values[0]
-    why = [
-        "# the positive one (1, true) is taken, and where that is a punishment the audit asks the",
-        "# wrong question.",
-    ]
-    if isinstance(positive, str):
-        why = ["# there is no audit."]
     return [
-        f"# What do people want of {name}? Its values: {', '.join(told)}. Say which: without it",
-        *why,
-        f"# favourable = {value_text(positive)}",
+        about,
+        "# This is a guess by the name and the values: change it where it is wrong.",
+        f"favourable = {by_value[guess]}",
     ]
 
 
 def _role_lines(proposal: Proposal) -> list[str]:
-    lines = []
+    lines = [f"# {printable(line)}." for line in told_of(proposal)]
     for role, what in (
         ("sensitive_features", "Attributes whose groups are compared."),
         ("y_true", "What turned out: labels."),
@@ -254,15 +397,24 @@ def _role_lines(proposal: Proposal) -> list[str]:
         found = proposal.roles[role]
         if role == "sample_weight" and not found:
             continue
+        if role == "y_pred" and proposal.has_labels_only:
+            what = "Labels in the place of decisions."
         lines.append(f"# {what}")
         if role == "sensitive_features":
             lines += [f"#   {_told(one)}" for one in found]
         if not found:
             others = [one.name for one in proposal.columns if _could_be(role, one)][:_MOST_LISTED]
             could = f"; these could be: {', '.join(map(printable, others))}" if others else ""
+            if role == "y_pred" and proposal.cut is not None:
+                could = f"; the command makes them, by --cut {printable(proposal.cut)}"
             lines += [f"# None was found{could}.", f'# {role} = "..."']
         elif role == "sensitive_features":
             lines.append(f"{role} = {value_text([one.name for one in found])}")
+            if proposal.combine:
+                lines += [
+                    "# Attributes that are made of columns of 0 and 1 which exclude each other.",
+                    f"combine = {value_text(proposal.combine)}",
+                ]
         else:
             # A weight is no weight only because it is called so.
             mark = "# " if role == "sample_weight" else ""
@@ -273,10 +425,8 @@ def _role_lines(proposal: Proposal) -> list[str]:
 def _told(one: Column) -> str:
     """Return the groups of an attribute with their sizes."""
     missing = f", missing {one.n_missing:,}" if one.n_missing else ""
-    if one.n_values > _MOST_GROUPS:
+    if one.n_values > MOST_GROUPS:
         return f"{printable(one.name)}: {one.low:g} to {one.high:g}{missing}"
-    shown = ", ".join(f"{printable(str(value))} {n:,}" for value, n in one.values[:_MOST_LISTED])
-    more = f" and {one.n_values - _MOST_LISTED} more" if one.n_values > _MOST_LISTED else ""
     small = [n for _, n in one.values if n < LEAST_FLOOR]
     few = f" ({len(small)} of them below the floor of {LEAST_FLOOR} rows)" if small else ""
-    return f"{printable(one.name)}: {shown}{more}{missing}{few}"
+    return f"{printable(one.name)}: {listed_values(one)}{missing}{few}"

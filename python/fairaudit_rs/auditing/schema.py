@@ -61,7 +61,12 @@ def policy_schema() -> dict[str, Any]:
     either = [{"required": ["preset"]}, {"required": ["name", "criterion"]}]
     column = {"type": "string", "minLength": 1}
     columns = {"anyOf": [column, {"type": "array", "items": column, "minItems": 1}]}
-    roles = {name: columns if several else column for name, several in ROLES.items()}
+    roles: dict[str, Any] = {name: columns if many else column for name, many in ROLES.items()}
+    roles["combine"] = {
+        "type": "object",
+        "additionalProperties": {"type": "array", "items": column, "minItems": 2},
+        "description": "Attributes that are made of columns of 0 and 1 which exclude each other.",
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "fairaudit.toml",

@@ -51,6 +51,18 @@ def base_rates(attributes: Sequence[Attribute], pos_label: Label) -> tuple[BaseR
     return tuple(found)
 
 
+def notes_of_flags(attributes: Sequence[Attribute]) -> Iterator[str]:
+    """Say that an attribute of 0 and 1 compares one group with everyone else."""
+    for one in attributes:
+        if not one.is_intersection and set(one.groups) == {0, 1}:
+            no, yes = sorted(one.groups)
+            yield (
+                f"{one.name} = {yes} is compared with everyone else ({one.name} = {no}); several "
+                "such columns that exclude each other make one attribute (combine_columns, or "
+                "--combine)"
+            )
+
+
 def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:
     """Warn of a model that decides the same way for nearly everybody."""
     first = next(iter(rates), None)

@@ -13,11 +13,11 @@ import click
 import fairaudit_rs as fa
 
 from ..auditing.policy_file import read_roles
-from ..data.frames import column_names
 from ..errors import ArgumentError
 from ..literals import PresetName
 from ..writing import check_target, write_text
 from . import options
+from .counts import holds_cells, warn_of_counts, written_cells
 from .messages import note, say, width
 
 if TYPE_CHECKING:
@@ -30,12 +30,6 @@ POLICY_FILE = "fairaudit.toml"
 FORMATS = {".txt": "text", ".json": "json", ".md": "md"}
 #: Lenders choose a threshold and references, which take a file.
 _PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
-
-#: What rows of people have and counts do not.
-_OF_ROWS = {"y_score": "--y-score", "sample_weight": "--weight", "clusters": "--clusters"}
-_OF_CELLS = ("data", "y_true", "y_pred", "sensitive_features", "strata", "pos_label", "missing")
-#: Names of columns of numbers of people.
-_COUNTS = {"count", "counts", "freq", "frequency", "n", "n_rows"}
 
 
 @click.command()
@@ -91,7 +85,6 @@ def audit(
     policy_path: Path | None,
     preset: str | None,
     favourable: str | None,
-    counts: str | None,
     strict: bool,
     form: str,
     output: tuple[Path, ...],
@@ -106,6 +99,7 @@ def audit(
     \b
     fairaudit audit loans.csv -s sex -s age --y-true repaid --y-pred approved
     fairaudit audit loans.csv --preset four_fifths -s sex --y-pred approved -o report.md
+    fairaudit audit counts.parquet --preset parity   (as fairaudit tabulate -o writes them)
     fairaudit audit loans.csv --where "age >= 18" -s sex --y-true repaid --cut score=0.7
     fairaudit audit loans.csv --strict        (policy and columns of fairaudit.toml)
     """
@@ -113,16 +107,18 @@ def audit(
     for path in output:
         check_target("--output", path)
     policy, roles = _asked_for(policy_path, preset)
-    named, told = options.asked_and_told(given)
-    columns = {**options.asked(roles), **named}
+    combine = {**roles.get("combine", {}), **given.pop("combine")}
+    named, told = options.asked_and_told({**given, "combine": combine})
+    columns = {**_columns(roles), **named}
+    if "counts" not in columns:
+        if holds_cells(columns["data"]):
+            columns = written_cells(named, _columns(roles))
+        else:
+            warn_of_counts(columns)
     if favourable is not None:
         policy = _favouring(favourable, policy, columns)
-    asked = columns if counts is None else _counted(counts, columns)
-    found = fa.audit(policy=policy, progress=options.progress(), **asked)
-    if told is not None:
-        found = replace(found, warnings=(told, *found.warnings))
-    if counts is None:
-        _warn_of_counts(columns)
+    found = fa.audit(policy=policy, progress=options.progress(), **columns)
+    found = replace(found, warnings=(*told, *found.warnings))
     for path, one in formats.items():
         write_text("--output", path, _written(found, one))
     say(_written(found, form, width()).rstrip("\n"), whole=form != "text")
@@ -153,41 +149,21 @@ def _asked_for(path: Path | None, preset: str | None) -> tuple[Policy | None, Ma
     return fa.Policy.load(path), read_roles(path)
 
 
+def _columns(roles: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a file, by argument."""
+    columns = {name: one for name, one in roles.items() if name != "combine"}
+    return {name: list(one) if isinstance(one, tuple) else one for name, one in columns.items()}
+
+
 def _favouring(value: str, policy: Policy | None, columns: Mapping[str, Any]) -> Policy:
     """Return a policy with another favourable value."""
     if policy is None:
+        data = columns["data"]
+        held = data.columns if isinstance(data, fa.Cells) else columns
         policy = fa.Policy.default(
-            labels="y_true" in columns, decisions="y_pred" in columns, scores="y_score" in columns
+            labels="y_true" in held, decisions="y_pred" in held, scores="y_score" in held
         )
     return replace(policy, favourable=value)
-
-
-def _counted(counts: str, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is asked of a file whose rows are numbers of people: its cells."""
-    for name, option in _OF_ROWS.items():
-        if name in columns:
-            raise ArgumentError(
-                f"{option} is {columns[name]!r} with --count; accepted: labels and decisions, as "
-                "rows of counts are no people"
-            )
-    cells = fa.tabulate(
-        counts=counts, **{name: one for name, one in columns.items() if name in _OF_CELLS}
-    )
-    rest = {name: one for name, one in columns.items() if name not in _OF_CELLS}
-    return {**rest, "data": cells, **({"strata": "auto"} if "strata" in columns else {})}
-
-
-def _warn_of_counts(columns: Mapping[str, Any]) -> None:
-    """Say that a column may hold numbers of people, which would be read as one person a row."""
-    used = [name for one in columns.values() for name in (one if isinstance(one, list) else [one])]
-    data = columns["data"]
-    names = column_names(data) if isinstance(data, str) else data.collect_schema().names()
-    for name in names:
-        if name.strip().lower() in _COUNTS and name not in used:
-            note(
-                f"warning: every row is read as one person; if column {name!r} holds "
-                f"numbers of people, say --count {name}"
-            )
 
 
 def _written(found: Audit, form: str, wide: int | None = None) -> str:

@@ -10,6 +10,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .counts import as_cells
 from .messages import say
 from .show import write_json
 
@@ -22,6 +23,7 @@ from .show import write_json
 @options.labels
 @options.strata("Column within whose values groups are shuffled.")
 @options.of_rows
+@options.counts
 @options.pos_label
 @options.reading
 @click.option("--gap", "gaps", multiple=True, type=float, help="A gap to measure the power at.")
@@ -54,7 +56,7 @@ def calibrate(
     fairaudit calibrate loans.csv -s sex -m tpr --y-true repaid --y-pred approved --gap 0.05
     """
     options.check_files(json=json_path)
-    asked = options.asked(given)
+    asked = as_cells(options.asked(given))
     reports = []
     for name in metric:
         reports.append(fa.calibrate(metric=name, progress=options.progress(), **asked))

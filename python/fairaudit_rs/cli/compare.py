@@ -22,6 +22,7 @@ from .show import print_changes, print_end, write_json
 @options.y_true
 @click.option("--first", required=True, help="Column of decisions or scores of the first model.")
 @click.option("--second", required=True, help="Column of those of the second model.")
+@options.counts
 @options.compared
 @options.alternative
 @options.adjust(get_args(PlainAdjustment))

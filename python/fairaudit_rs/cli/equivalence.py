@@ -44,7 +44,7 @@ def equivalence(metric: tuple[str, ...], json_path: Path | None, **given: Any) -
         --y-pred approved
     """
     options.check_files(json=json_path)
-    results = options.of_each(fa.equivalence_test, metric, given)
+    results = options.of_each(fa.equivalence_test, metric, given, of_cells=True)
     say("\n\n".join(map(str, results)))
     print_end(results[0], results[0].seed)
     if json_path is not None:

@@ -12,29 +12,39 @@ from typing import Any
 
 import click
 
+from ..auditing.candidates import Column, columns_of
 from ..auditing.proposing import (
-    Column,
     Proposal,
-    columns_of,
+    combinations_of,
+    listed_values,
     missing_texts,
     proposed_text,
     question_of,
+    told_of,
+    unsaid_values,
 )
+from ..data.cell_columns import are_cells
 from ..data.filters import column_text
+from ..data.frames import check_columns
+from ..data.headers import first_rows, has_names_below, has_no_names
 from ..data.reading import Reading
-from ..data.text_files import hint_of
+from ..data.text_files import TextFormat, hint_of
 from ..errors import ArgumentError, DataError
 from ..writing import check_target, write_text
 from . import options
 from .audit import POLICY_FILE
+from .counts import warn_of_names
 from .messages import say
 
 #: So many rows are looked at.
 _MOST_ROWS = 1_000_000
+#: So many columns of two values are listed.
+_MOST_LISTED = 20
 
 
 @click.command()
 @options.data
+@options.counts
 @options.text_files
 @click.option("--favourable", help="The favourable value of labels and decisions.")
 @click.option(
@@ -49,80 +59,243 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     """Look at DATA and propose a policy file.
 
     Proposes which columns are attributes, labels, decisions and scores, and what to hold the model
-    to; writes it with the reason of every line. Nothing is overwritten.
+    to; writes it with the reason of every line. On a terminal it asks; elsewhere it takes what is
+    likeliest. Nothing is overwritten. Exit code 2: no attributes, or neither decisions nor labels,
+    were found.
 
     \b
     fairaudit init loans.csv
     fairaudit init loans.csv --favourable granted -o policies/credit.toml
+    fairaudit init german.data --delimiter " " --columns status,duration,sex,credit
     """
     if os.path.lexists(output):
         raise ArgumentError(f"--output is {output}, which is there; accepted: a new name")
     check_target("--output", output)
+    given = {**given, "skip_lines": _lines_above(data, given)}
     columns, marked = _looked_at(data, given)
-    proposal = Proposal.of(columns)
-    if favourable is None and sys.stdin.isatty():
-        favourable = _asked(proposal)
-    untold = [
-        found[0]
-        for role, found in proposal.roles.items()
-        if role in ("y_true", "y_pred", "y_score") and found and found[0].n_missing
-    ]
-    reading = {**given, "missing": (*given["missing"], *marked)}
-    command = _next(data, output, reading, [one.name for one in untold])
-    write_text("--output", output, proposed_text(data, command, proposal, favourable))
+    if given["counts"] is None:
+        warn_of_names(one.name for one in columns if one.is_number)
+    combine = _exclusive(data, given, combinations_of(columns))
+    proposal = Proposal.of(columns, combine=combine)
+    _say_candidates(proposal)
+    if _is_terminal():
+        proposal = _chosen(proposal, combine)
+        favourable = favourable or _asked(proposal)
+    if proposal.lacking() is not None:
+        raise DataError(_why_not(data, proposal))
     for role, found in proposal.roles.items():
         names = ", ".join(one.name for one in found) or "not found"
         say(f"{role}: {names}")
+    for line in told_of(proposal):
+        say(line)
     if marked:
         say(f"read as missing: {', '.join(marked)}")
+    untold = _with_missing(proposal)
     for one in untold:
         say(f"{one.n_missing:,} rows have no {one.name}; the command below leaves them out")
-    open_question = question_of(proposal) if favourable is None else None
-    if open_question:
-        say(f"\n{open_question}")
-    say(f"\nwritten to {output}: read it, then run")
-    say(f"  {command}", whole=True)
+    reading = {**given, "missing": (*given["missing"], *marked)}
+    command = _next(data, output, reading, [one.name for one in untold], proposal.cut)
+    commands = [command]
+    if favourable is None and unsaid_values(proposal):
+        commands = [f"{command} {_option('favourable', one)}" for one in unsaid_values(proposal)]
+    write_text("--output", output, proposed_text(data, commands, proposal, favourable))
+    if favourable is None and unsaid_values(proposal):
+        say(f"\n{question_of(proposal)}")
+    elif favourable is None and proposal.decided is not None and proposal.cut is None:
+        say(f"favourable: {proposal.favourable()} (a guess)")
+    say(f"\nwritten to {output}: read it, then run{' one of' if len(commands) > 1 else ''}")
+    for line in commands:
+        say(f"  {line}", whole=True)
+
+
+def _is_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()
+
+
+def _lines_above(data: str, given: Mapping[str, Any]) -> int | None:
+    """Return how many lines of a text file to leave out; refuse files without names of columns."""
+    form = options.text_format(dict(given))[1]
+    rows = [] if form.columns else first_rows(data, form)
+    if has_no_names(rows):
+        raise DataError(
+            f"{data} seems to have no line of names: its first line holds values "
+            f"({', '.join(map(repr, rows[0][:3]))}, ...). Name its {len(rows[0]):,} columns with "
+            "--columns a,b,c, here and in other commands"
+        )
+    if not has_names_below(rows):
+        return form.skip_lines or None
+    above = form.skip_lines + 1
+    say(f"line {above:,} is left out: line {above + 1:,} seems to hold the names of the columns")
+    return above
 
 
 def _looked_at(data: str, given: Mapping[str, Any]) -> tuple[list[Column], tuple[str, ...]]:
     """Return the columns, and the texts that are read as missing though nobody said so."""
     form = options.text_format(dict(given))[1]
-    columns = columns_of(Reading(form=form).opened(data).frame.head(_MOST_ROWS))
-    hint = hint_of([one.name for one in columns])
+    columns = _columns(data, form, given["counts"])
+    names = [one.name for one in columns]
+    if are_cells(names):
+        raise DataError(
+            f"{data} holds counts that fairaudit tabulate wrote, whose columns are known; run "
+            f"fairaudit audit {shlex.quote(data)}"
+        )
+    hint = hint_of(names)
     if hint:
         raise DataError(f"data from {data} have one column, {columns[0].name!r}{hint}")
     marked = () if form.missing else missing_texts(columns)
     if marked:
-        marking = Reading(form=replace(form, missing=marked))
-        columns = columns_of(marking.opened(data).frame.head(_MOST_ROWS))
+        columns = _columns(data, replace(form, missing=marked), given["counts"])
     return columns, marked
 
 
+def _columns(data: str, form: TextFormat, counts: str | None) -> list[Column]:
+    frame = Reading(form=form).opened(data).frame.head(_MOST_ROWS)
+    if counts is not None:
+        schema = frame.collect_schema()
+        check_columns([counts], schema.names())
+        if not schema[counts].is_integer():
+            raise ArgumentError(
+                f"counts names {counts!r}, which holds {schema[counts]}; accepted: whole numbers"
+            )
+    return columns_of(frame, counts)
+
+
+def _exclusive(
+    data: str, given: Mapping[str, Any], found: Mapping[str, list[Column]]
+) -> dict[str, list[Column]]:
+    """Return the columns of 0 and 1 that exclude each other in all rows; say which do not."""
+    form, exclusive = options.text_format(dict(given))[1], {}
+    for name, columns in found.items():
+        combine = {name: [one.name for one in columns]}
+        try:
+            Reading(form=form, combine=combine).opened(data)
+        except DataError as error:
+            say(f"not combined to {name}: {error}")
+        else:
+            exclusive[name] = columns
+    return exclusive
+
+
+def _say_candidates(proposal: Proposal) -> None:
+    """List the columns that may hold decisions or labels, with their values."""
+    found = proposal.candidates
+    if not found:
+        return
+    say("columns that may hold decisions or labels, the likeliest first:")
+    for one in found[:_MOST_LISTED]:
+        column = one.column
+        numbers = f"numbers from {column.low:g} to {column.high:g}"
+        say(f"  {one.name}: {numbers if one.cut is not None else listed_values(column)}")
+    if len(found) > _MOST_LISTED:
+        say(f"  and {len(found) - _MOST_LISTED:,} more")
+    say("")
+
+
+def _why_not(data: str, proposal: Proposal) -> str:
+    """Say what was not found, and what to do."""
+    what = proposal.lacking()
+    if what == "decisions or labels":
+        return (
+            f"no decisions and no labels were found in {data}, and nothing is written. Name a "
+            "column of two values in the audit, as in fairaudit audit DATA -s sex --y-pred "
+            "approved, or decide by a number, as in --cut score=0.7"
+        )
+    return (
+        f"no attributes of people, as sex or age, were found in {data}, and nothing is written. "
+        "Name a column whose values make groups in the audit, as in fairaudit audit DATA -s sex"
+    )
+
+
+def _with_missing(proposal: Proposal) -> list[Column]:
+    """Return the columns of labels, decisions and scores in which values are missing."""
+    roles = ("y_true", "y_pred", "y_score")
+    found = [proposal.roles[role][0] for role in roles if proposal.roles[role]]
+    if proposal.cut is not None and proposal.decided is not None:
+        found.append(proposal.decided.column)
+    return [one for one in found if one.n_missing]
+
+
+def _chosen(proposal: Proposal, combine: Mapping[str, Sequence[Column]]) -> Proposal:
+    """Ask which columns are what; the likeliest ones are taken with the enter key."""
+    names = [one.name for one in proposal.candidates]
+    found = proposal.decided
+    taken = {
+        "decisions": found.name if found and found.is_decision else "",
+        "labels": "".join(one.name for one in proposal.roles["y_true"])
+        or (found.name if found and not found.is_decision else ""),
+    }
+    for what, text in (
+        ("decisions", "Column of what a model or a person decided (- for none)"),
+        ("labels", "Column of what turned out, the labels (- for none)"),
+    ):
+        taken[what] = _prompted(text, names, taken[what])
+    own = ", ".join(one.name for one in proposal.roles["sensitive_features"])
+    everything = [*(one.name for one in proposal.columns), *combine]
+    attributes = _prompted(
+        "Columns whose values make groups of people, with commas", everything, own, several=True
+    )
+    return Proposal.of(
+        proposal.columns,
+        decisions=taken["decisions"],
+        labels=taken["labels"],
+        attributes=[name.strip() for name in attributes.split(",") if name.strip()],
+        combine=combine,
+    )
+
+
+def _prompted(text: str, names: Sequence[str], default: str, several: bool = False) -> str:
+    """Ask for a column until one of them is named; "-" is none."""
+    while True:
+        answer = str(click.prompt(text, default=default or "-", err=True)).strip()
+        if answer == "-":
+            return ""
+        wanted = [one.strip() for one in answer.split(",")] if several else [answer]
+        unknown = [one for one in wanted if one not in names]
+        if not unknown:
+            return answer
+        say(f"{unknown[0]!r} is not among: {', '.join(names)}", err=True)
+
+
 def _asked(proposal: Proposal) -> str | None:
-    """Ask which value is favourable; no answer leaves it open."""
+    """Ask which value is favourable; no answer leaves it open, or takes the likely one."""
     decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
     if not decided:
         return None
     values = [str(value) for value, _ in decided[0].values]
+    guess = proposal.favourable()
     answer = click.prompt(
-        f"What do people want of {decided[0].name} ({' or '.join(values)})? Empty: not now",
-        default="",
-        show_default=False,
+        f"What do people want of {decided[0].name} ({' or '.join(values)})?"
+        f"{' Empty: not now' if guess is None else ''}",
+        default="" if guess is None else str(guess),
+        show_default=guess is not None,
         err=True,
     )
     return answer or None
 
 
-def _next(data: str, output: Path, given: Mapping[str, Any], untold: Sequence[str]) -> str:
+def _next(
+    data: str, output: Path, given: Mapping[str, Any], untold: Sequence[str], cut: str | None
+) -> str:
     """Return the command that audits the same file in the same way."""
-    words = ["fairaudit", "audit", data]
+    words = ["fairaudit audit", shlex.quote(data)]
     if str(output) != POLICY_FILE:
-        words += ["--policy", str(output)]
-    for name in ("delimiter", "encoding"):
+        words.append(_option("policy", str(output)))
+    for name in ("counts", "delimiter", "encoding", "skip_lines", "columns"):
         if given[name] is not None:
-            words += [f"--{name}", given[name]]
+            option = "count" if name == "counts" else name
+            words.append(_option(option, str(given[name])))
     if given["missing"]:
-        words += ["--missing", ",".join(given["missing"])]
+        words.append(_option("missing", ",".join(given["missing"])))
+    if cut is not None:
+        words.append(_option("cut", cut))
     if untold:
-        words += ["--where", " and ".join(f"not {column_text(name)} is missing" for name in untold)]
-    return shlex.join(words)
+        kept = " and ".join(f"not {column_text(name)} is missing" for name in untold)
+        words.append(_option("where", kept))
+    return " ".join(words)
+
+
+def _option(name: str, value: str) -> str:
+    """Return an option as a shell takes it; a value that begins with a dash is joined to it."""
+    between = "=" if value.startswith("-") else " "
+    return f"--{name.replace('_', '-')}{between}{shlex.quote(value)}"

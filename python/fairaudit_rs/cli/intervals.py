@@ -29,7 +29,7 @@ def intervals(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> 
     fairaudit intervals loans.csv -s sex -m tpr --y-true repaid --y-pred approved
     """
     options.check_files(json=json_path)
-    results = options.of_each(fa.intervals, metric, given)
+    results = options.of_each(fa.intervals, metric, given, of_cells=True)
     for result in results:
         say(f"{result}\n")
         print_intervals(result.to_frame())

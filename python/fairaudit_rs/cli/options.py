@@ -20,6 +20,7 @@ from ..data.text_files import TextFormat
 from ..errors import ArgumentError
 from ..literals import Missing
 from ..writing import check_target
+from .counts import as_cells
 from .messages import QUIET, is_quiet, note
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -156,11 +157,44 @@ text_files = together(
     ),
     click.option("--delimiter", help="What separates columns of text files: a character, or tab."),
     click.option("--encoding", help="Encoding of text files; UTF-8 when left out."),
+    click.option(
+        "--columns", help="Names of the columns of a text file without a line of names, as a,b,c."
+    ),
+    click.option(
+        "--skip-lines",
+        type=click.IntRange(0),
+        help="Lines to leave out at the start of text files, above the line of names.",
+    ),
 )
 where = click.option(
     "--where", help="Rows to keep, as \"age >= 18 and state = 'NY'\"; what is missing is not."
 )
-reading = together(where, text_files)
+
+
+def _combined(
+    context: click.Context, option: click.Parameter, value: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Read attributes that are combined from columns, as race=black,white."""
+    del context, option
+    found = {}
+    for one in value:
+        name, _, columns = one.partition("=")
+        if not name.strip() or not columns or name.strip() in found:
+            raise ArgumentError(
+                f"combine is {one!r}; accepted: a new name and columns, as race=black,white,asian, "
+                "each name once"
+            )
+        found[name.strip()] = tuple(column.strip() for column in columns.split(","))
+    return found
+
+
+combine = click.option(
+    "--combine",
+    multiple=True,
+    callback=_combined,
+    help="Make one attribute of columns of 0 and 1, as race=black,white,asian. May be repeated.",
+)
+reading = together(where, combine, text_files)
 cut = click.option(
     "--cut", help="Decide positively from this score on, as score=0.7, in place of --y-pred."
 )
@@ -212,7 +246,10 @@ threads = click.option("--threads", "n_threads", type=int, help="Threads; all co
 computation = together(confidence_level, seed, threads)
 #: Of gaps, from their data to how sure one is to be.
 labels_of_gaps = together(
-    labels, strata("Column within whose values gaps are taken; may be repeated."), compared
+    labels,
+    strata("Column within whose values gaps are taken; may be repeated."),
+    counts,
+    compared,
 )
 
 
@@ -226,10 +263,15 @@ def gaps(methods: Sequence[str], text: str) -> Decorator:
 
 
 def of_each(
-    function: Callable[..., Any], metric: Sequence[str], given: Mapping[str, Any]
+    function: Callable[..., Any],
+    metric: Sequence[str],
+    given: Mapping[str, Any],
+    of_cells: bool = False,
 ) -> list[Any]:
     """Return what a function finds of each metric, with the seed of the first."""
     arguments, results = asked(given), list[Any]()
+    if of_cells:
+        arguments = as_cells(arguments)
     for name in metric:
         results.append(function(metric=name, progress=progress(), **arguments))
         arguments["rng"] = results[0].seed
@@ -239,25 +281,27 @@ def of_each(
 def asked(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was asked as arguments of Python; what was left out keeps its default there."""
     found, told = asked_and_told(given)
-    if told is not None:
-        note(told)
+    for sentence in told:
+        note(sentence)
     return found
 
 
-def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments of Python, and which rows are kept, in words; None: all of them."""
+def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the arguments of Python, and what a reader must know of how the data were read."""
     found = {name: value for name, value in given.items() if value is not None and value != ()}
     missing, form = text_format(found)
     where, cut = found.pop("where", None), found.pop("cut", None)
+    combine = found.pop("combine", {})
     if missing is not None:
         found["missing"] = missing
     if cut is not None and "y_pred" in found:
         raise ArgumentError(
             f"cut is {cut!r} and y_pred is {found['y_pred']!r}; accepted: one of them"
         )
-    told = None
-    if form != TextFormat() or where is not None or cut is not None:
-        opened = Reading(form=form, where=where, cut=cut).opened(found["data"])
+    told: tuple[str, ...] = ()
+    if form != TextFormat() or where is not None or cut is not None or combine:
+        reading = Reading(form=form, where=where, cut=cut, combine=combine)
+        opened = reading.opened(found["data"])
         found["data"], told = opened.frame, opened.told()
         if opened.decision is not None:
             found["y_pred"] = opened.decision
@@ -267,11 +311,13 @@ def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], str | None
 def text_format(given: dict[str, Any]) -> tuple[str | None, TextFormat]:
     """Take out how text files are read, and what becomes of missing groups."""
     words = [word.strip() for one in given.pop("missing", ()) for word in one.split(",")]
-    delimiter = given.pop("delimiter", None)
+    delimiter, columns = given.pop("delimiter", None), given.pop("columns", None)
     form = TextFormat(
         delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,
         encoding=given.pop("encoding", None),
         missing=tuple(word for word in words if word not in (*_MISSING, "")),
+        skip_lines=given.pop("skip_lines", None) or 0,
+        columns=tuple(name.strip() for name in columns.split(",")) if columns else (),
     )
     own = sorted({word for word in words if word in _MISSING})
     if len(own) > 1:

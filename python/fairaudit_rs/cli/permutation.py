@@ -9,6 +9,7 @@ import click
 
 from ..permutation.lens import permutation_tests
 from . import options
+from .counts import as_cells
 from .messages import say
 from .show import print_end, print_pairs, print_tests, write_json
 
@@ -23,6 +24,7 @@ from .show import print_end, print_pairs, print_tests, write_json
 @options.alternative
 @options.adjust(["holm", "bh", "max-t", "none"])
 @options.of_rows
+@options.counts
 @click.option(
     "--interval",
     default="auto",
@@ -49,7 +51,7 @@ def permutation(
     """
     options.check_files(json=json_path)
     progress = options.progress()
-    asked = options.asked({"sensitive_features": sensitive_features, **given})
+    asked = as_cells(options.asked({"sensitive_features": sensitive_features, **given}))
     results = permutation_tests(metric, progress=progress, **asked)
     print_tests([(" & ".join(sensitive_features), result) for result in results])
     if len(results) > 1:

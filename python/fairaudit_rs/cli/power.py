@@ -10,6 +10,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .counts import as_cells
 from .messages import say
 from .show import write_json
 
@@ -48,7 +49,7 @@ def power(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None
     fairaudit power loans.csv -s sex -m tpr --goal equivalence --y-true repaid --y-pred approved
     """
     options.check_files(json=json_path)
-    asked = options.asked(given)
+    asked = as_cells(options.asked(given))
     plans = [fa.minimum_detectable_gap(metric=name, **asked) for name in metric]
     for plan in plans:
         say(f"{plan}")

@@ -9,6 +9,7 @@ import click
 
 import fairaudit_rs as fa
 
+from ..data.cell_columns import as_text
 from ..errors import ArgumentError
 from ..writing import check_target, write_file
 from . import options
@@ -35,10 +36,11 @@ def tabulate(output: Path | None, **given: Any) -> None:
     """Count the rows of DATA by group, label and decision.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes. Counts hold no people: they can
-    leave the house, and add up.
+    leave the house, add up, and are read by the other commands as they are.
 
     \b
     fairaudit tabulate loans.csv -s sex --y-true repaid --y-pred approved -o counts.csv
+    fairaudit audit counts.csv
     """
     if output is not None:
         if output.suffix not in (".csv", ".parquet"):
@@ -46,7 +48,7 @@ def tabulate(output: Path | None, **given: Any) -> None:
         check_target("--output", output)
     frame = fa.tabulate(**options.asked(given)).to_frame()
     if output is None:
-        say(frame.write_csv().rstrip("\n"), whole=True)
+        say(as_text(frame).write_csv().rstrip("\n"), whole=True)
     else:
-        write = frame.write_csv if output.suffix == ".csv" else frame.write_parquet
+        write = as_text(frame).write_csv if output.suffix == ".csv" else frame.write_parquet
         write_file("--output", output, write)

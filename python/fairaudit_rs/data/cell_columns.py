@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,21 @@ if TYPE_CHECKING:
     import polars as pl
 
 DEFAULT_SCORE_BINS = 100
+
+
+def are_cells(names: Sequence[str]) -> bool:
+    """Whether columns are those of the frame that `Cells.to_frame` makes."""
+    return "count" in names and any(name.startswith("group:") for name in names)
+
+
+def as_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame of cells as a text file holds it: edges of scores with blanks between."""
+    import polars as pl
+
+    if "score_edges" not in frame.columns or not len(frame):
+        return frame
+    edges = " ".join(map(repr, frame["score_edges"][0].to_list()))
+    return frame.with_columns(pl.lit(edges).alias("score_edges"))
 
 
 def score_edges_of(score_bins: int | ArrayLike | None) -> NDArray[np.float64]:
@@ -81,6 +97,9 @@ def own_scores(
     if table["score_edges"].n_unique() != 1:
         raise DataError("column 'score_edges' differs between rows; accepted: cells of one binning")
     first, place = table["score_edges"][0], table["score_bin"]
+    if isinstance(first, str):
+        # A text file has no lists.
+        first = pl.Series(first.split()).cast(pl.Float64, strict=False)
     if not isinstance(first, pl.Series) or not place.dtype.is_integer() or place.null_count():
         raise DataError(
             "columns 'score_edges' and 'score_bin' do not hold edges and bins; accepted: cells as "

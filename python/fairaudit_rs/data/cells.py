@@ -20,7 +20,9 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..literals import Missing
 from ..writing import check_target, write_file
 from .arrays import Counts, check_total
+from .bands import cut_column
 from .cell_columns import label_series, own_scores, row_counts
+from .columns import Coded
 from .frames import (
     as_frame,
     check_columns,
@@ -146,6 +148,31 @@ class Cells:
         made = self._rebuild(kept, groups, self.group, self._rows())
         texts = tuple(one for one in self.missing_texts if one[0] in kept)
         return replace(made, missing_texts=texts)
+
+    def cut(self, name: str, cuts: Sequence[float]) -> Cells:
+        """Return cells with the numbers of a sensitive feature cut into bands, if it holds some."""
+        at = self.sensitive_features.index(name)
+        labels = [key[at] for key in self.groups]
+        known = [label for label in labels if label is not None and not is_missing_group(label)]
+        if not all(
+            isinstance(label, int | float) and not isinstance(label, bool) for label in known
+        ):
+            return self
+        column = np.array(
+            [
+                arguments.as_float(label) if isinstance(label, int | float) else np.nan
+                for label in labels
+            ]
+        )
+        bands = cut_column(column, cuts)
+        if not isinstance(bands, Coded):
+            return self
+        names = dict(enumerate(bands.labels))
+        groups = tuple(
+            (*key[:at], names.get(code, key[at]), *key[at + 1 :])
+            for key, code in zip(self.groups, bands.codes.tolist(), strict=True)
+        )
+        return self._rebuild(self.sensitive_features, groups, self.group, self._rows())
 
     def class_counts(
         self, groups: Sequence[GroupKey], classes: NDArray[np.int64], n_classes: int

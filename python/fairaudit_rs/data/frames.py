@@ -25,13 +25,12 @@ from .bands import cut_lazily
 from .columns import column_array, some
 from .ordered import in_order
 from .streams import (
-    check_once,
     column_names_of,
     only_columns,
     ordered_dictionaries,
     parquet_by_pyarrow,
 )
-from .text_files import OTHER_ENCODING, TextFormat, ending, hint_of, is_compressed
+from .text_files import OTHER_ENCODING, TextFormat, ending, hint_of, is_compressed, repeats_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -298,6 +297,11 @@ def names_of(role: str, value: Any) -> list[str]:
 def check_columns(wanted: Sequence[str], existing: Sequence[str], where: str = "the data") -> None:
     """Raise when a column does not exist."""
     missing = [name for name in wanted if name not in existing]
+    twice = repeats_of(missing[0], existing) if missing else []
+    if twice:
+        raise ColumnError(
+            f"column {missing[0]!r} occurs twice; accepted: {' or '.join(map(repr, twice))}"
+        )
     if missing:
         raise ColumnError(
             f"column {missing[0]!r} does not exist; {where} have: {some(list(existing), 30)}"
@@ -349,7 +353,7 @@ def column_names(data: str | Path, form: TextFormat = PLAIN) -> list[str]:
     check_regular("data", first)
     with reading(first):
         if is_text and not form.is_plain(first):
-            return [name.strip() for name in form.header(first)]
+            return form.names(first)
         scan = (pl.scan_csv if is_text else pl.scan_parquet)(first, glob=False)
         return scan.collect_schema().names()
 
@@ -458,7 +462,8 @@ def _are_text(files: Sequence[str], form: TextFormat) -> bool:
         kinds = sorted({ending(file) + (".gz" if is_compressed(file) else "") for file in files})
         raise DataError(
             f"data are files of type {', '.join(kinds) or 'unknown'}; accepted: "
-            ".parquet and .csv (.tsv, .csv.gz), not mixed"
+            ".parquet and .csv (.tsv, .csv.gz), not mixed; other text files with --delimiter (from "
+            "Python: read them into a frame)"
         )
     return False
 
@@ -472,9 +477,9 @@ def _one_after_the_other(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
 def _scan_csv(file: str, wanted: list[str]) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
     """Return a CSV file, and the distinct rows of some columns if there are few.
 
-    The file is read once in all when they are: polars then sees each of its rows once. Refused are
-    rows of different length and a name that occurs twice: polars fills short rows with missing
-    values, and looks at long ones only when it needs all columns.
+    The file is read once in all when they are: polars then sees each of its rows once. Rows of
+    different length are refused: polars fills short rows with missing values, and looks at long
+    ones only when it needs all columns.
     """
     import polars as pl
 
@@ -483,8 +488,6 @@ def _scan_csv(file: str, wanted: list[str]) -> tuple[pl.LazyFrame, pl.LazyFrame 
     except ArgumentError as error:
         hint = f"; {OTHER_ENCODING}" if "utf-8" in str(error) else ""
         raise DataError(f"data from {file} cannot be read: {error}{hint}") from None
-    for name in rows.names:
-        check_once(name, rows.names, file)
     schema = pl.scan_csv(file, glob=False, infer_schema_length=_CSV_SCHEMA_ROWS).collect_schema()
     scan = pl.scan_csv(file, glob=False, schema=schema)
     if rows.distinct is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import DataError
+from .combined import with_combined
 from .filters import decision, row_filter
 from .frames import reading, scanned
 from .text_files import TextFormat
@@ -24,12 +26,14 @@ class Reading:
     where: str | None = None
     #: A column of scores and a threshold, as ``score=0.7``.
     cut: str | None = None
+    #: Attributes by name, each made of columns of 0 and 1 that exclude each other.
+    combine: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def opened(self, data: str | Path) -> Opened:
         """Return the rows that are asked for."""
         import polars as pl
 
-        frame = self._marked(scanned(data, self.form))
+        frame = with_combined(self._marked(scanned(data, self.form)), self.combine, data)
         with reading(data):
             schema = frame.collect_schema()
         name = kept = None
@@ -51,7 +55,7 @@ class Reading:
                 )
             kept = (int(n_kept), int(n_rows))
             frame = frame.filter(rows)
-        return Opened(frame=frame, decision=name, where=self.where, kept=kept)
+        return Opened(frame=frame, decision=name, where=self.where, kept=kept, combine=self.combine)
 
     def _marked(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Return a frame of Parquet with the texts of missing values as missing."""
@@ -74,10 +78,15 @@ class Opened:
     where: str | None
     #: Rows that are kept, of all.
     kept: tuple[int, int] | None
+    combine: Mapping[str, Sequence[str]]
 
-    def told(self) -> str | None:
-        """Return which rows are kept, in words."""
-        if self.kept is None:
-            return None
-        kept, of = self.kept
-        return f"{kept:,} of {of:,} rows are kept, where {self.where}"
+    def told(self) -> tuple[str, ...]:
+        """Return which rows are kept, and which attributes are combined, in sentences."""
+        told = [
+            f"{name} is combined from the columns {', '.join(columns)}"
+            for name, columns in self.combine.items()
+        ]
+        if self.kept is not None:
+            kept, of = self.kept
+            told.append(f"{kept:,} of {of:,} rows are kept, where {self.where}")
+        return tuple(told)

@@ -50,6 +50,7 @@ def read_roles(
             "sensitive_features is missing; accepted: an array of group labels, several of "
             "them in a dict or frame, or with data= the name(s) of its column(s)"
         )
+    _check_counts(given, several)
     if data is None and extra:
         raise ArgumentTypeError(
             f"column {extra[0]!r} is named by the metric; names of columns go with data="
@@ -61,6 +62,25 @@ def read_roles(
             CellsSource(data).in_memory(rows_for)
         return _of_cells(data, given, several, extra)
     return _of_data(data, given, several, extra)
+
+
+def _check_counts(given: Mapping[str, Any], several: Mapping[str, Any]) -> None:
+    """Refuse weights and clusters of rows that stand for several persons."""
+    if given["counts"] is None:
+        return
+    for name, there, why in (
+        ("sample_weight", given["sample_weight"], "the persons of a row have no weights"),
+        (
+            "clusters",
+            several["clusters"],
+            "a row does not say to which clusters its persons belong",
+        ),
+    ):
+        if there is not None:
+            raise ArgumentTypeError(
+                f"{name} does not go with counts: {why}; accepted: rows of persons with {name}, or "
+                "counts alone"
+            )
 
 
 def _of_cells(

@@ -165,6 +165,16 @@ class AuditTable:
             self.missing,
         )
 
+    def counted(self, pos_label: Label = None) -> AuditTable:
+        """Return the table of cells of rows that stand for several persons each."""
+        for name in ("y_score", "counterfactual_score"):
+            if name in self.roles:
+                raise ArgumentTypeError(
+                    f"{name} does not go with counts: a row of counts has labels and decisions; "
+                    "accepted: cells with bins of scores, which tabulate makes"
+                )
+        return AuditTable.make(data=self.cells(pos_label=pos_label), missing=self.missing)
+
     def decided_twice(self, *, pos_label: Label = None, n_threads: int | None = None) -> Twice:
         """Count the rows by group, label and the decisions of two models."""
         labels = [name for name in ("y_true", "first", "second") if name in self.roles]

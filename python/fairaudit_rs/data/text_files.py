@@ -1,5 +1,6 @@
 """Text files that are no plain CSV: other separators and encodings, compressed, with blanks.
 
+Files without a line of names, with lines above it, or with a name that occurs twice belong to them.
 They are rewritten in memory as plain CSV, so that rows of another length are refused and types are
 found as for any other file.
 """
@@ -14,6 +15,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -37,8 +39,19 @@ class TextFormat:
     encoding: str | None = None
     #: Texts that stand for a missing value.
     missing: tuple[str, ...] = ()
+    #: Lines above the line of names, or above the first row.
+    skip_lines: int = 0
+    #: Names of the columns of a file without a line of names.
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        repeated = [name for name in self.columns if self.columns.count(name) > 1 or not name]
+        if repeated:
+            raise ArgumentError(
+                f"columns names {repeated[0]!r}, which is "
+                f"{'used twice' if repeated[0] else 'empty'}; accepted: a different name for each "
+                "column, as a,b,c"
+            )
         one = self.delimiter
         if one is not None and (len(one) != 1 or one in '\r\n"' or not one.isascii()):
             raise ArgumentError(
@@ -54,24 +67,43 @@ class TextFormat:
                 ) from None
 
     def is_text(self, file: str | Path) -> bool:
-        """Whether a file is text, which any file is whose delimiter or encoding is named."""
-        named = self.delimiter is not None or self.encoding is not None
+        """Whether a file is text: any file whose delimiter, encoding or columns are named."""
+        named = self.delimiter is not None or self.encoding is not None or bool(self.columns)
         return ending(file) in SEPARATORS or (named and ending(file) not in (".parquet", ".pq"))
 
     def is_plain(self, file: str) -> bool:
         """Whether a file is read as it stands."""
         if self != TextFormat() or is_compressed(file) or ending(file) != ".csv":
             return False
-        return not _has_blanks(self.header(file, errors="replace"))
+        header = self.header(file, errors="replace")
+        return not _has_blanks(header) and len(set(header)) == len(header)
 
     def separator(self, file: str | Path) -> str:
         """Return what separates the columns of a file."""
         return self.delimiter or SEPARATORS.get(ending(file), ",")
 
     def header(self, file: str, errors: str = "strict") -> list[str]:
-        """Return the first row of a file as it stands there."""
+        """Return the first row below the lines that are skipped, as it stands there."""
         with self._text(file, errors) as text:
             return next(csv.reader(text, delimiter=self.separator(file)), [])
+
+    def first_rows(self, file: str, n: int) -> list[list[str]]:
+        """Return the first rows below the lines that are skipped, as they stand there."""
+        with self._text(file) as text:
+            return list(islice(csv.reader(text, delimiter=self.separator(file)), n))
+
+    def names(self, file: str) -> list[str]:
+        """Return the names of the columns, without blanks around them.
+
+        A name that occurs twice gets the number of its column: ``score (column 8)``.
+        """
+        if self.columns:
+            return list(self.columns)
+        found = [name.strip() for name in self.header(file)]
+        return [
+            numbered_name(name, place) if found.count(name) > 1 else name
+            for place, name in enumerate(found, 1)
+        ]
 
     def frame(self, file: str) -> pl.LazyFrame:
         """Return the file as plain CSV in memory, of which polars reads the columns it needs.
@@ -84,17 +116,23 @@ class TextFormat:
         with self._text(file) as text:
             blanks = _has_blanks(self.header(file))
             rows = csv.reader(text, delimiter=self.separator(file), skipinitialspace=blanks)
-            names = [name.strip() for name in next(rows, [])]
-            _check_names(file, names)
+            names = self.names(file)
+            if not self.columns:
+                next(rows, None)
+            if not names:
+                raise DataError(f"data from {file} cannot be read: it is empty")
             write = csv.writer(plain, lineterminator="\n").writerow
             write(names)
             for row in rows:
                 if len(row) != len(names):
                     if not row:
                         continue
+                    line = self.skip_lines + rows.line_num
+                    first = f"line {self.skip_lines + 1:,}" if self.skip_lines else "the first line"
                     raise DataError(
-                        f"data from {file} cannot be read: line {rows.line_num:,} has {len(row):,} "
-                        f"values, and the first line {len(names):,}"
+                        f"data from {file} cannot be read: line {line:,} has {len(row):,} values, "
+                        f"and {'--columns names' if self.columns else first} {len(names):,}"
+                        f"{self._hint_of_lines(line)}"
                     )
                 values = self._values(row, blanks)
                 if values == [""]:
@@ -104,6 +142,15 @@ class TextFormat:
                     write(values)
         content = io.BytesIO(plain.getvalue().encode())
         return pl.scan_csv(content, infer_schema_length=10_000)
+
+    def _hint_of_lines(self, line: int) -> str:
+        """Return what may be wrong where a line near the start has another length."""
+        if self.columns or line > self.skip_lines + 2:
+            return ""
+        return (
+            f". Lines above the table are left out by --skip-lines {self.skip_lines + 1} (from "
+            "Python: read it into a frame)"
+        )
 
     def _values(self, row: Sequence[str], blanks: bool) -> Sequence[str]:
         if blanks:
@@ -123,6 +170,8 @@ class TextFormat:
                 (gzip.open if is_compressed(file) else open)(file, "rb") as content,
                 io.TextIOWrapper(content, encoding, errors=errors, newline="") as text,
             ):
+                for _ in range(self.skip_lines):
+                    text.readline()
                 yield text
         except UnicodeError as error:
             raise DataError(
@@ -150,6 +199,16 @@ def ending(file: str | Path) -> str:
     return Path(place.stem if is_compressed(place) else place.name).suffix.lower()
 
 
+def numbered_name(name: str, place: int) -> str:
+    """Return the name of a column whose own name occurs twice: with its number, from 1."""
+    return f"{name} (column {place})"
+
+
+def repeats_of(name: str, names: Sequence[str]) -> list[str]:
+    """Return the numbered names of the columns that had one name."""
+    return [one for place, one in enumerate(names, 1) if one == numbered_name(name, place)]
+
+
 def hint_of(names: Sequence[str]) -> str:
     """Return what may be wrong where a file has one column only."""
     found = [one for one in _USUAL if len(names) == 1 and one in names[0]]
@@ -163,11 +222,3 @@ def hint_of(names: Sequence[str]) -> str:
 
 def _has_blanks(names: Sequence[str]) -> bool:
     return any(name != name.strip() for name in names)
-
-
-def _check_names(file: str, names: Sequence[str]) -> None:
-    if not names:
-        raise DataError(f"data from {file} cannot be read: it is empty")
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise DataError(f"data from {file} cannot be read: column {twice[0]!r} occurs twice")

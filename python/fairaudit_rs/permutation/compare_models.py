@@ -27,6 +27,7 @@ def compare_models(
     sensitive_features: Any = None,
     data: Any = None,
     metric: AnyMetric,
+    counts: Any = None,
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     undefined: Undefined = "raise",
@@ -52,6 +53,8 @@ def compare_models(
         so are cells, which hold the decisions of one model.
     first, second : array, or str with ``data``
         What the metric looks at, of either model: decisions, or scores for metrics of scores.
+    counts : array or str, optional
+        How many persons each row stands for, for metrics of counts; see `tabulate`.
     undefined, min_group_size : optional
         See `permutation_test`. A metric has a value in a group when it has one with both models.
     alternative : {"two-sided", "greater", "less"}
@@ -134,6 +137,7 @@ def compare_models(
         y_true=y_true,
         first=first,
         second=second,
+        counts=counts,
         sensitive_features=sensitive_features,
         rows_for="compare_models",
         missing=missing,

@@ -126,6 +126,11 @@ def _places(cells: Cells, keys: Sequence[GroupKey]) -> list[int]:
 def _check(table: AuditTable, metric: Metric) -> bool:
     """Refuse what two models cannot be compared by; return whether it looks at decisions."""
     kind, needs = metric.kind, metric.needs
+    if "counts" in table.roles and not metric.is_counts:
+        raise ArgumentError(
+            f"metric is {metric.name!r}, which reads the rows of persons, and counts have none; "
+            "accepted: rates and other metrics of counts"
+        )
     if kind.why_no_intervals is not None:
         raise ArgumentError(f"metric is {metric.name!r}, which {kind.why_no_intervals}")
     named = named_columns(metric)

@@ -1,0 +1,239 @@
+"""Columns of a file that may hold decisions or labels, and which of their values is favourable.
+
+Guesses by names, by values and by the place in the file: labels usually stand last.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: More values than this make no groups, but for numbers that are cut into bands.
+MOST_GROUPS = 20
+#: Texts that stand for a missing value in many files.
+_MARKS = ("?", "-", "na", "n/a", "#n/a", "nan", "null", "none")
+#: What the guess of a role needs: a name of the role, the last place, or values such as "denied".
+LEAST_SCORE = 3
+_NAMED, _WEAKLY_NAMED, _TELLING, _NEUTRAL, _LAST = 4, 2, 3, 1, 3
+
+#: Words in names of columns of decisions; those of five letters and more may be the start of a
+#: word, as in approved and approval.
+_DECISIONS = (
+    "y_pred decision decid approv approval accept hired hire admit admission select grant offer "
+    "award promot shortlist action denied deny declin refus reject flag flagged detain "
+    "predict pred"
+)
+_LABELS = (
+    "y_true label target outcome y repaid repay truth actual default recid income class pass "
+    "passed performance fraud dropout graduat readmi churn convert subscri success"
+)
+#: Words that labels have, and other columns as well.
+_WEAK_LABELS = "paid status response result event"
+#: Names of numbers of which a part decides.
+_GRADES = {"g3", "grade", "grades", "mark", "marks", "points", "gpa"}
+#: Words in the names of decisions and labels that people want to avoid.
+_UNWANTED = (
+    "denied deny declin refus reject flag flagged detain default recid fraud dropout readmi churn "
+    "arrest charged"
+)
+
+_YES = {"1", "yes", "y", "true", "t"}
+_NO = {"0", "-1", "no", "n", "false", "f"}
+#: Values that say by themselves what was decided.
+_GRANTED = {
+    *("approved", "approve", "accepted", "accept", "granted", "grant", "admitted", "admit"),
+    *("hired", "hire", "selected", "select", "offered", "invited", "shortlisted", "promoted"),
+}
+_REFUSED = {"denied", "deny", "refused", "refuse", "rejected", "reject", "declined", "withdrawn"}
+#: Values that say by themselves what turned out.
+_GOOD = {"good", "pass", "passed", "paid", "repaid", "fully paid", "positive", "success", "won"}
+_BAD = {"bad", "fail", "failed", "charged off", "default", "defaulted", "negative", "lost"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of a file."""
+
+    name: str
+    #: Its values with their numbers of rows, the most frequent first; some of them.
+    values: tuple[tuple[Any, int], ...]
+    n_values: int
+    n_missing: int
+    is_number: bool
+    low: float
+    high: float
+    #: What a third and two thirds of its numbers do not exceed.
+    thirds: tuple[float, float] = (math.nan, math.nan)
+    #: Those of its texts that usually stand for a missing value.
+    marks: tuple[str, ...] = ()
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it has two values."""
+        return self.n_values == 2
+
+    @property
+    def words(self) -> set[str]:
+        """The words of its name, and the name."""
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name.strip()).lower()
+        name = re.sub(r"[^a-z0-9]+", "_", name).strip("_")
+        return {name, *name.split("_")}
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether its values are 0 and 1, or true and false."""
+        texts = {plain_text(value) for value, _ in self.values}
+        return self.is_binary and (texts == {"0", "1"} or texts == {"false", "true"})
+
+    def has_word(self, stems: str) -> bool:
+        """Whether a word of the name is one of these, or begins with one of five letters."""
+        return self.place_of_word(stems) is not None
+
+    def place_of_word(self, stems: str) -> int | None:
+        """Return the place of the first of these that the name has; None where it has none."""
+        words = self.words
+        for place, stem in enumerate(stems.split()):
+            if stem in words or (len(stem) > 4 and any(word.startswith(stem) for word in words)):
+                return place
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A column that may hold decisions or labels."""
+
+    column: Column
+    is_decision: bool
+    #: How much speaks for it; below `LEAST_SCORE` it is taken only if somebody says so.
+    score: int
+    #: The value that people want; None where neither name nor values say it.
+    favourable: Any
+    #: Of numbers, from which value on they are positive; None of columns of two values.
+    cut: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the column."""
+        return self.column.name
+
+
+def columns_of(frame: pl.LazyFrame, counts: str | None = None) -> list[Column]:
+    """Return what the columns of a table hold; ``counts`` has the people of each row."""
+    import polars as pl
+
+    frame = frame.collect().lazy()
+    persons = (pl.lit(1, pl.Int64) if counts is None else pl.col(counts)).alias("persons")
+    found = []
+    for name, kind in frame.collect_schema().items():
+        if name == counts:
+            continue
+        one = frame.select(pl.col(name).alias("value"), persons)
+        counted = (
+            one.drop_nulls()
+            .group_by("value")
+            .agg(pl.col("persons").sum().alias("len"))
+            .sort(["len", "value"], descending=[True, False])
+            .collect()
+        )
+        n_rows, n_values = int(one.select(pl.col("persons").sum()).collect().item()), counted.height
+        numbers = kind.is_numeric() and n_values > 0
+        value = pl.col("value")
+        thirds = one.select(
+            value.quantile(share, "lower").alias(f"{share}") for share in (1 / 3, 2 / 3)
+        )
+        found.append(
+            Column(
+                name=name,
+                values=tuple(counted.head(MOST_GROUPS).iter_rows()),
+                n_values=n_values,
+                n_missing=n_rows - int(counted["len"].sum()),
+                is_number=kind.is_numeric(),
+                low=float(counted["value"].min()) if numbers else 0.0,  # type: ignore[arg-type]
+                high=float(counted["value"].max()) if numbers else 0.0,  # type: ignore[arg-type]
+                thirds=thirds.collect().row(0) if numbers else (math.nan, math.nan),
+                marks=_marks(counted["value"]) if kind == pl.String else (),
+            )
+        )
+    return found
+
+
+def _marks(values: pl.Series) -> tuple[str, ...]:
+    """Return the texts among values that stand for a missing one, without blanks around them."""
+    texts = values.str.strip_chars()
+    return tuple(texts.filter(texts.str.to_lowercase().is_in(_MARKS)).unique().to_list())
+
+
+def candidates_of(columns: Sequence[Column], last: str | None) -> list[Candidate]:
+    """Return the columns that may hold decisions or labels, the likeliest first.
+
+    ``last`` is the name of the last column, but for weights.
+    """
+    found = []
+    for place, one in enumerate(columns):
+        if one.is_binary:
+            rank, made = _of_two_values(one, one.name == last)
+        elif one.is_number and one.words & _GRADES and one.n_values:
+            # Half of the range, which is where many tests are passed.
+            cut = math.ceil((one.low + one.high) / 2)
+            score = _WEAKLY_NAMED + _LAST * (one.name == last)
+            rank = 0
+            made = Candidate(column=one, is_decision=False, score=score, favourable=None, cut=cut)
+        else:
+            continue
+        found.append((-made.score, rank, place, made))
+    return [made for *_, made in sorted(found, key=lambda entry: entry[:3])]
+
+
+def _of_two_values(one: Column, is_last: bool) -> tuple[int, Candidate]:
+    """Return the place of its name among known ones, and a column of two values as candidate."""
+    decision, label = one.place_of_word(_DECISIONS), one.place_of_word(_LABELS)
+    texts = {plain_text(value) for value, _ in one.values}
+    score = 0
+    if decision is not None or label is not None:
+        score += _NAMED
+    elif one.has_word(_WEAK_LABELS):
+        score += _WEAKLY_NAMED
+    told = 0
+    if texts & (_GRANTED | _REFUSED | _GOOD | _BAD):
+        told = _TELLING
+    elif _favourable(one) is not None or texts == {"1", "2"}:
+        told = _NEUTRAL
+    score += told + _LAST * (is_last and told > 0)
+    is_decision = decision is not None or (label is None and bool(texts & (_GRANTED | _REFUSED)))
+    ranks = [rank for rank in (decision, label) if rank is not None]
+    return min(ranks, default=99), Candidate(
+        column=one, is_decision=is_decision, score=score, favourable=_favourable(one)
+    )
+
+
+def _favourable(one: Column) -> Any:
+    """Return the value of two that people want, by the values and the name; None: not known."""
+    by_text = {plain_text(value): value for value, _ in one.values}
+    if len(by_text) != 2:
+        return None
+    for wanted, unwanted in ((_GRANTED, _REFUSED), (_GOOD, _BAD)):
+        good, bad = ([text for text in by_text if text in some] for some in (wanted, unwanted))
+        if len(good) == 1:
+            return by_text[good[0]]
+        if len(bad) == 1:
+            return next(value for text, value in by_text.items() if text != bad[0])
+    above = [text for text in by_text if text.startswith(">")]
+    if len(above) == 1 and any(text.startswith("<") for text in by_text):
+        return by_text[above[0]]
+    yes, no = ([text for text in by_text if text in some] for some in (_YES, _NO))
+    if len(yes) != 1 or len(no) != 1:
+        return None
+    return by_text[no[0] if one.has_word(_UNWANTED) else yes[0]]
+
+
+def plain_text(value: Any) -> str:
+    """Return a value as words are compared: 1, 1.0 and True are 1, 1 and true."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip().lower()

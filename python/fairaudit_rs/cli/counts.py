@@ -1,0 +1,102 @@
+"""Counts of people in files: columns of your own (--count), or what `fairaudit tabulate` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import fairaudit_rs as fa
+
+from ..data.cell_columns import are_cells
+from ..data.frames import column_names, scanned
+from ..errors import ArgumentError
+from .messages import note
+
+#: Names of columns that may hold numbers of people.
+_USUAL = {"count", "counts", "freq", "frequency", "n", "n_rows"}
+#: What makes cells of a table of counts.
+_OF_CELLS = ("y_true", "y_pred", "sensitive_features", "strata", "counts", "pos_label", "missing")
+#: What cells that were written hold themselves, with the option that names it elsewhere.
+_HELD = {
+    "y_true": "--y-true",
+    "y_pred": "--y-pred",
+    "y_score": "--y-score",
+    "strata": "--strata",
+    "pos_label": "--pos-label",
+}
+
+
+def names_of(data: Any) -> list[str]:
+    """Return the names of the columns of data, which are a path or a frame that was opened."""
+    return column_names(data) if isinstance(data, str) else list(data.collect_schema().names())
+
+
+def holds_cells(data: Any) -> bool:
+    """Whether data are what `fairaudit tabulate` writes."""
+    return are_cells(names_of(data))
+
+
+def as_cells(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function of cells: of counts, or as they are where there are none.
+
+    Weights, clusters and scores of counted rows are refused, with the reason.
+    """
+    if "counts" in asked:
+        for name, option, why in (
+            ("sample_weight", "--weight", "the people of a row have no weights of their own"),
+            ("clusters", "--clusters", "a row does not say to which clusters its people belong"),
+            ("y_score", "--y-score", "a row of counts has labels and decisions"),
+        ):
+            if name in asked:
+                raise ArgumentError(f"{option} does not go with --count: {why}")
+        cells = fa.tabulate(**{k: v for k, v in asked.items() if k in (*_OF_CELLS, "data")})
+        found = {k: v for k, v in asked.items() if k not in _OF_CELLS} | {"data": cells}
+    elif holds_cells(asked["data"]):
+        found = written_cells(asked)
+    else:
+        return dict(asked)
+    return found | ({"strata": "auto"} if found["data"].strata_names else {})
+
+
+def written_cells(
+    asked: Mapping[str, Any], of_file: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the arguments for cells that were written, which have columns of their own.
+
+    ``of_file`` are columns that a policy file names: those of the cells take their place.
+    """
+    data = asked["data"]
+    frame = (scanned(data) if isinstance(data, str) else data).collect()
+    cells = fa.Cells.from_frame(frame)
+    found = {**(of_file or {}), **asked}
+    for name, option in _HELD.items():
+        given = asked.get(name)
+        if given is not None and given not in (name, [name]):
+            raise ArgumentError(
+                f"{option} is {given!r}, and DATA holds counts with columns of its own (by "
+                f"{', '.join(cells.sensitive_features)}; {', '.join(cells.columns)}), whose "
+                f"positive value is 1; accepted: without {option}"
+            )
+        if name in found and given is None:
+            note(f"{name} is that of the counts, and not {found[name]!r} of the policy file")
+        found.pop(name, None)
+    if "sensitive_features" in found:
+        named = found["sensitive_features"]
+        found["sensitive_features"] = [one.removeprefix("group:") for one in named]
+    return {**found, "data": cells}
+
+
+def warn_of_counts(columns: Mapping[str, Any]) -> None:
+    """Warn that a column may hold numbers of people, which would be read as one person a row."""
+    used = [name for one in columns.values() for name in (one if isinstance(one, list) else [one])]
+    warn_of_names([name for name in names_of(columns["data"]) if name not in used])
+
+
+def warn_of_names(names: Iterable[str]) -> None:
+    """Warn of each of these columns that is called as numbers of people often are."""
+    for name in names:
+        if name.strip().lower() in _USUAL:
+            note(
+                f"warning: every row is read as one person; if column {name!r} holds "
+                f"numbers of people, say --count {name}"
+            )

@@ -1,0 +1,151 @@
+"""Which columns `fairaudit init` takes for decisions and labels, and what it asks on a terminal."""
+
+import sys
+import tomllib
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from fairaudit_rs.auditing.candidates import columns_of
+from fairaudit_rs.auditing.proposing import Proposal, proposed_text
+from fairaudit_rs.cli import main
+from fairaudit_rs.data.headers import has_names_below, has_no_names
+
+
+def proposal(**columns):
+    frame = pl.DataFrame({"sex": ["f", "m"] * 50, **columns, "rest": np.arange(100)})
+    return Proposal.of(columns_of(frame.lazy()))
+
+
+def two(first, second):
+    return [first, first, second, second] * 25
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_decision", "favourable"),
+    [
+        ("loan_approved", (0, 1), True, 1),
+        ("ApprovalStatus", ("Approved", "Denied"), True, "Approved"),
+        ("admit", (0, 1), True, 1),
+        ("hired", ("no", "yes"), True, "yes"),
+        ("isSelected", (False, True), True, True),
+        ("granted", (0.0, 1.0), True, 1),
+        ("decision", ("reject", "accept"), True, "accept"),
+        ("denied", (0, 1), True, 0),
+        ("action", ("hire", "wait"), True, "hire"),
+        ("xyz", ("granted", "refused"), True, "granted"),
+        ("outcome", (0, 1), False, 1),
+        ("target", (-1, 1), False, 1),
+        ("label", ("good", "bad"), False, "good"),
+        ("y", ("yes", "no"), False, "yes"),
+        ("pass", (0, 1), False, 1),
+        ("default", ("no", "yes"), False, "no"),
+        ("two_year_recid", (0, 1), False, 0),
+        ("income", ("<=50K", ">50K"), False, ">50K"),
+        ("IncomeOver50K", (-1, 1), False, 1),
+        ("label", ("A", "B"), False, None),
+        ("class", (1, 2), False, None),
+    ],
+)
+def test_names_and_values(name, values, is_decision, favourable):
+    found = proposal(**{name: two(*values)})
+    assert found.decided is not None
+    assert found.decided.name == name
+    assert found.decided.is_decision == is_decision
+    assert found.favourable() == favourable
+    assert found.lacking() is None
+
+
+@pytest.mark.parametrize("name", ["region", "has_car", "passenger_kind"])
+def test_other_columns_are_candidates_and_not_taken(name):
+    found = proposal(**{name: two("north", "south")})
+    assert [one.name for one in found.candidates] == [name]
+    assert found.decided is None
+    assert found.lacking() == "decisions or labels"
+
+
+def test_labels_beside_decisions():
+    both = proposal(approved=two(0, 1), repaid=[0, 1] * 50)
+    assert [one.name for one in both.roles["y_true"]] == ["repaid"]
+    assert both.opposite is None
+    turned = proposal(approved=two(0, 1), default=[0, 1] * 50)
+    assert turned.roles["y_true"] == []
+    assert turned.opposite is not None
+    assert turned.opposite.name == "default"
+    same = proposal(predicted_recid=two(0, 1), two_year_recid=[0, 1] * 50)
+    assert [one.name for one in same.roles["y_true"]] == ["two_year_recid"]
+
+
+@pytest.mark.parametrize(
+    ("ages", "bands"),
+    [([15, 16, 17, 18, 19, 22], "[16, 18]"), ([18, 25, 33, 47, 58, 80], "[25, 45]")],
+)
+def test_ages_are_cut_where_they_make_groups(ages, bands):
+    frame = pl.DataFrame({"age": ages * 20, "y": [0, 1] * 60})
+    text = proposed_text("x.csv", ["x"], Proposal.of(columns_of(frame.lazy())), None)
+    assert f"bands = {{ age = {bands} }}" in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "none", "below"),
+    [
+        ([["sex", "y"], ["f", "1"], ["m", "0"]], False, False),
+        ([["f", "1"], ["m", "0"], ["f", "1"]], True, False),
+        ([["63.0", "1.0"], ["67.0", "0.0"], ["41.5", "1.0"]], True, False),
+        ([["2019", "2020"], ["a", "b"], ["c", "d"]], False, False),
+        ([["", "X1", "Y"], ["id", "sex", "y"], ["1", "2", "0"], ["2", "1", "1"]], False, True),
+        ([["a"], ["a"]], False, False),
+        ([], False, False),
+    ],
+)
+def test_first_lines(rows, none, below):
+    assert has_no_names(rows) == none
+    assert has_names_below(rows) == below
+
+
+class TestTerminal:
+    @pytest.fixture
+    def asked(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys.modules["fairaudit_rs.cli.init"], "_is_terminal", lambda: True)
+        pl.DataFrame(
+            {
+                "sex": ["f", "m"] * 50,
+                "region": ["north", "north", "south", "south"] * 25,
+                "approved": [0, 1, 1, 0] * 25,
+                "offer": ["P", "Q"] * 50,
+            }
+        ).write_csv("people.csv")
+
+        def ask(*answers):
+            return CliRunner().invoke(
+                main, ["init", "people.csv"], input="".join(f"{one}\n" for one in answers)
+            )
+
+        return ask
+
+    def content(self):
+        with open("fairaudit.toml", "rb") as file:  # noqa: PTH123
+            return tomllib.load(file)
+
+    def test_the_enter_key_takes_the_likeliest(self, asked):
+        found = asked("", "", "", "")
+        assert found.exit_code == 0, found.output
+        assert "  region: north 50, south 50\n" in found.stdout
+        assert "(- for none) [approved]" in found.stderr
+        assert self.content()["roles"] == {"y_pred": "approved", "sensitive_features": ["sex"]}
+
+    def test_others_are_named(self, asked):
+        found = asked("nope", "offer", "", "region, sex", "Q")
+        assert found.exit_code == 0, found.output
+        assert "'nope' is not among: approved, offer, region" in found.stderr
+        content = self.content()
+        assert content["roles"] == {"y_pred": "offer", "sensitive_features": ["region", "sex"]}
+        assert content["policy"]["favourable"] == "Q"
+
+    def test_none_is_an_error(self, asked):
+        found = asked("-", "-", "")
+        assert found.exit_code == 2
+        assert "no decisions and no labels were found" in found.stderr
