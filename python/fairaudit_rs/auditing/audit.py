@@ -23,6 +23,7 @@ from .intersections import intersections_of, limited, notes_of_small
 from .lenses import able, run, wanted, with_evidence
 from .policy import Policy
 from .questions import Asked, Attribute, Computing, Family, asked_of, overall
+from .request import AuditRequest
 from .result import Audit
 from .rules.categories import bias_audit
 from .rules.report import rule_report
@@ -203,7 +204,22 @@ def audit(
         score_bins=score_bins,
         callback=checked.progress,
     )
-    return _audited(table, chosen, computing, checked.threshold, evidence, given)
+    request = AuditRequest.of(
+        data=data,
+        given={
+            "y_true": y_true,
+            "y_pred": y_pred,
+            "y_score": y_score,
+            "counterfactual_score": counterfactual_score,
+            "sample_weight": sample_weight,
+            "counts": counts,
+            "clusters": clusters,
+        },
+        table=table,
+        policy=chosen,
+        positive=positive,
+    )
+    return _audited(table, chosen, computing, checked.threshold, evidence, given, request)
 
 
 def _audited(
@@ -213,6 +229,7 @@ def _audited(
     threshold: float,
     evidence: Evidence,
     given: Given,
+    request: AuditRequest,
 ) -> Audit:
     attributes = _attributes(table, policy)
     asked = limited(asked_of(policy, attributes, computing), table, policy, attributes)
@@ -250,6 +267,7 @@ def _audited(
         if policy.rule == "nyc_ll144"
         else None,
         rule_report=rule_report(policy, single, rates),
+        request=replace(request, excluded=_excluded(attributes)),
     )
     notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
     return replace(made, warnings=tuple(dict.fromkeys(notes)))
@@ -351,21 +369,23 @@ def _notes_of_rows(asked: list[Asked]) -> Iterator[str]:
             yield str(posed.problem.melding_note)
 
 
-def _unknown(one: Attribute) -> str:
-    """Say how many people have no known group of an attribute."""
-    who = f"{one.n_unknown:,} people"
-    if one.share_unknown is not None:
-        who = f"{one.n_unknown:,} rows ({100 * one.share_unknown:.1f} % of people by weight)"
-    return f"{who} have no known {one.name} and are in no group"
+def _excluded(attributes: Sequence[Attribute]) -> tuple[str, ...]:
+    """Return how many people have no known group, by attribute."""
+    found = []
+    for one in attributes:
+        who = f"{one.n_unknown:,} {'person' if one.n_unknown == 1 else 'people'}"
+        if one.share_unknown is not None:
+            who = f"{one.n_unknown:,} rows ({100 * one.share_unknown:.1f} % of people by weight)"
+        if one.n_unknown and not one.is_intersection:
+            found.append(f"{who} without a known {one.name}")
+    return tuple(found)
 
 
 def _notes(
     made: Audit, attributes: list[Attribute], findings: tuple[QuestionFinding, ...]
 ) -> list[str]:
     """Say what a reader must know besides the verdict."""
-    notes = [_unknown(one) for one in attributes if one.n_unknown and not one.is_intersection]
-
-    notes += [note for one in attributes for note in one.notes]
+    notes = [note for one in attributes for note in one.notes]
 
     def named(attribute: str, group: Any) -> str:
         return group_name(group, attribute)

@@ -375,7 +375,11 @@ class Policy:
         return others[0]
 
     def describe(self) -> str:
-        """Return the line that every output begins with: what binds, and what is favourable."""
+        """Return the policy in a line: the binding criteria, and the favourable decision."""
+        return f"{self.binding_text()}; favourable: {self._favourable}"
+
+    def binding_text(self) -> str:
+        """Return the binding criteria in a line, and how strict the policy is about them."""
         reason = f" (the default, because {self.reason})" if self.reason else ""
         binds = "; ".join(one.in_words for one in self.binding)
         parts = [f'policy "{self.name}"{reason}']
@@ -385,7 +389,7 @@ class Policy:
         parts += [f"{name} {getattr(self, name)}" for name in _STRICTNESS if self._differs(name)]
         if self.intersections == "bind":
             parts.append("intersections bind")
-        return "; ".join([*parts, f"favourable: {self._favourable}"])
+        return "; ".join(parts)
 
     @property
     def _favourable(self) -> str:

@@ -31,6 +31,7 @@ from .findings import (
 from .markdown import markdown_table, plain
 from .policy import Policy
 from .questions import least_coverage
+from .request import AuditRequest
 from .rules.nyc_ll144 import BiasAudit
 from .rules.report import RuleReport
 from .rules.told import rule_facts, rule_lines
@@ -81,6 +82,9 @@ class Audit(Result):
         Of the rule ``nyc_ll144``: the tables that are published, and what is missing of them.
     rule_report : object, optional
         The numbers of the rule of the policy, by attribute; None where it has no rule.
+    request : AuditRequest, optional
+        What was asked: data, columns, attributes, strata, clusters, the favourable values, filters,
+        rows that are in no group, and the version of this package.
     """
 
     _derived: ClassVar[tuple[str, ...]] = ("coverage", "passes_for")
@@ -98,6 +102,7 @@ class Audit(Result):
     warnings: tuple[str, ...]
     results: dict[str, Result] = field(default_factory=dict)
     bias_audit: BiasAudit | None = None
+    request: AuditRequest | None = None
     rule_report: RuleReport | None = None
 
     def __hash__(self) -> int:
@@ -163,16 +168,21 @@ class Audit(Result):
     def _wording(self) -> Wording:
         return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named, self.others)
 
+    @property
+    def _request_lines(self) -> list[str]:
+        """What was asked, in sentences."""
+        return [] if self.request is None else list(self.request.lines(self.n_rows))
+
     def _first_line(self) -> str:
         wording = self._wording
         covered = wording.coverage()
         who = f"; people in tested groups: {covered}" if covered else ""
         head = headline(self.verdict, for_all=self.covers_all, binds=wording.binds)
-        return f"{head}. {self.n_rows:,} rows; {self.policy.describe()}{who}."
+        return f"{head}. {self.n_rows:,} rows; {self.policy.binding_text()}{who}."
 
     def summary(self) -> str:
         """Return the verdict in sentences that an auditor can quote."""
-        lines = [self._first_line(), *self._wording.told(self.verdict)]
+        lines = [self._first_line(), *self._request_lines, *self._wording.told(self.verdict)]
         told = [_told(one) for one in self.others if one.told and not one.binding]
         if told:
             lines += ["Other lenses, which inform and do not bind:", *told]

@@ -11,6 +11,14 @@ from functools import cache
 
 #: By name. A part in braces is a text; those in `PARTS` are templates of their own, or empty.
 SENTENCES = {
+    # -- the request --
+    "asked_data": "Data: {data}, {rows}; computed by fairaudit_rs {version}.",
+    "asked_filter": "Read: {filter}.",
+    "asked_columns": "Columns: {columns}.",
+    "asked_strata": "Compared within: {strata}.",
+    "asked_clusters": "Rows that belong together: {clusters}.",
+    "asked_favourable": "Favourable: {favourable}.",
+    "asked_excluded": "In no group: {excluded}.",
     # -- a fail --
     "fail_difference": (
         "{attribute}: the {metric} is {low_value} for {low_group} ({low_n} eligible rows) and "

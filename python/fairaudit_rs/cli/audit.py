@@ -118,7 +118,9 @@ def audit(
     if favourable is not None:
         policy = _favouring(favourable, policy, columns)
     found = fa.audit(policy=policy, progress=options.progress(), **columns)
-    found = replace(found, warnings=(*told, *found.warnings))
+    if found.request is not None:
+        request = replace(found.request, data=given["data"], filters=told)
+        found = replace(found, request=request)
     for path, one in formats.items():
         write_text("--output", path, _written(found, one))
     say(_written(found, form, width()).rstrip("\n"), whole=form != "text")

@@ -334,6 +334,11 @@ class AuditTable:
         """The names of the sensitive features."""
         return tuple(self._keys[key] for key in self.sensitive_features)
 
+    @property
+    def strata_names(self) -> tuple[str, ...]:
+        """The names of the strata of the user's."""
+        return tuple(self._keys[key] for key in self.strata)
+
     def banded(self, bands: Mapping[str, Sequence[float]]) -> AuditTable:
         """Return the table with numeric features cut into bands, by name of the feature.
 

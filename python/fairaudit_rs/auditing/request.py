@@ -1,0 +1,146 @@
+"""The request behind an audit: data, columns, favourable values, strata, filters and exclusions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .._native import __version__
+from ..data.cells import Cells
+from ..data.equality import Value
+from ..data.tables import AuditTable
+from ..errors import DataError
+from ..results.words import listed
+from .policy import Policy
+from .sentences import sentence
+
+#: Names of columns in sentences, by argument.
+_ROLES = {
+    "y_pred": "decisions",
+    "y_true": "labels",
+    "y_score": "scores",
+    "counterfactual_score": "counterfactual scores",
+    "sample_weight": "weights",
+    "counts": "numbers of people",
+}
+_DECISIONS = ("y_pred", "y_true")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AuditRequest(Value):
+    """The data of an audit and how they were read."""
+
+    #: A file, or the kind of data.
+    data: str
+    #: The column of each argument; the argument itself where it was an array.
+    columns: dict[str, str]
+    attributes: tuple[str, ...]
+    strata: tuple[str, ...]
+    clusters: tuple[str, ...]
+    #: The favourable value of decisions and labels, by column.
+    favourable: dict[str, str]
+    #: Which rows were kept and how columns were made, in words.
+    filters: tuple[str, ...] = ()
+    #: Rows that are in no group, with the reason.
+    excluded: tuple[str, ...] = ()
+    #: The version of this package.
+    version: str = __version__
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        data: Any,
+        given: Mapping[str, Any],
+        table: AuditTable,
+        policy: Policy,
+        positive: Any,
+    ) -> AuditRequest:
+        """Describe the arguments of an audit; ``given`` are its columns by argument."""
+        columns = {
+            role: given[role] if isinstance(given.get(role), str) and data is not None else role
+            for role in _ROLES
+            if role in table.roles
+        }
+        return cls(
+            data=_described(data),
+            columns=columns,
+            attributes=table.feature_names,
+            strata=table.strata_names,
+            clusters=_names("clusters", given, data) if table.clusters else (),
+            favourable={
+                columns[role]: favourable
+                for role in _DECISIONS
+                if role in columns
+                and (favourable := _favourable(policy, table, role, positive)) is not None
+            },
+        )
+
+    def lines(self, n_rows: int) -> Iterator[str]:
+        """Yield the request as sentences."""
+        rows = "1 row" if n_rows == 1 else f"{n_rows:,} rows"
+        yield sentence("asked_data", data=self.data, rows=rows, version=self.version)
+        for text in self.filters:
+            yield sentence("asked_filter", filter=text)
+        columns = [f"{_ROLES[role]} {name}" for role, name in self.columns.items()]
+        yield sentence(
+            "asked_columns",
+            columns="; ".join([*columns, f"attributes {listed(list(self.attributes), 20)}"]),
+        )
+        for name, value in (("strata", self.strata), ("clusters", self.clusters)):
+            if value:
+                yield sentence(f"asked_{name}", **{name: listed(list(value), 20)})
+        if self.favourable:
+            values = [f"{column} = {value}" for column, value in self.favourable.items()]
+            yield sentence("asked_favourable", favourable=", ".join(values))
+        if self.excluded:
+            yield sentence("asked_excluded", excluded="; ".join(self.excluded))
+
+
+def _described(data: Any) -> str:
+    """Return what data are: a file by its name."""
+    if data is None:
+        return "arrays"
+    if isinstance(data, Cells):
+        return "counts (Cells)"
+    if isinstance(data, str | Path):
+        return str(data)
+    if isinstance(data, list | tuple) and all(isinstance(part, str | Path) for part in data):
+        return listed([str(part) for part in data], 3)
+    package = type(data).__module__.partition(".")[0]
+    return f"a {package} {type(data).__name__}"
+
+
+def _names(role: str, given: Mapping[str, Any], data: Any) -> tuple[str, ...]:
+    """Return the columns of an argument; its own name where it was an array."""
+    value = given.get(role)
+    names: Sequence[Any] = (value,) if isinstance(value, str) else value or ()
+    if isinstance(value, Mapping):
+        return tuple(map(str, value))
+    if data is None or not (
+        isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    ):
+        return (role,)
+    return tuple(names)
+
+
+def _favourable(policy: Policy, table: AuditTable, role: str, positive: Any) -> str | None:
+    """Return the favourable value of labels or decisions; None of numbers that are no classes."""
+    if policy.favourable is not None:
+        return str(policy.favourable)
+    if not table.source.holds_rows:
+        return "0" if policy.punitive else "1"
+    try:
+        values = table.values(role)
+    except DataError:
+        return None
+    if positive is None:
+        if not set(values) <= {0, 1}:
+            return None
+        positive = 1
+    if not policy.punitive:
+        return str(positive)
+    others = [value for value in values if value != positive]
+    return str(others[0]) if len(others) == 1 else None
