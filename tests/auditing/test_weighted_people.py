@@ -51,7 +51,7 @@ class TestCoverage:
         weight = np.where(group == "Unknown", 300.0, 1.0)
         found = audited(group, weight, alternating(4_000))
         assert found.questions[0].coverage == 3_980 / 9_980
-        assert "20 rows (60.1 % of people by weight) have no known g" in str(found)
+        assert "20 rows (60.1 % of people by weight) without a known g" in str(found)
         group = np.where(group == "Unknown", None, group)
         assert audited(group, weight, alternating(4_000)).questions[0].coverage == 3_980 / 9_980
 
