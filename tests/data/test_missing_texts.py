@@ -116,6 +116,10 @@ def test_cells_keep_what_was_chosen(tmp_path):
             assert list(test.group_sizes) == names
         found = fa.permutation_test(data=cells, sensitive_features="sex", metric="base_rate", rng=1)
         assert list(found.group_sizes) == names
+    audit = fa.audit(
+        data=fa.tabulate(y_pred=LABEL, sensitive_features={"sex": GROUP}), policy="parity", rng=1
+    )
+    assert NOTE in audit.warnings
     twice = fa.tabulate(**rows) + fa.tabulate(**rows)
     assert twice.missing_texts == (("sex", "None", 2), ("sex", "nan", 4))
     assert twice.marginalize("age").notes == []

@@ -55,6 +55,8 @@ class AuditTable:
     score_edges: NDArray[np.float64] | None = None
     #: A positive value that labels or decisions hold: others of 0 and 1 need not hold it too.
     known_positive: Label = None
+    #: Of cells: the texts that were read as missing when they were counted.
+    missing_texts: tuple[tuple[str, str, int], ...] = ()
     _keys: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -114,6 +116,9 @@ class AuditTable:
             missing=checked.missing if read.source.holds_rows else checked.missing or "keep_texts",
             mixed_clusters=checked.mixed_clusters,
             index=read.index,
+            missing_texts=read.source.cells.missing_texts
+            if isinstance(read.source, CellsSource)
+            else (),
             _keys=read.names,
         )
 
@@ -154,7 +159,7 @@ class AuditTable:
         strata = tuple(self._keys[key] for key in self.strata)
         # Labels of cells are 0 and 1 already.
         positive = self._positive_of(present, pos_label) if self.source.holds_rows else None
-        return cells_of(
+        cells = cells_of(
             counted,
             names,
             strata,
@@ -164,6 +169,8 @@ class AuditTable:
             positive,
             self.missing,
         )
+        before = tuple(one for one in self.missing_texts if one[0] in names)
+        return replace(cells, missing_texts=before) if before else cells
 
     def counted(self, pos_label: Label = None) -> AuditTable:
         """Return the table of cells of rows that stand for several persons each."""

@@ -267,6 +267,18 @@ class TestMeansInAudits:
             "no standardized mean differences: y_score is nan" in x for x in absent.rule_lines
         )
 
+    def test_a_group_of_one_row(self):
+        audit = lent({**COUNTS, "rare": (1, 1)}, "white", self.scores)
+        [found] = audit.rule_report.attributes
+        assert [one.group for one in found.mean_differences] == ["black", "other"]
+        assert "no standardized mean difference of rare, which has 1 row" in found.missing
+        for counts in ({"white": (1, 1), "a": (20, 50)}, {"white": (20, 50), "a": (1, 1)}):
+            [found] = lent(counts, "white", self.scores).rule_report.attributes
+            assert found.mean_differences == ()
+            assert found.missing == (
+                "no standardized mean differences, as the reference or all other groups have 1 row",
+            )
+
     def test_people_of_unknown_group_are_in_no_mean(self):
         counts = {**COUNTS, "Unknown": (3, 40)}
         audit = lent(counts, "white", self.scores)

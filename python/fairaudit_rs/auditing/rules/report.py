@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...data.groups import label
+from ...data.groups import group_name, label
 from ...data.labels import matches
 from ...errors import FairAuditError
 from ..refusals import reason_of
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: A comparison of two groups by their counts.
 CountRow: TypeAlias = ImpactRatio | AdverseImpact | ApprovalGap
 _SMD = "standardized mean differences"
+#: Rows that a variance takes.
+_LEAST = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,23 +126,37 @@ def _lending(policy: Policy, one: Attribute, counts: Counts, given: Any) -> Attr
     assert criterion.ratio is not None
     reference = next(group for group in counts if matches(group, criterion.reference))
     impact = adverse_impact(counts, reference, threshold=criterion.ratio, **given)
-    missing = []
-    means: list[MeanDifference] = []
-    if "y_score" not in one.table.roles:
-        missing.append(f"no {_SMD}, as no scores were given (y_score)")
-    else:
-        try:
-            means = standardized_differences(
-                _moments(one), reference, higher_is_favourable=not policy.punitive, **given
-            )
-        except FairAuditError as error:
-            missing.append(f"no {_SMD}: {reason_of(error)}")
+    means, missing = _means(policy, one, reference, given)
     return AttributeReport(
         attribute=one.name,
         adverse_impact=tuple(impact),
         mean_differences=tuple(means),
         missing=tuple(missing),
     )
+
+
+def _means(
+    policy: Policy, one: Attribute, reference: Any, given: Any
+) -> tuple[list[MeanDifference], list[str]]:
+    """Return the mean differences of scores, and what could not be computed."""
+    if "y_score" not in one.table.roles:
+        return [], [f"no {_SMD}, as no scores were given (y_score)"]
+    try:
+        moments = _moments(one)
+    except FairAuditError as error:
+        return [], [f"no {_SMD}: {reason_of(error)}"]
+    enough = {group: found for group, found in moments.items() if found[0] >= _LEAST}
+    if reference not in enough or len(enough) == 1:
+        return [], [f"no {_SMD}, as the reference or all other groups have 1 row"]
+    missing = [
+        f"no {_SMD[:-1]} of {group_name(group, one.name)}, which has 1 row"
+        for group in moments
+        if group not in enough
+    ]
+    means = standardized_differences(
+        enough, reference, higher_is_favourable=not policy.punitive, **given
+    )
+    return means, missing
 
 
 def _moments(one: Attribute) -> dict[Any, tuple[int, float, float]]:

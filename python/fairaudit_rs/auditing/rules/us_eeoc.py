@@ -164,8 +164,8 @@ def impact_ratios(
     >>> [row] = impact_ratios({"black": (65, 94), "white": (791, 842)})
     >>> print(row)
     black: 69.1 % of 94 selected, 0.736 times the highest rate, that of white (93.9 % of 842): \
-below four fifths, and the rates differ significantly: flag. Test of equal rates: z = -8.16, \
-p = 3.3e-16 by the pooled z test; 1 comparison. 6 more selections would make it four fifths. The \
+below four fifths, and the rates differ significantly: flag. Test of equal rates: z = -8.15, \
+p = 3.5e-16 by the pooled z test; 1 comparison. 6 more selections would make it four fifths. The \
 data do not rule out a true ratio of 0.80 or more (95 % confidence)
     """
     level = arguments.check(alpha=alpha, confidence_level=confidence_level)
