@@ -16,7 +16,7 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..extremes.forms import Form, form_of
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
-from .attribute_names import check_attribute_names
+from .attribute_names import check_attribute_names, check_bands
 from .binding import Bounds
 from .findings import QuestionFinding
 from .intersections import intersections_of, limited, notes_of_small
@@ -203,6 +203,7 @@ def _audited(
     given: Given,
 ) -> Audit:
     attributes = _attributes(table, policy)
+    check_bands(policy, [one for one in attributes if not one.is_intersection])
     asked = limited(asked_of(policy, attributes, computing), table, policy, attributes)
     single = [one for one in attributes if not one.is_intersection]
     roles = table.roles
