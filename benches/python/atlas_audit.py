@@ -3,7 +3,8 @@
 `python benches/python/atlas_audit.py` measures what is not measured yet (some ten minutes on one
 core) and writes the section "Audits" of docs/validity.md. Families of questions are in
 atlas_audit_families.py, single pairs in atlas_audit_pairs.py, what other lenses say in
-atlas_audit_lenses.py. Results are kept in target/atlas_audit.jsonl.
+atlas_audit_lenses.py, references, intersections and weights in atlas_audit_policies.py. Results are
+kept in target/atlas_audit.jsonl.
 """
 
 import argparse
@@ -12,13 +13,14 @@ import os
 import atlas_audit_families as families
 import atlas_audit_lenses as lenses
 import atlas_audit_pairs as pairs
+import atlas_audit_policies as policies
 from atlas_tools import ROOT, band, load, run, write
 
 RESULTS = ROOT / "target" / "atlas_audit.jsonl"
 
 
 def scenarios():
-    return [*families.scenarios(), *pairs.scenarios(), *lenses.scenarios()]
+    return [*families.scenarios(), *pairs.scenarios(), *policies.scenarios(), *lenses.scenarios()]
 
 
 def measure(scenario):
@@ -52,7 +54,8 @@ def errors(scenario, entry):
     if isinstance(scenario, pairs.RaisedFloor):
         # One group is beyond the tolerance: to fail is right.
         return {"pass": counts["pass"]}
-    found = {word: counts[word] for word in ("fail", "pass") if word in counts}
+    words = getattr(scenario, "wrong", ("fail", "pass"))
+    found = {word: counts[word] for word in words if word in counts}
     return found | {f"pass of {name}": n for name, n in entry.get("passes", {}).items()}
 
 
@@ -113,6 +116,7 @@ def page(measured):
     yield from rates_table(of(pairs.TenRates))
     yield from pairs_table(of)
     yield from floor_table(of(pairs.RaisedFloor))
+    yield from policies_table(of)
     yield from lenses_table(of(lenses.NoStandIn))
 
 
@@ -140,6 +144,10 @@ CALLED = {
     "ignored": "design ignored",
     "delta": "delta method",
     "without the rule": "a raised floor",
+    "highest alone": "a pass against the observed highest group alone",
+    "two sides": "a fixed reference with two sides",
+    "two attributes": "intersections of two attributes alone",
+    "coverage by rows": "coverage by rows",
 }
 
 
@@ -269,6 +277,30 @@ def floor_table(entries):
             share(counts["fail"], n, judged=False),
             share(counts["pass"], n),
             share(counts["without the rule"], n),
+        ]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def policies_table(of):
+    yield "### References, intersections, people by weight"
+    yield ""
+    yield (
+        "What the audit does, and what the rule before did with the same data. Where an answer is "
+        "right its share is not judged."
+    )
+    yield ""
+    yield "| what | audits | fail, % | pass, % | a rule that does not hold, % |"
+    yield "|---|---|---|---|---|"
+    kinds = (policies.Highest, policies.Favoured, policies.Parity, policies.ByWeight)
+    for one, entry in (both for kind in kinds for both in of(kind)):
+        n, counts = entry["audits"], entry["counts"]
+        *_, old = one.counted
+        cells = [
+            one.label,
+            f"{n:,}",
+            *(share(counts[word], n, judged=word in one.wrong) for word in ("fail", "pass")),
+            f"{CALLED[old]}: {share(counts[old], n)}",
         ]
         yield f"| {' | '.join(cells)} |"
     yield ""
