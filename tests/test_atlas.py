@@ -139,9 +139,12 @@ def test_gaps_of_the_family_are_those_of_its_people(bench):
 
 def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
     """Two audits of the least size of everything, each with all its counts."""
-    families, pairs, lenses, rules = (
-        bench(f"atlas_audit_{name}") for name in ("families", "pairs", "lenses", "rules")
+    families, pairs, policies, lenses, rules = (
+        bench(f"atlas_audit_{name}")
+        for name in ("families", "pairs", "policies", "lenses", "rules")
     )
+    for name in ("AUDITS_OF_REFERENCES", "AUDITS_OF_ROWS"):
+        monkeypatch.setattr(policies, name, 2)
     monkeypatch.setattr(lenses, "AUDITS", 2)
     monkeypatch.setattr(rules, "AUDITS", 2)
     for name in ("AUDITS", "AUDITS_OF_PASSES"):
@@ -154,7 +157,9 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
         entry = kept(one.measure())
         assert entry["audits"] == 2
         assert all(0 <= count <= 2 for count in entry["counts"].values())
-    for one in (*pairs.scenarios(), lenses.NoStandIn(3), *rules.scenarios()):
+    for one in (
+        *pairs.scenarios(), *policies.scenarios(), lenses.NoStandIn(3), *rules.scenarios()
+    ):  # fmt: skip
         if getattr(one, "law", None) != "lognormal":
             entry = kept(one.measure())
             assert set(entry["counts"]) == set(one.counted)

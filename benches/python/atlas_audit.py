@@ -3,8 +3,8 @@
 `python benches/python/atlas_audit.py` measures what is not measured yet (some ten minutes on one
 core) and writes the section "Audits" of docs/validity.md. Families of questions are in
 atlas_audit_families.py, single pairs in atlas_audit_pairs.py, what other lenses say in
-atlas_audit_lenses.py, the lines of the four-fifths rule in atlas_audit_rules.py. Results are kept
-in target/atlas_audit.jsonl.
+atlas_audit_lenses.py, references, intersections and weights in atlas_audit_policies.py, the lines of
+the four-fifths rule in atlas_audit_rules.py. Results are kept in target/atlas_audit.jsonl.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import os
 import atlas_audit_families as families
 import atlas_audit_lenses as lenses
 import atlas_audit_pairs as pairs
+import atlas_audit_policies as policies
 import atlas_audit_rules as rules
 from atlas_tools import ROOT, band, load, run, write
 
@@ -20,9 +21,8 @@ RESULTS = ROOT / "target" / "atlas_audit.jsonl"
 
 
 def scenarios():
-    return [
-        *families.scenarios(), *pairs.scenarios(), *lenses.scenarios(), *rules.scenarios()
-    ]  # fmt: skip
+    parts = (families, pairs, policies, lenses, rules)
+    return [scenario for part in parts for scenario in part.scenarios()]
 
 
 def measure(scenario):
@@ -58,7 +58,8 @@ def errors(scenario, entry):
     if isinstance(scenario, pairs.RaisedFloor):
         # One group is beyond the tolerance: to fail is right.
         return {"pass": counts["pass"]}
-    found = {word: counts[word] for word in ("fail", "pass") if word in counts}
+    words = getattr(scenario, "wrong", ("fail", "pass"))
+    found = {word: counts[word] for word in words if word in counts}
     return found | {f"pass of {name}": n for name, n in entry.get("passes", {}).items()}
 
 
@@ -120,6 +121,7 @@ def page(measured):
     yield from rates_table(of(pairs.TenRates))
     yield from pairs_table(of)
     yield from floor_table(of(pairs.RaisedFloor))
+    yield from policies_table(of)
     yield from lenses_table(of(lenses.NoStandIn))
     yield ""
     yield from rules.table(of(rules.EqualGroups), share)
@@ -149,6 +151,10 @@ CALLED = {
     "ignored": "design ignored",
     "delta": "delta method",
     "without the rule": "a raised floor",
+    "highest alone": "a pass against the observed highest group alone",
+    "two sides": "a fixed reference with two sides",
+    "two attributes": "intersections of two attributes alone",
+    "coverage by rows": "coverage by rows",
 }
 
 
@@ -278,6 +284,30 @@ def floor_table(entries):
             share(counts["fail"], n, judged=False),
             share(counts["pass"], n),
             share(counts["without the rule"], n),
+        ]
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def policies_table(of):
+    yield "### References, intersections, people by weight"
+    yield ""
+    yield (
+        "What the audit does, and what the rule before did with the same data. Where an answer is "
+        "right its share is not judged."
+    )
+    yield ""
+    yield "| what | audits | fail, % | pass, % | a rule that does not hold, % |"
+    yield "|---|---|---|---|---|"
+    kinds = (policies.Highest, policies.Favoured, policies.Parity, policies.ByWeight)
+    for one, entry in (both for kind in kinds for both in of(kind)):
+        n, counts = entry["audits"], entry["counts"]
+        *_, old = one.counted
+        cells = [
+            one.label,
+            f"{n:,}",
+            *(share(counts[word], n, judged=word in one.wrong) for word in ("fail", "pass")),
+            f"{CALLED[old]}: {share(counts[old], n)}",
         ]
         yield f"| {' | '.join(cells)} |"
     yield ""

@@ -102,6 +102,47 @@ class TestPython:
             )
 
 
+class TestBands:
+    @pytest.mark.parametrize(
+        ("bands", "words"),
+        [
+            (
+                {"race": (1, 2)},
+                "bands of 'race' is [1, 2], which cuts nothing of 'race', whose val",
+            ),
+            (
+                {"age": (80, 90)},
+                "bands of 'age' is [80, 90], which cuts nothing of 'age', whose va",
+            ),
+            (
+                {"AGE": (1, 2)},
+                "bands of 'AGE' is [1, 2], which cuts nothing of 'age', whose values",
+            ),
+        ],
+    )
+    def test_bands_that_cut_nothing_are_refused(self, bands, words):
+        """They were ignored, and ages made 50 groups."""
+        with pytest.raises(fa.errors.ArgumentError, match=re.escape(words)):
+            audited(own(rate(), bands=bands))
+
+    def test_bands_that_are_in_the_data_already(self):
+        data = loans().with_columns(
+            age=pl.when(pl.col("age") <= 40).then(pl.lit("up to 40")).otherwise(pl.lit("above 40"))
+        )
+        found = fa.audit(
+            data=data,
+            y_pred="approved",
+            sensitive_features="age",
+            policy=own(rate(), bands={"age": (40,)}),
+        )
+        assert {one.group for one in found.questions[0].groups} == {"up to 40", "above 40"}
+
+    def test_the_default_ones_leave_codes_alone(self):
+        data = loans().with_columns(age=pl.col("age") % 2)
+        found = fa.audit(data=data, y_pred="approved", sensitive_features="age", policy=own(rate()))
+        assert {one.group for one in found.questions[0].groups} == {0, 1}
+
+
 class TestFiles:
     @pytest.mark.parametrize(
         ("table", "words"),

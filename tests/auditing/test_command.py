@@ -314,7 +314,7 @@ class TestPolicies:
         given = ("unfair.csv", "--y-pred", "word", "-s", "sex")
         granted = audit(*given, "--favourable", "granted", "--preset", "parity")
         refused = audit(*given, "--favourable", "refused", "--preset", "parity")
-        assert "favourable: granted" in granted.stdout
+        assert "Favourable: word = granted." in granted.stdout
         assert (granted.exit_code, refused.exit_code) == (1, 1)
         assert "lowest" in granted.stdout
         low = [text.stdout.split("selection_rate")[2].split()[1] for text in (granted, refused)]

@@ -92,7 +92,7 @@ def test_the_favourable_value_of_counts(preset, favourable, here):
     given = (*WORDS, "-s", "sex", "--favourable", favourable, "--preset", preset, "--seed", "1")
     wanted = run("audit", "rows.csv", *given)
     check_same(run("audit", "counted.csv", *given, "--count", "people"), wanted)
-    assert f"favourable: {favourable}" in wanted.stdout
+    assert f" = {favourable}" in wanted.stdout.partition("Favourable:")[2].splitlines()[0]
 
 
 def test_two_texts_of_counts_need_a_favourable_one(here):

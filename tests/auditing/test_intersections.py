@@ -134,8 +134,9 @@ class TestSmallIntersections:
         informing = replace(own(), intersections="inform")
         text = form(audited(np.arange(len(rows)) % 2, features, informing))
         assert (
-            "2 intersections of attributes are below the minimum group size in some question and "
-            "not compared there: f & y (sex and race): 7 rows and m & y (sex and race): 12 rows"
+            "2 intersections of attributes are below the minimum group size of a metric and not "
+            "compared by it: f & y (sex and race): 7 eligible rows and m & y (sex and race): 12 "
+            "eligible rows"
         ) in text
 
     def test_none_is_small(self):
@@ -149,4 +150,4 @@ class TestSmallIntersections:
         informing = replace(own(), intersections="inform")
         text = str(audited(np.arange(800) // 2 % 2, features, informing))
         assert "40 intersections of attributes are below" in text
-        assert "20 rows and 35 more" in text
+        assert "20 eligible rows and 35 more" in text

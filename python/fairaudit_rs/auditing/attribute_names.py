@@ -1,4 +1,4 @@
-"""Attribute names in a policy: each must be an attribute of the data.
+"""Attributes that a policy names: each must be in the data, and those with bands hold numbers.
 
 A criterion about an attribute that does not exist has no groups to compare. Skipped, it would turn
 a typing error or a renamed column into a pass.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..data.bands import band_names
 from ..errors import ArgumentError
+from ..results.words import listed
 from .criterion import nearest
 from .policy import Policy
+from .questions import Attribute
 from .values import DEFAULT_BANDS
 
 
@@ -19,6 +22,25 @@ def check_attribute_names(policy: Policy, attributes: Sequence[str]) -> None:
     for key, name in _named(policy, attributes):
         if name not in attributes:
             raise _unknown_attribute(key, name, attributes)
+
+
+def check_bands(policy: Policy, attributes: Sequence[Attribute]) -> None:
+    """Refuse bands that cut nothing: of text, or with all numbers on one side of the cuts.
+
+    The default ones are for ages; they leave an attribute of that name alone that holds no ages.
+    """
+    folded = {name.casefold(): (name, cuts) for name, cuts in policy.bands.items()}
+    for one in attributes:
+        name, cuts = folded.get(one.name.casefold(), (one.name, ()))
+        if one.name in policy.bands:
+            name, cuts = one.name, policy.bands[one.name]
+        others = [group for group in one.groups if cuts and group not in band_names(cuts)]
+        if others and DEFAULT_BANDS.get(name) != cuts:
+            raise ArgumentError(
+                f"bands of {name!r} is {list(cuts)}, which cuts nothing of {one.name!r}, whose "
+                f"values are {listed([repr(group) for group in others])}; accepted: cuts between "
+                "the smallest and the greatest of numbers, or no bands"
+            )
 
 
 def _named(policy: Policy, attributes: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..extremes.forms import Form, form_of
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
-from .attribute_names import check_attribute_names
+from .attribute_names import check_attribute_names, check_bands
 from .binding import Bounds
 from .findings import QuestionFinding
 from .intersections import intersections_of, limited, notes_of_small
@@ -232,6 +232,7 @@ def _audited(
     request: AuditRequest,
 ) -> Audit:
     attributes = _attributes(table, policy)
+    check_bands(policy, [one for one in attributes if not one.is_intersection])
     asked = limited(asked_of(policy, attributes, computing), table, policy, attributes)
     single = [one for one in attributes if not one.is_intersection]
     bounds = Bounds.of(policy, single, asked, able(policy, given, table))

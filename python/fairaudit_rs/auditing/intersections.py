@@ -119,13 +119,13 @@ def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterato
         if one.is_intersection and not one.binding:
             for group in one.untested:
                 name = f"{named(one.attribute, group.group)} ({one.attribute})"
-                small[name] = min(group.n_rows, small.get(name, group.n_rows))
+                small[name] = min(group.n_counted, small.get(name, group.n_counted))
     if small:
         ascending = sorted(small.items(), key=lambda entry: entry[1])
-        names = [f"{name}: {n:,} row{'' if n == 1 else 's'}" for name, n in ascending]
+        names = [f"{name}: {n:,} eligible row{'' if n == 1 else 's'}" for name, n in ascending]
         n = len(small)
         are = "intersection of attributes is" if n == 1 else "intersections of attributes are"
         yield (
-            f"{n:,} {are} below the minimum group size in some question and not compared there: "
+            f"{n:,} {are} below the minimum group size of a metric and not compared by it: "
             f"{listed(names, _MOST_NAMED)}"
         )

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import LensName
-from .criterion import Criterion, names
+from .criterion import Criterion, label, names
 
 #: Rows that count which a group needs at least: below, a verdict errs more often than it says.
 LEAST_FLOOR = 30
@@ -142,6 +142,9 @@ def of_lenders(ratio: float | None, references: object) -> list[Criterion]:
             f"references is {references!r}; accepted for fair_lending: a dict with the group that "
             "others are compared with for each attribute, such as {'race': 'white'}"
         )
+    for name, group in references.items():
+        for part in group if isinstance(group, tuple) else (group,):
+            label(f"references of {name!r}", part)
     return [
         Criterion(metric="selection_rate", ratio=ratio, attributes=(name,), reference=group)
         for name, group in references.items()

@@ -1,0 +1,176 @@
+"""What policies ask, in the validity atlas: references, intersections, people by weight.
+
+Each scenario counts how often `fa.audit` errs, and what the rule before did with the same data: a
+pass against the observed highest group alone, a fixed reference with two sides, intersections of
+two attributes alone, coverage by rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import fairaudit_rs as fa
+from atlas_audit_families import audited, pairs_of
+from atlas_audit_pairs import Scenario, words
+from atlas_tools import ALPHA
+from fairaudit_rs.inference.proportions import ratio_score
+from fairaudit_rs.permutation.formulas import Margins
+
+AUDITS_OF_REFERENCES, AUDITS_OF_ROWS = 2_000, 500
+
+
+def decided(hits, sizes):
+    """Decisions and groups "a", "b", ... of which so many are selected."""
+    return {
+        "y_pred": np.concatenate(
+            [np.arange(n) < x for x, n in zip(hits, sizes, strict=True)]
+        ).astype(int),
+        "sensitive_features": {"g": np.repeat(list("abcdefgh")[: len(sizes)], sizes)},
+    }
+
+
+@dataclass(frozen=True)
+class Highest(Scenario):
+    """Three groups, the smallest is the highest: the lowest lies exactly at the tolerance of it."""
+
+    rates: tuple[float, ...]
+    sizes: tuple[int, ...]
+    scale: str
+    counted = ("fail", "pass", "highest alone")
+    wrong = ("fail", "pass")
+
+    @property
+    def audits(self):
+        return AUDITS_OF_REFERENCES
+
+    @property
+    def label(self):
+        rates = ", ".join(f"{rate:g}" for rate in self.rates)
+        what = "ratio .8" if self.scale == "ratio" else "difference .1"
+        return f"rates {rates} of {', '.join(f'{n:,}' for n in self.sizes)}, {what} to the highest"
+
+    def audit(self, rng, seed):
+        hits = rng.binomial(self.sizes, self.rates)
+        threshold = {"ratio": 0.8} if self.scale == "ratio" else {"tolerance": 0.1}
+        found = audited(
+            [("selection_rate", {**threshold, "reference": "highest"})],
+            **decided(hits, self.sizes),
+            rng=seed,
+        )
+        highest = "abc"[int(np.argmax(hits / np.array(self.sizes)))]
+        alone = [
+            pair.test.p_pass <= ALPHA
+            for pair in pairs_of(found)
+            if highest in [group.group for group in pair.test.groups]
+        ]
+        return words(found) | {"highest alone": all(alone)}
+
+
+@dataclass(frozen=True)
+class Favoured(Scenario):
+    """A group and a fixed reference at a ratio; above 1 / .8 two sides fail it."""
+
+    ratio: float
+    counted = ("fail", "pass", "two sides")
+
+    @property
+    def wrong(self):
+        """A group that is better off than tolerated passes."""
+        return ("fail", "pass") if self.ratio == 0.8 else ("fail",)
+
+    @property
+    def audits(self):
+        return AUDITS_OF_REFERENCES
+
+    @property
+    def label(self):
+        return f"{self.ratio:g} times the rate of a fixed reference, ratio .8"
+
+    def audit(self, rng, seed):
+        sizes = (400, 2_000)
+        hits = rng.binomial(sizes, [0.5 * self.ratio, 0.5])
+        options = {"ratio": 0.8, "attributes": ("g",), "reference": "b"}
+        found = audited([("selection_rate", options)], **decided(hits, sizes), rng=seed)
+        ends = (ratio_score(hits[0], sizes[0], hits[1], sizes[1], end) for end in (0.8, 1.25))
+        above = hits[0] / sizes[0] >= hits[1] / sizes[1]
+        two_sides = Margins.of_normal(*ends).tails.p_fail(above) <= ALPHA
+        return words(found) | {"two sides": two_sides}
+
+
+@dataclass(frozen=True)
+class Parity(Scenario):
+    """Rates of .4 and .6 by the parity of three attributes, and no gap in one or two of them."""
+
+    rows: int
+    counted = ("fail", "pass", "two attributes")
+    wrong = ("pass",)
+
+    @property
+    def audits(self):
+        return AUDITS_OF_ROWS
+
+    @property
+    def label(self):
+        return f"{self.rows:,} rows, a gap of .2 in three attributes together alone, difference .1"
+
+    def audit(self, rng, seed):
+        attributes = rng.integers(0, 2, (3, self.rows))
+        rate = np.where(attributes.sum(axis=0) % 2, 0.6, 0.4)
+        policy = fa.Policy(
+            name="atlas",
+            criteria=[fa.Criterion(metric="selection_rate", tolerance=0.1)],
+            intersections="bind",
+            lenses=("permutation",),
+        )
+        found = fa.audit(
+            y_pred=(rng.random(self.rows) < rate).astype(int),
+            sensitive_features=dict(zip("xyz", attributes, strict=True)),
+            policy=policy,
+            evidence="none",
+            rng=seed,
+            n_threads=1,
+        )
+        fewer = [one.verdict for one in found.questions if one.attribute != "x and y and z"]
+        return words(found) | {"two attributes": set(fewer) == {"pass"}}
+
+
+@dataclass(frozen=True)
+class ByWeight(Scenario):
+    """20 of 4,000 rows stand for 60 % of the people, and are selected at .1; the others at .5."""
+
+    counted = ("fail", "pass", "coverage by rows")
+    wrong = ("pass",)
+
+    @property
+    def audits(self):
+        return AUDITS_OF_ROWS
+
+    @property
+    def label(self):
+        return "20 rows of weight 300 (60 % of the people) at .1, 3,980 of weight 1 at .5"
+
+    def audit(self, rng, seed):
+        sizes = (2_000, 1_980, 20)
+        columns = decided(rng.binomial(sizes, [0.5, 0.5, 0.1]), sizes)
+        weight = np.repeat([1.0, 1.0, 300.0], sizes)
+        found = audited(
+            [("selection_rate", {"tolerance": 0.1})],
+            **columns,
+            sample_weight=weight,
+            rng=seed,
+            n_resamples=999,
+        )
+        [one] = found.questions
+        tested = sum(group.n_rows for group in one.tested)
+        shown = all(pair.test.p_pass <= ALPHA for pair in one.pairs)
+        by_rows = shown and tested / one.n_rows >= 0.95
+        return words(found) | {"coverage by rows": by_rows}
+
+
+def scenarios():
+    for rates, scale in (((0.60, 0.735, 0.75), "ratio"), ((0.40, 0.48, 0.50), "difference")):
+        for sizes in ((20_000, 20_000, 300), (3_000, 6_000, 250)):
+            yield Highest(rates, sizes, scale)
+    yield from (Favoured(ratio) for ratio in (0.8, 1.25, 1.54))
+    yield from (Parity(rows) for rows in (4_000, 20_000))
+    yield ByWeight()
