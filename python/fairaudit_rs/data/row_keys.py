@@ -67,8 +67,8 @@ def _mixed(values: Hashes) -> Hashes:
 def _bits(column: Column) -> Hashes:
     """Return 64 bits for every value of a column: equal ones for equal values."""
     if isinstance(column, Coded):
-        labels = [_of_label(label) for label in column.labels]
-        return np.array([*labels, _MISSING], dtype=np.uint64)[column.codes]
+        known = [_of_label(label) for label in column.labels]
+        return np.array([*known, _MISSING], dtype=np.uint64)[column.codes]
     if column.dtype == np.uint64:
         return column
     if column.dtype.kind in "biuf":
