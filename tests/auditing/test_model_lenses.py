@@ -366,24 +366,56 @@ class TestProperties:
         assert one.results[name] == audit.results[name]
         assert one.results["extremes: ecd by sex"] == audit.results["extremes: ecd by sex"]
 
-    def test_the_order_of_rows(self, book, audit):
-        order = np.random.default_rng(3).permutation(len(book.sex))
-        other = book.of(
+    @staticmethod
+    def shuffled(book, order, **options):
+        """Audit the same people in another order."""
+        mine = {
+            name: one[order] if isinstance(one, np.ndarray) else one
+            for name, one in options.items()
+        }
+        return book.of(
             book.model,
             y_true=book.y_true[order],
             y_pred=book.model.decision(book.X).astype(int)[order],
+            y_score=book.model.predict_proba(book.X)[order],
             sensitive_features={name: one[order] for name, one in book.features.items()},
             X=book.X.iloc[order].reset_index(drop=True),
+            n_resamples=999,
+            evidence="none",
+            **mine,
         )
-        for mine, theirs in zip(audit.others, other.others, strict=True):
-            assert (mine.lens, mine.first, mine.second) == (
-                theirs.lens,
-                theirs.first,
-                theirs.second,
-            )
-            assert (mine.estimate, mine.low, mine.high) == pytest.approx(
-                (theirs.estimate, theirs.low, theirs.high), rel=1e-6, nan_ok=True
-            )
+
+    @pytest.mark.parametrize("design", ["plain", "binding", "weights", "clusters", "samples"])
+    def test_the_order_of_rows_changes_no_bit(self, book, design, monkeypatch):
+        n = len(book.sex)
+        given = {
+            "plain": {},
+            "binding": {
+                "policy": fa.Policy(
+                    name="own",
+                    criteria=[
+                        fa.Criterion(metric="tpr", tolerance=0.3),
+                        *(
+                            fa.Criterion(lens=lens, tolerance=0.3)
+                            for lens in ("projection", "influence", "extremes")
+                        ),
+                    ],
+                )
+            },
+            "weights": {"sample_weight": np.random.default_rng(1).uniform(0.5, 2, n)},
+            "clusters": {"clusters": np.arange(n) // 5, "mixed_clusters": "split"},
+            "samples": {"sample_weight": np.random.default_rng(1).integers(1, 4, n)},
+        }[design]
+        if design == "samples":
+            monkeypatch.setattr(model_lenses, "MOST_LINEAR_ROWS", 300)
+        one = self.shuffled(book, np.arange(n), **given)
+        other = self.shuffled(book, np.random.default_rng(3).permutation(n), **given)
+        assert one.others == other.others
+        assert one.questions == other.questions
+        assert [one.lens for one in one.others].count("individual") == 1
+        if design == "samples":
+            note = row(one, "individual", "sex and race")["note"]
+            assert note.startswith("a sample of 300 of 2,000 rows")
 
     def test_json_and_pickles(self, audit):
         again = fa.from_dict(json.loads(json.dumps(audit.to_dict(), allow_nan=False)))

@@ -47,7 +47,7 @@ from .lens_tests import (
 )
 from .questions import Attribute
 from .refusals import reason_of
-from .seeds import seed_of
+from .row_sample import sampled_rows
 from .setting import People, Positions, Setting
 
 #: Rows whose flow is computed: where it is solved in a few numbers by row, and of other models.
@@ -106,8 +106,7 @@ def _attacked(setting: Setting, name: str, form: Form) -> Ran:
     most = MOST_LINEAR_ROWS if isinstance(flow.scores, LinearScores) else MOST_ROWS
     if len(rows) > most:
         notes.append(f"a sample of {most:,} of {len(rows):,} rows")
-        seed = seed_of(setting.computing.seed, "individual", name, "sample")
-        rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+    rows = sampled_rows(setting, name, rows, most)
     found = table.rows(columns=("y_true",), pos_label=setting.computing.pos_label)
     # A model that knows its classes is told labels by name; others score the positive one.
     y = _raw(table.source.in_memory().columns["y_true"]) if flow.classes else None

@@ -12,6 +12,7 @@ from .. import arguments
 from ..arguments import finite_array
 from ..data.columns import some
 from ..data.equality import Value
+from ..data.row_keys import content_order
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError
 from .question import attributes_of, chosen_features, chosen_rows, read_rows, scaled_features
 from .sensitive import _CONSTANT, Attribute, varying_space
@@ -405,15 +406,17 @@ class _Fit(Value):
         )
 
     def metric(self) -> FairMetric:
-        """Return the metric of these rows."""
+        """Return the metric of these rows, summed in an order made of their content."""
+        values = [attribute.values for attribute in self.attributes]
+        same = self.of(content_order([*self.rows.T, *values]))
         p = self.rows.shape[1]
         units = np.ones(p)
-        deviation = self.rows[:, self.scaled].std(axis=0)
-        size = np.abs(self.rows[:, self.scaled]).max(axis=0)
+        deviation = same.rows[:, self.scaled].std(axis=0)
+        size = np.abs(same.rows[:, self.scaled]).max(axis=0)
         units[self.scaled] = np.where(deviation > _CONSTANT * size, deviation, 1.0)
-        rows = self.rows / units if len(self.scaled) else self.rows
+        rows = same.rows / units if len(self.scaled) else same.rows
         space = varying_space(rows) if self.attributes else None
-        found = [attribute.directions(rows, self.C, space) for attribute in self.attributes]
+        found = [attribute.directions(rows, self.C, space) for attribute in same.attributes]
         if self.free is not None:
             found.append(np.eye(p)[self.free])
         if self.given is not None:

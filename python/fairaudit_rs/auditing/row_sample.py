@@ -1,0 +1,43 @@
+"""Samples of rows for lenses that cannot look at all: the same ones for any order of the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..data.columns import Coded
+from ..data.row_keys import row_hashes, row_keys, unit_hashes
+from .seeds import seed_of
+from .setting import People, Positions, Setting
+
+
+def sampled_rows(setting: Setting, name: str, rows: Positions, most: int) -> Positions:
+    """Return at most so many rows, in their order, drawn by the seed and by what rows hold.
+
+    A row holds its features, label, groups and weight, and the content of its cluster.
+    """
+    if len(rows) <= most:
+        return rows
+    form = setting.given.form
+    assert form is not None
+    seed = seed_of(setting.computing.seed, "individual", name, "sample")
+    roles = [role for role in ("y_true",) if role in setting.roles]
+    pos_label = setting.computing.pos_label
+    found = setting.attributes[0].table.rows(columns=roles, pos_label=pos_label)
+    columns = [form.column(place) for place in range(form.n_columns)]
+    columns += [found.columns[role] for role in roles]
+    columns += [_groups(setting, place, form.n_rows) for place in range(len(setting.attributes))]
+    if found.weight is not None:
+        columns.append(found.weight)
+    hashes = row_hashes(columns)
+    if found.cluster is not None:
+        hashes = row_hashes([hashes, unit_hashes(found.cluster, hashes)])
+    keys = row_keys(hashes[rows], seed)
+    return np.sort(rows[np.argsort(keys, kind="stable")[:most]])
+
+
+def _groups(setting: Setting, place: int, n_rows: int) -> Coded:
+    """Return the group of every row in an attribute; missing where it is not known."""
+    people = People.of(setting.attributes[place])
+    codes = np.full(n_rows, len(people.groups), dtype=np.uint32)
+    codes[people.rows] = people.code
+    return Coded(codes, list(people.groups))

@@ -1,0 +1,83 @@
+"""Keys of rows by their content: orders and samples that do not depend on where rows stand.
+
+A row's hash is that of its values, column by column. Its key is the hash of its own hash, a seed
+and its number among the rows with the same values. So rows with equal values are drawn one by one,
+as if they differed, and it does not matter which of them is which.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import Coded, Column
+
+Hashes = NDArray[np.uint64]
+
+#: The steps and multipliers of splitmix64 (Steele, Lea and Flood, 2014).
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIX = (
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
+    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+)
+_LAST = np.uint64(31)
+_MISSING = np.uint64(0x5851F42D4C957F2D)
+
+
+def row_hashes(columns: Sequence[Column]) -> Hashes:
+    """Return a hash of the values of every row."""
+    found = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        found = _mixed(found + _STEP + _bits(column))
+    return found
+
+
+def row_keys(hashes: Hashes, seed: int) -> Hashes:
+    """Return a key of every row; rows of one hash have keys of their own."""
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    sizes = np.diff(np.append(starts, len(ordered)))
+    number = np.empty(len(hashes), dtype=np.uint64)
+    number[order] = np.arange(len(ordered)) - np.repeat(starts, sizes)
+    return _mixed(_mixed(hashes + np.uint64(seed)) + number * _STEP)
+
+
+def content_order(columns: Sequence[Column]) -> NDArray[np.intp]:
+    """Return rows in an order made of their content; equal rows come as they stand."""
+    return np.argsort(row_hashes(columns), kind="stable")
+
+
+def unit_hashes(units: NDArray[np.integer], hashes: Hashes) -> Hashes:
+    """Return for every row the hash of the rows of its unit, whatever units are called."""
+    sums = np.zeros(int(units.max(initial=-1)) + 1, dtype=np.uint64)
+    np.add.at(sums, units, _mixed(hashes))
+    return np.asarray(sums[units])
+
+
+def _mixed(values: Hashes) -> Hashes:
+    for shift, factor in _MIX:
+        values = (values ^ (values >> shift)) * factor
+    return values ^ (values >> _LAST)
+
+
+def _bits(column: Column) -> Hashes:
+    """Return 64 bits for every value of a column: equal ones for equal values."""
+    if isinstance(column, Coded):
+        known = [_of_label(label) for label in column.labels]
+        return np.array([*known, _MISSING], dtype=np.uint64)[column.codes]
+    if column.dtype == np.uint64:
+        return column
+    if column.dtype.kind in "biuf":
+        # Adding 0 makes 0 of -0; of NaN there are many.
+        values = column.astype(np.float64) + 0.0
+        return np.where(np.isnan(values), _MISSING, values.view(np.uint64))
+    labels, codes = np.unique(column.astype(str), return_inverse=True)
+    return np.array([_of_label(label) for label in labels], dtype=np.uint64)[codes]
+
+
+def _of_label(label: object) -> int:
+    return int.from_bytes(hashlib.blake2b(str(label).encode(), digest_size=8).digest(), "big")
