@@ -203,3 +203,13 @@ def test_init_combines_no_columns_that_overlap(here):
     assert "combine" not in read_roles("fairaudit.toml")
     audit = run("audit", "flags.csv", "--seed", "1")
     assert "black = 1 is compared with everyone else (black = 0)" in audit.stdout
+
+
+def test_init_takes_groups_for_attributes_and_no_collars(here):
+    flags = ("female", "is_white", "JobType_is_WhiteCollar", "human")
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({name: rng.integers(0, 2, 400) for name in (*flags, "approved")})
+    frame.write_csv("flags.csv")
+    found = run("init", "flags.csv")
+    assert "sensitive_features: female, is_white\n" in found.stdout
+    assert "y_pred: approved\n" in found.stdout

@@ -88,8 +88,9 @@ def written_cells(
 
 def warn_of_counts(columns: Mapping[str, Any]) -> None:
     """Warn that a column may hold numbers of people, which would be read as one person a row."""
-    used = [name for one in columns.values() for name in (one if isinstance(one, list) else [one])]
-    warn_of_names([name for name in names_of(columns["data"]) if name not in used])
+    given = [one for role, one in columns.items() if role != "data"]
+    used = {name for one in given for name in (one if isinstance(one, list) else [one])}
+    warn_of_names(name for name in names_of(columns["data"]) if name not in used)
 
 
 def warn_of_names(names: Iterable[str]) -> None:
