@@ -104,9 +104,17 @@ def test_a_column_of_0_and_1_compares_with_everyone_else_and_says_so(change, yes
     flag = [change(one) for one in frame["black"]]
     audit = fa.audit(y_pred=frame["approved"], sensitive_features={"black": flag}, rng=1)
     told = f"black = {yes} is compared with everyone else (black = {no})"
-    assert any(note.startswith(told) for note in audit.warnings)
+    assert told in audit.warnings
     assert told in str(audit)
     assert told in audit.to_markdown()
+    assert "combine" not in str(audit)
+    both = fa.audit(
+        y_pred=frame["approved"],
+        sensitive_features={"black": flag, "white": frame["white"]},
+        rng=1,
+    )
+    assert "white = 1 is compared with everyone else (white = 0)" in both.warnings
+    assert sum("can be combined to one" in note for note in both.warnings) == 1
     named = fa.audit(y_pred=frame["approved"], sensitive_features={"r": frame["race_known"]}, rng=1)
     assert "everyone else" not in str(named)
 

@@ -72,8 +72,9 @@ def written_cells(
     for name, option in _HELD.items():
         given = asked.get(name)
         if given is not None and given not in (name, [name]):
+            shown = ", ".join(given) if isinstance(given, list) else given
             raise ArgumentError(
-                f"{option} is {given!r}, and DATA holds counts with columns of its own (by "
+                f"{option} is {shown!r}, and DATA holds counts with columns of its own (by "
                 f"{', '.join(cells.sensitive_features)}; {', '.join(cells.columns)}), whose "
                 f"positive value is 1; accepted: without {option}"
             )
