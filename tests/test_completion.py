@@ -40,7 +40,7 @@ def completed(folder, *words):
     ("words", "offered"),
     [
         (("au",), ["audit"]),
-        (("compare", "x.csv", "--f"), ["--first"]),
+        (("compare", "x.csv", "--f"), ["--first", "--fail-if-worse"]),
         (("audit", "x.csv", "--preset", "four"), ["four_fifths"]),
         (("audit", "x.csv", "--format", ""), ["text", "json", "md"]),
         (("permutation", "x.csv", "-m", "false_p"), ["false_positive_rate"]),

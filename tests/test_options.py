@@ -36,6 +36,8 @@ FILES = {"json_path", "moves_path", "plot_path"}
 BESIDES = {"counts", "policy_path", "preset", "favourable", "strict", "form", "output", "quiet"}
 #: How files are read.
 BESIDES |= {"where", "cut", "delimiter", "encoding", "columns", "skip_lines", "combine"}
+#: What ends or accompanies a command.
+BESIDES |= {"tolerance", "show_progress"}
 #: Text that is a number, a word, or none.
 READ = {"upper": float}
 

@@ -105,6 +105,28 @@ def test_text_files_of_another_kind(command, here):
     assert found.stderr == wanted.stderr
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_files_without_a_line_of_names(command, here):
+    frame = rows()
+    frame.write_csv("nameless.csv", include_header=False)
+    text = (here / "nameless.csv").read_text()
+    (here / "nameless.csv").write_text(f"a table, of loans\n{text}")
+    more = (*COMMANDS[command], *seeded(command))
+    wanted = run(command, "loans.csv", *more)
+    named = ("--columns", ", ".join(frame.columns), "--skip-lines", "1")
+    found = run(command, "nameless.csv", *more, *named)
+    assert found.exit_code == wanted.exit_code == 0, found.stderr
+    assert (found.stdout, found.stderr) == (wanted.stdout, wanted.stderr)
+
+
+@pytest.mark.parametrize("option", [("--columns", "a,b"), ("--skip-lines", "1")])
+def test_parquet_files_name_their_columns(option, here):
+    rows().write_parquet("loans.parquet")
+    found = run("audit", "loans.parquet", *ROLES, *option)
+    assert found.exit_code == 2
+    assert f"{option[0]} does not go with Parquet files" in found.stderr
+
+
 @pytest.mark.parametrize(
     "command", [name for name in COMMANDS if "approved" in COMMANDS[name] and name != "compare"]
 )

@@ -3,8 +3,8 @@
 `python benches/python/atlas_audit.py` measures what is not measured yet (some ten minutes on one
 core) and writes the section "Audits" of docs/validity.md. Families of questions are in
 atlas_audit_families.py, single pairs in atlas_audit_pairs.py, what other lenses say in
-atlas_audit_lenses.py, references, intersections and weights in atlas_audit_policies.py, the lines of
-the four-fifths rule in atlas_audit_rules.py. Results are kept in target/atlas_audit.jsonl.
+atlas_audit_lenses.py, references, intersections and weights in atlas_audit_policies.py, the lines
+of the four-fifths rule in atlas_audit_rules.py. Results are kept in target/atlas_audit.jsonl.
 """
 
 import argparse

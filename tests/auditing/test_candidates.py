@@ -92,7 +92,9 @@ def test_ages_are_cut_where_they_make_groups(ages, bands):
     ("rows", "none", "below"),
     [
         ([["sex", "y"], ["f", "1"], ["m", "0"]], False, False),
-        ([["f", "1"], ["m", "0"], ["f", "1"]], True, False),
+        ([["f", "1"], ["m", "0"], ["f", "0"], ["m", "1"]], True, False),
+        ([["sex", "y"], ["f", "1"], ["sex", "y"], ["m", "0"]], False, False),
+        ([["", "0", "1"], ["0", "3.5", "4"], ["1", "2.5", "1"]], False, False),
         ([["63.0", "1.0"], ["67.0", "0.0"], ["41.5", "1.0"]], True, False),
         ([["2019", "2020"], ["a", "b"], ["c", "d"]], False, False),
         ([["", "X1", "Y"], ["id", "sex", "y"], ["1", "2", "0"], ["2", "1", "1"]], False, True),

@@ -104,9 +104,17 @@ def test_a_column_of_0_and_1_compares_with_everyone_else_and_says_so(change, yes
     flag = [change(one) for one in frame["black"]]
     audit = fa.audit(y_pred=frame["approved"], sensitive_features={"black": flag}, rng=1)
     told = f"black = {yes} is compared with everyone else (black = {no})"
-    assert any(note.startswith(told) for note in audit.warnings)
+    assert told in audit.warnings
     assert told in str(audit)
     assert told in audit.to_markdown()
+    assert "combine" not in str(audit)
+    both = fa.audit(
+        y_pred=frame["approved"],
+        sensitive_features={"black": flag, "white": frame["white"]},
+        rng=1,
+    )
+    assert "white = 1 is compared with everyone else (white = 0)" in both.warnings
+    assert sum("can be combined to one" in note for note in both.warnings) == 1
     named = fa.audit(y_pred=frame["approved"], sensitive_features={"r": frame["race_known"]}, rng=1)
     assert "everyone else" not in str(named)
 
@@ -203,3 +211,13 @@ def test_init_combines_no_columns_that_overlap(here):
     assert "combine" not in read_roles("fairaudit.toml")
     audit = run("audit", "flags.csv", "--seed", "1")
     assert "black = 1 is compared with everyone else (black = 0)" in audit.stdout
+
+
+def test_init_takes_groups_for_attributes_and_no_collars(here):
+    flags = ("female", "is_white", "JobType_is_WhiteCollar", "human")
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({name: rng.integers(0, 2, 400) for name in (*flags, "approved")})
+    frame.write_csv("flags.csv")
+    found = run("init", "flags.csv")
+    assert "sensitive_features: female, is_white\n" in found.stdout
+    assert "y_pred: approved\n" in found.stdout

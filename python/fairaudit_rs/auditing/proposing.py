@@ -20,18 +20,20 @@ from .values import LEAST_FLOOR
 _NAMES = {
     "sensitive_features": "sex gender race ethnicity ethnic age nationality citizenship religion "
     "disability marital marital_status married marriage country_birth birthplace native_country "
-    "foreign foreigner immigrant veteran pregnant orientation caste female male "
-    "black white asian hispanic latino latina caucasian african native indigenous",
+    "foreign foreigner immigrant veteran pregnant orientation caste",
     "y_score": "score scores prob proba probability risk y_score p_hat predicted_probability",
     "sample_weight": "weight weights sample_weight fnlwgt survey_weight",
 }
 #: In the order in which they are printed.
 _ROLES = ("sensitive_features", "y_score", "y_pred", "y_true", "sample_weight")
-#: Names of columns of 0 and 1 that are values of race.
+#: Words in names of columns of 0 and 1 that are values of race or sex, and words beside them.
 _RACES = {
     *("black", "white", "asian", "hispanic", "latino", "latina", "caucasian", "african"),
-    *("native", "indigenous", "pacific", "other_race"),
+    *("native", "indigenous", "pacific"),
 }
+_SEXES = {"female", "male", "woman", "man"}
+_BESIDE = {"is", "race", "ethnicity", "sex", "gender", "american", "indian", "alaska", "islander"}
+_BESIDE |= {"non", "or", "and", "other", "hawaiian"}
 #: Weights of surveys, such as PERWT15F.
 _WEIGHT = re.compile(r"(per|fin|pop|hh|sv)?w(eigh)?ts?\d*f?")
 _MOST_LISTED = 8
@@ -52,15 +54,23 @@ def combinations_of(columns: Sequence[Column]) -> dict[str, list[Column]]:
     Those that begin with the same attribute, as race_black and race_white, and those that are
     named after races.
     """
-    known = {*_NAMES["sensitive_features"].split()} - _RACES - {"female", "male"}
+    known = {*_NAMES["sensitive_features"].split()}
     found: dict[str, list[Column]] = {}
     for one in columns:
         first, _, rest = re.sub(r"[^a-z0-9]+", "_", one.name.strip().lower()).partition("_")
-        attribute = first if rest and first in known else "race" if one.words & _RACES else None
+        attribute = first if rest and first in known else None
+        if attribute is None and _is_named_after(_RACES, one):
+            attribute = "race"
         if one.is_flag and attribute is not None:
             found.setdefault(attribute, []).append(one)
     names = {one.name for one in columns}
     return {name: ones for name, ones in found.items() if len(ones) > 1 and name not in names}
+
+
+def _is_named_after(values: set[str], one: Column) -> bool:
+    """Whether a column of 0 and 1 has the name of a group, as is_female, and not white_collar."""
+    words = set(re.sub(r"[^a-z]+", " ", one.name.lower()).split())
+    return one.is_flag and bool(words & values) and words <= values | _BESIDE
 
 
 def _combined(name: str, flags: Sequence[Column]) -> Column:
@@ -197,8 +207,12 @@ def _roles_by_name(columns: Sequence[Column]) -> dict[str, list[Column]]:
             for one in columns
             if one.name not in taken and one.words & {*known} and _could_be(role, one)
         ]
-        fitting.sort(key=lambda pair: pair[0])
         several = role == "sensitive_features"
+        if several:
+            named = {one.name for _, one in fitting}
+            flags = [one for one in columns if _is_named_after(_RACES | _SEXES, one)]
+            fitting += [(len(known), one) for one in flags if one.name not in named]
+        fitting.sort(key=lambda pair: pair[0])
         roles[role] = [one for _, one in (fitting if several else fitting[:1])]
     if not roles["sample_weight"]:
         weights = [one for one in columns if _WEIGHT.fullmatch(one.name.strip().lower())]

@@ -53,14 +53,15 @@ def base_rates(attributes: Sequence[Attribute], pos_label: Label) -> tuple[BaseR
 
 def notes_of_flags(attributes: Sequence[Attribute]) -> Iterator[str]:
     """Say that an attribute of 0 and 1 compares one group with everyone else."""
-    for one in attributes:
-        if not one.is_intersection and set(one.groups) == {0, 1}:
-            no, yes = sorted(one.groups)
-            yield (
-                f"{one.name} = {yes} is compared with everyone else ({one.name} = {no}); several "
-                "such columns that exclude each other make one attribute (combine_columns, or "
-                "--combine)"
-            )
+    flags = [one for one in attributes if not one.is_intersection and set(one.groups) == {0, 1}]
+    for one in flags:
+        no, yes = sorted(one.groups)
+        yield f"{one.name} = {yes} is compared with everyone else ({one.name} = {no})"
+    if len(flags) > 1:
+        yield (
+            "attributes of 0 and 1 that exclude each other can be combined to one, whose groups "
+            "are compared with each other (combine_columns, or --combine)"
+        )
 
 
 def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:

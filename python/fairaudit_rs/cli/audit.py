@@ -78,6 +78,7 @@ _PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
 @options.quiet
 @options.seed
 @options.threads
+@options.show_progress
 @click.pass_context
 def audit(
     context: click.Context,

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 import fairaudit_rs as fa
 
-from ..literals import PlainAdjustment
+from ..errors import ArgumentError
+from ..literals import PlainAdjustment, Verdict
+from ..results import verdict as verdicts
+from ..results.words import number
 from . import options
 from .messages import say
 from .show import print_changes, print_end, write_json
+
+if TYPE_CHECKING:
+    from ..permutation.model_comparison import ModelComparison
+
+#: What the verdicts mean here.
+_WORDS = {
+    "fail": "WORSE",
+    "pass": "NOT WORSE",
+    "inconclusive": "NOT DECIDED",
+    "not_measurable": "NOT DECIDED",
+}
 
 
 @click.command()
@@ -26,25 +43,120 @@ from .show import print_changes, print_end, write_json
 @options.compared
 @options.alternative
 @options.adjust(get_args(PlainAdjustment))
+@click.option(
+    "--fail-if-worse",
+    "tolerance",
+    type=float,
+    metavar="TOLERANCE",
+    help="Exit with 1 where the data show that a gap grew by more than this.",
+)
+@click.option(
+    "--strict", is_flag=True, help="With --fail-if-worse: exit with 3 where the data do not decide."
+)
 @options.n_resamples(9_999, "Replicates of methods that draw some.")
 @options.computation
 @options.json_file("results")
-def compare(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
+@click.pass_context
+def compare(
+    context: click.Context,
+    /,
+    metric: tuple[str, ...],
+    tolerance: float | None,
+    strict: bool,
+    json_path: Path | None,
+    **given: Any,
+) -> None:
     """Ask whether the gap of a second model is smaller than that of a first, on the same rows.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes. With --alternative less the
-    question is whether gaps became smaller.
+    question is whether gaps became smaller. Exit codes: 0 done; with --fail-if-worse 1 where the
+    data show that the gap of some pair of groups grew by more than the tolerance, and with
+    --strict 3 where they show neither that nor that no gap did; 2 something is wrong.
 
     \b
     fairaudit compare loans.csv -s sex -m tpr --y-true repaid --first before --second after
     fairaudit compare loans.csv -s sex -m auc --y-true repaid --first old --second new \\
         --alternative greater
+    fairaudit compare releases.csv -s sex -m tpr --y-true repaid --first old --second new \\
+        --fail-if-worse 0.02 --strict
     """
+    if strict and tolerance is None:
+        raise ArgumentError("--strict needs --fail-if-worse, which says how much is tolerated")
+    if tolerance is not None and not 0 <= tolerance < math.inf:
+        raise ArgumentError(f"--fail-if-worse is {tolerance:g}; accepted: a number of at least 0")
     options.check_files(json=json_path)
     results = options.of_each(fa.compare_models, metric, given)
+    changes = []
+    if tolerance is not None:
+        narrow = _for_all_pairs(results, metric, given)
+        changes = [_changes(*pair) for pair in zip(results, narrow, strict=True)]
     for result in results:
         say(f"{result}\n")
         print_changes(result)
+    told = [one for some in changes for one in some]
+    if tolerance is not None:
+        say(f"\n{_told(told, tolerance, results[0].confidence_level)}")
     print_end(results[0], results[0].seed)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])
+    if tolerance is not None:
+        for_all = not any(result.left_out for result in results)
+        verdict = verdicts.worst(one.verdict(tolerance) for one in told)
+        context.exit(verdicts.exit_code(verdict, strict=strict, for_all=for_all))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """How much the gap of a pair of groups can have grown."""
+
+    name: str
+    #: With the confidence level for all pairs together.
+    least: float
+    #: With the confidence level for this pair: that no gap grew must be shown of every one.
+    most: float
+
+    def verdict(self, tolerance: float) -> Verdict:
+        """Return "fail" for a gap that grew by more, "pass" for one that did not."""
+        return verdicts.of_limits(self.least, self.most, tolerance)
+
+
+def _for_all_pairs(
+    results: Sequence[ModelComparison], metric: Sequence[str], given: Mapping[str, Any]
+) -> list[ModelComparison]:
+    """Return the results with intervals that hold for all pairs together (Bonferroni)."""
+    n_pairs = sum(len(result.comparisons) for result in results)
+    if n_pairs == 1:
+        return list(results)
+    level = 1 - (1 - results[0].confidence_level) / n_pairs
+    again = {**given, "confidence_level": level, "rng": results[0].seed}
+    return options.of_each(fa.compare_models, metric, again)
+
+
+def _changes(result: ModelComparison, narrow: ModelComparison) -> list[_Change]:
+    return [
+        _Change(
+            name=f"{result.metric} of {result.name_of(one.first)} - {result.name_of(one.second)}",
+            least=joint.confidence_interval[0],
+            most=one.confidence_interval[1],
+        )
+        for one, joint in zip(result.comparisons, narrow.comparisons, strict=True)
+    ]
+
+
+def _told(changes: Sequence[_Change], tolerance: float, level: float) -> str:
+    """Return the verdict in words, with the pairs that it comes from."""
+    verdict = verdicts.worst(one.verdict(tolerance) for one in changes)
+    shown = [one for one in changes if one.verdict(tolerance) == verdict]
+    by = f"by more than {number(tolerance)}"
+    sure = f"{100 * level:g} % confidence"
+    sure += f" for all {len(changes):,} pairs together" if len(changes) > 1 else ""
+    if verdict == "fail":
+        grown = max(shown, key=lambda one: one.least)
+        return (
+            f"{_WORDS[verdict]}: the gap grew {by} ({grown.name}: by at least "
+            f"{number(grown.least)}, {sure})."
+        )
+    largest = max(shown, key=lambda one: -math.inf if math.isnan(one.most) else one.most)
+    most = "any amount" if math.isnan(largest.most) else f"at most {number(largest.most)}"
+    what = f"no gap grew {by}" if verdict == "pass" else f"a gap may have grown {by}, or not"
+    return f"{_WORDS[verdict]}: {what} ({largest.name}: by {most}, {100 * level:g} % confidence)."

@@ -72,8 +72,9 @@ def written_cells(
     for name, option in _HELD.items():
         given = asked.get(name)
         if given is not None and given not in (name, [name]):
+            shown = ", ".join(given) if isinstance(given, list) else given
             raise ArgumentError(
-                f"{option} is {given!r}, and DATA holds counts with columns of its own (by "
+                f"{option} is {shown!r}, and DATA holds counts with columns of its own (by "
                 f"{', '.join(cells.sensitive_features)}; {', '.join(cells.columns)}), whose "
                 f"positive value is 1; accepted: without {option}"
             )
@@ -88,9 +89,9 @@ def written_cells(
 
 def warn_of_counts(columns: Mapping[str, Any]) -> None:
     """Warn that a column may hold numbers of people, which would be read as one person a row."""
-    given = [one for argument, one in columns.items() if argument != "data"]
-    used = [name for one in given for name in (one if isinstance(one, list) else [one])]
-    warn_of_names([name for name in names_of(columns["data"]) if name not in used])
+    given = [one for role, one in columns.items() if role != "data"]
+    used = {name for one in given for name in (one if isinstance(one, list) else [one])}
+    warn_of_names(name for name in names_of(columns["data"]) if name not in used)
 
 
 def warn_of_names(names: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ from ..errors import ArgumentError
 from ..literals import Missing
 from ..writing import check_target
 from .counts import as_cells
-from .messages import QUIET, is_quiet, note
+from .messages import PROGRESS, QUIET, ProgressLines, is_quiet, note
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -121,9 +121,20 @@ def _be_quiet(context: click.Context, option: click.Parameter, value: bool) -> N
     context.meta[QUIET] = value
 
 
-def progress() -> bool | None:
-    """Return whether progress is shown: on a terminal only."""
-    return (sys.stderr.isatty() and not is_quiet()) or None
+def _force_progress(context: click.Context, option: click.Parameter, value: bool) -> None:
+    del option
+    context.meta[PROGRESS] = value
+
+
+def progress() -> bool | Callable[[int, int], object] | None:
+    """Return how progress is shown: on a terminal, and with --progress in lines elsewhere."""
+    if is_quiet():
+        return None
+    if sys.stderr.isatty():
+        return True
+    context = click.get_current_context(silent=True)
+    forced = context is not None and bool(context.meta.get(PROGRESS))
+    return ProgressLines() if forced else None
 
 
 data = click.argument("data", shell_complete=_files)
@@ -243,7 +254,15 @@ counts = click.option(
     "--count", "counts", help="Column of numbers of people, where rows are counts."
 )
 threads = click.option("--threads", "n_threads", type=int, help="Threads; all cores when left out.")
-computation = together(confidence_level, seed, threads)
+show_progress = click.option(
+    "--progress",
+    "show_progress",
+    is_flag=True,
+    expose_value=False,
+    callback=_force_progress,
+    help="Say on the standard error how far the work is, without a terminal too.",
+)
+computation = together(confidence_level, seed, threads, show_progress)
 #: Of gaps, from their data to how sure one is to be.
 labels_of_gaps = together(
     labels,

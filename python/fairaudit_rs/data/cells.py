@@ -149,31 +149,6 @@ class Cells:
         texts = tuple(one for one in self.missing_texts if one[0] in kept)
         return replace(made, missing_texts=texts)
 
-    def cut(self, name: str, cuts: Sequence[float]) -> Cells:
-        """Return cells with the numbers of a sensitive feature cut into bands, if it holds some."""
-        at = self.sensitive_features.index(name)
-        labels = [key[at] for key in self.groups]
-        known = [label for label in labels if label is not None and not is_missing_group(label)]
-        if not all(
-            isinstance(label, int | float) and not isinstance(label, bool) for label in known
-        ):
-            return self
-        column = np.array(
-            [
-                arguments.as_float(label) if isinstance(label, int | float) else np.nan
-                for label in labels
-            ]
-        )
-        bands = cut_column(column, cuts)
-        if not isinstance(bands, Coded):
-            return self
-        names = dict(enumerate(bands.labels))
-        groups = tuple(
-            (*key[:at], names.get(code, key[at]), *key[at + 1 :])
-            for key, code in zip(self.groups, bands.codes.tolist(), strict=True)
-        )
-        return self._rebuild(self.sensitive_features, groups, self.group, self._rows())
-
     def class_counts(
         self, groups: Sequence[GroupKey], classes: NDArray[np.int64], n_classes: int
     ) -> NDArray[np.uint64]:
@@ -404,6 +379,30 @@ class Cells:
 
     def _repr_html_(self) -> str:
         return self.to_frame()._repr_html_()
+
+
+def cut_cells(cells: Cells, name: str, cuts: Sequence[float]) -> Cells:
+    """Return cells with the numbers of a sensitive feature cut into bands, if it holds some."""
+    at = cells.sensitive_features.index(name)
+    labels = [key[at] for key in cells.groups]
+    known = [label for label in labels if label is not None and not is_missing_group(label)]
+    if not all(isinstance(label, int | float) and not isinstance(label, bool) for label in known):
+        return cells
+    column = np.array(
+        [
+            arguments.as_float(label) if isinstance(label, int | float) else np.nan
+            for label in labels
+        ]
+    )
+    bands = cut_column(column, cuts)
+    if not isinstance(bands, Coded):
+        return cells
+    names = dict(enumerate(bands.labels))
+    groups = tuple(
+        (*key[:at], names.get(code, key[at]), *key[at + 1 :])
+        for key, code in zip(cells.groups, bands.codes.tolist(), strict=True)
+    )
+    return cells._rebuild(cells.sensitive_features, groups, cells.group, cells._rows())
 
 
 def _same_edges(a: NDArray[np.float64] | None, b: NDArray[np.float64] | None) -> bool:

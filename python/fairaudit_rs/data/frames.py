@@ -465,6 +465,9 @@ def _are_text(files: Sequence[str], form: TextFormat) -> bool:
             ".parquet and .csv (.tsv, .csv.gz), not mixed; other text files with --delimiter (from "
             "Python: read them into a frame)"
         )
+    for name in ("columns", "skip_lines"):
+        if getattr(form, name):
+            raise ArgumentError(f"{name} does not go with Parquet files, which name their columns")
     return False
 
 

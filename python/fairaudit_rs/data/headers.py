@@ -24,13 +24,20 @@ def first_rows(data: str | Path, form: TextFormat) -> list[list[str]]:
 def has_no_names(rows: Sequence[Sequence[str]]) -> bool:
     """Return True where the first row looks like data: most of its values occur below it.
 
-    A number above a column of numbers counts, too: measurements rarely occur twice.
+    A number above a column of numbers counts, too: measurements rarely occur twice. A line of names
+    that is repeated as a whole (in files that were put together), and the names 0, 1, 2, ... are
+    names.
     """
     if len(rows) < 2 or len(rows[0]) < 2:
         return False
+    names = [name.strip() for name in rows[0]]
+    if [name for name in names if name] == [str(i) for i in range(len(names) - ("" in names))]:
+        return False
+    n_repeats = list(rows).count(rows[0]) - 1
     alike = 0
     for name, values in _columns(rows):
-        alike += name in values or (_is_number(name) and _share_of_numbers(values) >= _MOSTLY)
+        is_value = values.count(name) > n_repeats
+        alike += is_value or (_is_number(name) and _share_of_numbers(values) >= _MOSTLY)
     return 2 * alike > len(rows[0])
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, TooManyValuesError
 from .arrays import ArraySource, Counts
-from .cells import Cells
+from .cells import Cells, cut_cells
 
 
 class Source(Protocol):
@@ -100,7 +100,7 @@ class CellsSource:
     def cut(self, key: str, cuts: Sequence[float]) -> CellsSource:
         """Return the cells with the numbers of one feature cut into bands, which add up."""
         name = key.partition(":")[2]
-        return CellsSource(self.cells.cut(name, cuts))
+        return CellsSource(cut_cells(self.cells, name, cuts))
 
     def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Refuse: cells hold no rows."""
