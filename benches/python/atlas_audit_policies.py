@@ -93,7 +93,7 @@ class Favoured(Scenario):
         found = audited([("selection_rate", options)], **decided(hits, sizes), rng=seed)
         ends = (ratio_score(hits[0], sizes[0], hits[1], sizes[1], end) for end in (0.8, 1.25))
         above = hits[0] / sizes[0] >= hits[1] / sizes[1]
-        two_sides = Margins.of_normal(*ends).tails.p_fail(above) <= ALPHA
+        two_sides = Margins.of_scores(*ends).tails.p_fail(above) <= ALPHA
         return words(found) | {"two sides": two_sides}
 
 
