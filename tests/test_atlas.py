@@ -139,10 +139,11 @@ def test_gaps_of_the_family_are_those_of_its_people(bench):
 
 def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
     """Two audits of the least size of everything, each with all its counts."""
-    families, pairs, lenses = (
-        bench(f"atlas_audit_{name}") for name in ("families", "pairs", "lenses")
+    families, pairs, clusters, lenses = (
+        bench(f"atlas_audit_{name}") for name in ("families", "pairs", "clusters", "lenses")
     )
-    monkeypatch.setattr(lenses, "AUDITS", 2)
+    for module in (clusters, lenses):
+        monkeypatch.setattr(module, "AUDITS", 2)
     for name in ("AUDITS", "AUDITS_OF_PASSES"):
         monkeypatch.setattr(families, name, 2)
     for name in ("AUDITS", "AUDITS_OF_RATES", "AUDITS_BY_REPLICATES", "AUDITS_OF_FUNCTIONS"):
@@ -153,7 +154,7 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
         entry = kept(one.measure())
         assert entry["audits"] == 2
         assert all(0 <= count <= 2 for count in entry["counts"].values())
-    for one in (*pairs.scenarios(), lenses.NoStandIn(3)):
+    for one in (*pairs.scenarios(), *clusters.scenarios(), lenses.NoStandIn(3)):
         if getattr(one, "law", None) != "lognormal":
             entry = kept(one.measure())
             assert set(entry["counts"]) == set(one.counted)
@@ -207,6 +208,7 @@ def test_audits_that_err_too_often_are_told(bench):
         assert told(kind, "fail", 100)
         assert not told(kind, "fail", 60)
     assert told("FourFifths", "pass", 100)
+    assert told("EqualRates", "fail", 100)
     assert told("WithoutGaps", "fail", 100)
     assert not told("WithoutGaps", "pass", 1_000)
     assert told("NoStandIn", "found", 100)

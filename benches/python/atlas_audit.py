@@ -2,13 +2,15 @@
 
 `python benches/python/atlas_audit.py` measures what is not measured yet (some ten minutes on one
 core) and writes the section "Audits" of docs/validity.md. Families of questions are in
-atlas_audit_families.py, single pairs in atlas_audit_pairs.py, what other lenses say in
-atlas_audit_lenses.py. Results are kept in target/atlas_audit.jsonl.
+atlas_audit_families.py, single pairs in atlas_audit_pairs.py and, of few clusters, in
+atlas_audit_clusters.py, what other lenses say in atlas_audit_lenses.py. Results are kept in
+target/atlas_audit.jsonl.
 """
 
 import argparse
 import os
 
+import atlas_audit_clusters as clusters
 import atlas_audit_families as families
 import atlas_audit_lenses as lenses
 import atlas_audit_pairs as pairs
@@ -18,7 +20,7 @@ RESULTS = ROOT / "target" / "atlas_audit.jsonl"
 
 
 def scenarios():
-    return [*families.scenarios(), *pairs.scenarios(), *lenses.scenarios()]
+    return [*families.scenarios(), *pairs.scenarios(), *clusters.scenarios(), *lenses.scenarios()]
 
 
 def measure(scenario):
@@ -140,6 +142,7 @@ CALLED = {
     "ignored": "design ignored",
     "delta": "delta method",
     "without the rule": "a raised floor",
+    "permuted": "whole clusters permuted",
 }
 
 
@@ -222,14 +225,15 @@ def pairs_table(of):
     yield (
         f"Tolerance {pairs.TOLERANCE:g} (four fifths: a ratio of .8), the first group above and "
         "below. Strata are mixed unequally, weights depend on decisions, clusters are two rows "
-        "(rates) or five (F1, AUC); mean residuals compare scores of two laws."
+        "(rates) or five (F1, AUC); mean residuals compare scores of two laws. Few clusters vary "
+        "differently in both groups; of a test of equality a fail is a rejection."
     )
     yield ""
     yield "| what | groups | audits | fail, % | pass, % | a rule that does not hold, % |"
     yield "|---|---|---|---|---|---|"
     kinds = (
         pairs.OnePair, pairs.FourFifths, pairs.OfDesign, pairs.InClusters, pairs.Residual,
-        pairs.Function,
+        pairs.Function, clusters.EqualRates, clusters.GapInFewClusters,
     )  # fmt: skip
     for one, entry in (both for kind in kinds for both in of(kind)):
         n, counts = entry["audits"], entry["counts"]
@@ -243,7 +247,7 @@ def pairs_table(of):
             one.groups,
             f"{n:,}",
             share(counts["fail"], n),
-            share(counts["pass"], n),
+            share(counts["pass"], n) if "pass" in counts else "-",
             "; ".join(others),
         ]
         yield f"| {' | '.join(cells)} |"
