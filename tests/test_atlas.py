@@ -139,14 +139,14 @@ def test_gaps_of_the_family_are_those_of_its_people(bench):
 
 def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
     """Two audits of the least size of everything, each with all its counts."""
-    families, pairs, policies, lenses, rules = (
+    families, pairs, clusters, policies, lenses, rules = (
         bench(f"atlas_audit_{name}")
-        for name in ("families", "pairs", "policies", "lenses", "rules")
+        for name in ("families", "pairs", "clusters", "policies", "lenses", "rules")
     )
     for name in ("AUDITS_OF_REFERENCES", "AUDITS_OF_ROWS"):
         monkeypatch.setattr(policies, name, 2)
-    monkeypatch.setattr(lenses, "AUDITS", 2)
-    monkeypatch.setattr(rules, "AUDITS", 2)
+    for module in (clusters, lenses, rules):
+        monkeypatch.setattr(module, "AUDITS", 2)
     for name in ("AUDITS", "AUDITS_OF_PASSES"):
         monkeypatch.setattr(families, name, 2)
     for name in ("AUDITS", "AUDITS_OF_RATES", "AUDITS_BY_REPLICATES", "AUDITS_OF_FUNCTIONS"):
@@ -157,9 +157,8 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
         entry = kept(one.measure())
         assert entry["audits"] == 2
         assert all(0 <= count <= 2 for count in entry["counts"].values())
-    for one in (
-        *pairs.scenarios(), *policies.scenarios(), lenses.NoStandIn(3), *rules.scenarios()
-    ):  # fmt: skip
+    others = (pairs, clusters, policies, rules)
+    for one in (*(one for part in others for one in part.scenarios()), lenses.NoStandIn(3)):
         if getattr(one, "law", None) != "lognormal":
             entry = kept(one.measure())
             assert set(entry["counts"]) == set(one.counted)
@@ -213,6 +212,7 @@ def test_audits_that_err_too_often_are_told(bench):
         assert told(kind, "fail", 100)
         assert not told(kind, "fail", 60)
     assert told("FourFifths", "pass", 100)
+    assert told("EqualRates", "fail", 100)
     assert told("WithoutGaps", "fail", 100)
     assert not told("WithoutGaps", "pass", 1_000)
     assert told("NoStandIn", "found", 100)

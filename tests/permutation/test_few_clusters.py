@@ -347,7 +347,7 @@ class TestSizes:
     def test_equal_rates_in_clusters_that_vary_differently(self, name):
         """Permutations of clusters reject 13 and 32 % at 5; melded limits below 1."""
         rng, found = np.random.default_rng(1), []
-        for audit in range(500):
+        for audit in range(400):
             data = clustered(rng, *UNLIKE[name])
             if data["y_pred"].any():
                 found.append(both(data, audit))
@@ -421,3 +421,43 @@ class TestPower:
             monkeypatch.setattr(module, "FEWEST_DEVIATING", math.inf)
         new, old = power()
         assert new < old - 0.05
+
+
+def three(seed, rates=(0.05, 0.05, 0.05)):
+    """Return 60 clusters of one correlation beside two groups of 6 of another."""
+    rng = np.random.default_rng(seed)
+    first = clustered(rng, (60, 6), rates[:2], (0.05, 0.5))
+    third = clustered(rng, (6, 1), (rates[2], 0.5), (0.5, 0.5))
+    kept = third["clusters"] < 6
+    return {
+        "y_pred": np.concatenate([first["y_pred"], third["y_pred"][kept]]),
+        "sensitive_features": np.concatenate([first["sensitive_features"], np.full(180, "third")]),
+        "clusters": np.concatenate([first["clusters"], 66 + third["clusters"][kept]]),
+    }
+
+
+class TestSeveralGroups:
+    def test_all_groups_together_take_the_smallest_pair(self):
+        result = answer(three(1, (0.05, 0.9, 0.3)), n_resamples=999)
+        assert result.engine == "melded"
+        smallest = min(one.pvalue for one in result.comparisons)
+        assert result.pvalue == pytest.approx(min(1, 3 * smallest))
+        assert any("the smallest p-value of 3 pairs" in note for note in result.warnings)
+        assert not any("not corrected for skewness" in note for note in result.warnings)
+
+    def test_permutations_of_all_groups_can_be_asked_for(self):
+        result = answer(three(1), engine="stream")
+        assert result.engine == "stream"
+        assert any("not corrected for skewness" in note for note in result.warnings)
+
+    @pytest.mark.calibration
+    def test_equal_rates_in_clusters_that_vary_differently(self):
+        ours, old = [], []
+        for audit in range(200):
+            data = three(audit)
+            if data["y_pred"].any():
+                given = {"n_resamples": 199, "rng": audit}
+                ours.append(answer(counted(data), **given).pvalue)
+                old.append(answer(counted(data), **given, engine="stream").pvalue)
+        assert np.mean(np.array(ours) <= ALPHA) <= band(ALPHA, len(ours))
+        assert np.mean(np.array(old) <= ALPHA) > band(ALPHA, len(old))

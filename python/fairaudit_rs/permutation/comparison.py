@@ -242,7 +242,7 @@ def _warnings(
     warnings += [*problem.notes, *question.notes_of_strata(), *notes_of_intervals, *notes_of_tests]
     withheld = dict.fromkeys(o.inconclusive for o in (*tests, test) if o.inconclusive)
     warnings += [f"no p-value: {reason}" for reason in withheld]
-    if problem.scaling == "corrected" and len(problem.keys) > 2:
+    if problem.scaling == "corrected" and len(problem.keys) > 2 and test.engine != "melded":
         warnings.append(
             "the test of all groups together is not corrected for skewness; those of pairs are"
         )

@@ -115,8 +115,9 @@ def permutation_test(
     engine : {"auto", "exact", "cells", "stream", "shuffle", "melded", "callable"}
         ``"auto"`` sums the permutation law where that is possible and draws from it otherwise:
         over cells for counts and for the AUC of scores with few values, over rows for ranks, row
-        values, weights and clusters; it shuffles for correlations. Weighted rates, and means of a
-        known range with few rows near one end of it, are compared by melded limits instead.
+        values, weights and clusters; it shuffles for correlations. Weighted rates, means of a
+        known range with few rows near one end of it, and rates and such means in few clusters are
+        compared by melded limits instead.
     interval : {"auto", "inversion", "delta", "studentized", "basic", "percentile"}
         How the interval of a gap is made; see Notes and `intervals`. ``n_resamples`` are also
         those of the bootstrap.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,11 @@ def _nothing(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome
 
 def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome | None:
     """Test two groups by limits that know the range of their values, or their scores."""
-    if len(groups) != 2 or how.engine not in ("auto", "melded"):
+    if how.engine not in ("auto", "melded"):
+        return None
+    if len(groups) > 2 and problem.unit == "clusters" and problem.is_melded(groups):
+        return _melded_together(problem, how, groups)
+    if len(groups) != 2:
         return None
     limits = problem.melded(groups, how.draws(0), _native.Call(how.n_threads))
     if limits is None:
@@ -161,6 +166,36 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int
         melded=limits,
         n_sides=n_sides,
         notes=tuple(notes),
+    )
+
+
+def _melded_together(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
+    """Test several groups with few clusters: the smallest p-value of all pairs times their number.
+
+    The joint permutation of clusters misses its level as that of two groups does.
+    """
+    limits = problem.melded(groups, how.draws(0), _native.Call(how.n_threads))
+    pairs = list(combinations(groups, 2))
+    pvalue, n = min(limits.pvalue(pair) for pair in pairs), how.n_resamples
+    counted = min(round(pvalue / 2 * (n + 1)) - 1, n)
+    low, high = (2 * len(pairs) * end for end in _native.clopper_pearson(counted, n, 0.99))
+    how.progress.finish(drawn=False)
+    return Outcome(
+        statistic=problem.test(groups).observed,
+        pvalue=min(1.0, len(pairs) * pvalue),
+        pvalue_interval=(min(1.0, low), min(1.0, high)),
+        engine="melded",
+        n_resamples=n,
+        n_undefined=0,
+        undefined_share=0.0,
+        null=np.empty(0),
+        probabilities=None,
+        melded=limits,
+        notes=(
+            str(problem.melding_note),
+            f"the test of all groups takes the smallest p-value of {len(pairs):,} pairs, times "
+            "their number",
+        ),
     )
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..data.groups import label
 from ..errors import NotMeasurableError
 from ..inference.intervals import Pair
-
-if TYPE_CHECKING:
-    from .problem import Problem
 
 #: With fewer rows of a group in a stratum of the user's, intervals of gaps within strata by formula
 #: are too short (F1: 80 to 84 % covered with two, 90 with 25); proportions and means have others.
@@ -22,12 +19,12 @@ LEAST_QUERIES = 10
 _MOST_IN_QUERY = 25
 
 
-def share_strata(problem: Problem, pair: Pair) -> bool:
+def share_strata(problem: Any, pair: Pair) -> bool:
     """Return whether some stratum holds both groups of a pair, so that they can be compared."""
     return any(not math.isnan(part.gap(pair).estimate) for part in problem.components)
 
 
-def why_unshared(problem: Problem, pair: Sequence[int]) -> str:
+def why_unshared(problem: Any, pair: Sequence[int]) -> str:
     """Say that no stratum holds both groups of a pair."""
     first, second = (problem.names[i] for i in pair)
     return (
@@ -36,7 +33,7 @@ def why_unshared(problem: Problem, pair: Sequence[int]) -> str:
     )
 
 
-def refuse_unshared(problem: Problem, pairs: Sequence[Pair]) -> None:
+def refuse_unshared(problem: Any, pairs: Sequence[Pair]) -> None:
     """Raise when no pair of groups shares a stratum."""
     if not problem.stratified or any(share_strata(problem, pair) for pair in pairs):
         return
@@ -48,7 +45,7 @@ def refuse_unshared(problem: Problem, pairs: Sequence[Pair]) -> None:
     )
 
 
-def notes_of_strata(problem: Problem) -> list[str]:
+def notes_of_strata(problem: Any) -> list[str]:
     """Note how many strata of the user's take no part, those of few rows, and possible queries."""
     if not problem.stratified:
         return []
