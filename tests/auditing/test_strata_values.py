@@ -8,7 +8,8 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs.inference.homogeneity import breslow_day, permuted_homogeneity
-from tests.reference import strata_values
+from fairaudit_rs.inference.strata import mantel_haenszel
+from tests.reference import standardised
 
 #: StratifiedTable(tables).test_equal_odds(adjust=True) of statsmodels 0.14 and riskratio_pooled:
 #: hits and rows of two groups by stratum, statistic, p, ratio.
@@ -139,20 +140,17 @@ class TestWhoIsWorseOff:
             "mean_residual": (y - score, np.ones(n)),
             "brier": ((y - score) ** 2, np.ones(n)),
         }[metric]
-        sums, people = [], []
-        for s in "uvwx":
-            at = [(group == g) & (stratum == s) for g in "ab"]
-            sums.append([((weight * above)[i].sum(), (weight * below)[i].sum()) for i in at])
-            eligible = weight * (below if metric == "ppv" else 1)
-            people.append(sum(float(eligible[i].sum()) for i in at))
-        wanted = strata_values.within(sums, people)
+        eligible = below.astype(float) if metric == "ppv" else np.ones(n)
+        wanted = standardised.ratio(above, below, group, stratum, "a", "b", weight)
+        inside = np.isin(stratum, [row[0] for row in wanted.strata])
+        outside = (weight * eligible)[~inside].sum() / (weight * eligible).sum()
         result = fa.permutation_test(
             y.astype(int), p.astype(int), y_score=score, sensitive_features=group, strata=stratum,
             metric=metric, rng=1, n_resamples=99, **given
         )  # fmt: skip
         [within] = result.within
         found = within.first_value, within.second_value, within.share_outside
-        assert found == pytest.approx(wanted, abs=1e-12)
+        assert found == pytest.approx((*wanted.values, outside), abs=1e-12)
         assert found[0] - found[1] == pytest.approx(result.estimate, abs=1e-12)
         assert result.rows()[0]["first_value"] == within.first_value
         assert (within.n_strata, within.n_compared) == (4, 3)
@@ -229,6 +227,16 @@ def fa_stratum(name):
     return pl.col("stratum") == f"dept={name}"
 
 
+def cochran_q(parts):
+    """Q of the gaps of means: pairs of lists of numbers, by stratum."""
+    gaps, weights = [], []
+    for first, second in parts:
+        gaps.append(first.mean() - second.mean())
+        weights.append(1 / sum(one.var(ddof=1) / len(one) for one in (first, second)))
+    mean = np.average(gaps, weights=weights)
+    return float(np.sum(np.array(weights) * (np.array(gaps) - mean) ** 2))
+
+
 class TestHomogeneity:
     @pytest.mark.parametrize(("hits", "rows", "statistic", "pvalue", "ratio"), STATSMODELS)
     def test_statsmodels(self, hits, rows, statistic, pvalue, ratio):
@@ -237,17 +245,17 @@ class TestHomogeneity:
         assert found.statistic == pytest.approx(statistic, abs=1e-9)
         assert found.pvalue == pytest.approx(pvalue, rel=1e-9)
         # The ratio of the values within strata is the Mantel-Haenszel ratio.
-        sums = [list(zip(x, n, strict=True)) for x, n in zip(hits, rows, strict=True)]
-        first, second, _ = strata_values.within(sums, rows.sum(axis=1))
-        assert first / second == pytest.approx(ratio, rel=1e-12)
+        means = mantel_haenszel(hits, rows).means
+        assert means[0] / means[1] == pytest.approx(ratio, rel=1e-12)
 
     def test_reference(self):
         rng = np.random.default_rng(5)
         for _ in range(50):
             rows = rng.integers(5, 80, (6, 2)).astype(float)
             hits = rng.binomial(rows.astype(int), rng.uniform(0.2, 0.8, (6, 2))).astype(float)
-            tables = [list(zip(x, n, strict=True)) for x, n in zip(hits, rows, strict=True)]
-            wanted = strata_values.breslow_day_tarone(tables)
+            wanted = standardised.tarone(
+                np.stack([hits[:, 0], rows[:, 0], hits[:, 1], rows[:, 1]]).T
+            )
             found = breslow_day(hits, rows)
             assert (found.statistic, found.pvalue) == pytest.approx(wanted, rel=1e-7)
 
@@ -258,7 +266,7 @@ class TestHomogeneity:
         second = np.concatenate([np.repeat([False, True], [60, 55]) for _ in range(4)])
         stratum = np.repeat(np.arange(4), 115)
         found = permuted_homogeneity(values, np.ones(len(values)), second, stratum, 1)
-        assert found.statistic == pytest.approx(strata_values.cochran_q(parts))
+        assert found.statistic == pytest.approx(cochran_q(parts))
         assert found.pvalue == pytest.approx(stats.chi2.sf(found.statistic, 3))
         assert found.method == "chi-squared"
 
