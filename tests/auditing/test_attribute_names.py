@@ -137,6 +137,23 @@ class TestBands:
         )
         assert {one.group for one in found.questions[0].groups} == {"up to 40", "above 40"}
 
+    def test_the_default_ones_in_capitals(self):
+        """As `fairaudit init` writes them: people above 45 alone are no error."""
+        data = loans().rename({"age": "Age"}).with_columns(pl.col("Age") + 40)
+        found = fa.audit(
+            data=data,
+            y_pred="approved",
+            sensitive_features="Age",
+            policy=own(rate(), bands={"Age": (25, 45)}),
+        )
+        assert found.questions
+        fa.audit(
+            data=data,
+            y_pred="approved",
+            sensitive_features="race",
+            policy=own(rate(), bands={"Age": (25, 45)}),
+        )
+
     def test_the_default_ones_leave_codes_alone(self):
         data = loans().with_columns(age=pl.col("age") % 2)
         found = fa.audit(data=data, y_pred="approved", sensitive_features="age", policy=own(rate()))

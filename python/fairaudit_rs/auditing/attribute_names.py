@@ -35,7 +35,7 @@ def check_bands(policy: Policy, attributes: Sequence[Attribute]) -> None:
         if one.name in policy.bands:
             name, cuts = one.name, policy.bands[one.name]
         others = [group for group in one.groups if cuts and group not in band_names(cuts)]
-        if others and DEFAULT_BANDS.get(name) != cuts:
+        if others and DEFAULT_BANDS.get(name.casefold()) != cuts:
             raise ArgumentError(
                 f"bands of {name!r} is {list(cuts)}, which cuts nothing of {one.name!r}, whose "
                 f"values are {listed([repr(group) for group in others])}; accepted: cuts between "
@@ -52,7 +52,7 @@ def _named(policy: Policy, attributes: Sequence[str]) -> Iterator[tuple[str, str
     # Bands ignore case, and the default ones apply only where there is such an attribute.
     known = {name.casefold(): name for name in attributes}
     for name, cuts in policy.bands.items():
-        if DEFAULT_BANDS.get(name) != cuts:
+        if DEFAULT_BANDS.get(name.casefold()) != cuts:
             yield "bands", known.get(name.casefold(), name)
 
 

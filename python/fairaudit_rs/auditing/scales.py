@@ -51,8 +51,9 @@ def _other_scale(
 ) -> tuple[str, float, str] | None:
     """Return a score or label that is no share or class: its role, its value and what would be."""
     score = table.numbers("y_score")
-    outside = score[(score < 0) | (score > 1)]
-    if len(outside):
+    # Missing scores are refused by the metric: here they are neither below nor above.
+    if len(score) and (score.min() < 0 or score.max() > 1):
+        outside = score[(score < 0) | (score > 1)]
         return "y_score", float(outside[0]), "scores from 0 to 1"
     if "y_true" not in metric.needs or pos_label is not None:
         return None
