@@ -28,7 +28,7 @@ ADJUSTMENTS: tuple[Adjustment, ...] = get_args(Adjustment)
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 INTERVALS: tuple[GapInterval, ...] = get_args(GapInterval)
 _ADVICE = (
-    "Pass a smaller n_resamples, adaptive=True (each test stops once it is decided), or "
+    "Pass a smaller n_resamples, adaptive=True (tests that can stop once they are decided do), or "
     "progress=True to see how far it is"
 )
 #: Above this share of undefined replicates a result says so.
