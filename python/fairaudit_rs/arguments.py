@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import operator
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeGuard, TypeVar, get_args
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from .errors import ArgumentError, ArgumentTypeError
 from .literals import Alternative, Compatibility, Missing, MixedClusters, Undefined
+from .progress import Printer
 
 ProgressCallback = Callable[[int, int], object]
 #: Gets the name and the value of an argument; returns the checked value.
@@ -227,19 +227,13 @@ def _progress(name: str, value: object) -> ProgressCallback | None:
     if value is None or value is False:
         return None
     if value is True:
-        return _print_progress
+        return Printer()
     if not callable(value):
         raise ArgumentTypeError(
             f"{name} is {value!r}; accepted: None, True, or a callable of (done, total)"
         )
     callback: Callable[[int, int], Any] = value
     return callback
-
-
-def _print_progress(done: int, total: int) -> None:
-    end = "\n" if done >= total else ""
-    sys.stderr.write(f"\r{done:>13,} / {total:,}{end}")
-    sys.stderr.flush()
 
 
 # -- one rule for each name --------------------------------------------------------------------

@@ -27,6 +27,12 @@ from .refusals import reason_of
 from .seeds import seed_of
 from .setting import Given, Setting, design_refusal
 
+#: What makes the permutation tests of an audit shorter.
+_ADVICE = (
+    "Pass a smaller n_resamples, evidence='none' for no permutation tests, or progress=True to see "
+    "how far it is"
+)
+
 Found = tuple[list[LensFinding], dict[str, Any]]
 
 
@@ -297,7 +303,7 @@ def _permuted(
             n_threads=settings.n_threads,
             seed=settings.seed,
         )
-    return compare(posed.of_pairs(_compared(questions, groups)), settings)
+    return compare(posed.of_pairs(_compared(questions, groups)), settings, _ADVICE)
 
 
 def _posed_for_permutations(one: Asked, groups: Sequence[Any]) -> Question | None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import IO
 
 import click
@@ -19,8 +16,6 @@ from ..results.tables import wrapped
 
 #: Where the context of a command keeps that it is quiet, and that it shows its progress.
 QUIET, PROGRESS = "fairaudit.quiet", "fairaudit.progress"
-#: Seconds between two lines of progress.
-_BETWEEN = 2.0
 #: What messages say of rows with missing values.
 _LEAVE_OUT = "leave these rows out"
 #: The argument that a message is about comes first.
@@ -57,24 +52,6 @@ def note(text: str) -> None:
     """Print what is no result on the standard error."""
     if not is_quiet():
         say(f"fairaudit: {text}", err=True)
-
-
-@dataclass
-class ProgressLines:
-    """Prints how far the work is in plain lines: the first, the last, and one in some seconds."""
-
-    _last: float = -math.inf
-    _shown: tuple[int, int] = (-1, -1)
-
-    def __call__(self, done: int, total: int) -> None:
-        """Print a line, if it is time for one."""
-        now = time.monotonic()
-        finished = done >= total
-        if (done, total) == self._shown or (not finished and now - self._last < _BETWEEN):
-            return
-        self._last, self._shown = now, (done, total)
-        share = f"{100 * done / total:.0f} %, " if total else ""
-        note(f"progress: {share}{done:,} of {total:,} steps")
 
 
 def is_quiet() -> bool:

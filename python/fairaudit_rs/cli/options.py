@@ -21,7 +21,7 @@ from ..errors import ArgumentError
 from ..literals import Missing
 from ..writing import check_target
 from .counts import as_cells
-from .messages import PROGRESS, QUIET, ProgressLines, is_quiet, note
+from .messages import PROGRESS, QUIET, is_quiet, note
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -126,15 +126,13 @@ def _force_progress(context: click.Context, option: click.Parameter, value: bool
     context.meta[PROGRESS] = value
 
 
-def progress() -> bool | Callable[[int, int], object] | None:
-    """Return how progress is shown: on a terminal, and with --progress in lines elsewhere."""
+def progress() -> bool:
+    """Return whether progress is shown: on a terminal, and with --progress in lines elsewhere."""
     if is_quiet():
-        return None
-    if sys.stderr.isatty():
-        return True
+        return False
     context = click.get_current_context(silent=True)
     forced = context is not None and bool(context.meta.get(PROGRESS))
-    return ProgressLines() if forced else None
+    return forced or sys.stderr.isatty()
 
 
 data = click.argument("data", shell_complete=_files)

@@ -76,12 +76,8 @@ def resample(
     """Draw the replicates that a method needs; None when it is a formula."""
     if method not in BOOTSTRAP_METHODS:
         return None
-
-    def tick(done: int) -> None:
-        assert callback is not None
-        callback(min(done, n_resamples), n_resamples)
-
-    call = _native.Call(n_threads, tick if callback else None)
+    progress = Progress(callback, n_resamples, total=n_resamples)
+    call = _native.Call(n_threads, progress.tick())
     draws = _native.Draws(n_resamples, seed=seed)
     return problem.bootstrap(draws, call, variances=method == "studentized")
 

@@ -140,7 +140,8 @@ def permutation_test(
     n_threads : int, optional
         None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
-        True prints; a callable gets (replicates done, replicates in all).
+        True prints; a callable gets (replicates done, replicates in all). Without it a call that
+        takes long says so in a warning, and a terminal shows progress from then on.
 
     Returns
     -------
