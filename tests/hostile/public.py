@@ -309,6 +309,12 @@ def _chained(r, rows):
     }
 
 
+def _flag(r, rows):
+    """A column of 0 and 1, seldom with a 1, or an odd one."""
+    flag = (rows.rng.random(rows.n) < 0.05).astype(int)
+    return values.column(r, rows.n) if r.random() < 0.2 else flag
+
+
 _projection = _lens(
     "projection_test", "notion", "calibration", "attributes", "alternative", epsilon=None
 )
@@ -333,6 +339,10 @@ MAKERS = {
     "tabulate": lambda r, rows: (
         fa.tabulate,
         {one: rows.of(one) for one in ("y_true", "y_pred", "sensitive_features", "strata")},
+    ),
+    "combine_columns": lambda r, rows: (
+        fa.combine_columns,
+        {"flags": {one: _flag(r, rows) for one in ("a", "b", "c")[: r.choice((1, 2, 3))]}},
     ),
     "individual_test": _individual,
     "influence_audit": _influence,
