@@ -139,13 +139,13 @@ def test_gaps_of_the_family_are_those_of_its_people(bench):
 
 def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
     """Two audits of the least size of everything, each with all its counts."""
-    families, pairs, clusters, policies, lenses, rules = (
+    families, pairs, clusters, policies, lenses, tails, rules = (
         bench(f"atlas_audit_{name}")
-        for name in ("families", "pairs", "clusters", "policies", "lenses", "rules")
+        for name in ("families", "pairs", "clusters", "policies", "lenses", "tails", "rules")
     )
     for name in ("AUDITS_OF_REFERENCES", "AUDITS_OF_ROWS"):
         monkeypatch.setattr(policies, name, 2)
-    for module in (clusters, lenses, rules):
+    for module in (clusters, lenses, tails, rules):
         monkeypatch.setattr(module, "AUDITS", 2)
     for name in ("AUDITS", "AUDITS_OF_PASSES"):
         monkeypatch.setattr(families, name, 2)
@@ -157,8 +157,10 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
         entry = kept(one.measure())
         assert entry["audits"] == 2
         assert all(0 <= count <= 2 for count in entry["counts"].values())
+    of_tails = (tails.PersonsProjected(5), tails.UnlikeTails(0.02, (400, 400), 0.1))
     others = (pairs, clusters, policies, rules)
-    for one in (*(one for part in others for one in part.scenarios()), lenses.NoStandIn(3)):
+    made = (one for part in others for one in part.scenarios())
+    for one in (*made, lenses.NoStandIn(3), *of_tails):
         if getattr(one, "law", None) != "lognormal":
             entry = kept(one.measure())
             assert set(entry["counts"]) == set(one.counted)
@@ -217,6 +219,9 @@ def test_audits_that_err_too_often_are_told(bench):
     assert not told("WithoutGaps", "pass", 1_000)
     assert told("NoStandIn", "found", 100)
     assert not told("NoStandIn", "without the rule", 1_000)
+    assert told("PersonsProjected", "fail", 100)
+    assert told("UnlikeTails", "fail", 100)
+    assert not told("UnlikeTails", "fitted", 300)
     assert told("RaisedFloor", "pass", 100)
     assert not told("RaisedFloor", "fail", 1_000)
     # Rules that do not hold are no errors of ours, and are bold beside them.

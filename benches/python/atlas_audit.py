@@ -3,9 +3,9 @@
 `python benches/python/atlas_audit.py` measures what is not measured yet (some ten minutes on one
 core) and writes the section "Audits" of docs/validity.md. Families of questions are in
 atlas_audit_families.py, single pairs in atlas_audit_pairs.py and, of few clusters, in
-atlas_audit_clusters.py, what other lenses say in atlas_audit_lenses.py, references, intersections
-and weights in atlas_audit_policies.py, the lines of the four-fifths rule in atlas_audit_rules.py.
-Results are kept in target/atlas_audit.jsonl.
+atlas_audit_clusters.py, what other lenses say in atlas_audit_lenses.py and atlas_audit_tails.py,
+references, intersections and weights in atlas_audit_policies.py, the lines of the four-fifths rule
+in atlas_audit_rules.py. Results are kept in target/atlas_audit.jsonl.
 """
 
 import argparse
@@ -17,13 +17,14 @@ import atlas_audit_lenses as lenses
 import atlas_audit_pairs as pairs
 import atlas_audit_policies as policies
 import atlas_audit_rules as rules
+import atlas_audit_tails as tails
 from atlas_tools import ROOT, band, load, run, write
 
 RESULTS = ROOT / "target" / "atlas_audit.jsonl"
 
 
 def scenarios():
-    parts = (families, pairs, clusters, policies, lenses, rules)
+    parts = (families, pairs, clusters, policies, lenses, tails, rules)
     return [scenario for part in parts for scenario in part.scenarios()]
 
 
@@ -57,6 +58,9 @@ def errors(scenario, entry):
         return {"found": counts["found"]}
     if isinstance(scenario, rules.EqualGroups):
         return {word: counts[word] for word in ("flag", "ruled out")}
+    if isinstance(scenario, tails.UnlikeTails) and not scenario.gap:
+        # Equal levels lie within the tolerance: to pass is right.
+        return {"fail": counts["fail"]}
     if isinstance(scenario, pairs.RaisedFloor):
         # One group is beyond the tolerance: to fail is right.
         return {"pass": counts["pass"]}
@@ -125,6 +129,8 @@ def page(measured):
     yield from floor_table(of(pairs.RaisedFloor))
     yield from policies_table(of)
     yield from lenses_table(of(lenses.NoStandIn))
+    yield from persons_table(of(tails.PersonsProjected))
+    yield from tails_table(of(tails.UnlikeTails))
     yield ""
     yield from rules.table(of(rules.EqualGroups), share)
 
@@ -158,6 +164,7 @@ CALLED = {
     "two attributes": "intersections of two attributes alone",
     "coverage by rows": "coverage by rows",
     "permuted": "whole clusters permuted",
+    "fitted": "intervals of fits",
 }
 
 
@@ -332,6 +339,49 @@ def lenses_table(entries):
     for one, entry in entries:
         shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
         yield f"| {one.n_features} | {' | '.join(shares)} |"
+
+
+def persons_table(entries):
+    yield ""
+    yield "### A binding projection and rows of persons"
+    yield ""
+    yield (
+        f"Equal groups of {tails.PersonsProjected.persons:,} people, tolerance "
+        f"{tails.PersonsProjected.tolerance:g}. {tails.AUDITS:,} audits each. With people as "
+        "clusters the lens is not run."
+    )
+    yield ""
+    yield "| rows of a person | fail, % | clusters ignored, % |"
+    yield "|---|---|---|"
+    for one, entry in entries:
+        shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
+        yield f"| {one.each} | {' | '.join(shares)} |"
+    yield ""
+
+
+def tails_table(entries):
+    yield "### Binding extremes and two populations in a tail"
+    yield ""
+    yield (
+        f"A smooth tail and one with a share of other people, levels of one row in "
+        f"{tails.HORIZON:,} that are equal (tolerance {tails.UnlikeTails.tolerance:g}; a pass is "
+        f"right) or differ by exactly the tolerance. {tails.AUDITS:,} audits each. **Intervals of "
+        "fits**: the interval of the test fails what lies beyond it, whatever it rests on."
+    )
+    yield ""
+    yield "| other people | rows | gap | fail, % | pass, % | intervals of fits, % |"
+    yield "|---|---|---|---|---|---|"
+    for one, entry in entries:
+        n, counts = entry["audits"], entry["counts"]
+        cells = [
+            f"{100 * one.share:g} %",
+            f"{one.sizes[0]:,} + {one.sizes[1]:,}",
+            f"{one.gap:g}",
+            share(counts["fail"], n),
+            share(counts["pass"], n, judged=one.gap > 0),
+            share(counts["fitted"], n),
+        ]
+        yield f"| {' | '.join(cells)} |"
 
 
 def main():

@@ -1,0 +1,135 @@
+"""Lenses of projection and extremes that bind, in the validity atlas.
+
+Projection: equal groups, several rows of each person. With persons as clusters it is not run; rows
+that are read as independent fail too often. Extremes: groups with equal levels of one row in 1,000,
+of which one has two populations in its tail, and groups whose levels differ by exactly the
+tolerance. Order statistics decide; intervals that rest on fits fail too often.
+"""
+
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+import fairaudit_rs as fa
+from tests.reference.extremes_designs import beta, mixture
+
+#: Raise it when a change of the package or of this file changes what is measured.
+VERSION = 1
+
+AUDITS = 300
+HORIZON = 1_000
+#: Two populations in a tail, by the share of the smaller one.
+MIXED = {
+    0.003: mixture(0.003, beta(1, 1, 0.8), beta(2, 4, 0.3)),
+    0.02: mixture(0.02, beta(8, 2), beta(2, 4, 0.5)),
+}
+
+
+def policy(lens, tolerance):
+    return fa.Policy(
+        name="tails",
+        criteria=[fa.Criterion(lens=lens, tolerance=tolerance)],
+        lenses=[lens],
+        intersections="skip",
+    )
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A scenario with a generator of its own."""
+
+    @property
+    def key(self):
+        return f"{VERSION}:{self!r}:{AUDITS}"
+
+    def measure(self):
+        rng = np.random.default_rng(zlib.crc32(self.key.encode()))
+        counts = Counter(dict.fromkeys(self.counted, 0))
+        for _ in range(AUDITS):
+            counts.update(self.audit(rng))
+        return {"key": self.key, "audits": AUDITS, "counts": dict(counts)}
+
+
+@dataclass(frozen=True)
+class PersonsProjected(Counted):
+    """Equal groups and persons with several rows; whether clusters are said or not."""
+
+    each: int
+    counted = ("fail", "clusters ignored")
+    persons = 400
+    tolerance = 0.02
+
+    @property
+    def n(self):
+        return self.each
+
+    def audit(self, rng):
+        group = np.repeat(rng.integers(0, 2, self.persons), self.each)
+        own = np.repeat(1.5 * rng.normal(size=self.persons), self.each)
+        score = 1 / (1 + np.exp(-own - 0.5 * rng.normal(size=len(group))))
+        given = {
+            "y_pred": (score >= 0.5).astype(int),
+            "y_score": score,
+            "sensitive_features": {"g": group},
+            "policy": policy("projection", self.tolerance),
+            "n_threads": 1,
+            "rng": 1,
+        }
+        persons = np.repeat(np.arange(self.persons), self.each)
+        found, ignored = fa.audit(**given, clusters=persons), fa.audit(**given)
+        return {
+            "fail": int(found.verdict == "fail"),
+            "clusters ignored": int(ignored.verdict == "fail"),
+        }
+
+
+@dataclass(frozen=True)
+class UnlikeTails(Counted):
+    """A smooth tail and one of two populations, with equal levels or a gap of the tolerance."""
+
+    share: float
+    sizes: tuple
+    gap: float
+    counted = ("fail", "pass", "fitted")
+    #: Where levels are equal; a pass is then right.
+    tolerance = 0.01
+
+    @property
+    def n(self):
+        return max(self.sizes)
+
+    def laws(self):
+        smooth, mixed = beta(2, 4), MIXED[self.share]
+        ratio = mixed.level(1 / HORIZON) / smooth.level(1 / HORIZON)
+        mixed = mixed.times(min(1 / ratio, 1))
+        level = mixed.level(1 / HORIZON)
+        return smooth.times((level - self.gap) / smooth.level(1 / HORIZON)), mixed
+
+    def audit(self, rng):
+        gain = [law.sample(rng, n) for law, n in zip(self.laws(), self.sizes, strict=True)]
+        gain = np.minimum(np.concatenate(gain), 0.999)
+        tolerance = self.gap or self.tolerance
+        found = fa.audit(
+            y_pred=(gain > 0.1).astype(int),
+            y_score=np.zeros(len(gain)),
+            counterfactual_score=gain,
+            sensitive_features={"g": np.repeat(["a", "b"], self.sizes)},
+            policy=policy("extremes", tolerance),
+            n_threads=1,
+        )
+        [pair] = found.results["extremes: ecd by g"].comparisons
+        return {
+            "fail": int(found.verdict == "fail"),
+            "pass": int(found.verdict == "pass"),
+            "fitted": int(pair.low > tolerance or pair.high < -tolerance),
+        }
+
+
+def scenarios():
+    sizes = ((1_000, 1_000), (400, 400), (4_000, 4_000), (1_000, 10_000), (10_000, 1_000))
+    return [
+        *(PersonsProjected(each) for each in (1, 5)),
+        *(UnlikeTails(share, each, gap) for share in MIXED for each in sizes for gap in (0, 0.1)),
+    ]
