@@ -10,7 +10,7 @@ from typing import Any
 from ... import arguments
 from ...data.groups import group_name
 from ...inference.proportions import ratio_interval, ratio_score
-from ...inference.pvalues import normal_cdf, normal_of_level
+from ...inference.pvalues import normal_of_level
 from ...results.verdict import rejects
 from .counts import (
     Counts,
@@ -134,7 +134,7 @@ def _against(
         significant=significant,
         words=CELLS[flagged, significant] if measured else "",
         shortfall=shortfall(one, top, FOUR_FIFTHS),
-        confidence_below=normal_cdf(-ratio_score(*one, *top, float(FOUR_FIFTHS))),
+        confidence_below=1 - ratio_score(*one, *top, float(FOUR_FIFTHS)).less,
         reason="" if measured else "nobody is selected",
     )
 
