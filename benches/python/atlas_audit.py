@@ -2,8 +2,9 @@
 
 `python benches/python/atlas_audit.py` measures what is not measured yet (some ten minutes on one
 core) and writes the section "Audits" of docs/validity.md. Families of questions are in
-atlas_audit_families.py, single pairs in atlas_audit_pairs.py, what other lenses say in
-atlas_audit_lenses.py. Results are kept in target/atlas_audit.jsonl.
+atlas_audit_families.py, single pairs in atlas_audit_pairs.py, low rates and few rows in
+atlas_audit_rates.py, what other lenses say in atlas_audit_lenses.py. Results are kept in
+target/atlas_audit.jsonl.
 """
 
 import argparse
@@ -12,13 +13,19 @@ import os
 import atlas_audit_families as families
 import atlas_audit_lenses as lenses
 import atlas_audit_pairs as pairs
+import atlas_audit_rates as rates
 from atlas_tools import ROOT, band, load, run, write
 
 RESULTS = ROOT / "target" / "atlas_audit.jsonl"
 
 
 def scenarios():
-    return [*families.scenarios(), *pairs.scenarios(), *lenses.scenarios()]
+    return [
+        *families.scenarios(),
+        *pairs.scenarios(),
+        *rates.scenarios(),
+        *lenses.scenarios(),
+    ]
 
 
 def measure(scenario):
@@ -112,6 +119,7 @@ def page(measured):
     yield from passes_table(of(families.WithoutGaps))
     yield from rates_table(of(pairs.TenRates))
     yield from pairs_table(of)
+    yield from skewed_table(of)
     yield from floor_table(of(pairs.RaisedFloor))
     yield from lenses_table(of(lenses.NoStandIn))
 
@@ -140,6 +148,7 @@ CALLED = {
     "ignored": "design ignored",
     "delta": "delta method",
     "without the rule": "a raised floor",
+    "wilson": "limits made of Wilson's",
 }
 
 
@@ -247,6 +256,26 @@ def pairs_table(of):
             "; ".join(others),
         ]
         yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def skewed_table(of):
+    yield "### Low rates and few rows of a label"
+    yield ""
+    yield (
+        f"Gaps at the tolerance where laws are skewed, {rates.AUDITS:,} audits each. Beside them "
+        "stands the rule that was there before: the score alone, the variance at the estimate "
+        "within strata, limits of balanced accuracy made of Wilson's."
+    )
+    yield ""
+    yield "| what | groups | fail, % | pass, % | a rule that does not hold, % |"
+    yield "|---|---|---|---|---|"
+    for kind in (rates.LowRates, rates.WithinStrata, rates.FewOfEachLabel):
+        for one, entry in of(kind):
+            n, counts = entry["audits"], entry["counts"]
+            cells = [one.label, one.groups, share(counts["fail"], n), share(counts["pass"], n)]
+            old = one.counted[2]
+            yield f"| {' | '.join(cells)} | {CALLED.get(old, old)} {share(counts[old], n)} |"
     yield ""
 
 

@@ -422,6 +422,7 @@ class Problem(Value, ABC):
     ) -> Interval | None:
         """Return what a test does not reject, given its null distribution; None: another way."""
         del null, level, alternative
+        return None
 
     def bootstrap(
         self, draws: _native.Draws, call: _native.Call, *, variances: bool = True
