@@ -2,10 +2,10 @@
 
 `python benches/python/atlas_audit.py` measures what is not measured yet (some ten minutes on one
 core) and writes the section "Audits" of docs/validity.md. Families of questions are in
-atlas_audit_families.py, single pairs in atlas_audit_pairs.py and, of few clusters, in
-atlas_audit_clusters.py, what other lenses say in atlas_audit_lenses.py and atlas_audit_tails.py,
-references, intersections and weights in atlas_audit_policies.py, the lines of the four-fifths rule
-in atlas_audit_rules.py. Results are kept in target/atlas_audit.jsonl.
+atlas_audit_families.py, single pairs in atlas_audit_pairs.py, of low rates in atlas_audit_rates.py
+and, of few clusters, in atlas_audit_clusters.py, what other lenses say in atlas_audit_lenses.py and
+atlas_audit_tails.py, references, intersections and weights in atlas_audit_policies.py, the lines of
+the four-fifths rule in atlas_audit_rules.py. Results are kept in target/atlas_audit.jsonl.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import atlas_audit_families as families
 import atlas_audit_lenses as lenses
 import atlas_audit_pairs as pairs
 import atlas_audit_policies as policies
+import atlas_audit_rates as rates
 import atlas_audit_rules as rules
 import atlas_audit_tails as tails
 from atlas_tools import ROOT, band, load, run, write
@@ -24,7 +25,7 @@ RESULTS = ROOT / "target" / "atlas_audit.jsonl"
 
 
 def scenarios():
-    parts = (families, pairs, clusters, policies, lenses, tails, rules)
+    parts = (families, pairs, rates, clusters, policies, lenses, tails, rules)
     return [scenario for part in parts for scenario in part.scenarios()]
 
 
@@ -126,6 +127,7 @@ def page(measured):
     yield from passes_table(of(families.WithoutGaps))
     yield from rates_table(of(pairs.TenRates))
     yield from pairs_table(of)
+    yield from skewed_table(of)
     yield from floor_table(of(pairs.RaisedFloor))
     yield from policies_table(of)
     yield from lenses_table(of(lenses.NoStandIn))
@@ -165,6 +167,7 @@ CALLED = {
     "coverage by rows": "coverage by rows",
     "permuted": "whole clusters permuted",
     "fitted": "intervals of fits",
+    "wilson": "limits made of Wilson's",
 }
 
 
@@ -273,6 +276,26 @@ def pairs_table(of):
             "; ".join(others),
         ]
         yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def skewed_table(of):
+    yield "### Low rates and few rows of a label"
+    yield ""
+    yield (
+        f"Gaps at the tolerance where laws are skewed, {rates.AUDITS:,} audits each. Beside them "
+        "stands the rule that was there before: the score alone, the variance at the estimate "
+        "within strata, limits of balanced accuracy made of Wilson's."
+    )
+    yield ""
+    yield "| what | groups | fail, % | pass, % | a rule that does not hold, % |"
+    yield "|---|---|---|---|---|"
+    for kind in (rates.LowRates, rates.WithinStrata, rates.FewOfEachLabel):
+        for one, entry in of(kind):
+            n, counts = entry["audits"], entry["counts"]
+            cells = [one.label, one.groups, share(counts["fail"], n), share(counts["pass"], n)]
+            old = one.counted[2]
+            yield f"| {' | '.join(cells)} | {CALLED.get(old, old)} {share(counts[old], n)} |"
     yield ""
 
 

@@ -208,9 +208,46 @@ class TestReference:
         assert result.statistic == pytest.approx(statistic, rel=1e-10)
         assert test_of(*data, metric, studentize=False).statistic == pytest.approx(r, rel=1e-10)
         assert result.standard_error**2 == pytest.approx(v, rel=1e-10)
-        assert result.confidence_interval == pytest.approx(
-            inference.fisher_interval(result.estimate, v), rel=1e-9
-        )
+        if metric.endswith("spearman"):
+            expected = inference.fisher_interval(result.estimate, v)
+            assert result.confidence_interval == pytest.approx(expected, rel=1e-9)
+        else:
+            expected = inference.pearson_interval(x, y, result.null_distribution)
+            assert result.confidence_interval == pytest.approx(expected, abs=1.1e-4)
+
+    @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+    @pytest.mark.parametrize("strata", [False, True])
+    def test_the_interval_of_pearson_inverts_its_test(self, alternative, strata):
+        """It holds 0 where the test does not reject 0: the same replicates decide both."""
+        rng = np.random.default_rng(4)
+        decided = set()
+        for _ in range(25):
+            attribute = np.exp(rng.normal(size=60))
+            score = 0.03 * attribute + rng.random(60)
+            options = {"strata": rng.integers(0, 3, 60)} if strata else {}
+            result = test_of(
+                None, score, attribute, "pearson", alternative=alternative, n_resamples=199,
+                rng=rng, **options,
+            )  # fmt: skip
+            low, high = result.confidence_interval
+            assert result.interval == "inversion"
+            assert (result.pvalue <= 0.05) == (low > 0 or high < 0)
+            assert low <= result.estimate <= high
+            decided.add(result.pvalue <= 0.05)
+        assert alternative == "less" or len(decided) == 2
+
+    def test_the_interval_of_pearson_knows_no_order_of_rows(self):
+        _, score, attribute = make(5)
+        order = np.random.default_rng(6).permutation(len(attribute))
+        first = test_of(None, score, attribute, "pearson", n_resamples=99, rng=1)
+        other = test_of(None, score[order], attribute[order], "pearson", n_resamples=99, rng=1)
+        assert first.confidence_interval == other.confidence_interval
+
+    def test_few_rows_of_heavy_tails_refute_nothing(self):
+        attribute = np.r_[np.zeros(9), 1.0]
+        result = test_of(None, np.arange(10) / 10, attribute, "pearson", n_resamples=99, rng=1)
+        low, high = result.confidence_interval
+        assert -1 <= low < result.estimate < high <= 1
 
     @pytest.mark.parametrize("ties", [False, True])
     def test_the_variance_of_spearman(self, ties):
@@ -615,15 +652,36 @@ class TestCalibration:
         assert low <= self.rejected(audit) <= high
         assert self.rejected(lambda rng: audit(rng, False)) > high
 
+    @pytest.mark.parametrize("n_rows", [60, 300])
+    def test_the_interval_of_skewed_columns_covers(self, n_rows):
+        """Five scores and a lognormal attribute of which half is 0: Fisher's z covered 83 % at 60.
+
+        Measured with 2,000 audits: 95.4, 95.6 and 95.1 % at 60, 300 and 1,000 rows.
+        """
+
+        def missed(rng, by_fisher=False):
+            attribute = np.where(rng.random(n_rows) < 0.5, 0, np.exp(rng.normal(0, 1.5, n_rows)))
+            score = rng.integers(1, 6, n_rows) / 5
+            result = test_of(None, score, attribute, "pearson", n_resamples=199, rng=rng)
+            low, high = result.confidence_interval
+            if by_fisher:
+                v = result.standard_error**2
+                low, high = inference.fisher_interval(result.estimate, v)
+            return 0.0 if low > 0 or high < 0 else 1.0
+
+        assert self.rejected(missed, 1_000) <= self.band(0.05, 1_000)[1]
+        if n_rows == 60:
+            assert self.rejected(lambda rng: missed(rng, True), 1_000) > self.band(0.05, 1_000)[1]
+
     @pytest.mark.parametrize("metric", ["pearson", "spearman"])
-    def test_fishers_interval_covers(self, metric):
+    def test_the_interval_covers(self, metric):
         """Normal columns with correlation .6; Spearman: 6/pi asin(.3)."""
         truth = 0.6 if metric == "pearson" else 6 / math.pi * math.asin(0.3)
 
         def missed(rng, by_se_of_zero=False):
             x = rng.normal(size=250)
             value = 0.6 * x + 0.8 * rng.normal(size=250)
-            result = test_of(None, value, x, metric, n_resamples=1, rng=rng)
+            result = test_of(None, value, x, metric, n_resamples=199, rng=rng)
             low, high = result.confidence_interval
             if by_se_of_zero:  # v of an uncorrelated pair, about the estimate
                 half = 1.96 / math.sqrt(250)

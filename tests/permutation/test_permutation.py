@@ -224,7 +224,7 @@ class TestKnownValues:
     def test_no_adjusted_p_can_be_small_enough(self):
         y_true, y_pred, group = random_rows(6, n=800, groups="abcdefgh")
         result = fa.permutation_test(
-            y_true, y_pred, sensitive_features=group, metric="f1", n_resamples=99, rng=1
+            y_true, y_pred, sensitive_features=group, metric="mcc", n_resamples=99, rng=1
         )
         assert any("raise n_resamples to 560 or more" in text for text in result.warnings)
 

@@ -386,3 +386,68 @@ class TestRatiosWithinStrata:
         assert np.all(found <= most), found
         if rows == (20, 300):
             assert broken > most[0]
+
+
+def decided(*tables):
+    """Rows of groups "a" and "b" with these (tp, fp, fn, tn)."""
+    return {
+        "y_true": np.concatenate([np.repeat([1, 0, 1, 0], table) for table in tables]),
+        "y_pred": np.concatenate([np.repeat([1, 1, 0, 0], table) for table in tables]),
+        "sensitive_features": np.repeat(["a", "b"], [sum(table) for table in tables]),
+    }
+
+
+class TestF1:
+    """F1 is known from the share of true positives among tp + fp + fn: these rows exchange."""
+
+    def test_true_negatives_play_no_part(self):
+        few, many = ((12, 3, 5, 2), (60, 20, 10, 7)), ((12, 3, 5, 200), (60, 20, 10, 9_000))
+        tests = [
+            fa.permutation_test(**decided(*part), metric="f1", n_resamples=199, rng=1)
+            for part in (few, many)
+        ]
+        assert tests[0].pvalue == tests[1].pvalue
+        assert tests[0].exchanged == "rows with a positive label or decision"
+
+    def test_it_is_exact(self):
+        """P-value of "less" by its hypergeometric law, given tp + fp + fn of both groups."""
+        tables = (9, 5, 6, 40), (300, 40, 60, 800)
+        n, m = (sum(table[:3]) for table in tables)
+        law = stats.hypergeom(n + m, tables[0][0] + tables[1][0], n)
+        result = fa.permutation_test(**decided(*tables), metric="f1", alternative="less", rng=1)
+        assert result.pvalue == pytest.approx(law.cdf(tables[0][0]), abs=0.002)
+        old = fa.permutation_test(
+            **decided(*tables), metric="f1", alternative="less", strata=None, rng=1
+        )
+        assert old.pvalue < 0.7 * result.pvalue
+
+    @pytest.mark.parametrize(
+        ("formula", "conditions"),
+        [
+            ("2 * tp / (2 * tp + fp + fn)", "denominator"),
+            ("(fp + fn) / (2 * tp + fp + fn)", "denominator"),
+            ("tp / (tp + fp + fn)", "denominator"),
+            ("5 * tp / (5 * tp + 4 * fn + fp)", None),
+            ("tp / (tp + fn) - fp / (fp + tn)", None),
+        ],
+    )
+    def test_which_formulas_condition(self, formula, conditions):
+        assert fa.metrics.count_metric("own", formula).conditions_on == conditions
+
+    @pytest.mark.calibration
+    def test_size(self):
+        """60 + 2,000 rows, "less": 2 to 3.4 % at 5 %; with all rows exchanged 6.5 to 8.3 %."""
+        rng, n_audits = np.random.default_rng(10), 700
+        laws = (0.45, 0.03, 0.03, 0.49), (0.15, 0.01, 0.01, 0.83)
+        found = {"auto": np.zeros(2), None: np.zeros(2)}
+        for audit in range(n_audits):
+            tables = [rng.multinomial(n, law) for n, law in zip((60, 2_000), laws, strict=True)]
+            for strata, counts in found.items():
+                result = fa.permutation_test(
+                    **decided(*tables), metric="f1", alternative="less", strata=strata,
+                    n_resamples=199, rng=audit, n_threads=1,
+                )  # fmt: skip
+                counts += [result.pvalue <= level for level in (0.05, 0.01)]
+        most = [stats.binom.isf(1e-6, n_audits, level) for level in (0.05, 0.01)]
+        assert np.all(found["auto"] <= most), found
+        assert found[None][0] > 1.5 * found["auto"][0], found

@@ -485,6 +485,22 @@ def correlation_influence_variance(x, y):
     return math.fsum(psi**2) / n**2
 
 
+def pearson_statistic(x, y, rho):
+    """S(rho) = sum psi / sqrt(sum psi^2), psi = z_x z_y - rho (z_x^2 + z_y^2) / 2."""
+    z_x, z_y = ((column - np.mean(column)) / np.std(column) for column in (x, y))
+    psi = z_x * z_y - rho * (z_x**2 + z_y**2) / 2
+    return float(psi.sum() / math.sqrt((psi**2).sum()))
+
+
+def pearson_interval(x, y, null, level=0.95):
+    """The rho on a grid with |S(rho)| up to the k-th largest |S*|, k = (1 - level) (B + 1)."""
+    k = math.floor((1 - level) * (len(null) + 1) + 1e-9)
+    critical = np.sort(np.abs(null))[-k] if k else math.inf
+    grid = np.linspace(-1, 1, 20_001)
+    kept = [rho for rho in grid if abs(pearson_statistic(x, y, rho)) <= critical]
+    return min(kept), max(kept)
+
+
 def fisher_interval(r, v, level=0.95):
     """tanh(atanh r -+ z sqrt(v) / (1 - r^2)); (r, r) at r = +-1."""
     if math.isnan(r) or math.isnan(v):

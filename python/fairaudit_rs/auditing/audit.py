@@ -130,8 +130,8 @@ def audit(
     :math:`\max(P(-tol), P'(tol))`, with :math:`P(m)` the p-value of a gap of at most m and
     :math:`P'(m)` of at least m, by the tests of `equivalence_test`. Fails are adjusted for all
     pairs of all binding questions (Holm); a pass needs every pair. Groups below 30 rows that count
-    (50 and 10 of each label for F1, AUC and losses of scores) are listed with what they lack, and a
-    pass needs 95 % of people in groups that were tested.
+    (50 and 10 of each label for F1 and losses of scores, 50 and 20 of each for AUC) are listed with
+    what they lack, and a pass needs 95 % of people in groups that were tested.
 
     Other lenses inform beside the verdict, each by its own function with its defaults. Where a
     criterion of the policy names one (``Criterion(lens="extremes", tolerance=0.1)``) it has a

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from .intervals import NOTHING, Interval
@@ -86,7 +87,7 @@ def by_smoothed(value: float, parts: Iterable[Part]) -> Limited:
     up = sum(max(f, 0.0) - f * share.value for f, share in parts)
     for end, sign in ((1.0, -1.0), (0.0, 1.0)):
         if all(share.value == (end if f > 0 else 1 - end) for f, share in parts):
-            return Limited(value, lambda z, sign=sign: _at_end(value, parts, sign, z))
+            return Limited(value, partial(_at_end, value, parts, sign))
     variance = 0.0
     for factor, (p, n) in parts:
         smoothed = (p * n + 1) / (n + 2)

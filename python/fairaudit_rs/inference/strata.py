@@ -148,11 +148,13 @@ class WithinStrata:
     @cached_property
     def _both(self) -> Floats:
         """Rows of both groups, by stratum."""
-        return self.rows.sum(axis=1)
+        both: Floats = self.rows.sum(axis=1)
+        return both
 
     @cached_property
     def _weights(self) -> Floats:
-        return self.rows.prod(axis=1) / self._both
+        weights: Floats = self.rows.prod(axis=1) / self._both
+        return weights
 
     def _variance(self, p: Floats, q: Floats, ratio: float, missing: Floats) -> float:
         """Return the variance of sum k (p_1 - R p_2) / sum k, given the rates of the strata."""
@@ -178,7 +180,8 @@ class WithinStrata:
         """
         both, share = self._both, self._weights / self._weights.sum()
         lacking = both**2 / ((both - 1) * np.maximum(both - 2, 1))
-        return share**3 * np.where(both > 2, lacking, 0.0)
+        cubes: Floats = share**3 * np.where(both > 2, lacking, 0.0)
+        return cubes
 
 
 def mantel_haenszel(hits: Floats, rows: Floats) -> WithinStrata:

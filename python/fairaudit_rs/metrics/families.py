@@ -47,6 +47,7 @@ _ROWS = {
     (0, 1, 0, 1): "rows with a negative label",
     (1, 1, 0, 0): "rows with a positive decision",
     (0, 0, 1, 1): "rows with a negative decision",
+    (1, 1, 1, 0): "rows with a positive label or decision",
 }
 
 
@@ -59,7 +60,12 @@ class _OfCounts(Kind):
         conditions_on = self.metric.conditions_on
         conditioning: tuple[int, ...] | Literal["denominator"] | None = None
         if conditions_on == "denominator":
-            conditioning = "denominator"
+            fraction = self.native.fraction
+            # Other ratios than proportions name the rows of their denominator.
+            others = None if self.is_proportion or fraction is None else fraction[1]
+            conditioning = (
+                "denominator" if others is None else tuple(int(part > 0) for part in others)
+            )
         elif conditions_on is not None:
             conditioning = _BY_LABEL if conditions_on == "label" else _BY_DECISION
         classes = Classes(n=4, positive=(True, False, True, False), conditioning=conditioning)
@@ -130,8 +136,8 @@ class _Counts(_OfCounts):
         return np.asarray(np.nan_to_num(np.array(gradient)))
 
     def shortage(self, totals: NDArray[np.uint64], n_rows: int) -> str:
-        rows = self.denominator_rows
-        if rows is not None:
+        rows, fraction = self.denominator_rows, self.native.fraction
+        if rows is not None and fraction is not None and not totals @ np.array(fraction[1]):
             return f"0 {rows}"
         if n_rows < 2:
             return super().shortage(totals, n_rows)

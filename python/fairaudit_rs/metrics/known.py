@@ -125,6 +125,7 @@ def known_metrics() -> Iterator[Metric]:
         "2 * tp / (2 * tp + fp + fn)",
         "harmonic mean of precision and recall",
         ("f1_score", "f_score", "dice"),
+        "denominator",
         limits=(0.0, 1.0),
     )
     yield Metric(

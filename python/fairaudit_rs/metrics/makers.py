@@ -12,6 +12,7 @@ from ..literals import ConditionsOn, CorrelationMethod
 from .compiled import check_compiled
 from .metric import AnyMetric, Conditioning, Metric, RowValue
 from .registry import get
+from .sums import conditions_on_denominator
 
 
 def count_metric(
@@ -35,7 +36,7 @@ def count_metric(
     description : str, optional
         One line for tables.
     conditions_on : {"label", "decision"}, optional
-        See `Metric`. A proportion conditions on its denominator by itself.
+        See `Metric`. A proportion conditions on its denominator by itself, and so does F1.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def count_metric(
     _check_conditioning(conditions_on)
     native = _native.CountMetric.formula(formula)
     conditioning: Conditioning | None = conditions_on
-    if conditions_on is None and native.is_proportion:
+    if conditions_on is None and conditions_on_denominator(native):
         conditioning = "denominator"
     return Metric(name, formula, _told(description) or formula, (), conditioning)
 

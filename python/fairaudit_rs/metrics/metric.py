@@ -52,7 +52,7 @@ class Metric:
         Other names that find the metric.
     conditions_on : {"denominator", "label", "decision"}, optional
         Rows whose groups ``strata="auto"`` exchanges among themselves: those of the metric's
-        denominator (proportions), of one label, or of one decision. None: all rows.
+        denominator (proportions and F1), of one label, or of one decision. None: all rows.
     numerator, denominator : callable or str, optional
         Row values of a ratio: functions of a mapping of columns, or names of columns of
         ``data``. Without a denominator the ratio is a mean. The numerator is also the row value
@@ -128,6 +128,14 @@ class Metric:
     def is_proportion(self) -> bool:
         """Whether the metric is the share of a set of rows that lie in a subset of it."""
         return self.kind.is_proportion
+
+    def own_condition(self, within_strata: bool) -> Conditioning | None:
+        """Return what its own strata are made of, also crossed with strata of the user's.
+
+        Other ratios than proportions have none there: the weights of strata are made of all rows.
+        """
+        of_ratio = self.conditions_on == "denominator" and not self.is_proportion
+        return None if within_strata and of_ratio else self.conditions_on
 
     @property
     def needs(self) -> tuple[str, ...]:

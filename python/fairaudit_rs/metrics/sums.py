@@ -23,6 +23,21 @@ class Proportion(NamedTuple):
     misses: int
 
 
+def conditions_on_denominator(metric: _native.CountMetric) -> bool:
+    """Return whether a value is known from the share of one kind of rows in the denominator.
+
+    Given the number of these rows it has the law of a proportion: of F1, 2 j / (1 + j) with the
+    share j of true positives among tp + fp + fn, exchanging these rows alone makes an exact test.
+    """
+    if metric.is_proportion:
+        return True
+    if metric.fraction is None:
+        return False
+    kinds = {(above, below) for above, below in zip(*metric.fraction, strict=True) if below}
+    outside = (above for above, below in zip(*metric.fraction, strict=True) if not below)
+    return len(kinds) == 2 and not any(outside) and all(below > 0 for _, below in kinds)
+
+
 def sum_of_proportions(metric: _native.CountMetric) -> tuple[Proportion, ...]:
     """Return the proportions of different rows of which a metric is a sum, if it is one."""
     for pairs in (_OF_LABELS, _OF_DECISIONS):

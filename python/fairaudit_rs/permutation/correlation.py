@@ -14,6 +14,7 @@ from .. import _native
 from ..data.rows import AttributeRows
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
+from ..inference.pearson import Correlation, critical_values
 from ..inference.pvalues import normal_of_level
 from ..metrics.metric import Metric
 from ..metrics.row_values import row_value
@@ -85,11 +86,11 @@ class CorrelationProblem(Problem):
     @property
     def gap_method(self) -> str:
         """How the correlation gets its interval."""
-        return "fisher"
+        return "fisher" if self.metric.by_rank else "inversion"
 
     def chosen_gap_method(self, wanted: str) -> str:
-        """Refuse all but the interval of the formula."""
-        if wanted != "auto":
+        """Refuse all but the one interval that there is."""
+        if wanted not in ("auto", self.gap_method):
             raise ArgumentError(f"interval is {wanted!r} for {self.metric.name}; accepted: 'auto'")
         return self.gap_method
 
@@ -106,7 +107,7 @@ class CorrelationProblem(Problem):
     def interval(
         self, pair: Pair, level: float, method: str, replicates: Bootstrap | None
     ) -> Interval:
-        """Return tanh(atanh r +- z se / (1 - r^2))."""
+        """Return tanh(atanh r +- z se / (1 - r^2)), the interval of ranks."""
         del method, replicates
         gap = self.gap(pair)
         r = gap.estimate
@@ -114,6 +115,21 @@ class CorrelationProblem(Problem):
             return NOTHING
         half = normal_of_level(level) * gap.standard_error / (1 - r * r)
         return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+
+    def inverted(
+        self, null: NDArray[np.float64], level: float, alternative: str
+    ) -> Interval | None:
+        """Return the correlations that the test does not reject, given its null distribution."""
+        if self.metric.by_rank:
+            return None
+        if not self.is_studentized:
+            # Replicates of the correlation itself: the normal law of the studentized one.
+            return self._sums.interval(*[normal_of_level(level)] * 2)
+        return self._sums.interval(*critical_values(null, level, alternative))
+
+    @cached_property
+    def _sums(self) -> Correlation:
+        return Correlation.of(*self.columns, self.rows.stratum)
 
     @property
     def bound(self) -> float:

@@ -95,6 +95,10 @@ class GapIntervals:
         if self.method != "inversion":
             return
         problem, how = self.parts[0].problem, self.how
+        own = problem.inverted(outcome.null, self._two_sided, self.alternative)
+        if own is not None:
+            self.inverted[pair, self._two_sided] = own
+            return
         if self.explicit and outcome.melded is not None:
             # Nobody tests by these replicates: any series of their own will do.
             series = _OF_INTERVALS + pair[0] * len(problem.keys) + pair[1]

@@ -179,12 +179,12 @@ def permutation_test(
     ``melded``).
 
     Intervals: Newcombe's score interval for differences of proportions (within strata of your own
-    that of Mantel and Haenszel with Sato's variance); inversion of the test itself, or melded
-    limits, for means, ratios and weighted or clustered rates; MOVER for F1, MCC, AUC, balanced
-    accuracy and other metrics between two known ends; otherwise the delta method (correlations:
-    Fisher's z; callables: the bootstrap standard error). With more than two groups that of the
-    largest gap comes from Bonferroni intervals of all pairs, and so does that of the components of
-    a joint criterion.
+    the inverted score test of Mantel and Haenszel); inversion of the test itself, or melded
+    limits, for means, ratios, weighted or clustered rates and Pearson's correlation; MOVER for F1,
+    MCC, AUC, balanced accuracy and other metrics between two known ends; otherwise the delta method
+    (Spearman: Fisher's z; callables: the bootstrap standard error). With more than two groups that
+    of the largest gap comes from Bonferroni intervals of all pairs, and so does that of the
+    components of a joint criterion.
 
     With ``adaptive`` the p-value after n replicates, x of them extreme, is the smallest 0.9
     quantile of Beta(x + 1, n + 1 - x) so far, over 0.9: betting on the binomial mixture [2]_.

@@ -420,6 +420,13 @@ class Problem(Value, ABC):
             return NOTHING
         return max(low, -self.bound), min(high, self.bound)
 
+    def inverted(
+        self, null: NDArray[np.float64], level: float, alternative: str
+    ) -> Interval | None:
+        """Return what a test does not reject, given its null distribution; None: another way."""
+        del null, level, alternative
+        return None
+
     def bootstrap(
         self, draws: _native.Draws, call: _native.Call, *, variances: bool = True
     ) -> Bootstrap:

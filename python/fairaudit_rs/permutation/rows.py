@@ -76,7 +76,9 @@ class RowProblem(LabelledProblem):
             rows=rows,
             position=positions_of(rows.cells, keys),
             # Rows of one cluster have several labels: clusters are exchanged as they are.
-            conditioning=metric.conditions_on if conditional and rows.cluster is None else None,
+            conditioning=metric.own_condition(rows.stratum is not None)
+            if conditional and rows.cluster is None
+            else None,
         )
 
     def check(self) -> None:
