@@ -210,7 +210,7 @@ def pose(
         marginal = problem_of(problem.keys, scaling_of(studentize, metric, weighted), False)
     names = counted.strata_names if conditional else ()
     clustered = bool(table.clusters)
-    own = metric.own_condition(bool(names)) if conditional and not clustered else None
+    own = metric.kind.own_condition(bool(names)) if conditional and not clustered else None
     return Question(
         problem=problem,
         n_rows=counted.n_rows,
