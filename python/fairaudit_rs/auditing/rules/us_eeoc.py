@@ -96,7 +96,7 @@ def impact_ratios(
     >>> print(row)
     black: ratio 0.736 to white (69.1 % of 94 and 93.9 %); flag: below four fifths, and \
 significant, 6 selections missing to four fifths; the true ratio is below four fifths with a \
-confidence of 90.8 %
+confidence of 90.6 %
     """
     level = arguments.check(alpha=alpha, confidence_level=confidence_level)
     groups = checked(counts)
