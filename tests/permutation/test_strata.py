@@ -208,7 +208,7 @@ class TestReference:
         assert result.inconclusive is None
         clusters = rows["cluster"] if design in ("clusters", "both") else None
         strata = rows["stratum"]
-        conditions = fa.metrics.get(metric).own_condition(True) if clusters is None else None
+        conditions = fa.metrics.get(metric).kind.own_condition(True) if clusters is None else None
         if conditions in ("label", "denominator"):
             strata = 2 * strata + (rows["y_true"] if metric != "selection_rate" else 0)
         columns = [reference.shuffle(rows["group"], strata, clusters, rng) for _ in range(n)]

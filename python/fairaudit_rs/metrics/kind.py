@@ -89,6 +89,14 @@ class Kind:
         """The proportions of different rows of which the metric is a sum, if it is one."""
         return ()
 
+    def own_condition(self, within_strata: bool) -> str | None:
+        """Return what its own strata are made of, also crossed with strata of the user's.
+
+        Other ratios than proportions have none there: the weights of strata are made of all rows.
+        """
+        of_ratio = self.metric.conditions_on == "denominator" and not self.is_proportion
+        return None if within_strata and of_ratio else self.metric.conditions_on
+
     @property
     def compares_labels(self) -> bool:
         """Whether few rows of one label are too few, whatever the number of rows."""

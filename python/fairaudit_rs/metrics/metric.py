@@ -129,14 +129,6 @@ class Metric:
         """Whether the metric is the share of a set of rows that lie in a subset of it."""
         return self.kind.is_proportion
 
-    def own_condition(self, within_strata: bool) -> Conditioning | None:
-        """Return what its own strata are made of, also crossed with strata of the user's.
-
-        Other ratios than proportions have none there: the weights of strata are made of all rows.
-        """
-        of_ratio = self.conditions_on == "denominator" and not self.is_proportion
-        return None if within_strata and of_ratio else self.conditions_on
-
     @property
     def needs(self) -> tuple[str, ...]:
         """Which of y_true, y_pred and y_score the metric is computed from."""

@@ -93,7 +93,7 @@ class CountedProblem(LabelledProblem):
     @property
     def conditioning(self) -> str | list[int] | None:
         """Of each class, the part within which rows exchange their groups."""
-        own = self.conditional and self.metric.own_condition(self.stratified)
+        own = self.conditional and self.metric.kind.own_condition(self.stratified)
         parts = self.classes.conditioning if own else None
         return list(parts) if isinstance(parts, tuple) else parts
 

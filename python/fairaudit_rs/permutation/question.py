@@ -257,7 +257,7 @@ def pose(
     refuse_unshared(problem, pairs)
     names = counted.strata_names if conditional else ()
     clustered = bool(table.clusters)
-    own = metric.own_condition(bool(names)) if conditional and not clustered else None
+    own = metric.kind.own_condition(bool(names)) if conditional and not clustered else None
     return Question(
         problem=problem,
         n_rows=counted.n_rows,

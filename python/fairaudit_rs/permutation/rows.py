@@ -76,7 +76,7 @@ class RowProblem(LabelledProblem):
             rows=rows,
             position=positions_of(rows.cells, keys),
             # Rows of one cluster have several labels: clusters are exchanged as they are.
-            conditioning=metric.own_condition(rows.stratum is not None)
+            conditioning=metric.kind.own_condition(rows.stratum is not None)
             if conditional and rows.cluster is None
             else None,
         )
