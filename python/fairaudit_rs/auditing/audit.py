@@ -31,6 +31,7 @@ from .surroundings import (
     notes_of_conflict,
     notes_of_lenses,
     notes_of_refusals,
+    warnings_of_lenses,
 )
 from .values import lens_names
 
@@ -355,4 +356,4 @@ def _notes(
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
-    return [*notes, *notes_of_lenses(made.others)]
+    return [*notes, *notes_of_lenses(made.others), *warnings_of_lenses(made.others)]

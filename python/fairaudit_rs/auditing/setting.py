@@ -72,16 +72,19 @@ class Setting:
         return sum(n for key, n in sizes if label(key) in groups) / max(cells.n_rows, 1)
 
     def why_not(self, *, weights: bool = True) -> str | None:
-        """Return what in the data stands in the way of a lens that takes rows, and of whom."""
+        """Return what in the data stands in the way of a lens that takes rows, and of whom.
+
+        ``weights`` says whether the lens takes weights and clusters. None takes strata.
+        """
         table = self.attributes[0].table
         if not table.source.holds_rows:
             return "counts have no rows"
-        for there, what in (
-            ("sample_weight" in table.roles, "weights"),
-            (bool(table.clusters), "clusters"),
-            (bool(table.strata), "strata"),
+        for there, taken, what in (
+            ("sample_weight" in table.roles, weights, "weights"),
+            (bool(table.clusters), weights, "clusters"),
+            (bool(table.strata), False, "strata"),
         ):
-            if there and not weights:
+            if there and not taken:
                 return f"takes no {what}"
         return None
 

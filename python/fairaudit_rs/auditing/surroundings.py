@@ -138,13 +138,24 @@ def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
     """Say in one line which other lenses are silent; the findings have each reason."""
     silent: dict[str, list[str]] = {}
     for one in others:
-        if one.reason and not one.binding:
+        if one.reason and not (one.binding or one.told):
             silent.setdefault(one.lens, []).append(one.attribute)
     if silent:
         lenses = [
             f"{lens} by {listed(names)}" if any(names) else lens for lens, names in silent.items()
         ]
         yield f"other lenses say nothing here ({'; '.join(lenses)}): the findings have the reasons"
+
+
+def warnings_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
+    """Repeat all warnings of other lenses, each with the attributes that it is about."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for one in others:
+        for warning in one.warnings:
+            about.setdefault((one.lens, warning), []).append(one.attribute)
+    for (lens, warning), attributes in about.items():
+        names = listed(list(dict.fromkeys(attributes)))
+        yield f"{lens}, {names}: {warning.removesuffix('.')}"
 
 
 def _asked(findings: Sequence[QuestionFinding]) -> str:

@@ -1,0 +1,180 @@
+"""Which people the individual lens of an audit takes for alike: the fair metric.
+
+An informing lens takes the metric that is fitted to the audited rows. A lens with a tolerance does
+not: the fit moves the value by far more than its interval is wide, so that at the tolerance a coin
+would decide. It takes the metric of the policy, or the profile interval of the fitted direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from ..data.features import Features
+from ..errors import ArgumentError
+from ..individual.direction_profile import DirectionFit, direction_at, fit_direction
+from ..individual.fair_metric import FairMetric
+from ..individual.question import attributes_of
+from ..individual.sensitive import varying_space
+from ..models.linear import LinearScores
+from ..results.verdict import rejects
+from .setting import People, Positions, Setting
+
+#: Level at which a feature is shown to go with an attribute.
+_ALPHA = 0.05
+#: Features that vary by less than this share of their size do not, nor do sums of features by
+#: less than this share of the largest.
+_CONSTANT, _RANK = 1e-12, 1e-10
+#: Groups of an attribute that sensitive directions are fitted for.
+MOST_GROUPS = 20
+#: Inverse strength of the ridge penalty of regressions on features.
+_C = 1.0
+
+#: What to do where a binding lens has no metric that can decide.
+WAY_OUT = (
+    "give the metric in the policy (fair_metric of the criterion, with features, directions or a "
+    "matrix), or set binding to false"
+)
+
+
+def protected_groups(setting: Setting, n_rows: int) -> tuple[dict[str, Any], Positions, list[str]]:
+    """Return the groups of all rows as text by attribute, the rows known in all, and notes."""
+    known = np.ones(n_rows, dtype=bool)
+    columns: dict[str, Any] = {}
+    left: list[str] = []
+    for one in setting.attributes:
+        if not 2 <= len(one.groups) <= MOST_GROUPS:
+            left.append(f"{one.name} ({len(one.groups):,})")
+            continue
+        people = People.of(one)
+        place = np.zeros(n_rows, dtype=np.intp)
+        place[people.rows] = people.code
+        columns[one.name] = np.array([str(i) for i in range(len(one.groups))])[place]
+        inside = np.zeros(n_rows, dtype=bool)
+        inside[people.rows] = True
+        known &= inside
+    accepted = f"from 2 to {MOST_GROUPS} groups"
+    if not columns:
+        raise ArgumentError(
+            f"no metric of likeness can be made of {', '.join(left)}; accepted: an attribute of "
+            f"{accepted}"
+        )
+    notes = [f"without {', '.join(left)}: accepted are {accepted}"] if left else []
+    rows = np.flatnonzero(known)
+    if len(rows) < n_rows:
+        notes.append(f"{n_rows - len(rows):,} people without a known group are left out")
+    return columns, rows, notes
+
+
+def fitted_metric(features: Features, protected: dict[str, Any], notes: list[str]) -> FairMetric:
+    """Return the metric under which what tells groups apart costs nothing.
+
+    Attributes that no feature is shown to go with are left out: the direction that a regression
+    finds of noise is any direction, and would make any feature cost nothing.
+    """
+    rows, names = features
+    kept = {}
+    for name, column in protected.items():
+        if not rejects(p_of_no_relation(rows, column), _ALPHA):
+            notes.append(f"without {name}: no feature is shown to go with it")
+        else:
+            kept[name] = column
+    if not kept:
+        raise ArgumentError(
+            f"no feature of X is shown to go with {' or '.join(protected)}, so that none stands "
+            "for a difference of groups; individual_test takes a fair_metric"
+        )
+    given: Any = rows
+    if names is not None:
+        import polars as pl
+
+        given = pl.DataFrame(dict(zip(map(str, names), rows.T, strict=True)))
+    found = FairMetric.subspace(given, kept, standardize=True)
+    if not found.rank:
+        raise ArgumentError(
+            f"what tells groups of {' and '.join(kept)} apart spans all {found.n_features} "
+            "features of X, so that all people are alike; individual_test takes a fair_metric"
+        )
+    return found
+
+
+def p_of_no_relation(rows: NDArray[np.float64], group: NDArray[Any]) -> float:
+    """Return the p-value of groups with the same means of all features: Pillai's trace."""
+    centred = rows - rows.mean(axis=0)
+    scale = centred.std(axis=0)
+    varies = scale > _CONSTANT * np.abs(rows).max(axis=0)
+    if not varies.any():
+        return 1.0
+    left, size, _ = np.linalg.svd(centred[:, varies] / scale[varies], full_matrices=False)
+    # Columns of length 1 that say all that the features say.
+    basis = left[:, size > _RANK * size[0]]
+    _, code, n = np.unique(group, return_inverse=True, return_counts=True)
+    sums = (code[:, None] == np.arange(len(n))).T.astype(np.float64) @ basis
+    trace = float((sums**2 / n[:, None]).sum())
+    return float(chdtrc(basis.shape[1] * (len(n) - 1), trace * len(rows)))
+
+
+def why_no_profile(
+    scores: Any, features: Features, protected: Mapping[str, Any], has_sets: bool
+) -> str | None:
+    """Return why limits of a fitted metric are not known; None where its profile gives them."""
+    if not isinstance(scores, LinearScores) or scores.n_scores != 1:
+        return "the model is not linear with one score"
+    if len(protected) != 1:
+        return f"{len(protected):,} attributes were given, not one"
+    [column] = protected.values()
+    if len(np.unique(column)) != 2:
+        return "the attribute has more than two groups"
+    if has_sets:
+        return "X has one-hot features"
+    if not scores.coef.any():
+        return "all coefficients of the model are 0"
+    if varying_space(features.values) is not None:
+        return "features of X repeat each other"
+    return None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Profile:
+    """The metrics that the rows allow for a linear model with one sensitive direction."""
+
+    fit: DirectionFit
+    #: The coefficients of the model in the units of the metric.
+    coef: NDArray[np.float64]
+    metric: FairMetric
+
+    @classmethod
+    def of(
+        cls,
+        scores: LinearScores,
+        features: Features,
+        protected: Mapping[str, Any],
+        metric: FairMetric,
+        cluster: NDArray[Any] | None,
+    ) -> Profile:
+        """Fit the direction of the one attribute, in the units of a fitted metric."""
+        rows = features.values / metric.units
+        [attribute] = attributes_of(protected, len(rows))
+        place = None if cluster is None else np.unique(cluster, return_inverse=True)[1].ravel()
+        fit = fit_direction(attribute, rows, rows.shape[1], _C, place)
+        return cls(fit=fit, coef=scores.coef[0] * metric.units, metric=metric)
+
+    def least_unfair(self, alpha: float) -> FairMetric:
+        """Return the metric of the smallest value that the rows allow."""
+        return self._at(self.fit.lowest_angle(self.coef, alpha))
+
+    def most_unfair(self, alpha: float) -> FairMetric:
+        """Return the metric of the largest value that the rows allow."""
+        return self._at(self.fit.highest_angle(self.coef, alpha))
+
+    def _at(self, angle: float) -> FairMetric:
+        direction = direction_at(self.coef, self.fit.direction, angle)
+        names = self.metric.feature_names
+        return replace(
+            FairMetric.directions([direction]), units=self.metric.units, feature_names=names
+        )
