@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..data.columns import Coded
 from ..data.features import Features
 from ..data.groups import attribute_name
-from ..errors import ArgumentError, ColumnError
+from ..errors import ArgumentError, ColumnError, DataError
 from ..extremes.forms import Form
 from ..individual.fair_metric import FairMetric
 from ..individual.lens import individual_test
@@ -29,7 +29,14 @@ from .binding import Bound
 from .findings import LensFinding, LensTest, not_run
 from .lens_tests import of_growth
 from .lens_verdicts import OF_POLICY, OF_ROWS
-from .likeness import WAY_OUT, Profile, fitted_metric, protected_groups, why_no_profile
+from .likeness import (
+    WAY_OUT,
+    LikenessRows,
+    Profile,
+    fitted_metric,
+    protected_groups,
+    why_no_profile,
+)
 from .model_lenses import Ran, _taken, _tried
 from .policy_metric import PolicyMetric
 from .refusals import BindingRefusedError
@@ -122,7 +129,9 @@ def _profiled(attack: _Attack, bound: Bound) -> tuple[IndividualResult, Individu
     """
     scores = attack.flow.scores
     assert isinstance(scores, LinearScores)
-    profile = Profile.of(scores, attack.features, attack.protected, attack.metric, attack.cluster)
+    profile = Profile.of(
+        scores, attack.likeness_rows, attack.protected, attack.metric, attack.cluster
+    )
     alpha = bound.policy.alpha
     return (
         attack.at(profile.least_unfair(bound.each), 1 - bound.each / 2),
@@ -165,6 +174,7 @@ class _Attack:
         is_linear = isinstance(flow.scores, LinearScores)
         rows = _sampled(setting, name, known, MOST_LINEAR_ROWS if is_linear else MOST_ROWS)
         X = _taken(form, rows)
+        _check_gaps(flow, form)
         sets = one_hot_sets(flow.rows(X))
         if sets and len(rows) > MOST_HELD_ROWS:
             rows = _sampled(setting, name, known, MOST_HELD_ROWS)
@@ -200,10 +210,15 @@ class _Attack:
         return self.setting.bound("individual", self.name)
 
     @cached_property
+    def likeness_rows(self) -> LikenessRows:
+        """The rows that a fair metric is fitted to."""
+        return LikenessRows.of(self.features, self.flow.gaps(self.X))
+
+    @cached_property
     def metric(self) -> FairMetric:
         """The fair metric of the policy, or the one that is fitted to these rows."""
         if self.policy_metric is None:
-            return fitted_metric(self.features, self.protected, self.notes)
+            return fitted_metric(self.likeness_rows, self.protected, self.notes)
         try:
             return self.policy_metric.of(self.features)
         except (ArgumentError, ColumnError) as error:
@@ -240,6 +255,27 @@ class _Attack:
             **held,
             **(self.setting.options("individual", self.name) | {"confidence_level": confidence}),
         )
+
+
+def _check_gaps(flow: FlowModel, form: Form) -> None:
+    """Refuse missing values that the model does not fill in, as far as is known of it."""
+    if flow.fill:
+        return
+    for place in range(form.n_columns):
+        column = form.column(place)
+        gap = (
+            column.codes >= len(column.labels)
+            if isinstance(column, Coded)
+            else np.isnan(column)
+            if column.dtype.kind == "f"
+            else np.zeros(1, dtype=bool)
+        )
+        if gap.any():
+            raise DataError(
+                f"column {form.called(place)} of X is missing in {int(gap.sum()):,} of "
+                f"{form.n_rows:,} rows, and a gradient flow cannot start at a missing value. It "
+                "can where the model is a pipeline with a SimpleImputer, whose values it starts at"
+            )
 
 
 def _metric_of_policy(setting: Setting) -> PolicyMetric | None:

@@ -71,16 +71,70 @@ def protected_groups(setting: Setting, n_rows: int) -> tuple[dict[str, Any], Pos
     return columns, rows, notes
 
 
-def fitted_metric(features: Features, protected: dict[str, Any], notes: list[str]) -> FairMetric:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LikenessRows:
+    """What regressions of groups on features are made on."""
+
+    #: Missing values are the mean of the feature, those of an indicator what the model reads there.
+    features: Features
+    #: A column for each different set of rows with a missing value: 1 there, else 0.
+    indicators: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, features: Features, gaps: NDArray[np.bool_] | None) -> LikenessRows:
+        """Take features as the model reads them, with where they were missing."""
+        if gaps is None:
+            return cls(features=features, indicators=np.zeros((len(features.values), 0)))
+        rows = features.values.copy()
+        for place in np.flatnonzero(gaps.any(axis=0)):
+            known = rows[~gaps[:, place], place]
+            if len(known) and not np.isin(known, (0, 1)).all():
+                rows[gaps[:, place], place] = known.mean()
+        distinct = np.unique(gaps[:, gaps.any(axis=0)], axis=1)
+        return cls(features=Features(rows, features.names), indicators=distinct.astype(np.float64))
+
+    def wide(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return features in units, and the indicators."""
+        return np.column_stack([self.features.values / units, self.indicators])
+
+    @property
+    def given(self) -> Any:
+        """The features as `FairMetric.subspace` takes them."""
+        rows, names = self.features
+        if names is None:
+            return rows
+        import polars as pl
+
+        return pl.DataFrame(dict(zip(map(str, names), rows.T, strict=True)))
+
+    def metric(self, protected: Mapping[str, Any]) -> FairMetric:
+        """Return the metric that is fitted to these rows, features in standard deviations.
+
+        With missing values the regressions know the indicators, which are no features: the
+        directions are the coefficients of the features.
+        """
+        if not self.indicators.shape[1]:
+            return FairMetric.subspace(self.given, protected, standardize=True)
+        p = self.features.values.shape[1]
+        units = FairMetric.subspace(self.given, given=np.ones((1, p)), standardize=True).units
+        wide = self.wide(units)
+        space = varying_space(wide)
+        found = [
+            attribute.directions(wide, _C, space)[:, :p] * units
+            for attribute in attributes_of(protected, len(wide))
+        ]
+        return FairMetric.subspace(self.given, given=np.concatenate(found), standardize=True)
+
+
+def fitted_metric(rows: LikenessRows, protected: dict[str, Any], notes: list[str]) -> FairMetric:
     """Return the metric under which what tells groups apart costs nothing.
 
     Attributes that no feature is shown to go with are left out: the direction that a regression
     finds of noise is any direction, and would make any feature cost nothing.
     """
-    rows, names = features
     kept = {}
     for name, column in protected.items():
-        if not rejects(p_of_no_relation(rows, column), _ALPHA):
+        if not rejects(p_of_no_relation(rows.features.values, column), _ALPHA):
             notes.append(f"without {name}: no feature is shown to go with it")
         else:
             kept[name] = column
@@ -89,12 +143,7 @@ def fitted_metric(features: Features, protected: dict[str, Any], notes: list[str
             f"no feature of X is shown to go with {' or '.join(protected)}, so that none stands "
             "for a difference of groups; individual_test takes a fair_metric"
         )
-    given: Any = rows
-    if names is not None:
-        import polars as pl
-
-        given = pl.DataFrame(dict(zip(map(str, names), rows.T, strict=True)))
-    found = FairMetric.subspace(given, kept, standardize=True)
+    found = rows.metric(kept)
     if not found.rank:
         raise ArgumentError(
             f"what tells groups of {' and '.join(kept)} apart spans all {found.n_features} "
@@ -152,16 +201,16 @@ class Profile:
     def of(
         cls,
         scores: LinearScores,
-        features: Features,
+        rows: LikenessRows,
         protected: Mapping[str, Any],
         metric: FairMetric,
         cluster: NDArray[Any] | None,
     ) -> Profile:
         """Fit the direction of the one attribute, in the units of a fitted metric."""
-        rows = features.values / metric.units
-        [attribute] = attributes_of(protected, len(rows))
+        wide, p = rows.wide(metric.units), len(metric.units)
+        [attribute] = attributes_of(protected, len(wide))
         place = None if cluster is None else np.unique(cluster, return_inverse=True)[1].ravel()
-        fit = fit_direction(attribute, rows, rows.shape[1], _C, place)
+        fit = fit_direction(attribute, wide, p, _C, place)
         return cls(fit=fit, coef=scores.coef[0] * metric.units, metric=metric)
 
     def least_unfair(self, alpha: float) -> FairMetric:
