@@ -153,7 +153,8 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
         entry = kept(one.measure())
         assert entry["audits"] == 2
         assert all(0 <= count <= 2 for count in entry["counts"].values())
-    for one in (*pairs.scenarios(), lenses.NoStandIn(3)):
+    growth = lenses.AtTheGrowth("4 features, sex strongly in X", given=False)
+    for one in (*pairs.scenarios(), lenses.NoStandIn(3), growth):
         if getattr(one, "law", None) != "lognormal":
             entry = kept(one.measure())
             assert set(entry["counts"]) == set(one.counted)

@@ -362,41 +362,43 @@ class TestProfile:
         assert np.diag(clustered.covariance) == pytest.approx(np.diag(of_refits), rel=0.3)
 
     def test_an_audit_by_hand(self, town):
-        """Two comparisons bind: a fail at alpha / 2, half of it for the direction."""
-        alpha = 0.05
+        """Two comparisons bind: a fail at alpha / 2, of which each estimate has its part."""
         audit = town.audit(held(2.0), {"metric": "tpr", "tolerance": 0.4}, lenses="auto")
         found = next(one for one in audit.others if one.lens == "individual")
         [test] = found.tests
+        names, X = ["income", "hours"], town.numbers.to_numpy()
         codes = {"sex": np.where(town.sex == "f", "0", "1")}
-        units = town.numbers.to_numpy().std(axis=0)
-        [attribute] = attributes_of(codes, len(town.y))
-        fit = fit_direction(attribute, town.numbers.to_numpy() / units, 2, 1.0, None)
-        coef = np.array([1.0, 0.2]) * units
+        units, w = X.std(axis=0), np.array([1.0, 0.2])
+        fit = fit_direction(attributes_of(codes, len(X))[0], X / units, 2, 1.0, None)
+        size = (((X - X.mean(axis=0)) * w) ** 2).sum(axis=1)
 
-        def bounds(end, tail, level):
+        def bounds(end, alpha):
+            tail = alpha / 2 if end else alpha / 4
             limit = stats.norm.isf(tail) ** 2
-            angle = cosine_limit(coef, fit.direction, fit.covariance, limit, end)
-            direction = direction_at(coef, fit.direction, angle)
+            angle = cosine_limit(w * units, fit.direction, fit.covariance, limit, end)
+            direction = direction_at(w * units, fit.direction, angle)
+            error = stats.norm.isf(alpha / 4) * size.std(ddof=1) / np.sqrt(len(X))
+            own = units * np.sqrt(1 + (error if end else -error) / size.mean())
             given = {
-                "directions": [dict(zip(["income", "hours"], direction * units, strict=True))],
-                "units": dict(zip(["income", "hours"], units, strict=True)),
+                "directions": [dict(zip(names, direction * own, strict=True))],
+                "units": dict(zip(names, own, strict=True)),
             }
             metric = policy(held(fair_metric=given)).criteria[0].policy_metric
             result = fa.individual_test(
                 town.model,
                 town.numbers,
                 town.y,
-                fair_metric=metric.of(Features(town.numbers.to_numpy(), ("income", "hours"))),
+                fair_metric=metric.of(Features(X, tuple(names))),
                 delta=2.0,
                 interval="bootstrap-t",
                 n_resamples=999,
-                confidence_level=level,
+                confidence_level=1 - alpha / 4,
                 rng=seed_of(1, "individual", "sex"),
             )
             return result.lower_bound, result.upper_bound
 
-        assert test.least == pytest.approx(bounds(0, alpha / 2 / 4, 1 - alpha / 4)[0], rel=1e-9)
-        assert test.most == pytest.approx(bounds(1, alpha / 2, 1 - alpha / 2)[1], rel=1e-9)
+        assert test.least == pytest.approx(bounds(0.0, 0.05 / 2)[0], rel=1e-9)
+        assert test.most == pytest.approx(bounds(1.0, 0.05)[1], rel=1e-9)
         assert test.least < test.estimate < test.most
         assert np.isnan(test.p_fail)
         assert "under every metric that the rows allow" in audit.summary()

@@ -130,8 +130,10 @@ def audit(
     the comparisons of all binding questions and lenses, and passes when its limit at alpha lies
     below. Holm's method counts these tests as comparisons that are not rejected. The projection
     never passes.
-    *individual*: `individual_test` with a `FairMetric.subspace` of all attributes, features in
-    standard deviations; 100,000 rows of linear models, 2,000 of others. *influence*:
+    *individual*: `individual_test` with the metric of the policy, or a `FairMetric.subspace` of all
+    attributes, features in standard deviations; one-hot features stay a choice of one value;
+    100,000 rows of linear models (20,000 with one-hot features), 2,000 of others. With a tolerance
+    it takes the metric of the policy or the profile interval of a fitted one. *influence*:
     `influence_audit` of the first metric of the policy that it knows, by attribute, for the group
     that is worst off; without a model, or beyond 20 million rows times squared features, its
     marginal scores alone. *extremes*: `extreme_test` of every attribute that is a column of X with

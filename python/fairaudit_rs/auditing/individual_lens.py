@@ -125,7 +125,7 @@ def _attacked(setting: Setting, name: str, form: Form) -> Ran:
 def _profiled(attack: _Attack, bound: Bound) -> tuple[IndividualResult, IndividualResult]:
     """Return the results of the smallest and the largest value that the rows allow.
 
-    Half of each level is for the direction, and half for the rows.
+    Half of each level is for the direction, a quarter for the units, and a quarter for the rows.
     """
     scores = attack.flow.scores
     assert isinstance(scores, LinearScores)
@@ -134,8 +134,8 @@ def _profiled(attack: _Attack, bound: Bound) -> tuple[IndividualResult, Individu
     )
     alpha = bound.policy.alpha
     return (
-        attack.at(profile.least_unfair(bound.each), 1 - bound.each / 2),
-        attack.at(profile.most_unfair(alpha), 1 - alpha / 2),
+        attack.at(profile.least_unfair(bound.each), 1 - bound.each / 4),
+        attack.at(profile.most_unfair(alpha), 1 - alpha / 4),
     )
 
 
@@ -238,7 +238,7 @@ class _Attack:
         bound = self.bound
         if bound is not None:
             # Bounds of the normal law are missed in up to 15 % where ratios are skewed.
-            n_parts = 1 if self.policy_metric is not None else 2
+            n_parts = 1 if self.policy_metric is not None else 4
             held |= {
                 "delta": bound.tolerance,
                 "interval": "bootstrap-t",

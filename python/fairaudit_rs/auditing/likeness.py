@@ -21,6 +21,7 @@ from ..individual.direction_profile import DirectionFit, direction_at, fit_direc
 from ..individual.fair_metric import FairMetric
 from ..individual.question import attributes_of
 from ..individual.sensitive import varying_space
+from ..inference.clusters import sums_of
 from ..models.linear import LinearScores
 from ..results.verdict import rejects
 from .setting import People, Positions, Setting
@@ -32,6 +33,8 @@ _ALPHA = 0.05
 _CONSTANT, _RANK = 1e-12, 1e-10
 #: Groups of an attribute that sensitive directions are fitted for.
 MOST_GROUPS = 20
+#: Units are made smaller by no more than this factor, so that a flow has somewhere to go.
+_LEAST_STRETCH = 1e-3
 #: Inverse strength of the ridge penalty of regressions on features.
 _C = 1.0
 
@@ -190,12 +193,21 @@ def why_no_profile(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Profile:
-    """The metrics that the rows allow for a linear model with one sensitive direction."""
+    """The metrics that the rows allow for a linear model with one sensitive direction.
+
+    The audit value grows with two numbers: the squared cosine of the angle between the model and
+    the direction, and s = sum_j (w_j u_j)^2, with w_j the coefficients and u_j the units. Both are
+    estimated. The angle has its profile interval. Where u_j is a standard deviation,
+    (w_j u_j)^2 is the mean of (w_j (x_j - mean of x_j))^2 over the rows, and s has the normal
+    interval of a mean, of clusters with Student's t.
+    """
 
     fit: DirectionFit
     #: The coefficients of the model in the units of the metric.
     coef: NDArray[np.float64]
     metric: FairMetric
+    #: The standard error of s.
+    size_error: float
 
     @classmethod
     def of(
@@ -211,19 +223,34 @@ class Profile:
         [attribute] = attributes_of(protected, len(wide))
         place = None if cluster is None else np.unique(cluster, return_inverse=True)[1].ravel()
         fit = fit_direction(attribute, wide, p, _C, place)
-        return cls(fit=fit, coef=scores.coef[0] * metric.units, metric=metric)
+        # A feature that counts in its own units has no standard deviation to estimate.
+        own = np.where(metric.units == 1, 0.0, scores.coef[0])
+        values = rows.features.values
+        terms = (((values - values.mean(axis=0)) * own) ** 2).sum(axis=1)
+        terms -= terms.mean()
+        if place is not None:
+            terms = sums_of(place, terms)
+        n_units = fit.n_units
+        error = float(np.sqrt(n_units / (n_units - 1) * (terms**2).sum())) / len(values)
+        return cls(fit=fit, coef=scores.coef[0] * metric.units, metric=metric, size_error=error)
 
     def least_unfair(self, alpha: float) -> FairMetric:
-        """Return the metric of the smallest value that the rows allow."""
-        return self._at(self.fit.lowest_angle(self.coef, alpha))
+        """Return the metric of the smallest value that the rows allow, wrong in 3 alpha / 4."""
+        angle = self.fit.lowest_angle(self.coef, alpha)
+        return self._at(angle, -self.fit.quantile(alpha / 4))
 
     def most_unfair(self, alpha: float) -> FairMetric:
-        """Return the metric of the largest value that the rows allow."""
-        return self._at(self.fit.highest_angle(self.coef, alpha))
+        """Return the metric of the largest value that the rows allow, wrong in 3 alpha / 4."""
+        angle = self.fit.highest_angle(self.coef, alpha)
+        return self._at(angle, self.fit.quantile(alpha / 4))
 
-    def _at(self, angle: float) -> FairMetric:
+    def _at(self, angle: float, n_errors: float) -> FairMetric:
+        """Return a metric of an angle, with s so many standard errors away."""
+        size = float(self.coef @ self.coef)
+        stretch = np.sqrt(max(size + n_errors * self.size_error, 0.0) / size)
         direction = direction_at(self.coef, self.fit.direction, angle)
-        names = self.metric.feature_names
         return replace(
-            FairMetric.directions([direction]), units=self.metric.units, feature_names=names
+            FairMetric.directions([direction]),
+            units=self.metric.units * max(float(stretch), _LEAST_STRETCH),
+            feature_names=self.metric.feature_names,
         )

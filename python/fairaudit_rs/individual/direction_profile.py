@@ -57,15 +57,16 @@ class DirectionFit:
         At 0 the squared cosine has no sign: a direction on either side of the model is too far
         away. So the statistic is that of alpha / 4 on each side.
         """
-        limit = self._quantile(alpha / 4) ** 2
+        limit = self.quantile(alpha / 4) ** 2
         return cosine_limit(coef, self.direction, self.covariance, limit, 0.0)
 
     def highest_angle(self, coef: Floats, alpha: float) -> float:
         """Return the upper limit of the squared cosine to coefficients, wrong in alpha / 2."""
-        limit = self._quantile(alpha / 2) ** 2
+        limit = self.quantile(alpha / 2) ** 2
         return cosine_limit(coef, self.direction, self.covariance, limit, 1.0)
 
-    def _quantile(self, tail: float) -> float:
+    def quantile(self, tail: float) -> float:
+        """Return what a studentized number exceeds with a probability: normal, or Student's t."""
         return t_quantile(tail, self.n_units - 1) if self.is_clustered else normal_of_tail(tail)
 
 
