@@ -1,6 +1,7 @@
 """The individual lens of an audit: possible people, warnings, and the metric that it binds with."""
 
 import json
+import tomllib
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from scipy import stats
 
 import fairaudit_rs as fa
+from fairaudit_rs.auditing.schema import policy_schema
 from fairaudit_rs.auditing.seeds import seed_of
 from fairaudit_rs.data.features import Features
 from fairaudit_rs.errors import ArgumentError
@@ -24,6 +26,7 @@ from fairaudit_rs.individual.simplex import one_hot_sets
 
 from ..reference import individual as reference
 from .test_audit import policy
+from .test_schema import fits
 
 
 class Town:
@@ -160,7 +163,10 @@ class TestWarnings:
         rows = {one["lens"]: one["note"] or "" for one in audit.rows()}
         for name, warnings in warned.items():
             lens = name.partition(":")[0]
-            for warning in warnings if lens != "permutation" else ():
+            for warning in warnings:
+                if lens == "permutation":
+                    assert f"{name.replace(': ', ', ')}: {warning}" in str(audit)
+                    continue
                 assert f"{lens}, sex: {warning}" in str(audit)
                 assert warning in page
                 assert warning in rows[lens]
@@ -226,6 +232,16 @@ class TestPolicyMetric:
         value = town.audit(held(fair_metric=fitted)).others[0].estimate
         expected = fa.individual_test(town.model, town.numbers, town.y, fair_metric=fitted)
         assert value == pytest.approx(expected.estimate, rel=1e-9)
+
+    def test_files_are_checked_by_the_schema(self, tmp_path):
+        own = {"features": ["hours"], "units": {"hours": 2.0}}
+        text = policy(held(fair_metric=own)).to_toml()
+        assert fits(tomllib.loads(text), policy_schema())
+        assert not fits(tomllib.loads(text.replace("features", "feature")), policy_schema())
+        path = tmp_path / "fairaudit.toml"
+        path.write_text(text.replace("features", "feature"))
+        with pytest.raises(ArgumentError, match="line 4: feature is no key of fair_metric"):
+            fa.Policy.load(path)
 
     def test_words(self, town):
         audit = town.audit(held(fair_metric={"features": ["hours"]}))

@@ -242,6 +242,7 @@ def _audited(
         else None,
     )
     notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
+    notes += warnings_of_lenses(made.others, results, notes)
     return replace(made, warnings=tuple(dict.fromkeys(notes)))
 
 
@@ -358,4 +359,4 @@ def _notes(
     notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
-    return [*notes, *notes_of_lenses(made.others), *warnings_of_lenses(made.others)]
+    return [*notes, *notes_of_lenses(made.others)]

@@ -168,7 +168,7 @@ class _Attack:
         flow, loss = _flow(setting.given.model)
         given = _metric_of_policy(setting)
         protected: dict[str, Any] = {}
-        known, notes = np.arange(form.n_rows), []
+        known, notes = np.arange(form.n_rows), list[str]()
         if given is None:
             protected, known, notes = protected_groups(setting, form.n_rows)
         is_linear = isinstance(flow.scores, LinearScores)
@@ -200,7 +200,7 @@ class _Attack:
             weight=None if found.weight is None else found.weight[rows],
             cluster=None if found.cluster is None else found.cluster[rows],
             policy_metric=given,
-            coverage=len(known) / max(form.n_rows, 1),
+            coverage=_share(known, form.n_rows, found.weight),
             notes=notes,
         )
 
@@ -276,6 +276,13 @@ def _check_gaps(flow: FlowModel, form: Form) -> None:
                 f"{form.n_rows:,} rows, and a gradient flow cannot start at a missing value. It "
                 "can where the model is a pipeline with a SimpleImputer, whose values it starts at"
             )
+
+
+def _share(known: Positions, n_rows: int, weight: NDArray[np.float64] | None) -> float:
+    """Return the share of people who are among some rows."""
+    if weight is None:
+        return len(known) / max(n_rows, 1)
+    return float(weight[known].sum() / weight.sum())
 
 
 def _metric_of_policy(setting: Setting) -> PolicyMetric | None:

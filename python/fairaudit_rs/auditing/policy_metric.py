@@ -173,7 +173,7 @@ def _directions(given: object) -> tuple[dict[str, float], ...]:
     if not arguments.is_listing(given) or isinstance(given, Mapping):
         raise ArgumentTypeError(f"directions is {given!r}; accepted: {accepted}")
     found = []
-    for one in given:  # type: ignore[attr-defined]
+    for one in given:
         if not isinstance(one, Mapping):
             raise ArgumentTypeError(f"directions holds {one!r}; accepted: {accepted}")
         weights = {str(name): _number(f"weight of {str(name)!r}", one[name]) for name in one}
@@ -190,7 +190,7 @@ def _matrix(given: object) -> tuple[tuple[float, ...], ...]:
     if not arguments.is_listing(given) or isinstance(given, Mapping):
         raise ArgumentTypeError(f"matrix is {given!r}; accepted: a list of rows of numbers")
     rows: list[tuple[float, ...]] = []
-    for row in given:  # type: ignore[attr-defined]
+    for row in given:
         if not arguments.is_listing(row):
             raise ArgumentTypeError(f"matrix holds {row!r}; accepted: rows of numbers")
         rows.append(tuple(_number("matrix", value) for value in row))

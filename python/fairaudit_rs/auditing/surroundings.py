@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..data.groups import label
 from ..data.labels import Label
+from ..results.result import Result
 from ..results.words import listed
 from .findings import BaseRate, LensFinding, QuestionFinding
 from .questions import Attribute
@@ -147,15 +148,21 @@ def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
         yield f"other lenses say nothing here ({'; '.join(lenses)}): the findings have the reasons"
 
 
-def warnings_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
-    """Repeat all warnings of other lenses, each with the attributes that it is about."""
+def warnings_of_lenses(
+    others: Sequence[LensFinding], results: Mapping[str, Result], notes: Sequence[str]
+) -> Iterator[str]:
+    """Repeat all warnings of lenses that are no notes yet, each with what it is about."""
     about: dict[tuple[str, str], list[str]] = {}
     for one in others:
         for warning in one.warnings:
             about.setdefault((one.lens, warning), []).append(one.attribute)
-    for (lens, warning), attributes in about.items():
-        names = listed(list(dict.fromkeys(attributes)))
-        yield f"{lens}, {names}: {warning.removesuffix('.')}"
+    for name, result in results.items():
+        lens, _, what = name.partition(": ")
+        told = result.warnings if lens == "permutation" else ()
+        for warning in (one for one in told if one not in notes):
+            about.setdefault((lens, warning), []).append(what)
+    for (lens, warning), names in about.items():
+        yield f"{lens}, {listed(list(dict.fromkeys(names)))}: {warning.removesuffix('.')}"
 
 
 def _asked(findings: Sequence[QuestionFinding]) -> str:

@@ -131,8 +131,8 @@ def _by_place(
     fill: Fill | None, names: tuple[str, ...] | None, n_columns: int
 ) -> list[tuple[int, Any]]:
     """Return what stands for missing values of an array, by position."""
-    place = {name: at for at, name in enumerate(names or ())}
-    found = [(place.get(key, key), value) for key, value in (fill or {}).items()]  # type: ignore[call-overload]
+    place: dict[str | int, Any] = {name: at for at, name in enumerate(names or ())}
+    found = [(place.get(key, key), value) for key, value in (fill or {}).items()]
     return [(at, value) for at, value in found if isinstance(at, int) and at < n_columns]
 
 

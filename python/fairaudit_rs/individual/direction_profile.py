@@ -176,7 +176,7 @@ def _least_distance(m: Floats, z: Floats) -> float:
         return 0.0
     low, high = (1 - _NEAR) * (-1 / m[-1]), (1 - _NEAR) * (-1 / m[0])
     if slope(low) > 0 > slope(high):
-        mu = brentq(slope, low, high, xtol=1e-300, rtol=1e-15, maxiter=1_000)
+        mu = float(brentq(slope, low, high, xtol=1e-300, rtol=1e-15, maxiter=1_000))
         return float((z**2 * (mu * m / (1 + mu * m)) ** 2).sum())
     # z has no part in the outermost eigenvector: mu is at its bound, and x has a part there.
     at = 0 if slope(high) >= 0 else len(m) - 1
