@@ -157,10 +157,11 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
         entry = kept(one.measure())
         assert entry["audits"] == 2
         assert all(0 <= count <= 2 for count in entry["counts"].values())
+    growth = lenses.AtTheGrowth("4 features, sex strongly in X", given=False)
     of_tails = (tails.PersonsProjected(5), tails.UnlikeTails(0.02, (400, 400), 0.1))
     others = (pairs, clusters, policies, rules)
     made = (one for part in others for one in part.scenarios())
-    for one in (*made, lenses.NoStandIn(3), *of_tails):
+    for one in (*made, lenses.NoStandIn(3), growth, *of_tails):
         if getattr(one, "law", None) != "lognormal":
             entry = kept(one.measure())
             assert set(entry["counts"]) == set(one.counted)

@@ -53,6 +53,7 @@ EXCEPTIONS = {
         "extreme_test": "two columns of scores may stand in for a model and its rows",
         "audit": "a verdict needs none; other lenses are told as not run without",
     },
+    "fair_metric": {"Criterion": "an informing lens, and some that bind, fit one to the rows"},
     "model": {
         "influence_audit": "an audit of decisions needs none",
         "extreme_test": "two columns of scores may stand in for it",

@@ -131,6 +131,7 @@ def page(measured):
     yield from floor_table(of(pairs.RaisedFloor))
     yield from policies_table(of)
     yield from lenses_table(of(lenses.NoStandIn))
+    yield from growth_table(of(lenses.AtTheGrowth))
     yield from persons_table(of(tails.PersonsProjected))
     yield from tails_table(of(tails.UnlikeTails))
     yield ""
@@ -362,6 +363,24 @@ def lenses_table(entries):
     for one, entry in entries:
         shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
         yield f"| {one.n_features} | {' | '.join(shares)} |"
+    yield ""
+
+
+def growth_table(entries):
+    yield "### A binding individual lens"
+    yield ""
+    yield (
+        "The growth of the loss is the tolerance, under the metric of all people. The policy gives "
+        f"that metric, or the profile of the fitted direction decides. {lenses.AUDITS:,} audits "
+        "each. *Fitted*: the metric that is fitted to the rows decides as it is."
+    )
+    yield ""
+    yield "| design | metric | fail, % | pass, % | fitted fails, % | fitted passes, % |"
+    yield "|---|---|---|---|---|---|"
+    for one, entry in entries:
+        shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
+        metric = "given" if one.given else "profile"
+        yield f"| {one.design} | {metric} | {' | '.join(shares)} |"
 
 
 def persons_table(entries):

@@ -1,7 +1,11 @@
-"""What other lenses find beside verdicts where there is nothing to find, in the validity atlas.
+"""The individual lens of audits in the validity atlas: beside a verdict, and where it binds.
 
-A model uses one feature, which goes with no attribute. Sex goes with another feature, race with
-none: the direction in which races differ is noise, and if it cost nothing, any feature would.
+Beside a verdict: a model uses one feature, which goes with no attribute. Sex goes with another
+feature, race with none: the direction in which races differ is noise, and if it cost nothing, any
+feature would.
+
+Where it binds: the growth of the loss is exactly the tolerance, under the metric of all people. The
+lens has that metric from the policy, or the profile of the direction that is fitted to its rows.
 """
 
 import zlib
@@ -68,5 +72,86 @@ class NoStandIn:
         }
 
 
+#: By name: the direction of sex, the coefficients of the model, and rows.
+DESIGNS = {
+    "4 features, sex strongly in X": ((1.5, 1.0, 0, 0), (0.3, 0.8, 1.0, 0), 1_000),
+    "10 features, sex weakly in X, fair model": ((0.3, *[0] * 9), (0, 0, 1, 1, *[0] * 6), 1_000),
+    "10 features, sex weakly in X, model uses it": (
+        (0.3, *[0] * 9), (0.6, 0.6, 1, 1, *[0] * 6), 1_000
+    ),
+    "6 features": ((0.7, 0.7, *[0] * 4), (0.5, 0.5, 0.5, 0, 0, 0), 4_000),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AtTheGrowth:
+    """A binding individual lens whose growth of the loss is the tolerance."""
+
+    design: str
+    given: bool
+    counted = ("fail", "pass", "fitted fails", "fitted passes")
+
+    @property
+    def n(self):
+        return 4 + len(DESIGNS[self.design][0])
+
+    @property
+    def key(self):
+        return f"{VERSION}:growth:{self.design}:{'given' if self.given else 'profile'}:{AUDITS}"
+
+    def __str__(self):
+        return f"{self.design}, metric {'given' if self.given else 'by its profile'}"
+
+    @property
+    def names(self):
+        return [f"x{place}" for place in range(len(DESIGNS[self.design][0]))]
+
+    def people(self, n, rng):
+        direction, coef, _ = DESIGNS[self.design]
+        X = rng.normal(size=(n, len(coef)))
+        model = fa.LinearModel(coef)
+        label = (rng.random(n) < model.predict_proba(X)).astype(int)
+        man = rng.random(n) < 1 / (1 + np.exp(-X @ np.array(direction)))
+        return X, label, np.where(man, "m", "f"), model
+
+    def growth(self):
+        """The growth of the loss of all people, under their own metric."""
+        X, label, _, model = self.people(400_000, np.random.default_rng(1))
+        metric = fa.FairMetric.directions([DESIGNS[self.design][0]])
+        return fa.individual_test(model, X, label, fair_metric=metric, n_threads=1).estimate
+
+    def measure(self):
+        rng = np.random.default_rng(zlib.crc32(self.key.encode()))
+        growth = self.growth()
+        counts = Counter(dict.fromkeys(self.counted, 0))
+        for audit in range(AUDITS):
+            counts.update(self.audit(rng, audit, growth))
+        return {"key": self.key, "audits": AUDITS, "counts": dict(counts), "growth": growth}
+
+    def audit(self, rng, seed, growth):
+        direction, _, rows = DESIGNS[self.design]
+        X, label, sex, model = self.people(rows, rng)
+        metric = {"directions": [dict(zip(self.names, direction, strict=True))]}
+        criterion = fa.Criterion(
+            lens="individual", tolerance=growth, fair_metric=metric if self.given else None
+        )
+        found = fa.audit(
+            label, model.decision(X).astype(int), sensitive_features={"sex": sex}, model=model,
+            X=X, policy=fa.Policy(name="growth", criteria=[criterion]), lenses=["individual"],
+            n_resamples=999, rng=seed, n_threads=1,
+        )  # fmt: skip
+        fitted = fa.individual_test(
+            model, X, label, fair_metric=fa.FairMetric.subspace(X, sex, standardize=True),
+            n_threads=1,
+        )  # fmt: skip
+        return {
+            "fail": int(found.verdict == "fail"),
+            "pass": int(found.verdict == "pass"),
+            "fitted fails": int(fitted.lower_bound > growth),
+            "fitted passes": int(fitted.upper_bound < growth),
+        }
+
+
 def scenarios():
-    return [NoStandIn(n) for n in (3, 10, 30)]
+    binding = [AtTheGrowth(name, given) for name in DESIGNS for given in (True, False)]
+    return [*(NoStandIn(n) for n in (3, 10, 30)), *binding]

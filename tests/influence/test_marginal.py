@@ -89,7 +89,7 @@ class TestArguments:
         ):
             audit((group, {"a": np.ones(10)}, y_true, shown))
         number = X["number"].copy()
-        number[7] = np.nan
+        number[7] = np.inf
         with pytest.raises(errors.DataError, match="'number' is missing or infinite in row 7"):
             audit((group, {"number": number}, y_true, shown))
 

@@ -686,3 +686,44 @@ def simulation_share(X, y, metric, n_biases=1, ddof=1):
         ratios = simulation_ratios(X, y, theta, metric, n_biases)
         n_rejected += lower_bound(*mean_ratio(ratios, ddof)) > DELTA
     return n_rejected / len(GRID) ** 2
+
+
+# --- the profile of the angle between a linear model and a sensitive direction --------------
+
+
+def profile_distance(coef, b, covariance, c, n_starts=5, seed=0):
+    """D(c) = min over v with cos^2(v, coef) = c of (v - b)' V^-1 (v - b), by brute force.
+
+    v = r (sqrt(c) a + sqrt(1 - c) q), a the unit vector of coef and q a unit vector across it. The
+    best length r of given q is in closed form (negative ones turn v around); q is searched for.
+    """
+    inverse = np.linalg.inv(covariance)
+    a = coef / np.linalg.norm(coef)
+    across = np.linalg.svd(a[None])[2][1:].T
+
+    def of(x):
+        size = np.linalg.norm(x)
+        q = across @ (x / size) if size > 0 else across[:, 0]
+        u = math.sqrt(c) * a + math.sqrt(1 - c) * q
+        r = (u @ inverse @ b) / (u @ inverse @ u)
+        gap = r * u - b
+        return float(gap @ inverse @ gap)
+
+    rng = np.random.default_rng(seed)
+    starts = [across.T @ b, -(across.T @ b), *rng.normal(size=(n_starts, len(b) - 1))]
+    options = {"xatol": 1e-12, "fatol": 1e-14, "maxiter": 40_000, "maxfev": 40_000}
+    found = []
+    for start in starts:
+        rough = optimize.minimize(of, start, method="BFGS")
+        found.append(rough.fun)
+    best = optimize.minimize(
+        of, starts[int(np.argmin(found))], method="Nelder-Mead", options=options
+    )
+    return min(*found, best.fun)
+
+
+def cosine_interval(coef, b, covariance, limit, n_grid=4_001):
+    """The smallest and the largest c of a grid on [0, 1] with D(c) <= limit."""
+    grid = np.linspace(0, 1, n_grid)
+    inside = [c for c in grid if profile_distance(coef, b, covariance, c, n_starts=2) <= limit]
+    return min(inside), max(inside)

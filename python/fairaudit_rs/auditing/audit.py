@@ -37,6 +37,7 @@ from .surroundings import (
     notes_of_flags,
     notes_of_lenses,
     notes_of_refusals,
+    warnings_of_lenses,
 )
 from .values import lens_names
 
@@ -139,8 +140,10 @@ def audit(
     the comparisons of all binding questions and lenses, and passes when its limit at alpha lies
     below. Holm's method counts these tests as comparisons that are not rejected. The projection
     never passes.
-    *individual*: `individual_test` with a `FairMetric.subspace` of all attributes, features in
-    standard deviations; 100,000 rows of linear models, 2,000 of others. *influence*:
+    *individual*: `individual_test` with the metric of the policy, or a `FairMetric.subspace` of all
+    attributes, features in standard deviations; one-hot features stay a choice of one value;
+    100,000 rows of linear models (20,000 with one-hot features), 2,000 of others. With a tolerance
+    it takes the metric of the policy or the profile interval of a fitted one. *influence*:
     `influence_audit` of the first metric of the policy that it knows, by attribute, for the group
     that is worst off; without a model, or beyond 20 million rows times squared features, its
     marginal scores alone. *extremes*: `extreme_test` of every attribute that is a column of X with
@@ -271,6 +274,7 @@ def _audited(
         request=replace(request, excluded=_excluded(attributes)),
     )
     notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
+    notes += warnings_of_lenses(made.others, results, notes)
     return replace(made, warnings=tuple(dict.fromkeys(notes)))
 
 

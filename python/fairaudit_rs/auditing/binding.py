@@ -75,9 +75,12 @@ class Bound:
         """
         return 1 - self.policy.alpha
 
-    def n_resamples(self, given: int) -> int:
-        """Return how many replicates a test takes; too few are refused."""
-        needed = fewest_resamples(self.n_adjusted, self.policy.alpha)
+    def n_resamples(self, given: int, n_parts: int = 1) -> int:
+        """Return how many replicates a test takes; too few are refused.
+
+        ``n_parts`` is into how many equal parts the level of a comparison is split.
+        """
+        needed = fewest_resamples(self.n_adjusted * n_parts, self.policy.alpha)
         if given < needed:
             raise ArgumentError(
                 f"n_resamples is {given:,}; the lens {self.criterion.name} is tested by "

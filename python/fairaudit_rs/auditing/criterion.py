@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeAlias, get_args
 
@@ -12,6 +12,11 @@ from .. import arguments, metrics
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import OtherLens
 from ..metrics.directions import better_value
+from .keys import known_keys as known_keys
+from .keys import names as names
+from .keys import nearest as nearest
+from .keys import unknown as unknown
+from .policy_metric import PolicyMetric
 
 #: A value of labels, decisions or groups.
 Label: TypeAlias = str | int | float | bool
@@ -52,6 +57,10 @@ class Criterion:
         counts in one direction where the metric has one, so that a group that is better off than
         the reference does not fail. A group that is called "highest" or "best" is given as a tuple
         of one.
+    fair_metric : dict or FairMetric, optional
+        Of the individual lens: which differences between people must not count, given before the
+        data are seen. A table with ``features``, ``directions`` or a ``matrix``, or a `FairMetric`,
+        whose matrix is recorded.
 
     Examples
     --------
@@ -71,6 +80,7 @@ class Criterion:
     attributes: tuple[str, ...] | None = None
     binding: bool = True
     reference: Label | tuple[Label, ...] | None = None
+    fair_metric: PolicyMetric | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.lens is not None:
@@ -95,6 +105,12 @@ class Criterion:
         _keep(self, binding=arguments.flag("binding", self.binding))
         _keep(self, reference=_reference(self.reference))
         self._check_name()
+        if self.fair_metric is not None:
+            if self.lens != "individual":
+                raise ArgumentError(
+                    f"fair_metric is given for {self.name}; accepted with the lens individual alone"
+                )
+            _keep(self, fair_metric=PolicyMetric.read(self.fair_metric))
         if self.is_fixed_reference and (attributes is None or len(attributes) != 1):
             raise ArgumentError(
                 f"reference is {self.reference!r} and attributes is {attributes!r}; accepted: the "
@@ -244,7 +260,14 @@ class Criterion:
             words.append("no threshold")
         if self.attributes is not None:
             words.append(f"for {' and '.join(self.attributes)}")
+        if self.policy_metric is not None:
+            words.append(f"under {self.policy_metric}")
         return ", ".join(words)
+
+    @property
+    def policy_metric(self) -> PolicyMetric | None:
+        """The fair metric that is given, as data."""
+        return None if self.fair_metric is None else PolicyMetric.read(self.fair_metric)
 
     @property
     def _compared(self) -> str:
@@ -331,56 +354,16 @@ def label(name: str, value: object) -> Label:
     )
 
 
-def names(name: str, value: object) -> tuple[str, ...]:
-    """Return a sequence of different texts as a tuple."""
-    if not arguments.is_listing(value) or isinstance(value, Mapping):
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a list of texts")
-    found = tuple(value)
-    for one in found:
-        if not isinstance(one, str):
-            raise ArgumentTypeError(f"{name} holds {one!r}; accepted: a list of texts")
-        if found.count(one) > 1:
-            raise ArgumentError(f"{name} holds {one!r} twice; accepted: each once")
-    return found
-
-
 # -- dicts -------------------------------------------------------------------------------------
 
 
 def plain(value: Any) -> Any:
     """Return a value as JSON and TOML have it: lists for tuples."""
+    if isinstance(value, PolicyMetric):
+        return value.to_dict()
     return list(value) if isinstance(value, tuple) else value
 
 
 def grouped(name: str, value: Any) -> Any:
     """Return what a dict holds in a field as the field has it."""
     return tuple(value) if name == "reference" and isinstance(value, list) else value
-
-
-def known_keys(where: str, content: object, accepted: Iterable[str]) -> None:
-    """Refuse what is no dict, and keys that it should not have, with the nearest one."""
-    if not isinstance(content, Mapping):
-        raise ArgumentTypeError(f"{where} is {content!r}; accepted: a table of keys and values")
-    accepted = list(accepted)
-    for key, value in content.items():
-        if key not in accepted:
-            raise unknown(where, key, value, accepted)
-
-
-def unknown(where: str, key: object, value: object, accepted: Iterable[str]) -> ArgumentError:
-    """Return the error of a key that is not known."""
-    accepted = list(accepted)
-    shown = ", ".join(map(repr, accepted))
-    return ArgumentError(
-        f"{key} is no key of {where} (its value is {value!r}); {nearest(str(key), accepted)}"
-        f"accepted: {shown}"
-    )
-
-
-def nearest(name: str, accepted: Iterable[str]) -> str:
-    """Return the question whether the nearest accepted name was meant; "" if none is near."""
-    import difflib
-
-    folded = {one.casefold(): one for one in accepted}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
-    return f"did you mean {folded[near[0]]!r}? " if near else ""

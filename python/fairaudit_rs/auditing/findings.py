@@ -215,10 +215,14 @@ class LensFinding(Value):
     second: str | None = None
     #: How it was run otherwise than asked for: on a sample of rows, without the model.
     note: str = ""
+    #: What the results of the lens warn of.
+    warnings: tuple[str, ...] = ()
     #: What it found, in words.
     told: str = ""
     #: Features that go with the gap of influence, in words.
     features: str = ""
+    #: Of the individual lens with limits: under which metric people are alike.
+    alike: str = ""
     #: None where nothing is asked; of the individual lens the largest growth of the loss.
     tolerance: Tolerance | None = None
     binding: bool = False
@@ -331,7 +335,7 @@ def lens_row(one: LensFinding) -> dict[str, Any]:
         "coverage": math.nan,
         "evidence": math.nan,
         "reason": one.reason,
-        "note": one.note or None,
+        "note": "; ".join(filter(None, (one.note, *one.warnings))) or None,
     }
     return found | (_judged(one, one.tolerance) if one.tolerance is not None else {})
 

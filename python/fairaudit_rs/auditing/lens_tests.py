@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,22 +32,24 @@ _OWN, _OTHERS = "own", "others"
 
 
 def of_growth(
-    bound: Bound, result: IndividualResult, at: Callable[[float], IndividualResult]
+    bound: Bound, result: IndividualResult, low: IndividualResult, high: IndividualResult
 ) -> LensTest:
-    """Return what is known of the growth of the loss; ``at`` tests at another confidence."""
+    """Return the growth of the loss, with limits of two results; growth has one side.
+
+    Where both limits are of the metric of the result, its p-value is that of the comparison.
+    """
     if math.isnan(result.pvalue):
         return LensTest(
             estimate=result.estimate, reason="the ratio of losses has no standard error"
         )
-    # Growth has one side: nothing is too fair.
-    low = result if bound.n_adjusted == 1 else at(1 - bound.each)
+    is_own = high is result
     return bound.of_limits(
         LensTest(
             estimate=result.estimate,
             least=max(low.lower_bound, 0.0),
-            most=result.upper_bound,
-            p_fail=result.pvalue,
-            adjusted=min(1.0, bound.n_adjusted * result.pvalue),
+            most=high.upper_bound,
+            p_fail=result.pvalue if is_own else math.nan,
+            adjusted=min(1.0, bound.n_adjusted * result.pvalue) if is_own else math.nan,
         )
     )
 

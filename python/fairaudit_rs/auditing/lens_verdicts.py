@@ -13,6 +13,9 @@ from .findings import LensFinding, LensTest
 
 _CHANCE = "even after allowing for chance"
 _ALONE = ", for this attack alone"
+#: Under which metric the individual lens has its limits.
+OF_POLICY = "under the metric of this policy"
+OF_ROWS = "under every metric that the rows allow"
 
 
 class LensWording(Amounts):
@@ -58,8 +61,8 @@ class LensWording(Amounts):
         least = f"at least {self._bound(one, test.least)}, {self.of_all}"
         if one.lens == "individual":
             return (
-                f"{one.attribute}: {_growth(test)}. That is more than the tolerated {limit} "
-                f"{_CHANCE} ({least}){_note(one)}."
+                f"{one.attribute}: {_growth(one, test)}. That is more than the tolerated {limit} "
+                f"{_CHANCE} ({least}{_of_rows(one)}){_note(one)}."
             )
         return (
             f"{one.attribute}: {self._what(one)} is {self._for(one, test, 1)} and "
@@ -73,7 +76,7 @@ class LensWording(Amounts):
         test, limit = self._known(one)
         most = self._bound(one, test.most)
         who = "" if test.first is None else f"{test.first} and {test.second} "
-        alone = _ALONE if one.lens == "individual" else ""
+        alone = f"{_ALONE}, {one.alike}" if one.lens == "individual" else ""
         return (
             f"{one.attribute}, {self._title(one)}: shown to be within its tolerance: the most that "
             f"the data leave possible is {most}{alone} ({who}by {one.attribute}; tolerated: "
@@ -94,13 +97,14 @@ class LensWording(Amounts):
         seen = f"{self._size(one, test.estimate)} seen"
         if test.first is not None:
             seen += f" ({self._of(one, test, 0)}, {self._of(one, test, 1)})"
+        alike = f" {one.alike}" if one.alike else ""
         why = one.reason or (
             "" if one.lens == "extremes" else "how many rows would tell is not known"
         )
         why = "; ".join(filter(None, (why, one.note))) or "how many rows would tell is not known"
         return (
-            f"{about}: {seen}; the data allow up to {self._bound(one, test.most)}; tolerated "
-            f"{limit}. {why[:1].upper()}{why[1:]}."
+            f"{about}: {seen}; the data allow up to {self._bound(one, test.most)}{alike}; "
+            f"tolerated {limit}. {why[:1].upper()}{why[1:]}."
         )
 
     def lacking(self, one: LensFinding) -> str:
@@ -110,13 +114,7 @@ class LensWording(Amounts):
         return f"- {about}{self._title(one)}: not measurable: {reason}."
 
     def silent(self) -> Iterator[str]:
-        """Say what errors are of, and of which groups nothing is said, though others have tests."""
-        if any(one.lens == "individual" and one.tests for one in self.binding):
-            yield (
-                "how often the lens individual errs was measured under the fair metric that was "
-                "fitted to these rows; other rows fit another metric, and under that of all people "
-                "it can fail far more often"
-            )
+        """Say of which groups nothing is said, though others have tests."""
         for one in self.binding:
             compared = [test for test in one.tests if test.reason is None]
             measured = {name for test in compared for name in (test.first, test.second)}
@@ -203,11 +201,18 @@ def _features(one: LensFinding, test: LensTest) -> str:
     return f" {one.features[:1].upper()}{one.features[1:]}."
 
 
-def _growth(test: LensTest) -> str:
-    return (
-        "between people who differ in little but what tells groups apart the loss grows to "
-        f"{number(test.estimate)} times itself"
+def _growth(one: LensFinding, test: LensTest) -> str:
+    who = (
+        f"are alike {OF_POLICY}"
+        if one.alike == OF_POLICY
+        else "differ in little but what tells groups apart"
     )
+    return f"between people who {who} the loss grows to {number(test.estimate)} times itself"
+
+
+def _of_rows(one: LensFinding) -> str:
+    """Return under which metrics a limit holds, where they are several."""
+    return f", {one.alike}" if one.alike == OF_ROWS else ""
 
 
 def _plain(metric: str) -> str:

@@ -29,13 +29,13 @@ def of_projection(result: ProjectionResult) -> str:
     return f"{what} is shown" if shown else f"{what} is not shown, which is no evidence of none"
 
 
-def of_individual(result: IndividualResult) -> str:
-    """Return how much larger losses get for people who are alike."""
+def of_individual(result: IndividualResult, metric: str) -> str:
+    """Return how much larger losses get for people who are alike, under which metric."""
     value, low, high = numbers(result.estimate, result.lower_bound, result.upper_bound)
     level = _level(result.confidence_level)
     seen = (
         "between people who differ in little but what tells groups apart the loss grows to "
-        f"{value} times itself"
+        f"{value} times itself under {metric}"
     )
     if result.lower_bound > result.delta:
         return f"{seen}, at least {low} ({level}): more than {result.delta:g} times is shown"

@@ -61,6 +61,9 @@ def run(setting: Setting, threshold: float) -> Found:
         elif lens != "permutation":
             found = _of_model(lens, setting)
         for finding, result in found:
+            if result is not None:
+                told = dict.fromkeys((*result.warnings, *finding.warnings))
+                finding = replace(finding, warnings=tuple(told))
             bound = setting.bound(lens, finding.attribute)
             findings.append(finding if bound is None else bound.judged(finding))
             if result is not None:
@@ -96,10 +99,10 @@ def _of_model(lens: LensName, setting: Setting) -> Iterator[tuple[LensFinding, A
     if needed is not None:
         return iter([(not_run(lens, "", f"needs {needed}"), None)])
     # Loaded where there is something to run only.
-    from . import model_lenses
+    from . import individual_lens, model_lenses
 
     run_it = {
-        "individual": model_lenses.individual,
+        "individual": individual_lens.individual,
         "influence": model_lenses.influence,
         "extremes": model_lenses.extremes,
     }[lens]
@@ -168,12 +171,14 @@ def _held(
     More than two groups have no common direction in which a gap could be tolerated.
     """
     tests, measured = [], set()
+    warnings: list[str] = []
     for pair in combinations(large_groups(one), 2):
         try:
             result = project_pair(pair, bound.tolerance, setting.computing)
         except FairAuditError as error:
             tests.append(_no_departure(one, pair, reason_of(error)))
             continue
+        warnings += result.warnings
         if result.inconclusive is not None:
             tests.append(_no_departure(one, pair, result.inconclusive))
             continue
@@ -182,7 +187,9 @@ def _held(
     # Whether all groups together can be projected plays no part where pairs can.
     reason = None if measured else finding.reason
     coverage = setting.coverage(one, measured)
-    return replace(finding, tests=tuple(tests), coverage=coverage, reason=reason)
+    return replace(
+        finding, tests=tuple(tests), coverage=coverage, reason=reason, warnings=tuple(warnings)
+    )
 
 
 def _pair(

@@ -1,4 +1,4 @@
-"""Lenses of a model in an audit: individual, influence and extremes, each where it can be run."""
+"""Influence and extremes in an audit, each where it can be run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import chdtrc
 
-from ..data.columns import Coded
-from ..data.features import Features
-from ..data.groups import attribute_name, group_name
+from ..data.groups import group_name
 from ..errors import (
     ArgumentError,
     ColumnError,
@@ -24,22 +20,14 @@ from ..errors import (
 from ..extremes.attribute import read_attribute
 from ..extremes.forms import Form
 from ..extremes.lens import extreme_test
-from ..individual.fair_metric import FairMetric
-from ..individual.lens import individual_test
-from ..individual.question import FlowModel, flow_model
-from ..individual.result import IndividualResult
 from ..influence.lens import influence_audit
 from ..influence.rates import RATES
-from ..literals import Loss
-from ..models.linear import LinearScores
-from ..results.verdict import rejects
 from . import lens_words as words
 from .binding import rate_of, testable
 from .findings import LensFinding, QuestionFinding, not_run
 from .lens_tests import (
     measured_groups,
     measured_pairs,
-    of_growth,
     of_levels,
     of_rates,
     repeats_of_levels,
@@ -47,21 +35,10 @@ from .lens_tests import (
 )
 from .questions import Attribute
 from .refusals import reason_of
-from .row_sample import sampled_rows
 from .setting import People, Positions, Setting
 
-#: Rows whose flow is computed: where it is solved in a few numbers by row, and of other models.
-MOST_LINEAR_ROWS = 100_000
-MOST_ROWS = 2_000
 #: Regressions of features on each other: rows times squared features up to which they are made.
 MOST_REGRESSED = 20_000_000
-#: Level at which a feature is shown to go with an attribute.
-_ALPHA = 0.05
-#: Features that vary by less than this share of their size do not, nor do sums of features by
-#: less than this share of the largest.
-_CONSTANT, _RANK = 1e-12, 1e-10
-#: Groups of an attribute that sensitive directions are fitted for.
-MOST_GROUPS = 20
 
 
 Ran = tuple[LensFinding, Any]
@@ -78,184 +55,6 @@ def _tried(make: Callable[[], Ran], lens: str, attribute: str, metric: str) -> R
 def _taken(form: Form, rows: Positions) -> Any:
     """Return rows of features; all of them as they were given, with their index."""
     return form.given if len(rows) == form.n_rows else form.take(rows)
-
-
-# -- individual --------------------------------------------------------------------------------
-
-
-def individual(setting: Setting) -> Iterator[Ran]:
-    """Attack the model of all attributes at once: what tells their groups apart costs nothing."""
-    name = attribute_name([one.name for one in setting.attributes])
-    form = setting.given.form
-    assert form is not None
-    why = setting.why_not("individual")
-    if why is None and "y_true" not in setting.roles:
-        why = "needs labels, against which losses are measured"
-    if why is not None:
-        yield not_run("individual", name, why, "loss_ratio"), None
-        return
-    make = partial(_attacked, setting, name, form)
-    yield _tried(make, "individual", name, "loss_ratio")
-
-
-def _attacked(setting: Setting, name: str, form: Form) -> Ran:
-    model, table = setting.given.model, setting.attributes[0].table
-    flow, loss = _flow(model)
-    protected, rows, notes = _protected(setting, form.n_rows)
-    n_known = len(rows)
-    most = MOST_LINEAR_ROWS if isinstance(flow.scores, LinearScores) else MOST_ROWS
-    if len(rows) > most:
-        notes.append(f"a sample of {most:,} of {len(rows):,} rows")
-    rows = sampled_rows(setting, name, rows, most)
-    found = table.rows(columns=("y_true",), pos_label=setting.computing.pos_label)
-    # A model that knows its classes is told labels by name; others score the positive one.
-    y = _raw(table.source.in_memory().columns["y_true"]) if flow.classes else None
-    y = found.columns["y_true"].astype(np.float64) if y is None else y
-    X = _taken(form, rows)
-    groups = {key: column[rows] for key, column in protected.items()}
-    fair_metric = _likeness(flow.rows(X), groups, notes)
-    bound = setting.bound("individual", name)
-    held: dict[str, Any] = {}
-    if bound is not None:
-        # Bounds of the normal law are missed in up to 15 % where ratios are skewed.
-        n_resamples = bound.n_resamples(setting.computing.n_resamples)
-        held = {
-            "delta": bound.tolerance,
-            "interval": "bootstrap-t",
-            "n_resamples": n_resamples,
-        }
-
-    def at(confidence: float) -> IndividualResult:
-        return individual_test(
-            model,
-            X,
-            y[rows],
-            fair_metric=fair_metric,
-            sample_weight=None if found.weight is None else found.weight[rows],
-            clusters=None if found.cluster is None else found.cluster[rows],
-            loss=loss,
-            **held,
-            **(setting.options("individual", name) | {"confidence_level": confidence}),
-        )
-
-    result = at(setting.confidence)
-    low, high = result.confidence_interval
-    unknown = math.isnan(result.pvalue)
-    finding = LensFinding(
-        lens="individual",
-        metric="loss_ratio",
-        attribute=name,
-        estimate=result.estimate,
-        low=low,
-        high=high,
-        pvalue=result.pvalue,
-        reason="the ratio of losses has no standard error" if unknown else None,
-        note="; ".join(notes),
-        told="" if unknown else words.of_individual(result),
-    )
-    if bound is not None:
-        finding = replace(
-            finding, tests=(of_growth(bound, result, at),), coverage=n_known / max(form.n_rows, 1)
-        )
-    return finding, result
-
-
-def _flow(model: Any) -> tuple[FlowModel, Loss]:
-    """Return a model that has gradients, and the loss that goes with its scores."""
-    try:
-        return flow_model(model, "log_loss", "loss"), "log_loss"
-    except ArgumentError:
-        found = flow_model(model, "smooth_hinge", "loss")
-        # Without classes a score may be a prediction of numbers, which has no margin.
-        if not found.classes:
-            raise
-        return found, "smooth_hinge"
-
-
-def _protected(setting: Setting, n_rows: int) -> tuple[dict[str, Any], Positions, list[str]]:
-    """Return the groups of all rows as text by attribute, the rows known in all, and notes."""
-    known = np.ones(n_rows, dtype=bool)
-    columns: dict[str, Any] = {}
-    left: list[str] = []
-    for one in setting.attributes:
-        if not 2 <= len(one.groups) <= MOST_GROUPS:
-            left.append(f"{one.name} ({len(one.groups):,})")
-            continue
-        people = People.of(one)
-        place = np.zeros(n_rows, dtype=np.intp)
-        place[people.rows] = people.code
-        columns[one.name] = np.array([str(i) for i in range(len(one.groups))])[place]
-        inside = np.zeros(n_rows, dtype=bool)
-        inside[people.rows] = True
-        known &= inside
-    accepted = f"from 2 to {MOST_GROUPS} groups"
-    if not columns:
-        raise ArgumentError(
-            f"no metric of likeness can be made of {', '.join(left)}; accepted: an attribute of "
-            f"{accepted}"
-        )
-    notes = [f"without {', '.join(left)}: accepted are {accepted}"] if left else []
-    rows = np.flatnonzero(known)
-    if len(rows) < n_rows:
-        notes.append(f"{n_rows - len(rows):,} people without a known group are left out")
-    return columns, rows, notes
-
-
-def _likeness(features: Features, protected: dict[str, Any], notes: list[str]) -> FairMetric:
-    """Return the metric under which what tells groups apart costs nothing.
-
-    Attributes that no feature is shown to go with are left out: the direction that a regression
-    finds of noise is any direction, and would make any feature cost nothing.
-    """
-    rows, names = features
-    kept = {}
-    for name, column in protected.items():
-        if not rejects(p_of_no_relation(rows, column), _ALPHA):
-            notes.append(f"without {name}: no feature is shown to go with it")
-        else:
-            kept[name] = column
-    if not kept:
-        raise ArgumentError(
-            f"no feature of X is shown to go with {' or '.join(protected)}, so that none stands "
-            "for a difference of groups; individual_test takes a fair_metric"
-        )
-    given: Any = rows
-    if names is not None:
-        import polars as pl
-
-        given = pl.DataFrame(dict(zip(map(str, names), rows.T, strict=True)))
-    found = FairMetric.subspace(given, kept, standardize=True)
-    if not found.rank:
-        raise ArgumentError(
-            f"what tells groups of {' and '.join(kept)} apart spans all {found.n_features} "
-            "features of X, so that all people are alike; individual_test takes a fair_metric"
-        )
-    return found
-
-
-def p_of_no_relation(rows: NDArray[np.float64], group: NDArray[Any]) -> float:
-    """Return the p-value of groups with the same means of all features: Pillai's trace."""
-    centred = rows - rows.mean(axis=0)
-    scale = centred.std(axis=0)
-    varies = scale > _CONSTANT * np.abs(rows).max(axis=0)
-    if not varies.any():
-        return 1.0
-    left, size, _ = np.linalg.svd(centred[:, varies] / scale[varies], full_matrices=False)
-    # Columns of length 1 that say all that the features say.
-    basis = left[:, size > _RANK * size[0]]
-    _, code, n = np.unique(group, return_inverse=True, return_counts=True)
-    sums = (code[:, None] == np.arange(len(n))).T.astype(np.float64) @ basis
-    trace = float((sums**2 / n[:, None]).sum())
-    return float(chdtrc(basis.shape[1] * (len(n) - 1), trace * len(rows)))
-
-
-def _raw(column: Any) -> NDArray[Any]:
-    """Return the values of a column as they were given."""
-    if isinstance(column, Coded):
-        values = np.empty(len(column.labels) + 1, dtype=object)
-        values[:] = [*column.labels, None]
-        return np.asarray(values[np.minimum(column.codes, len(column.labels))])
-    return np.asarray(column)
 
 
 # -- influence ---------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from ..literals import PresetName
 from .criterion import Criterion
 from .policy import Policy
 from .policy_file import ROLES
+from .policy_metric import PolicyMetric
 from .values import LEAST_FLOOR
 
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number"}
@@ -41,6 +42,11 @@ def policy_schema() -> dict[str, Any]:
     """Return the schema of a file with ``[policy]`` and ``[roles]``."""
     policy = _properties(Policy, without=("criteria", "reason"))
     about = _described(Policy.preset)
+    criterion = _properties(Criterion, without=("fair_metric",))
+    criterion["fair_metric"] = {
+        **_table(_properties(PolicyMetric)),
+        "description": _described(Criterion)["fair_metric"],
+    }
     policy |= {
         "preset": {"enum": list(get_args(PresetName)), "description": about["name"]},
         "ratio": {"type": "number", **_SHARE, "description": about["ratio"]},
@@ -52,7 +58,7 @@ def policy_schema() -> dict[str, Any]:
         "criterion": {
             "type": "array",
             "items": {
-                **_table(_properties(Criterion)),
+                **_table(criterion),
                 "anyOf": [{"required": ["metric"]}, {"required": ["lens"]}],
             },
             **_LIMITS["criterion"],

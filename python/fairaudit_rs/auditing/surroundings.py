@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..data.groups import label
 from ..data.labels import Label
+from ..results.result import Result
 from ..results.words import listed
 from .findings import BaseRate, LensFinding, QuestionFinding
 from .questions import Attribute
@@ -151,13 +152,30 @@ def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
     """Say in one line which other lenses are silent; the findings have each reason."""
     silent: dict[str, list[str]] = {}
     for one in others:
-        if one.reason and not one.binding:
+        if one.reason and not (one.binding or one.told):
             silent.setdefault(one.lens, []).append(one.attribute)
     if silent:
         lenses = [
             f"{lens} by {listed(names)}" if any(names) else lens for lens, names in silent.items()
         ]
         yield f"other lenses say nothing here ({'; '.join(lenses)}): the findings have the reasons"
+
+
+def warnings_of_lenses(
+    others: Sequence[LensFinding], results: Mapping[str, Result], notes: Sequence[str]
+) -> Iterator[str]:
+    """Repeat all warnings of lenses that are no notes yet, each with what it is about."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for one in others:
+        for warning in one.warnings:
+            about.setdefault((one.lens, warning), []).append(one.attribute)
+    for name, result in results.items():
+        lens, _, what = name.partition(": ")
+        told = result.warnings if lens == "permutation" else ()
+        for warning in (one for one in told if one not in notes):
+            about.setdefault((lens, warning), []).append(what)
+    for (lens, warning), names in about.items():
+        yield f"{lens}, {listed(list(dict.fromkeys(names)))}: {warning.removesuffix('.')}"
 
 
 def _asked(findings: Sequence[QuestionFinding]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,15 @@ class Features(NamedTuple):
         return self.names or tuple(f"x{place}" for place in range(self.values.shape[1]))
 
 
+#: What a model reads in the place of a missing value, by name or position of the column.
+Fill: TypeAlias = Mapping[str | int, Any]
+
+
 def read_features(
-    X: Any, n_features: int | None = None, feature_names: tuple[str, ...] | None = None
+    X: Any,
+    n_features: int | None = None,
+    feature_names: tuple[str, ...] | None = None,
+    fill: Fill | None = None,
 ) -> Features:
     """Return an array or a frame as float64 rows; named columns are chosen by name.
 
@@ -41,13 +48,22 @@ def read_features(
         What the model expects.
     feature_names : tuple of str, optional
         Names that the model knows; a frame must have these columns, in any order.
+    fill : dict, optional
+        What stands for missing values, by name or position of the column of X.
     """
     columns = _frame_columns(X)
     if columns is None:
         values, names = _array(X), feature_names
+        for place, value in _by_place(fill, feature_names, values.shape[1]):
+            gap = np.isnan(values[:, place])
+            if gap.any():
+                values = np.array(values)
+                values[gap, place] = value
         shown = values.shape[1]
     else:
         present = [name for name, _ in columns]
+        if fill:
+            columns = [_filled(name, column, fill) for name, column in columns]
         if feature_names is not None:
             columns = [_chosen(columns, name) for name in feature_names]
         names = tuple(name for name, _ in columns)
@@ -71,6 +87,53 @@ def read_features(
             f"in {n_bad:,} places; accepted: finite numbers"
         )
     return Features(values, names)
+
+
+def gaps_of(X: Any, feature_names: tuple[str, ...] | None = None) -> NDArray[np.bool_]:
+    """Return where features are missing, row by feature, as `read_features` orders them.
+
+    An indicator of a column is missing where the column is.
+    """
+    columns = _frame_columns(X)
+    if columns is None:
+        return np.isnan(_array(X))
+    by_name = dict(columns)
+    if feature_names is not None:
+        raw = [
+            name.column if isinstance(name, Level) and name not in by_name else name
+            for name in feature_names
+        ]
+        columns = [(name, by_name[name]) for name in raw]
+    return np.column_stack([_is_missing(column) for _, column in columns])
+
+
+def _is_missing(column: Any) -> NDArray[np.bool_]:
+    if is_pandas(column):
+        return np.asarray(column.isna(), dtype=bool)
+    found = column.is_null()
+    return np.asarray(found | column.is_nan() if column.dtype.is_float() else found, dtype=bool)
+
+
+def _filled(name: str, column: Any, fill: Fill) -> tuple[str, Any]:
+    """Return a column with what the model reads in the place of missing values."""
+    if name not in fill:
+        return name, column
+    gap = _is_missing(column)
+    if not gap.any():
+        return name, column
+    if is_pandas(column):
+        return name, column.astype(object).where(~gap, fill[name]).infer_objects()
+    filled = column.fill_nan(None) if column.dtype.is_float() else column
+    return name, filled.fill_null(fill[name])
+
+
+def _by_place(
+    fill: Fill | None, names: tuple[str, ...] | None, n_columns: int
+) -> list[tuple[int, Any]]:
+    """Return what stands for missing values of an array, by position."""
+    place: dict[str | int, Any] = {name: at for at, name in enumerate(names or ())}
+    found = [(place.get(key, key), value) for key, value in (fill or {}).items()]
+    return [(at, value) for at, value in found if isinstance(at, int) and at < n_columns]
 
 
 def named_columns(X: Any) -> list[tuple[str, Column]]:

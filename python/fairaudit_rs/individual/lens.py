@@ -301,7 +301,7 @@ def individual_test(
     )
     attack = problem.attack(flowed)
     n_repeated = repeated_rows(features, targets, n_threads)
-    notes = list(fair_metric.notes)
+    notes = [*fair_metric.notes, *ours.notes_of_gaps(X)]
     if n_repeated and clusters is None:
         notes.append(_repeats(n_repeated, len(targets)))
     if one_hot == "free" and groups:

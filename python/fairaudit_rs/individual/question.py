@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import arguments
 from ..data.arrays import ArraySource
 from ..data.columns import Coded, Column, column_array, some
-from ..data.features import Features, positions_of, read_features
+from ..data.features import Features, Fill, gaps_of, positions_of, read_features
 from ..data.given import add_columns
 from ..data.labels import Label, binary, check_pos_label, distinct_values, matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
@@ -47,6 +47,8 @@ class FlowModel:
     boundary: float | None
     classes: tuple[Label, ...]
     feature_names: tuple[str, ...] | None
+    #: What stands for missing values.
+    fill: Fill
 
     def targets(self, y: Any, loss: str, pos_label: Label) -> Targets:
         """Return what the scores are measured against."""
@@ -60,7 +62,23 @@ class FlowModel:
 
     def rows(self, X: Any) -> Features:
         """Return the rows of features, in the order of the model."""
-        return read_rows(X, self.scores.n_features, self.feature_names)
+        return read_features(X, self.scores.n_features, self.feature_names, self.fill)
+
+    def gaps(self, X: Any) -> NDArray[np.bool_] | None:
+        """Return where features are missing, row by feature; None where none is."""
+        found = gaps_of(X, self.feature_names) if self.fill else None
+        return found if found is not None and found.any() else None
+
+    def notes_of_gaps(self, X: Any) -> list[str]:
+        """Say where the flow of rows with missing values starts."""
+        gaps = self.gaps(X)
+        if gaps is None:
+            return []
+        n = int(gaps.any(axis=1).sum())
+        return [
+            f"{n:,} of {len(gaps):,} rows have missing values: their attack starts at the values "
+            "that the imputer of the model fills in"
+        ]
 
 
 def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
@@ -85,6 +103,7 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
             boundary=None,
             classes=several.classes,
             feature_names=several.feature_names,
+            fill=several.fill,
         )
     adapted = adapt(model)
     if not isinstance(adapted, BinaryModel):
@@ -115,6 +134,7 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
         boundary=adapted.boundary,
         classes=adapted.classes or (),
         feature_names=adapted.feature_names,
+        fill=adapted.fill,
     )
 
 

@@ -8,6 +8,8 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.features import Features
+from ..data.levels import Level
 from ..errors import DataError
 from ..literals import OneHot
 from .attack import Attack, StoredAttack
@@ -50,6 +52,39 @@ def found_groups(rows: Floats) -> Groups:
         else:
             first += 1
     return tuple(groups)
+
+
+def one_hot_sets(features: Features) -> Groups:
+    """Return all one-hot features: runs of columns, and columns apart that their names join.
+
+    Columns belong together if they are indicators of one column (`Level`), or if their names agree
+    up to the last "_" or "=".
+    """
+    rows, names = features
+    groups = list(found_groups(rows))
+    taken = {column for group in groups for column in group}
+    counts = _indicators(rows)
+    joined: dict[str, list[int]] = {}
+    for place, name in enumerate(names or ()):
+        stem = _stem(name)
+        if stem and place not in taken and counts[place] >= 0:
+            joined.setdefault(stem, []).append(place)
+    n = len(rows)
+    groups += [
+        tuple(group)
+        for group in joined.values()
+        if any(0 < counts[place] < n for place in group)
+        and sum(counts[place] for place in group) == n
+        and _have_one_each(rows, group)
+    ]
+    return tuple(sorted(groups))
+
+
+def _stem(name: str) -> str:
+    """Return the column that an indicator was coded from, by its name; "" where it has none."""
+    if isinstance(name, Level):
+        return name.column
+    return name[: max(name.rfind("_"), name.rfind("="), 0)]
 
 
 def _indicators(rows: Floats) -> list[int]:

@@ -56,6 +56,11 @@ class Design:
         checked = arguments.check(
             rng=self.rng, random_state=self.random_state, n_threads=self.n_threads
         )
+        if audit.gaps.indicator:
+            raise DataError(
+                f"X is missing in {', '.join(audit.gaps.indicator)}, and no map moves a gap; "
+                "accepted: an audit of features without missing numbers"
+            )
         seed = checked.seed
         if checked.n_threads is not None:
             audit = replace(audit, n_threads=checked.n_threads)

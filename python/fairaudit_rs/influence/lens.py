@@ -62,7 +62,9 @@ def influence_audit(
         with these probabilities.
     X : array or frame, optional
         The features, one row for each row. Text is categorical, numbers with two values are binary,
-        all others continuous.
+        all others continuous. Where numbers are missing, regressions take the mean (of two values
+        the more frequent one), and "... is missing" is a feature of its own; the model gets rows
+        as they are.
     model : object, optional
         The model that was fitted: of this package, or one with ``predict_proba`` (scores) or
         ``predict`` (decisions, where ``y_pred`` is given). With it every feature also gets a score
@@ -217,6 +219,7 @@ def influence_audit(
         pos_label=pos_label,
         missing=missing,
         n_threads=checked.n_threads,
+        takes_gaps=True,
     )
     question = design.pose()
     audit = Audit.of(
@@ -315,6 +318,7 @@ def _warnings(
                 f"only {n_events:.3g} events, or non-events, of {question.measure.name} in {name}: "
                 "the interval of the gap may be off"
             )
+    warnings += question.gaps.told()
     if question.n_missing:
         warnings.append(
             f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no "

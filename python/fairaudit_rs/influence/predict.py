@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, DataError
 from .coding import Coding
+from .gaps import Gaps
 from .rewrite import like_column
 
 Floats = NDArray[np.float64]
@@ -75,10 +76,11 @@ class OfCoded:
 
     predictor: Predictor
     coding: Coding
+    gaps: Gaps
 
     def __call__(self, coded: Floats) -> Floats:
         """Return a number from 0 to 1 for every row."""
-        return self.predictor(self.coding.decode(coded))
+        return self.predictor(self.gaps.restored(self.coding.decode(coded)))
 
 
 def like_given(given: Any, columns: Mapping[str, NDArray[Any]]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..inference.pvalues import upper_tail
 from .alone import Alone
 from .coding import Coding
 from .features import Feature
+from .gaps import Gaps
 from .marginal import Cell, GroupRows, Kinds, Marginal, Score, refused
 from .quality import NuisanceFit
 from .question import Question
@@ -141,6 +142,8 @@ class Audit(Value):
     estimator: Any = None
     #: The sensitive feature, for people.
     attribute: str = ""
+    #: Of numbers in the features.
+    gaps: Gaps = field(default_factory=Gaps)
 
     @property
     def shown_name(self) -> str:
@@ -173,6 +176,7 @@ class Audit(Value):
             plug_in=plug_in,
             estimator=estimator,
             attribute=question.attribute,
+            gaps=question.gaps,
         )
 
     @property

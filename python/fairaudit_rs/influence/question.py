@@ -18,6 +18,7 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from .coding import Coding
 from .features import Feature
+from .gaps import Gaps
 from .predict import OfCoded, Predictor
 from .rates import Measure
 
@@ -52,6 +53,8 @@ class Question:
     of_scores: bool
     n_rows: int
     n_missing: int
+    #: Of numbers in the features.
+    gaps: Gaps
     #: What a reader must know of how the rows were read.
     notes: tuple[str, ...] = ()
 
@@ -74,6 +77,8 @@ class Design:
     pos_label: Label
     missing: str | None = None
     n_threads: int | None = None
+    #: Whether numbers may be missing.
+    takes_gaps: bool = False
 
     def pose(self) -> Question:
         """Check the arguments and read the data."""
@@ -106,7 +111,7 @@ class Design:
         rest[code] = False
         others = np.flatnonzero(rest[rows.group])
         columns = self._columns(table, names, len(rows.group))
-        coding = Coding.of(columns, self.sets or {}, self.n_threads)
+        coding, gaps = self._coded(columns)
         predictor = self._predictor(columns, what)
         if what in rows.columns:
             score = self._score(rows.columns[what], what)
@@ -116,7 +121,7 @@ class Design:
         truth = rows.columns.get("y_true")
         predict = None
         if predictor is not None:
-            predict = OfCoded(predictor, coding)
+            predict = OfCoded(predictor, coding, gaps)
             self._check_model(predict(coding.matrix(own)), score[own], what)
         return Question(
             measure=self.measure,
@@ -128,7 +133,7 @@ class Design:
                 rows.group[others]
             ],
             coding=coding,
-            features=self._asked(coding),
+            features=self._asked(coding, gaps),
             predict=predict,
             target_name=label(key),
             other_names=tuple(label(other) for other in existing if other != key),
@@ -136,8 +141,22 @@ class Design:
             of_scores=what == "y_score" and not bool(((score == 0) | (score == 1)).all()),
             n_rows=len(own) + len(others),
             n_missing=len(rows.group) - len(own) - len(others),
+            gaps=gaps,
             notes=tuple(rows.cells.notes),
         )
+
+    def _coded(self, columns: Mapping[str, Column]) -> tuple[Coding, Gaps]:
+        """Return how the features are coded; gaps are looked for where coding finds one."""
+        sets = self.sets or {}
+        try:
+            return Coding.of(columns, sets, self.n_threads), Gaps()
+        except DataError:
+            if not self.takes_gaps:
+                raise
+            gaps, filled = Gaps.of(columns)
+            if not gaps.indicator:
+                raise
+            return Coding.of(filled, sets, self.n_threads), gaps
 
     def _names(self) -> list[str]:
         """Return the names of the features that are columns of the data."""
@@ -198,7 +217,7 @@ class Design:
             instead = "" if self.X is None else ", or None for all"
             raise ArgumentError(f"features is empty; accepted: names of columns{instead}")
 
-    def _asked(self, coding: Coding) -> tuple[Feature, ...]:
+    def _asked(self, coding: Coding, gaps: Gaps) -> tuple[Feature, ...]:
         """Return the features that are asked for: a model needs all, and may be asked for some."""
         if self.features is None or self.X is None:
             return coding.features
@@ -206,7 +225,8 @@ class Design:
         return tuple(
             one
             for one in coding.features
-            if one.name in self.features or set(sets.get(one.name, ())) & set(self.features)
+            if gaps.column_of(one.name) in self.features
+            or set(sets.get(one.name, ())) & set(self.features)
         )
 
     def _predictor(self, columns: Mapping[str, Column], what: str) -> Predictor | None:

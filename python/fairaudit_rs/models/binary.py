@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
+from types import MappingProxyType
 from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
+from ..data.features import Fill
 from ..errors import ArgumentError
 from ..literals import Link
 from .distances import EPSILON, Distances
@@ -36,9 +38,13 @@ class BinaryModel(ABC):
         Labels 0 and 1 as the model was fitted on them; None where it knows of none.
     scores : Scores
         What gives the score of rows, as a gradient flow follows it.
+    fill : dict
+        What stands for missing values, by name or position of the column: that of the imputer of a
+        pipeline.
     """
 
     classes: tuple[Any, Any] | None = None
+    fill: Fill = MappingProxyType({})
     threshold: float
     link: Link
     boundary: float

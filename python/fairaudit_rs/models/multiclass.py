@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import arguments
 from ..arguments import finite_array
 from ..data.columns import some
-from ..data.features import names_of, read_features
+from ..data.features import Fill, names_of, read_features
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import KernelName, Precision
 from .kernel import KernelModel, KernelScores
@@ -53,6 +54,8 @@ class MulticlassModel:
     classes: tuple[Label, ...]
     scores: Scores
     feature_names: tuple[str, ...] | None
+    #: What stands for missing values, by name or position of the column.
+    fill: Fill = MappingProxyType({})
 
     def __init__(
         self,

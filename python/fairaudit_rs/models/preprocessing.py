@@ -8,7 +8,7 @@ takes the map in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,6 +43,8 @@ class Prepared:
     shift: Floats
     #: The indicators of columns that are no numbers, by place.
     levels: Mapping[int, tuple[Level, ...]]
+    #: What stands for missing values of a column that comes in, by place.
+    fill: Mapping[int, Any] = field(default_factory=dict)
 
     @classmethod
     def raw(cls, model: Any) -> Prepared:
@@ -95,6 +97,12 @@ class Prepared:
             self.names[place] if at is None else self.levels[place][at]
             for place, at in self.features
         )
+
+    @property
+    def fill_by_name(self) -> dict[str | int, Any]:
+        """What stands for missing values of a column, by its name, or position without one."""
+        names = self.names
+        return {place if names is None else names[place]: v for place, v in self.fill.items()}
 
     def folded(self, weights: Floats) -> Floats:
         """Return weights (columns x scores) as those of the features, but for the shifts."""
@@ -159,7 +167,7 @@ def _affine(name: str, step: Any, kinds: Sequence[str]) -> tuple[Any, Any]:
 
 
 def _without_gaps(name: str, step: Any, columns: Prepared) -> Prepared:
-    """Return the columns as they are: rows without a value are refused, and others stay."""
+    """Return the columns as they are, with what is filled in where one is missing."""
     marker = step.missing_values
     if not (marker is None or marker != marker) or getattr(step, "add_indicator", False):
         raise ArgumentError(
@@ -171,7 +179,13 @@ def _without_gaps(name: str, step: Any, columns: Prepared) -> Prepared:
         raise ArgumentError(
             f"step {name!r} left out columns that were missing in all rows; accepted: without them"
         )
-    return columns
+    fill = dict(columns.fill)
+    for (place, _), scale, shift, value in zip(
+        columns.source, columns.scale, columns.shift, known, strict=True
+    ):
+        is_text = isinstance(value, str)
+        fill.setdefault(place, value if is_text else (float(value) - shift) / scale)
+    return replace(columns, fill=fill)
 
 
 def _encoded(name: str, step: Any, columns: Prepared) -> Prepared:
@@ -237,7 +251,19 @@ def _by_columns(name: str, step: Any, columns: Prepared) -> Prepared:
         scale=np.concatenate([part.scale for part in ordered]),
         shift=np.concatenate([part.shift for part in ordered]),
         levels={place: some for part in ordered for place, some in part.levels.items()},
+        fill=_agreed(ordered),
     )
+
+
+def _agreed(parts: Sequence[Prepared]) -> dict[int, Any]:
+    """Return what stands for missing values in all parts that take a column."""
+    found: dict[int, Any] = {}
+    for place in {place for part in parts for place in part.fill}:
+        takers = [part for part in parts if any(at == place for at, _ in part.source)]
+        values = [part.fill.get(place) for part in takers]
+        if values and None not in values and all(value == values[0] for value in values):
+            found[place] = values[0]
+    return found
 
 
 def _places(chosen: Any, names: Any, n_columns: int) -> list[int]:

@@ -55,7 +55,8 @@ def from_sklearn(
     rows. Of a one-hot encoded column every level is a feature, its indicator, named as
     scikit-learn does (``job_clerk``); the model reads it from a frame with the column ``job`` or
     with the indicators, and moves it like any number (``immovable=`` holds it). Columns
-    that are dropped are no features. Imputed values play no part: rows with a gap are refused.
+    that are dropped are no features. Where a value is missing, a gradient flow starts at the
+    one that the imputer fills in (``fill``); other functions refuse such rows.
     """
     if not sklearn_names(model) and not is_tree(model):
         raise ArgumentTypeError(
@@ -241,7 +242,7 @@ def _pipeline(model: Any, threshold: float | None) -> LinearModel | TorchModel:
         link=ours.link,
         feature_names=columns.feature_names,
     )
-    folded.classes = ours.classes
+    folded.classes, folded.fill = ours.classes, columns.fill_by_name
     return folded
 
 
@@ -271,6 +272,8 @@ def _network(
     module = _layers(model, columns)
     called = names if columns is None else columns.feature_names
     ours = TorchModel(module, threshold, link="logit", feature_names=called)
+    if columns is not None:
+        ours.fill = columns.fill_by_name
     return _with_classes(ours, model)
 
 
@@ -302,7 +305,8 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
     called = _names(model) if columns is None else columns.feature_names
     if _is_network(last):
         module = _layers(last, columns)
-        return MulticlassModel.network(module, len(labels), classes=labels, feature_names=called)
+        found = MulticlassModel.network(module, len(labels), classes=labels, feature_names=called)
+        return _with_fill(found, columns)
     known = sklearn_names(last)
     # Up to version 1.7 of scikit-learn one class could be fitted against the rest.
     one_by_one = "ovr" in str(getattr(last, "multi_class", "")) or (
@@ -318,7 +322,15 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
     coef, intercept = fitted(last, "coef_"), fitted(last, "intercept_")
     if columns is not None:
         coef, intercept = columns.folded(coef.T).T, intercept + coef @ columns.shift
-    return MulticlassModel.linear(coef, intercept, classes=labels, feature_names=called)
+    found = MulticlassModel.linear(coef, intercept, classes=labels, feature_names=called)
+    return _with_fill(found, columns)
+
+
+def _with_fill(ours: MulticlassModel, columns: Prepared | None) -> MulticlassModel:
+    """Say what stands for missing values."""
+    if columns is not None:
+        ours.fill = columns.fill_by_name
+    return ours
 
 
 _READERS: dict[str, _Reader] = {

@@ -1,0 +1,50 @@
+"""Keys and lists of texts in policies: unknown keys are refused with the nearest one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .. import arguments
+from ..errors import ArgumentError, ArgumentTypeError
+
+
+def names(name: str, value: object) -> tuple[str, ...]:
+    """Return a sequence of different texts as a tuple."""
+    if not arguments.is_listing(value) or isinstance(value, Mapping):
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a list of texts")
+    found = tuple(value)
+    for one in found:
+        if not isinstance(one, str):
+            raise ArgumentTypeError(f"{name} holds {one!r}; accepted: a list of texts")
+        if found.count(one) > 1:
+            raise ArgumentError(f"{name} holds {one!r} twice; accepted: each once")
+    return found
+
+
+def known_keys(where: str, content: object, accepted: Iterable[str]) -> None:
+    """Refuse what is no dict, and keys that it should not have, with the nearest one."""
+    if not isinstance(content, Mapping):
+        raise ArgumentTypeError(f"{where} is {content!r}; accepted: a table of keys and values")
+    accepted = list(accepted)
+    for key, value in content.items():
+        if key not in accepted:
+            raise unknown(where, key, value, accepted)
+
+
+def unknown(where: str, key: object, value: object, accepted: Iterable[str]) -> ArgumentError:
+    """Return the error of a key that is not known."""
+    accepted = list(accepted)
+    shown = ", ".join(map(repr, accepted))
+    return ArgumentError(
+        f"{key} is no key of {where} (its value is {value!r}); {nearest(str(key), accepted)}"
+        f"accepted: {shown}"
+    )
+
+
+def nearest(name: str, accepted: Iterable[str]) -> str:
+    """Return the question whether the nearest accepted name was meant; "" if none is near."""
+    import difflib
+
+    folded = {one.casefold(): one for one in accepted}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    return f"did you mean {folded[near[0]]!r}? " if near else ""

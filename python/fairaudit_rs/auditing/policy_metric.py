@@ -1,0 +1,208 @@
+"""The fair metric that a policy gives: no row of an audit plays a part in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from .. import arguments
+from ..errors import ArgumentError, ArgumentTypeError, ColumnError
+from .keys import known_keys, names
+
+if TYPE_CHECKING:
+    from ..data.features import Features
+    from ..individual.fair_metric import FairMetric
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PolicyMetric:
+    """The fair metric of a policy: `FairMetric.directions` or `FairMetric.matrix`, as data.
+
+    Parameters
+    ----------
+    features : sequence of str
+        Features that people may differ in at no cost. The name of a feature that was coded in
+        several columns means all of them.
+    directions : sequence of dict
+        Directions at no cost, each a weight for every feature that takes part, in the units of X.
+    matrix : sequence of rows, optional
+        The matrix of the squared distance, in the units of X, instead of features and directions.
+    matrix_features : sequence of str
+        Which feature each row and column of the matrix is about.
+    units : dict
+        What counts as one in a feature, such as a standard deviation; 1 for features without.
+    """
+
+    features: Sequence[str] = ()
+    directions: Sequence[Mapping[str, float]] = ()
+    matrix: Sequence[Sequence[float]] = ()
+    matrix_features: Sequence[str] = ()
+    units: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        checked: dict[str, Any] = {
+            "features": names("features", self.features),
+            "directions": _directions(self.directions),
+            "matrix": _matrix(self.matrix),
+            "matrix_features": names("matrix_features", self.matrix_features),
+            "units": None if self.units is None else _units(self.units),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        is_free = bool(self.features or self.directions)
+        if is_free == bool(self.matrix):
+            raise ArgumentError(
+                f"fair_metric has {'both' if is_free else 'no'} features or directions and "
+                f"{'a' if is_free else 'no'} matrix; accepted: features, directions, or both of "
+                "them, or else a matrix"
+            )
+        if len(self.matrix) != len(self.matrix_features):
+            raise ArgumentError(
+                f"matrix_features has {len(self.matrix_features)} names, matrix has "
+                f"{len(self.matrix)} rows; accepted: the name of a feature for each row"
+            )
+
+    @classmethod
+    def read(cls, given: object) -> PolicyMetric:
+        """Return the metric of a table of a policy file, or the record of a `FairMetric`."""
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, Mapping):
+            known_keys("fair_metric", given, [entry.name for entry in fields(cls)])
+            return cls(**given)
+        from ..individual.fair_metric import FairMetric
+
+        if not isinstance(given, FairMetric):
+            raise ArgumentTypeError(
+                f"fair_metric is {given!r}; accepted: a table with features, directions or matrix, "
+                "or a FairMetric"
+            )
+        called = given.feature_names or tuple(f"x{place}" for place in range(given.n_features))
+        units = dict(zip(called, given.units.tolist(), strict=True))
+        return cls(matrix=given.D.tolist(), matrix_features=called, units=units)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values: what is given."""
+        found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: _plain(value) for name, value in found.items() if value}
+
+    def of(self, features: Features) -> FairMetric:
+        """Return the fair metric for features of these names."""
+        import numpy as np
+
+        from ..individual.fair_metric import FairMetric
+        from ..individual.question import chosen_features
+
+        called = features.called
+        place = {name: at for at, name in enumerate(called)}
+        units = np.ones(len(called))
+        for name, unit in (self.units or {}).items():
+            units[_place(place, name, "units")] = unit
+        if self.matrix:
+            lacking = [name for name in called if name not in self.matrix_features]
+            if lacking:
+                raise ColumnError(
+                    f"fair_metric has no row for the feature {lacking[0]!r}; accepted: a row for "
+                    "each feature of X"
+                )
+            order = [_place(place, name, "matrix_features") for name in self.matrix_features]
+            matrix = np.zeros((len(called), len(called)))
+            matrix[np.ix_(order, order)] = np.array(self.matrix)
+            made = FairMetric.matrix(matrix * np.outer(units, units))
+        else:
+            rows = []
+            if self.features:
+                free = chosen_features("fair_metric", list(self.features), called, len(called))
+                rows += list(np.eye(len(called))[free])
+            for direction in self.directions:
+                row = np.zeros(len(called))
+                for name, weight in direction.items():
+                    row[_place(place, name, "directions")] = weight
+                rows.append(row / units)
+            made = FairMetric.directions(np.array(rows))
+        if not made.rank:
+            raise ArgumentError(
+                "fair_metric makes all people alike: no difference costs anything; accepted: fewer "
+                "features and directions"
+            )
+        kind = f"{made.kind}, given by the policy"
+        return replace(made, kind=kind, units=units, feature_names=features.names)
+
+    def __str__(self) -> str:
+        free = [*self.features, *(" + ".join(one) for one in self.directions)]
+        what = f"{', '.join(free)} at no cost" if free else "a matrix"
+        return f"the metric of the policy ({what})"
+
+    def __repr__(self) -> str:
+        return repr(self.to_dict())
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+def _place(place: Mapping[str, int], name: str, key: str) -> int:
+    if name not in place:
+        from ..data.columns import some
+
+        raise ColumnError(
+            f"{key} of fair_metric names {name!r}, which is no feature of X; accepted: "
+            f"{some(list(place), 20)}"
+        )
+    return place[name]
+
+
+def _number(name: str, value: object) -> float:
+    return arguments.number(name, value, "a finite number", math.isfinite)
+
+
+def _units(given: object) -> dict[str, float]:
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"units is {given!r}; accepted: a table of features and numbers")
+    return {
+        str(name): arguments.number(
+            f"units of {str(name)!r}", value, "a number above 0", lambda unit: 0 < unit < math.inf
+        )
+        for name, value in given.items()
+    }
+
+
+def _directions(given: object) -> tuple[dict[str, float], ...]:
+    accepted = "a list of tables, each with weights of features"
+    if not arguments.is_listing(given) or isinstance(given, Mapping):
+        raise ArgumentTypeError(f"directions is {given!r}; accepted: {accepted}")
+    found = []
+    for one in given:
+        if not isinstance(one, Mapping):
+            raise ArgumentTypeError(f"directions holds {one!r}; accepted: {accepted}")
+        weights = {str(name): _number(f"weight of {str(name)!r}", one[name]) for name in one}
+        if not any(weights.values()):
+            raise ArgumentError(
+                f"directions holds {dict(one)!r}, which is no direction; accepted: {accepted}, not "
+                "all 0"
+            )
+        found.append(weights)
+    return tuple(found)
+
+
+def _matrix(given: object) -> tuple[tuple[float, ...], ...]:
+    if not arguments.is_listing(given) or isinstance(given, Mapping):
+        raise ArgumentTypeError(f"matrix is {given!r}; accepted: a list of rows of numbers")
+    rows: list[tuple[float, ...]] = []
+    for row in given:
+        if not arguments.is_listing(row):
+            raise ArgumentTypeError(f"matrix holds {row!r}; accepted: rows of numbers")
+        rows.append(tuple(_number("matrix", value) for value in row))
+    if any(len(row) != len(rows) for row in rows):
+        raise ArgumentError(
+            f"matrix has {len(rows)} rows of {sorted({len(row) for row in rows})} numbers; "
+            "accepted: a square matrix"
+        )
+    return tuple(rows)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value

@@ -1,0 +1,58 @@
+"""Rows that a flow moves out of the range of a feature: values that no audited person has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .attack import Attack, StoredAttack
+
+#: Departures by less than this share of the range are not counted.
+_NEAR = 0.01
+_PART = 1 << 13
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangeDeparture:
+    """The feature whose observed range most rows leave."""
+
+    feature: str
+    low: float
+    high: float
+    n_outside: int
+    n_rows: int
+
+    @property
+    def share(self) -> float:
+        """The share of rows outside."""
+        return self.n_outside / self.n_rows
+
+    def __str__(self) -> str:
+        return (
+            f"the attack moves {self.n_outside:,} of {self.n_rows:,} people "
+            f"({100 * self.share:.1f} %) out of the observed range of {self.feature} "
+            f"({self.low:.4g} to {self.high:.4g})"
+        )
+
+
+def range_departure(flow: Attack | StoredAttack, called: Sequence[str]) -> RangeDeparture | None:
+    """Return the feature that most rows leave the range of; None where no row leaves any.
+
+    A feature with one value in all rows has no range and is not looked at.
+    """
+    n = len(flow.rows)
+    worst = None
+    for column, name in enumerate(called):
+        values = flow.rows[:, column]
+        low, high = float(values.min()), float(values.max())
+        if low == high:
+            continue
+        near = _NEAR * (high - low)
+        n_outside = 0
+        for first in range(0, n, _PART):
+            moved = flow.feature(slice(first, min(first + _PART, n)), column)
+            # A value that the flow lost is outside too.
+            n_outside += int((~((moved >= low - near) & (moved <= high + near))).sum())
+        if n_outside and (worst is None or n_outside > worst.n_outside):
+            worst = RangeDeparture(feature=name, low=low, high=high, n_outside=n_outside, n_rows=n)
+    return worst
