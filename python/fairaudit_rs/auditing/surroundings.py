@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.groups import label
 from ..data.labels import Label
-from ..results.result import Result
+from ..results.result import Finding
 from ..results.words import listed
 from .findings import BaseRate, LensFinding, QuestionFinding
 from .questions import Attribute
@@ -162,7 +162,7 @@ def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
 
 
 def warnings_of_lenses(
-    others: Sequence[LensFinding], results: Mapping[str, Result], notes: Sequence[str]
+    others: Sequence[LensFinding], results: Mapping[str, Finding], notes: Sequence[str]
 ) -> Iterator[str]:
     """Repeat all warnings of lenses that are no notes yet, each with what it is about."""
     about: dict[tuple[str, str], list[str]] = {}

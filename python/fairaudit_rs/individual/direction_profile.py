@@ -183,7 +183,7 @@ def _least_distance(m: Floats, z: Floats) -> float:
     rest = np.abs(m - m[at]) > _ZERO * np.abs(m).max()
     mu = -1 / m[at]
     x = z[rest] / (1 + mu * m[rest])
-    part = float((m[rest] * x**2).sum()) / -m[at]
+    part = float((m[rest] * x**2).sum() / -m[at])
     return float(((x - z[rest]) ** 2).sum()) + max(part, 0.0)
 
 
