@@ -409,7 +409,7 @@ class TestProperties:
             "samples": {"sample_weight": np.random.default_rng(1).integers(1, 4, n)},
         }[design]
         if design == "samples":
-            monkeypatch.setattr(model_lenses, "MOST_LINEAR_ROWS", 300)
+            monkeypatch.setattr(individual_lens, "MOST_LINEAR_ROWS", 300)
         one = self.shuffled(book, np.arange(n), **given)
         other = self.shuffled(book, np.random.default_rng(3).permutation(n), **given)
         assert one.others == other.others

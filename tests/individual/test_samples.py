@@ -7,8 +7,9 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
+from fairaudit_rs.data.sums import sums_of
 from fairaudit_rs.individual.problem import PART
-from fairaudit_rs.inference.clusters import degrees_of_freedom, effective_number, sums_of
+from fairaudit_rs.inference.clusters import degrees_of_freedom, effective_number
 
 from ..reference import individual as reference
 

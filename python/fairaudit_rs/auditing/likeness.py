@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from ..data.features import Features
+from ..data.sums import sums_of
 from ..errors import ArgumentError
 from ..individual.direction_profile import DirectionFit, direction_at, fit_direction
 from ..individual.fair_metric import FairMetric
 from ..individual.question import attributes_of
 from ..individual.sensitive import varying_space
-from ..inference.clusters import sums_of
 from ..models.linear import LinearScores
 from ..results.verdict import rejects
 from .setting import People, Positions, Setting

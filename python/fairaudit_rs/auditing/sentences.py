@@ -12,7 +12,7 @@ from functools import cache
 #: By name. A part in braces is a text; those in `PARTS` are templates of their own, or empty.
 SENTENCES = {
     # -- the request --
-    "asked_data": "Data: {data}, {rows}; computed by fairaudit_rs {version}.",
+    "asked_data": "Data: {data}, {rows} (fairaudit_rs {version}).",
     "asked_filter": "Read: {filter}.",
     "asked_columns": "Columns: {columns}.",
     "asked_strata": "Compared within: {strata}.",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .labels import GroupKey
+from .sums import sums_of
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,7 @@ class People:
     ) -> People:
         """Add up rows that have weights; ``of_row`` is the place of each among the groups."""
         sums, squares = (
-            np.bincount(of_row, weights=part, minlength=len(groups))
-            for part in (weights, weights * weights)
+            sums_of(of_row, part, len(groups)) for part in (weights, weights * weights)
         )
         worth = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
         return cls(

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from ..data.sums import sums_of
 from ..errors import DataError
-from ..inference.clusters import sums_of
 from ..inference.pvalues import normal_of_tail, t_quantile
 from .sensitive import Attribute
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.equality import Value
 from ..data.features import Features
+from ..data.sums import sums_of
 from ..inference.clusters import (
     degrees_of_freedom,
     effective_number,
     leverage_factors,
-    sums_of,
 )
 from .targets import Targets
 from .value import AuditValue, Skew, bootstrapped

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,24 +16,6 @@ Floats = NDArray[np.float64]
 FEWEST_FOR_FORMULA = 3.0
 #: Below this the quantile of Student's t with few degrees of freedom is not known.
 _LEAST_TAIL = 1e-200
-
-
-def sums_of(cluster: NDArray[Any], values: Floats, n_clusters: int = 0) -> Floats:
-    """Return the sums of values over each cluster, with bits that do not depend on the order.
-
-    Values are split on two grids that are so coarse that their sums have no rounding. What is
-    below the second counts less than the rounding of a sum; NaN where a value is not finite.
-    """
-    largest = float(np.abs(values).max(initial=0.0))
-    if not 1e-250 < largest < 1e250:
-        # Zeros, or numbers that have no sum in any order.
-        return np.asarray(np.bincount(cluster, weights=values, minlength=n_clusters), dtype=float)
-    step = 2.0 ** (math.frexp(largest)[1] + math.frexp(len(values))[1] - 52)
-    finer = step * 2.0 ** (math.frexp(len(values))[1] - 52)
-    coarse = np.rint(values / step) * step
-    fine = np.rint((values - coarse) / finer) * finer
-    sums = np.bincount(cluster, weights=coarse, minlength=n_clusters)
-    return np.asarray(sums + np.bincount(cluster, weights=fine, minlength=n_clusters))
 
 
 def effective_number(weight: Floats) -> float:

@@ -143,8 +143,9 @@ def counted_groups(
 
 def _effective(weights: NDArray[np.float64]) -> float:
     """Return how many rows of equal weight some rows are worth: (sum w)^2 / sum w^2."""
-    squares = float(weights @ weights)
-    return float(weights.sum()) ** 2 / squares if squares else 0.0
+    ordered = np.sort(weights)
+    squares = float((ordered**2).sum())
+    return float(ordered.sum()) ** 2 / squares if squares else 0.0
 
 
 def _counted(posed: Question, floor: Floor, weights: Mapping[Any, float]) -> Iterator[CountedGroup]:

@@ -15,8 +15,9 @@ from .. import _native
 from ..data.labels import GroupKey
 from ..data.numbering import numbered, of_units
 from ..data.rows import Rows
+from ..data.sums import sums_of
 from ..errors import ArgumentError
-from ..inference.clusters import ClusteredRatio, gap_interval, sums_of
+from ..inference.clusters import ClusteredRatio, gap_interval
 from ..inference.homogeneity import Homogeneity, permuted_homogeneity
 from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.kind import confusion_classes

@@ -15,8 +15,8 @@ from ..data.groups import group_name, label
 from ..data.labels import GroupKey
 from ..data.numbering import differing, numbered, of_units
 from ..data.rows import Rows
+from ..data.sums import sums_of
 from ..errors import DataError
-from ..inference.clusters import sums_of
 from ..metrics.row_values import Exchange
 
 
