@@ -54,15 +54,13 @@ impl RowTest {
                         let pairs = Pairs::new(units.map(|unit| draw.of_two(block.part_of(unit))));
                         block.members_of_clusters(auc, &pairs, LANES, with_sizes, self.instructions, control)?
                     } else {
-                        let mut members = vec![[0; LANES]; self.n_groups()];
                         let drawn = units.map(|unit| {
-                            draw.many(block.part_of(unit), &mut members);
                             let mut codes = [0; LANES];
-                            for (member, group) in members.iter().zip(0u16..) {
+                            draw.many(block.part_of(unit), |group, member| {
                                 for lane in 0..LANES {
-                                    codes[lane] |= group & member[lane] as u16;
+                                    codes[lane] |= group as u16 & member[lane] as u16;
                                 }
-                            }
+                            });
                             codes
                         });
                         let codes = Codes(drawn.collect());
@@ -198,10 +196,9 @@ impl<'a> Draw<'a> {
         all
     }
 
-    /// Gives the next unit to one of many groups: all bits where it is a member, in every lane. No closure: one that is
-    /// not inlined is compiled for the baseline.
+    /// Gives the next unit to one of many groups: visits each with all bits where the unit is a member, in every lane.
     #[inline(always)]
-    fn many(&mut self, part: usize, members: &mut [LaneMask]) {
+    fn many(&mut self, part: usize, mut visit: impl FnMut(usize, &LaneMask)) {
         let words = self.generator.next_words();
         let left = self.left[part];
         let mut places = [0u32; LANES];
@@ -209,7 +206,8 @@ impl<'a> Draw<'a> {
             places[lane] = ((u64::from(words[lane]) * u64::from(left)) >> 32) as u32;
         }
         let needed = &mut self.needed[part * self.n_groups..(part + 1) * self.n_groups];
-        for (LaneCounts(needed), member) in needed.iter_mut().zip(members) {
+        for (group, LaneCounts(needed)) in needed.iter_mut().enumerate() {
+            let mut member = [0; LANES];
             for lane in 0..LANES {
                 member[lane] = if places[lane] < needed[lane] { u32::MAX } else { 0 };
             }
@@ -220,6 +218,7 @@ impl<'a> Draw<'a> {
             for lane in 0..LANES {
                 needed[lane] = needed[lane].wrapping_add(member[lane]);
             }
+            visit(group, &member);
         }
         self.left[part] = left - 1;
     }
@@ -252,14 +251,9 @@ impl<const N: usize, M: RowSums<N>> Task for Walk<'_, '_, N, M> {
             return;
         }
         let counted = if M::ADDITIVE { sums.len() - 1 } else { sums.len() };
-        let (mut masks, mut member) = (vec![[0; LANES]; sums.len()], vec![[0.0; LANES]; sums.len()]);
+        let mut member = vec![[0.0; LANES]; sums.len()];
         for row in rows {
-            draw.many(block.part_of(row), &mut masks);
-            for (member, mask) in member.iter_mut().zip(&masks) {
-                for lane in 0..LANES {
-                    member[lane] = f64::from((mask[lane] & 1) as i32);
-                }
-            }
+            draw.many(block.part_of(row), |group, mask| member[group] = mask.map(|mask| f64::from(mask & 1)));
             metric.add(row, &member[..counted], &mut sums[..counted], open);
         }
     }
@@ -319,14 +313,11 @@ impl Task for WalkAuc<'_, '_> {
     #[inline(always)]
     fn run(self) -> bool {
         let Self { block, auc, draw, sums, open, mut is_open, rows } = self;
-        let mut members = vec![[0; LANES]; sums.len()];
         for row in rows {
             let (positive, tied) = (auc.flags[row].is_positive(), auc.flags[row].is_tied_with_next());
-            draw.many(block.part_of(row), &mut members);
+            let part = block.part_of(row);
             if tied || is_open {
-                for (open, member) in open.iter_mut().zip(&members) {
-                    open.add(positive, member);
-                }
+                draw.many(part, |group, member| open[group].add(positive, member));
                 if !tied {
                     for (sums, open) in sums.iter_mut().zip(open.iter_mut()) {
                         sums.add_tied(open);
@@ -335,13 +326,9 @@ impl Task for WalkAuc<'_, '_> {
                 }
                 is_open = tied;
             } else if positive {
-                for (sums, member) in sums.iter_mut().zip(&members) {
-                    sums.add_positive(member);
-                }
+                draw.many(part, |group, member| sums[group].add_positive(member));
             } else {
-                for (sums, member) in sums.iter_mut().zip(&members) {
-                    sums.add_negative(member);
-                }
+                draw.many(part, |group, member| sums[group].add_negative(member));
             }
         }
         is_open
