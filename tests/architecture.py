@@ -14,8 +14,8 @@ CORE = ROOT / "rust" / "fairaudit-core" / "src"
 
 LENSES = {"permutation", "projection", "individual", "influence", "extremes"}
 LAYERS = [
-    {"errors", "literals"},
-    {"arguments", "progress", "linear_programs", "writing", "interrupts"},
+    {"errors", "literals", "progress"},
+    {"arguments", "linear_programs", "writing", "interrupts"},
     {"data", "datasets"},
     {"metrics", "models", "inference", "results"},
     LENSES,

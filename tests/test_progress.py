@@ -46,7 +46,7 @@ def stderr(request, monkeypatch):
 
 class TestForecast:
     def progress(self, **options):
-        return Progress(None, 1_000, total=4_000, **options)
+        return Progress(callback=None, n_resamples=1_000, total=4_000, **options)
 
     def test_long_calls_say_how_long_they_take(self, clock):
         tick = self.progress().tick()

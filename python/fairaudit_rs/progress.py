@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import time
 import warnings
@@ -17,7 +18,7 @@ _BETWEEN_LINES = 5.0
 ADVICE = "Pass a smaller n_resamples, or progress=True to see how far it is"
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Progress:
     """Replicates done over all tests of a call."""
 
@@ -122,7 +123,8 @@ def duration(seconds: float) -> str:
 def _outside() -> int:
     """Return how many calls up the code of the user is."""
     package = __name__.partition(".")[0]
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(package):
         level, frame = level + 1, frame.f_back
+    # Counted from the caller of this function.
     return level

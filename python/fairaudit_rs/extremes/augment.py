@@ -275,7 +275,9 @@ def augmented_tails(
     level, seed = checked.confidence_level, checked.seed
     if not frames:
         raise ArgumentError("frames is empty; accepted: the real rows of one group or more")
-    shown = Progress(checked.progress, n_resamples, total=n_resamples * len(frames))
+    shown = Progress(
+        callback=checked.progress, n_resamples=n_resamples, total=n_resamples * len(frames)
+    )
     found = {}
     for group, frame in frames.items():
         part = _Group(

@@ -357,7 +357,7 @@ class _Retested:
             seed=self.how.seed,
             n_threads=self.how.n_threads,
             level=self.how.level,
-            progress=Progress(None, n_resamples),
+            progress=Progress(callback=None, n_resamples=n_resamples),
         )
         pvalues = np.full(draws.n, math.nan)
         for i in range(draws.n):

@@ -149,7 +149,7 @@ def compare_models(
             n_resamples=checked.n_resamples,
             seed=checked.seed,
             n_threads=checked.n_threads,
-            progress=Progress(checked.progress, checked.n_resamples),
+            progress=Progress(callback=checked.progress, n_resamples=checked.n_resamples),
         ),
         groups=groups,
         reference=reference,

@@ -110,7 +110,7 @@ def compare(question: Question, settings: Settings, advice: str = _ADVICE) -> Pe
             f"confidence_level is {level:g} with a one-sided alternative; accepted: above 0.5"
         )
     joint = adjust == "max-t" and len(pairs) > 1
-    ticker = Progress(settings.progress, settings.n_resamples)
+    ticker = Progress(callback=settings.progress, n_resamples=settings.n_resamples)
     ticker.total = settings.n_resamples * (len(pairs) + (n_groups != 2) + joint)
     pair_alpha = (1 - level) / (1 if adjust == "none" else max(len(pairs), 1))
     plan = Procedure(

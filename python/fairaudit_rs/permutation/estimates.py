@@ -76,7 +76,7 @@ def resample(
     """Draw the replicates that a method needs; None when it is a formula."""
     if method not in BOOTSTRAP_METHODS:
         return None
-    progress = Progress(callback, n_resamples, total=n_resamples)
+    progress = Progress(callback=callback, n_resamples=n_resamples, total=n_resamples)
     call = _native.Call(n_threads, progress.tick())
     draws = _native.Draws(n_resamples, seed=seed)
     return problem.bootstrap(draws, call, variances=method == "studentized")
@@ -94,7 +94,7 @@ def drawn_pairs(
     """Return what tests of pairs give by replicates; None when the method needs none of them."""
     if method != "inversion":
         return None
-    progress = Progress(callback, n_resamples)
+    progress = Progress(callback=callback, n_resamples=n_resamples)
     progress.total = n_resamples * n_pairs
     draws = _native.Draws(n_resamples, seed=seed)
     return Drawn(problem, draws=draws, n_threads=n_threads, progress=progress)

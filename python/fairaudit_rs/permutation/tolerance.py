@@ -353,7 +353,7 @@ class _Run:
 
     @cached_property
     def _drawn(self) -> Drawn:
-        progress = Progress(self.callback, self.n_resamples)
+        progress = Progress(callback=self.callback, n_resamples=self.n_resamples)
         progress.total = self.n_resamples * len(self.question.pairs)
         draws = _native.Draws(self.n_resamples, seed=self.seed)
         return Drawn(self._posed.problem, draws=draws, n_threads=self.n_threads, progress=progress)
@@ -381,7 +381,7 @@ class _Run:
         """Draw replicates with variances of their own: of a function each costs many values."""
         needed = max(fewest_resamples(self.n_tests, self.alpha), _ENOUGH_OF_BOOTSTRAPS)
         n = min(self.n_resamples, needed)
-        progress = Progress(self.callback, n, total=n)
+        progress = Progress(callback=self.callback, n_resamples=n, total=n)
         call = _native.Call(self.n_threads, progress.tick())
         found = self._posed.problem.bootstrap_t(_native.Draws(n, seed=self.seed), call)
         progress.finish(drawn=True)

@@ -48,7 +48,7 @@ def permuted(
             "sample_weight is given with calibration='permutation'; accepted: None, because rows "
             "of different weights are not exchangeable"
         )
-    progress = Progress(callback, n_resamples)
+    progress = Progress(callback=callback, n_resamples=n_resamples)
     progress.total = n_resamples
     test = criteria.exchange(tolerance)
     call = _native.Call(criteria.n_threads, progress.tick())

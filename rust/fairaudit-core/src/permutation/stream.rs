@@ -15,7 +15,7 @@ use super::GroupTest;
 use super::rows::{Block, Member, RowTest, UnitMetric};
 use crate::draws::Draws;
 use crate::error::Result;
-use crate::metrics::auc::{Auc, Codes, OpenPair, PairSums, Pairs, codes_of};
+use crate::metrics::auc::{Auc, Codes, GroupSums, OpenGroup, OpenPair, PairSums, Pairs};
 use crate::metrics::row_sums::{LaneMask, Lanes, RowSums};
 use crate::metrics::{RowMetric, of_each_metric};
 use crate::parallel::Control;
@@ -38,10 +38,12 @@ impl RowTest {
         for block in &self.blocks {
             let draw = Draw::new(&mut generator, block);
             let members = match &block.metric {
-                UnitMetric::Rows(RowMetric::Auc(auc))
-                    if self.n_groups() == 2 && i32::try_from(block.n_units()).is_ok() =>
-                {
-                    self.auc_pair(block, auc, draw, control)?
+                UnitMetric::Rows(RowMetric::Auc(auc)) if i32::try_from(block.n_units()).is_ok() => {
+                    if self.n_groups() == 2 {
+                        self.auc_pair(block, auc, draw, control)?
+                    } else {
+                        self.auc_groups(block, auc, draw, control)?
+                    }
                 }
                 UnitMetric::Rows(metric) => of_each_metric!(metric, metric => self.walk(block, metric, draw, control))?,
                 UnitMetric::Clusters(auc) => {
@@ -52,10 +54,14 @@ impl RowTest {
                         let pairs = Pairs::new(units.map(|unit| draw.of_two(block.part_of(unit))));
                         block.members_of_clusters(auc, &pairs, LANES, with_sizes, self.instructions, control)?
                     } else {
-                        let mut member = vec![[0.0; LANES]; self.n_groups()];
                         let drawn = units.map(|unit| {
-                            draw.many(block.part_of(unit), &mut member);
-                            codes_of(&member)
+                            let mut codes = [0; LANES];
+                            draw.many(block.part_of(unit), |group, member| {
+                                for lane in 0..LANES {
+                                    codes[lane] |= group as u16 & member[lane] as u16;
+                                }
+                            });
+                            codes
                         });
                         let codes = Codes(drawn.collect());
                         block.members_of_clusters(auc, &codes, LANES, with_sizes, self.instructions, control)?
@@ -68,7 +74,7 @@ impl RowTest {
     }
 
     /// Draws the groups of all rows of a stratum and adds the rows up.
-    fn walk<const N: usize, M: RowSums<N>>(
+    pub(super) fn walk<const N: usize, M: RowSums<N>>(
         &self,
         block: &Block,
         metric: &M,
@@ -98,6 +104,25 @@ impl RowTest {
             self.instructions.run(WalkAucPair { block, auc, draw: &mut draw, sums: &mut sums, open: &mut open, rows });
         })?;
         Ok(of_lanes(block, auc, &sums.of_groups()))
+    }
+
+    pub(super) fn auc_groups(
+        &self,
+        block: &Block,
+        auc: &Auc,
+        draw: Draw<'_>,
+        control: &Control,
+    ) -> Result<Vec<Member>> {
+        let n_groups = self.n_groups();
+        let mut draw = draw;
+        let (mut sums, mut open) = (vec![GroupSums::default(); n_groups], vec![OpenGroup::default(); n_groups]);
+        let mut is_open = false;
+        tiles(0..block.n_units(), control, |rows| {
+            let (sums, open) = (&mut sums[..], &mut open[..]);
+            is_open = self.instructions.run(WalkAuc { block, auc, draw: &mut draw, sums, open, is_open, rows });
+        })?;
+        let sums: Vec<_> = sums.iter().map(GroupSums::sums).collect();
+        Ok(of_lanes(block, auc, &sums))
     }
 }
 
@@ -171,26 +196,29 @@ impl<'a> Draw<'a> {
         all
     }
 
-    /// Gives the next unit to one of many groups, in every lane.
+    /// Gives the next unit to one of many groups: visits each with all bits where the unit is a member, in every lane.
     #[inline(always)]
-    fn many(&mut self, part: usize, member: &mut [Lanes]) {
+    fn many(&mut self, part: usize, mut visit: impl FnMut(usize, &LaneMask)) {
         let words = self.generator.next_words();
         let left = self.left[part];
         let mut places = [0u32; LANES];
         for lane in 0..LANES {
             places[lane] = ((u64::from(words[lane]) * u64::from(left)) >> 32) as u32;
         }
-        let mut taken = [false; LANES];
         let needed = &mut self.needed[part * self.n_groups..(part + 1) * self.n_groups];
-        for (needed, member) in needed.iter_mut().zip(member) {
-            let needed = &mut needed.0;
+        for (group, LaneCounts(needed)) in needed.iter_mut().enumerate() {
+            let mut member = [0; LANES];
             for lane in 0..LANES {
-                let here = !taken[lane] && places[lane] < needed[lane];
-                places[lane] = places[lane].wrapping_sub(needed[lane]);
-                needed[lane] -= u32::from(here);
-                member[lane] = if here { 1.0 } else { 0.0 };
-                taken[lane] |= here;
+                member[lane] = if places[lane] < needed[lane] { u32::MAX } else { 0 };
             }
+            // Once it is a member, its place is beyond all that the other groups need together.
+            for lane in 0..LANES {
+                places[lane] = places[lane].wrapping_sub(needed[lane]) | member[lane];
+            }
+            for lane in 0..LANES {
+                needed[lane] = needed[lane].wrapping_add(member[lane]);
+            }
+            visit(group, &member);
         }
         self.left[part] = left - 1;
     }
@@ -225,7 +253,7 @@ impl<const N: usize, M: RowSums<N>> Task for Walk<'_, '_, N, M> {
         let counted = if M::ADDITIVE { sums.len() - 1 } else { sums.len() };
         let mut member = vec![[0.0; LANES]; sums.len()];
         for row in rows {
-            draw.many(block.part_of(row), &mut member);
+            draw.many(block.part_of(row), |group, mask| member[group] = mask.map(|mask| f64::from(mask & 1)));
             metric.add(row, &member[..counted], &mut sums[..counted], open);
         }
     }
@@ -265,5 +293,44 @@ impl Task for WalkAucPair<'_, '_> {
             }
         }
         *sums = running;
+    }
+}
+
+/// A walk over some rows of several groups for the AUC; says whether the last of them is tied with the next.
+struct WalkAuc<'a, 'b> {
+    block: &'a Block,
+    auc: &'a Auc,
+    draw: &'a mut Draw<'b>,
+    sums: &'a mut [GroupSums],
+    open: &'a mut [OpenGroup],
+    is_open: bool,
+    rows: Range<usize>,
+}
+
+impl Task for WalkAuc<'_, '_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Self { block, auc, draw, sums, open, mut is_open, rows } = self;
+        for row in rows {
+            let (positive, tied) = (auc.flags[row].is_positive(), auc.flags[row].is_tied_with_next());
+            let part = block.part_of(row);
+            if tied || is_open {
+                draw.many(part, |group, member| open[group].add(positive, member));
+                if !tied {
+                    for (sums, open) in sums.iter_mut().zip(open.iter_mut()) {
+                        sums.add_tied(open);
+                        *open = OpenGroup::default();
+                    }
+                }
+                is_open = tied;
+            } else if positive {
+                draw.many(part, |group, member| sums[group].add_positive(member));
+            } else {
+                draw.many(part, |group, member| sums[group].add_negative(member));
+            }
+        }
+        is_open
     }
 }

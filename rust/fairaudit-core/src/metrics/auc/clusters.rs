@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::RowFlags;
 use crate::error::{Error, Result};
 use crate::metrics::Evaluation;
-use crate::metrics::row_sums::{LaneMask, Lanes, effective};
+use crate::metrics::row_sums::{LaneMask, effective};
 use crate::numerics::order::{Order, order, ordered_bits};
 use crate::parallel::{Control, Workspaces};
 use crate::simd::{InstructionSet, LANES, Task};
@@ -492,11 +492,6 @@ impl<M: Members, const L: usize> Task for Spread<'_, '_, '_, M, L> {
     }
 }
 
-/// The group in which a unit is in every lane, from a row of the table of members.
-pub(crate) fn codes_of(member: &[Lanes]) -> [u16; LANES] {
-    std::array::from_fn(|lane| member.iter().position(|lanes| lanes[lane] > 0.0).unwrap_or(0) as u16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -564,12 +559,5 @@ mod tests {
         assert_eq!(many.room(1), (1, 1));
         let long = ClusteredAuc { flags: vec![many.flags[0]; 1 << 25], ..many };
         assert_eq!(long.room(1), (2, 1));
-    }
-
-    #[test]
-    fn units_are_in_the_group_that_has_them() {
-        let codes: [u16; LANES] = std::array::from_fn(|lane| (lane * 7 % 3) as u16);
-        let of = |group: u16| codes.map(|code| f64::from(u8::from(code == group)));
-        assert_eq!(codes_of(&[of(0), of(1), of(2)]), codes);
     }
 }

@@ -19,14 +19,16 @@
 //!
 //! All loops go over the rows in ascending order of the score, once. They are kept apart because they are fast for
 //! different reasons: `ranks` has counts by value of the score; [`Auc`] rows, as observed or in sixteen replicates
-//! with any number of groups; `pair` two groups, where one has what the other has not and counts are whole numbers;
-//! `weighted` weights; `clusters` two sums per cluster.
+//! with any number of groups; `groups` the same in whole numbers, for replicates of rows that all count the same; `pair`
+//! two groups, where one has what the other has not; `weighted` weights; `clusters` two sums per cluster.
 
 mod clusters;
+mod groups;
 mod pair;
 mod weighted;
 
-pub(crate) use clusters::{ClusteredAuc, Codes, Drawn, Members, Observed, Pairs, codes_of};
+pub(crate) use clusters::{ClusteredAuc, Codes, Drawn, Members, Observed, Pairs};
+pub(crate) use groups::{GroupSums, OpenGroup};
 pub(crate) use pair::{OpenPair, PairSums};
 pub use weighted::WeightedAuc;
 

@@ -1,5 +1,6 @@
 use super::*;
-use crate::random::{Domain, Stream};
+use crate::permutation::stream::Draw;
+use crate::random::{Domain, LaneGenerator, Stream};
 
 struct Data {
     positive: Vec<bool>,
@@ -177,6 +178,28 @@ fn draws_follow_the_hypergeometric_law() {
         }
         statistic += (rest.1 - rest.0).powi(2) / rest.0.max(1.0);
         assert!(statistic < 65.0, "{groups} groups: {statistic} on {cells}");
+    }
+}
+
+/// Counts of several groups add up to the same bits as floats: `walk` is what ran before there was `auc_groups`.
+#[test]
+fn several_groups_have_the_same_bits_in_counts() {
+    let control = Control::default();
+    for (levels, groups) in [(1_000_000, 3), (40, 3), (7, 5), (2_000, 5), (1, 4)] {
+        let data = data(2_003, levels, groups);
+        let test = auc_test(&data, groups);
+        let block = &test.blocks[0];
+        let UnitMetric::Rows(RowMetric::Auc(auc)) = &block.metric else { panic!("no area") };
+        for first in [0, 48] {
+            let [mut one, mut other] = [0, 1].map(|_| LaneGenerator::new(3, Domain::Permutation, 1, first, u64::MAX));
+            let counts = test.auc_groups(block, auc, Draw::new(&mut one, block), &control).unwrap();
+            let floats = test.walk(block, auc, Draw::new(&mut other, block), &control).unwrap();
+            let bits = |members: &[Member]| -> Vec<[u64; 3]> {
+                let of = |one: &Member| [one.evaluation.value, one.evaluation.variance, one.size].map(f64::to_bits);
+                members.iter().map(of).collect()
+            };
+            assert_eq!(bits(&counts), bits(&floats), "{levels} {groups}");
+        }
     }
 }
 
