@@ -143,7 +143,7 @@ class TestMinimumGroupSize:
         )
         small = found.questions[0].groups[1]
         assert (small.n_positive, small.n_negative) == (1, 100)
-        assert small.reason == "1 row with a positive label, of 10 needed"
+        assert small.reason == "1 row with a positive label, of 20 needed"
 
     def test_without_weights_nothing_is_worth_less(self):
         found = audited(np.repeat(["a", "b"], 40), None, alternating(80))

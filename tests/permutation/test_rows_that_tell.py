@@ -70,7 +70,7 @@ class TestKnownValues:
         assert beyond.rows_that_tell.side == "beyond"
         assert "would show with probability 0.8 that it lies beyond these bounds" in str(beyond)
         shown_beyond = equivalent((70, 100), (150, 300))
-        assert "its 90 % interval, 0.107 to 0.284, lies beyond these bounds" in str(shown_beyond)
+        assert "its 90 % interval, 0.108 to 0.286, lies beyond these bounds" in str(shown_beyond)
         near = equivalent((600, 1_000), (5_010, 10_000))
         assert near.rows_that_tell.n_rows is None
         assert "no realistic number of rows would tell" in str(near)

@@ -332,12 +332,13 @@ def _posed_for_permutations(one: Asked, groups: Sequence[Any]) -> Question | Non
 def _compared(
     questions: Sequence[tuple[Asked, QuestionFinding]], groups: Sequence[Any]
 ) -> set[frozenset[Any]]:
-    """Return the pairs of groups that some of these questions compared; all if none did."""
-    pairs = {
-        frozenset(group.group for group in pair.test.groups)
-        for _, finding in questions
-        for pair in finding.pairs
-    }
+    """Return the pairs of groups of which some of these questions could fail; all if none did."""
+    pairs = set()
+    for one, finding in questions:
+        keys = [] if one.question.posed is None else one.question.posed.problem.keys
+        only_pass = {frozenset(label(keys[i]) for i in pair) for pair in one.question.pass_only}
+        of_groups = (frozenset(group.group for group in pair.test.groups) for pair in finding.pairs)
+        pairs |= set(of_groups) - only_pass
     for one, finding in questions:
         posed = one.question.posed
         if not finding.pairs and posed is not None:

@@ -99,7 +99,7 @@ def _standardized(
     column: NDArray[np.float64], parts: NDArray[np.intp] | None
 ) -> NDArray[np.float64]:
     # By a power of 2, so that no square is infinite.
-    column = column / 2.0 ** math.frexp(float(np.abs(column).max()))[1]
+    column = np.ldexp(column, -math.frexp(float(np.abs(column).max()))[1])
     if parts is None:
         centred = column - column.mean()
     else:

@@ -301,22 +301,21 @@ class RowProblem(LabelledProblem):
 
     def homogeneity(self, pair: Pair) -> Homogeneity:
         """Test whether the gap of two groups is the same in all strata."""
-        if self.rows.stratum is None or len(self.keys) > MOST_GROUPS:
+        rows, values = self.rows, self.values
+        if rows.stratum is None or len(self.keys) > MOST_GROUPS:
             return Homogeneity.unknown(f"it is tested for up to {MOST_GROUPS} groups")
-        if self.values.terms() is None:
-            return self._in_order()._homogeneity(pair)
-        return self._homogeneity(pair)
-
-    def _homogeneity(self, pair: Pair) -> Homogeneity:
-        codes, keep = group_codes(self.rows, self.position, pair)
-        units = make_units(self.rows, self.keys, codes, keep, pair, None)
-        assert self.rows.stratum is not None
+        if values.terms() is None:
+            # Influences are sums of floats: their bits depend on the order of rows.
+            order = self._order()
+            rows, values = rows.taken(order), values.taken(order)
+        codes, keep = group_codes(rows, self.position, pair)
+        units = make_units(rows, self.keys, codes, keep, pair, None)
+        assert rows.stratum is not None
         assert units.stratum is not None
-        terms = self.values.terms()
+        terms = values.terms()
         if terms is None:
-            # Influences are sums of floats: rows are in an order of their own.
-            place = self.rows.stratum[keep].astype(np.int64) * 2 + codes
-            terms = self._linearised(keep, place)
+            place = rows.stratum[keep].astype(np.int64) * 2 + codes
+            terms = self._linearised(rows, values.taken(keep), keep, place)
         else:
             terms = terms[0][keep], terms[1][keep]
         above, below = map(units.sums, terms)
@@ -324,14 +323,14 @@ class RowProblem(LabelledProblem):
         return permuted_homogeneity(above, below, is_second, stratum, HOMOGENEITY_SEED)
 
     def _linearised(
-        self, keep: Any, place: NDArray[np.int64]
+        self, rows: Rows, kept: RowValues, keep: Any, place: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return rows whose mean at each place is the metric there, with its variance."""
-        columns = {name: column[keep] for name, column in self.rows.columns.items()}
-        weight = None if self.rows.weight is None else self.rows.weight[keep]
+        columns = {name: column[keep] for name, column in rows.columns.items()}
+        weight = None if rows.weight is None else rows.weight[keep]
         below = np.ones(len(place)) if weight is None else weight
         used, code = np.unique(place, return_inverse=True)
-        values = self._values_of(self.values.taken(keep), code, len(used))
+        values = self._values_of(kept, code, len(used))
         above = values[code]
         for at in np.flatnonzero(~np.isnan(values)):
             inside = code == at
@@ -565,10 +564,14 @@ class RowProblem(LabelledProblem):
 
     def _in_order(self) -> RowProblem:
         """Return the problem with its rows in an order that does not depend on how they came."""
+        return replace(self, rows=self.rows.taken(self._order()))
+
+    def _order(self) -> NDArray[np.intp]:
+        """Return an order of the rows that does not depend on how they came."""
         rows = self.rows
         columns = [rows.group, *rows.columns.values()]
         columns += [part for part in (rows.weight, rows.stratum, rows.cluster) if part is not None]
-        return replace(self, rows=rows.taken(np.lexsort(columns)))
+        return np.lexsort(columns)
 
     def _shortage(self, i: int) -> str:
         """Say what a group without a value has too little of."""
