@@ -13,6 +13,7 @@ from .criterion import Criterion
 from .findings import Named, QuestionFinding
 from .policy import Policy
 from .questions import Asked, Attribute, skipped
+from .sentences import sentence
 
 #: Attributes that are crossed: two inform, up to three bind.
 _CROSSED = 2
@@ -124,8 +125,5 @@ def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterato
         ascending = sorted(small.items(), key=lambda entry: entry[1])
         names = [f"{name}: {n:,} eligible row{'' if n == 1 else 's'}" for name, n in ascending]
         n = len(small)
-        are = "intersection of attributes is" if n == 1 else "intersections of attributes are"
-        yield (
-            f"{n:,} {are} below the minimum group size of a metric and not compared by it: "
-            f"{listed(names, _MOST_NAMED)}"
-        )
+        name = "small_intersection" if n == 1 else "small_intersections"
+        yield sentence(name, n=f"{n:,}", groups=listed(names, _MOST_NAMED))

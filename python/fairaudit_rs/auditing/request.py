@@ -116,14 +116,13 @@ def _described(data: Any) -> str:
 def _names(role: str, given: Mapping[str, Any], data: Any) -> tuple[str, ...]:
     """Return the columns of an argument; its own name where it was an array."""
     value = given.get(role)
-    names: Sequence[Any] = (value,) if isinstance(value, str) else value or ()
     if isinstance(value, Mapping):
         return tuple(map(str, value))
-    if data is None or not (
-        isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-    ):
-        return (role,)
-    return tuple(names)
+    names: Sequence[Any] = [value] if isinstance(value, str) else []
+    if isinstance(value, list | tuple):
+        names = value
+    are_names = bool(names) and all(isinstance(name, str) for name in names)
+    return tuple(names) if data is not None and are_names else (role,)
 
 
 def _favourable(policy: Policy, table: AuditTable, role: str, positive: Any) -> str | None:

@@ -9,8 +9,14 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from .note_sentences import NOTES, PARTS_OF_NOTES
+from .rules.sentences import PARTS_OF_RULES, RULES
+
 #: By name. A part in braces is a text; those in `PARTS` are templates of their own, or empty.
 SENTENCES = {
+    "headline": "{verdict}. {n_rows} rows; {policy}{covered}.",
+    **NOTES,
+    **RULES,
     # -- the request --
     "asked_data": "Data: {data}, {rows}; computed by fairaudit_rs {version}.",
     "asked_filter": "Read: {filter}.",
@@ -60,7 +66,9 @@ SENTENCES = {
     ),
     # -- neither --
     "neither": "This is not a pass, and not a fail: these rows show neither.",
-    "nothing_measured": "This is not a pass, and not a fail: nothing could be tested.",
+    "no_verdict": (
+        "This is not a pass, and not a fail: no two groups have enough rows for a verdict."
+    ),
     "some_pass": "{n} of {n_all} questions pass.",
     "pairs_shown": (
         "{attribute}, {metric}: {n} of {n_all} comparisons are shown to be within the tolerance."
@@ -92,6 +100,9 @@ SENTENCES = {
 }
 #: Parts that are sentences of their own, by the name of the part.
 PARTS = {
+    **PARTS_OF_NOTES,
+    **PARTS_OF_RULES,
+    "covered": {"covered": "; people in tested groups: {shares}"},
     "worse": {"worse": ", to the disadvantage of {group}"},
     "within": {
         "within": ", compared within {strata}",
@@ -173,11 +184,20 @@ def _read(text: str, table: dict[str, str]) -> tuple[str, dict[str, str]] | None
 
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
-    """Return the pattern of a template; parts that are templates themselves may be empty."""
+    """Return the pattern of a template."""
+    return re.compile(_expression(template, is_named=True), re.DOTALL)
+
+
+def _expression(template: str, is_named: bool) -> str:
+    """Return a template as an expression; a part that is a template itself may be empty."""
     text, end = "", 0
     for found in _PART.finditer(template):
         name = found.group(1)
-        some = "*?" if name in PARTS else "+?"
-        text += f"{re.escape(template[end : found.start()])}(?P<{name}>.{some})"
+        inside = ".+?"
+        if name in PARTS:
+            each = (_expression(one, is_named=False) for one in PARTS[name].values())
+            inside = f"(?:{'|'.join(each)})?"
+        group = f"(?P<{name}>{inside})" if is_named else f"(?:{inside})"
+        text += re.escape(template[end : found.start()]) + group
         end = found.end()
-    return re.compile(text + re.escape(template[end:]), re.DOTALL)
+    return text + re.escape(template[end:])
