@@ -110,6 +110,11 @@ def unasked(
             return
 
 
+def _rows(n: int) -> str:
+    """Return how many eligible rows a group has; those of a group without a value are unknown."""
+    return "no value" if n == 0 else f"{n:,} eligible row{'' if n == 1 else 's'}"
+
+
 def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
     """Name the intersections that were too small for a question that does not bind.
 
@@ -123,7 +128,7 @@ def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterato
                 small[name] = min(group.n_counted, small.get(name, group.n_counted))
     if small:
         ascending = sorted(small.items(), key=lambda entry: entry[1])
-        names = [f"{name}: {n:,} eligible row{'' if n == 1 else 's'}" for name, n in ascending]
+        names = [f"{name}: {_rows(n)}" for name, n in ascending]
         n = len(small)
         name = "small_intersection" if n == 1 else "small_intersections"
         yield sentence(name, n=f"{n:,}", groups=listed(names, _MOST_NAMED))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..data import labels, mixed
-from ..permutation import melded, within_strata
+from ..permutation import margins, melded, strata, within_strata
 
 #: By name, as in `sentences.SENTENCES`; a note is printed with "Note: " before it and a full stop.
 NOTES = {
@@ -34,13 +34,14 @@ NOTES = {
         "achievement, and other metrics should bind"
     ),
     "refusals": (
-        "{attribute}: {what} {times} times as frequent for {who} ({who_share}) as for {other} "
+        "{attribute}: {refused} {times} times as frequent for {who} ({who_share}) as for {other} "
         "({other_share}); a ratio of the {metric} does not see this, and it is not what this "
         "policy asks"
     ),
     "refusals_of_one": (
-        "{attribute}: {what} found for {who} ({who_share}) and never for {other} ({other_share}); "
-        "a ratio of the {metric} does not see this, and it is not what this policy asks"
+        "{attribute}: {refused} found for {who} ({who_share}) and never for {other} "
+        "({other_share}); a ratio of the {metric} does not see this, and it is not what this "
+        "policy asks"
     ),
     "base_rates_differ": (
         "base rates differ by {attribute} ({low_rate} of {low} and {high_rate} of {high}): no "
@@ -64,6 +65,16 @@ NOTES = {
 }
 #: Parts of these sentences.
 PARTS_OF_NOTES = {
+    "refused": {"decisions": "negative decisions are", "others": "all but the {metric} is"},
+    "why_open": {
+        **margins.SENTENCES,
+        "no_stratum": strata.UNSHARED,
+        "few_covered": (
+            "only {share} % of people are in groups that could be tested; a pass needs {needed} %"
+        ),
+        "withheld": "{n} groups that could be tested are left out by the floor of the policy",
+        "group_withheld": "a group that could be tested is left out by the floor of the policy",
+    },
     "tests": {
         "one_pair": "1 pair of groups is compared",
         "one_lens": "1 other lens is asked",

@@ -13,7 +13,7 @@ from ..data.labels import Label
 from ..results.words import listed
 from .findings import BaseRate, LensFinding, QuestionFinding
 from .questions import Attribute
-from .sentences import sentence
+from .sentences import part, sentence
 
 #: A model that decides alike for more people than this has equal rates for nothing.
 _ALIKE = 0.99
@@ -80,20 +80,24 @@ def notes_of_refusals(findings: Sequence[QuestionFinding], named: Named) -> Iter
     """Warn of ratios of approvals that hide refusals."""
     for one in findings:
         is_ratio = one.tolerance is not None and one.tolerance.scale == "ratio"
-        if not (one.binding and is_ratio and one.is_share and len(one.tested) > 1):
+        if not (one.binding and is_ratio and one.is_share and one.pairs):
             continue
         assert one.tolerance is not None
-        low, high = (pick(one.tested, key=lambda group: group.value) for pick in (min, max))
-        refused = 1 - low.value, 1 - high.value
-        if not (low.value > 0.5 and refused[0] * one.tolerance.value > refused[1]):
+        # Within strata the values are those of the comparison, which crude ones may contradict.
+        ends = one.extremes
+        if len(ends) < 2:
+            continue
+        (low, low_value), (high, high_value) = ends
+        refused = 1 - low_value, 1 - high_value
+        if not (low_value > 0.5 and refused[0] * one.tolerance.value > refused[1]):
             continue
         who, other = (named(one.attribute, group.group) for group in (low, high))
         is_selection = one.metric == "selection_rate"
-        what = "negative decisions are" if is_selection else f"all but the {one.description} is"
+        about = "decisions" if is_selection else "others"
         yield sentence(
             "refusals" if refused[1] else "refusals_of_one",
             attribute=one.attribute,
-            what=what,
+            refused=part("refused", about, metric=one.description),
             times=f"{refused[0] / refused[1]:.1f}" if refused[1] else "",
             who=who,
             who_share=f"{100 * refused[0]:.1f} %",

@@ -77,7 +77,8 @@ class Wording(Amounts):
     def group(self, one: QuestionFinding, group: CountedGroup, value: float) -> str:
         """Return a group with its value and eligible rows."""
         name = self.named(one.attribute, group.group)
-        return f"{name} {self.value(one, value)} of {group.n_counted:,}"
+        n = f"{group.n_counted:,}"
+        return part("cell", "cell", group=name, value=self.value(one, value), n=n)
 
     # -- verdicts ----------------------------------------------------------------------------
 
@@ -265,7 +266,9 @@ class Wording(Amounts):
         if any(one.is_skipped for one in self.binding) and not self._open:
             yield sentence("some_not_asked")
         else:
-            yield sentence("neither" if verdict == "inconclusive" else "no_verdict")
+            n = len(self._of("not_measurable")) + len(self.lenses.of("not_measurable"))
+            name = "neither" if verdict == "inconclusive" else "no_verdict"
+            yield sentence(name, n=n, n_all=len(self.binding) + len(self.lenses.binding))
         n = len(self._of("pass")) + len(self.lenses.of("pass"))
         if n:
             yield sentence("some_pass", n=n, n_all=len(self.binding) + len(self.lenses.binding))
@@ -335,8 +338,8 @@ class Wording(Amounts):
             if one.is_skipped:
                 continue
             # A group without another one to compare it with was not tested.
-            part = one.coverage if len(one.tested) > 1 else 0.0
-            least[one.attribute] = min(least.get(one.attribute, 1.0), part)
+            covered = one.coverage if one.pairs else 0.0
+            least[one.attribute] = min(least.get(one.attribute, 1.0), covered)
         for lens in self.lenses.binding:
             part = 0.0 if math.isnan(lens.coverage) else lens.coverage
             least[lens.attribute] = min(least.get(lens.attribute, 1.0), part)

@@ -102,8 +102,8 @@ PARTS_OF_RULES = {
         ),
     },
     "how": {
-        "one_test": "{method}, {p}, level {level}",
         "several_tests": "{method}, {p} unadjusted, {n_tests} comparisons, level {level}",
+        "one_test": "{method}, {p}, level {level}",
     },
     "favourable_more": {
         "favourable_more": ". {k} more favourable decisions would make the rates equal"
@@ -132,6 +132,9 @@ PARTS_OF_RULES = {
             "The gap of {gap} points is below 5 points; the rates {differ_significantly}"
         ),
     },
+    "rate_name": {"selection": "selection rate", "scoring": "scoring rate"},
+    "has": {"has": "has", "have": "have"},
+    "are": {"is": "is", "are": "are"},
     "made": {"made": " of {date}"},
     "source_of_data": {"source_of_data": ". Data: {source}"},
     "small_note": {
