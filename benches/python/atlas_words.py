@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from atlas_tools import ROOT, load, run
-
 from tests.auditing.test_words_random import errors_of_seed
 
 #: Raise it when a change of the package or of the audits changes what is said.

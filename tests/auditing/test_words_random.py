@@ -12,7 +12,8 @@ from fairaudit_rs.auditing.rules import report
 from fairaudit_rs.auditing.sentences import SENTENCES
 from fairaudit_rs.permutation.tolerance import ToleranceTest
 
-from .words import LENSES, World, audited, audited_from_file, random_world
+from .words import World
+from .words_audits import LENSES, audited, audited_from_file, random_world
 from .words_read import Reader, errors_of
 
 AUDITS = 100

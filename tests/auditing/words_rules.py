@@ -8,6 +8,7 @@ from scipy import stats
 from fairaudit_rs.auditing.sentences import read_part
 
 from .words import fisher, least_expected, pooled_z
+from .words_lines import Lines
 
 
 def near(text, value, digits):
@@ -24,7 +25,7 @@ def is_p(text, value):
     return abs(wanted - value) <= 5.1e-5 if value >= 1e-4 else abs(wanted / value - 1) < 0.06
 
 
-class RuleReader:
+class RuleReader(Lines):
     """The lines of rules."""
 
     def rule_line(self, line):
