@@ -189,7 +189,7 @@ class TestMended:
         assert "people in tested groups: sex 0.0 %." in text
         assert "not a fail: 1 of 1 binding questions could not be tested." in text
 
-    def test_groups_without_a_value_have_no_number_of_rows(self):
+    def test_groups_without_a_value_have_no_false_number_of_rows(self):
         """One eligible row was printed as "0 eligible rows"."""
         rng = np.random.default_rng(2)
         n = 2_000
@@ -202,5 +202,5 @@ class TestMended:
             policy="opportunity", rng=1, evidence="none",
         )  # fmt: skip
         text = str(audit)
-        assert "(sex and race): no value" in text
+        assert "(sex and race): 1 eligible row" in text
         assert "0 eligible rows" not in text.replace("10 eligible rows", "")

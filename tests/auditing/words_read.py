@@ -57,6 +57,7 @@ class Reader(RequestReader, VerdictReader, NoteReader, TableReader, RuleReader):
             self.rule_line(line.strip())
         self.line = "the whole text"
         self.promises()
+        self.all_are_told()
         self.request_is_whole()
 
     def sentence(self, text, line):

@@ -90,26 +90,20 @@ class NoteReader(Lines):
         small = self.small_intersections()
         self.check(number(n) == len(small), f"small intersections: {len(small)}")
         found = re.findall(
-            r"(?:^|, | and )([^(),]+? & [^(),]+?) \(([^()]+)\): (no value|[\d,]+)", groups
+            r"(?:^|, | and )([^(),]+? & [^(),]+?) \(([^()]+)\): (too few eligible rows|[\d,]+)",
+            groups,
         )
         for name, attribute, n_rows in found:
             wanted = small.get((attribute, name))
-            holds = n_rows != "no value" and number(n_rows) == wanted
-            if n_rows == "no value":
-                holds = wanted in (0, 1) or self.lacks_a_label(attribute, name)
-            self.check(holds, f"eligible rows of {name} are {wanted}")
-
-    def lacks_a_label(self, attribute, name):
-        """Whether a group has no AUC."""
-        asked = any(one.metric == "auc" for one in self.world.policy.criteria)
-        rows = self.world.groups[attribute][name]
-        return asked and len(set(self.world.y[rows & (self.world.w > 0)])) < 2
+            self.check(wanted is not None, f"{name} is large enough")
+            if n_rows != "too few eligible rows":
+                self.check(number(n_rows) in wanted, f"eligible rows of {name} are {wanted}")
 
     def on_small_intersection(self, n, groups):
         self.on_small_intersections(n, groups)
 
     def small_intersections(self):
-        """The fewest eligible rows of the intersections that some metric does not compare."""
+        """Eligible rows of the intersections that a metric does not compare, by metric."""
         small, world = {}, self.world
         for attribute in world.groups.keys() - world.attributes.keys():
             for one in world.policy.criteria:
@@ -121,8 +115,7 @@ class NoteReader(Lines):
                 for name, rows in world.groups[attribute].items():
                     if not world.is_large(one.metric, rows):
                         n = world.n_eligible(one.metric, rows)
-                        key = attribute, name
-                        small[key] = min(n, small.get(key, n))
+                        small.setdefault((attribute, name), set()).add(n)
         return small
 
     def on_lenses_silent(self, lenses):

@@ -236,8 +236,15 @@ class VerdictReader(Lines):
     def n_of(self, word):
         return sum(self.rows.get(i, ("",))[0] == word for i in range(len(self.world.binding)))
 
-    def n_told(self, word):
-        return sum(self.verdict(asked) == word for asked in self.told)
+    def all_are_told(self):
+        """Up to three questions that fail have a sentence, and up to three that are undecided."""
+        for word in ("fail", "inconclusive"):
+            told = sum(self.verdict(asked) == word for asked in self.told)
+            self.check(told == min(self.n_of(word), 3), f"questions that are {word}: {told}")
+        told = sum(self.verdict(asked) == "pass" for asked in self.told)
+        passes = self.n_of("pass") and self.n_of("pass") == len(self.world.binding)
+        kinds = {(one.metric, one.scale) for one in self.world.binding}
+        self.check(not passes or told == min(len(kinds), 3), f"questions that pass: {told}")
 
     def on_more_fail(self, n):
         self.check(number(n) == self.n_of("fail") - 3, "number of fails")

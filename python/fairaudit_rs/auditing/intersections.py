@@ -111,8 +111,8 @@ def unasked(
 
 
 def _rows(n: int) -> str:
-    """Return how many eligible rows a group has; those of a group without a value are unknown."""
-    return "no value" if n == 0 else f"{n:,} eligible row{'' if n == 1 else 's'}"
+    """Return how many eligible rows a group has; 0 where no metric could count them."""
+    return f"{n:,} eligible row{'' if n == 1 else 's'}" if n else "too few eligible rows"
 
 
 def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
@@ -125,7 +125,8 @@ def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterato
         if one.is_intersection and not one.binding:
             for group in one.untested:
                 name = f"{named(one.attribute, group.group)} ({one.attribute})"
-                small[name] = min(group.n_counted, small.get(name, group.n_counted))
+                counted = [n for n in (group.n_counted, small.get(name, 0)) if n]
+                small[name] = min(counted, default=0)
     if small:
         ascending = sorted(small.items(), key=lambda entry: entry[1])
         names = [f"{name}: {_rows(n)}" for name, n in ascending]
