@@ -204,3 +204,23 @@ class TestMended:
         text = str(audit)
         assert "(sex and race): 1 eligible row" in text
         assert "0 eligible rows" not in text.replace("10 eligible rows", "")
+
+    def test_rows_of_weight_0_are_not_eligible_in_strata(self):
+        world = departments()
+        w = np.ones(world.n)
+        w[:100] = 0
+        text = audited(replace(world, weighted=True, w=w), 1)
+        assert "70.0 % of 1,800" not in text
+        assert "of 1,700" in text
+        assert errors_of(replace(world, weighted=True, w=w), text) == []
+
+    def test_a_rule_without_a_pass_has_no_fail(self):
+        """The table said "not asked" of a comparison with a bound."""
+        world = replace(
+            departments(), policy=replace(fa.Policy.preset("us_eeoc"), lenses=LENSES), strata={}
+        )
+        p = (np.arange(world.n) % 2).astype(int)
+        text = audited(replace(world, p=p), 1)
+        [row] = [line for line in text.splitlines() if line.startswith("  sex        sel")]
+        assert "no fail" in row
+        assert "not asked" not in row

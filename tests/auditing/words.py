@@ -362,8 +362,23 @@ class World:
         return [(name, value) for value, name in known[:1] + known[1:][-1:]]
 
     def pairs_shown(self, asked):
-        """The pairs among which the widest is looked for."""
-        return self.pairs(asked)
+        """The pairs among which the widest is looked for.
+
+        A rule without a pass compares with the highest group alone: within strata, where each pair
+        has values of its own, with the group whose smallest lead over another one is largest.
+        """
+        pairs = self.pairs(asked)
+        if self.policy.has_pass or asked.criterion.reference != "highest":
+            return pairs
+
+        def lead(name, other):
+            found = self.compared(asked.metric, asked.attribute, name, other)
+            return found.first - found.second
+
+        able = self.tested(asked.metric, asked.attribute)
+        leads = {a: min(lead(a, b) for b in able if b != a) for a in able}
+        highest = max(leads, key=leads.get)
+        return [pair for pair in pairs if highest in pair]
 
     def coverage(self, attribute):
         """The least share of people in tested groups, over the binding questions."""
