@@ -49,7 +49,7 @@ def random_world(seed):
     if rng.random() < 0.2 and not weighted:
         keys = [*attributes.values(), *strata.values()]
         own = np.array([" ".join(map(str, row)) for row in zip(*keys, strict=True)])
-        clusters = np.char.add(own, (rng.integers(0, 40, n)).astype(str))
+        clusters = np.char.add(np.char.add(own, "-"), rng.integers(0, 40, n).astype(str))
     s = np.round(np.clip(1 / (1 + np.exp(-rng.normal(push, 1.0))), 0, 1), 3)
     y = (rng.random(n) < np.clip(s, 0.1, 0.9)).astype(int)
     p = (s > rng.choice([0.3, 0.5, 0.6])).astype(int)
