@@ -56,6 +56,7 @@ atlas: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python benches/python/atlas_extremes.py
 	$(BIN)/python benches/python/atlas_audit.py
 	$(BIN)/python benches/python/atlas_compare.py
+	$(BIN)/python benches/python/atlas_words.py
 
 # Tables of the papers, and verdicts, on the public data sets (FAIRAUDIT_DATA); about half an hour.
 papers: $(VENV)/.extras $(VENV)/.bench $(VENV)/.wheel

@@ -13,6 +13,7 @@ from .criterion import Criterion
 from .findings import Named, QuestionFinding
 from .policy import Policy
 from .questions import Asked, Attribute, skipped
+from .sentences import sentence
 
 #: Attributes that are crossed: two inform, up to three bind.
 _CROSSED = 2
@@ -109,6 +110,11 @@ def unasked(
             return
 
 
+def _rows(n: int) -> str:
+    """Return how many eligible rows a group has; 0 where no metric could count them."""
+    return f"{n:,} eligible row{'' if n == 1 else 's'}" if n else "too few eligible rows"
+
+
 def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
     """Name the intersections that were too small for a question that does not bind.
 
@@ -119,13 +125,11 @@ def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterato
         if one.is_intersection and not one.binding:
             for group in one.untested:
                 name = f"{named(one.attribute, group.group)} ({one.attribute})"
-                small[name] = min(group.n_counted, small.get(name, group.n_counted))
+                counted = [n for n in (group.n_counted, small.get(name, 0)) if n]
+                small[name] = min(counted, default=0)
     if small:
         ascending = sorted(small.items(), key=lambda entry: entry[1])
-        names = [f"{name}: {n:,} eligible row{'' if n == 1 else 's'}" for name, n in ascending]
+        names = [f"{name}: {_rows(n)}" for name, n in ascending]
         n = len(small)
-        are = "intersection of attributes is" if n == 1 else "intersections of attributes are"
-        yield (
-            f"{n:,} {are} below the minimum group size of a metric and not compared by it: "
-            f"{listed(names, _MOST_NAMED)}"
-        )
+        name = "small_intersection" if n == 1 else "small_intersections"
+        yield sentence(name, n=f"{n:,}", groups=listed(names, _MOST_NAMED))

@@ -38,11 +38,6 @@ class LensWording(Amounts):
         """Those beyond their tolerance that do not bind."""
         return [one for one in self.judged if not one.binding and one.verdict == "fail"]
 
-    @property
-    def counted(self) -> str:
-        """What is counted besides pairs of groups."""
-        return " and of other lenses" if self.binding else ""
-
     def of(self, verdict: Verdict) -> list[LensFinding]:
         """Return the binding ones with a verdict."""
         return [one for one in self.binding if one.verdict == verdict]

@@ -27,6 +27,7 @@ from .policy import Policy
 from .refusals import reason_of
 from .scales import check_scale
 from .seeds import seed_of
+from .sentences import part
 
 _WHY_NOT = "the data hold no {}"
 #: What columns are called in sentences.
@@ -372,12 +373,12 @@ class Family:
     def _why_no_pass(self, question: ToleranceQuestion) -> str:
         if question.withheld:
             n = len(question.withheld)
-            groups = "a group" if n == 1 else f"{n} groups"
-            return f"{groups} that could be tested is left out by the floor of the policy"
-        share = 100 * question.coverage
-        return (
-            f"only {share:.1f} % of people are in groups that could be tested; a pass needs "
-            f"{100 * self.policy.min_coverage:g} %"
+            return part("why_open", "group_withheld" if n == 1 else "withheld", n=n)
+        return part(
+            "why_open",
+            "few_covered",
+            share=f"{100 * question.coverage:.1f}",
+            needed=f"{100 * self.policy.min_coverage:g}",
         )
 
 

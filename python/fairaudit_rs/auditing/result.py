@@ -35,6 +35,7 @@ from .request import AuditRequest
 from .rules.nyc_ll144 import BiasAudit
 from .rules.report import RuleReport
 from .rules.told import rule_facts, rule_lines
+from .sentences import part, sentence
 from .strata import stratum_tables
 from .wording import HEADS, Wording, headline, table
 
@@ -176,9 +177,13 @@ class Audit(Result):
     def _first_line(self) -> str:
         wording = self._wording
         covered = wording.coverage()
-        who = f"; people in tested groups: {covered}" if covered else ""
-        head = headline(self.verdict, for_all=self.covers_all, binds=wording.binds)
-        return f"{head}. {self.n_rows:,} rows; {self.policy.binding_text()}{who}."
+        return sentence(
+            "headline",
+            verdict=headline(self.verdict, for_all=self.covers_all, binds=wording.binds),
+            n_rows=f"{self.n_rows:,}",
+            policy=self.policy.binding_text(),
+            covered=part("covered", "covered", shares=covered) if covered else "",
+        )
 
     def summary(self) -> str:
         """Return the verdict in sentences that an auditor can quote."""

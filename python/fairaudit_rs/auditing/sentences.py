@@ -9,8 +9,14 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from .note_sentences import NOTES, PARTS_OF_NOTES
+from .rules.sentences import PARTS_OF_RULES, RULES
+
 #: By name. A part in braces is a text; those in `PARTS` are templates of their own, or empty.
 SENTENCES = {
+    "headline": "{verdict}. {n_rows} rows; {policy}{covered}.",
+    **NOTES,
+    **RULES,
     # -- the request --
     "asked_data": "Data: {data}, {rows} (fairaudit_rs {version}).",
     "asked_filter": "Read: {filter}.",
@@ -60,7 +66,9 @@ SENTENCES = {
     ),
     # -- neither --
     "neither": "This is not a pass, and not a fail: these rows show neither.",
-    "nothing_measured": "This is not a pass, and not a fail: nothing could be tested.",
+    "no_verdict": (
+        "This is not a pass, and not a fail: {n} of {n_all} binding questions could not be tested."
+    ),
     "some_pass": "{n} of {n_all} questions pass.",
     "pairs_shown": (
         "{attribute}, {metric}: {n} of {n_all} comparisons are shown to be within the tolerance."
@@ -92,22 +100,26 @@ SENTENCES = {
 }
 #: Parts that are sentences of their own, by the name of the part.
 PARTS = {
+    **PARTS_OF_NOTES,
+    **PARTS_OF_RULES,
+    "covered": {"covered": "; people in tested groups: {shares}"},
     "worse": {"worse": ", to the disadvantage of {group}"},
+    # The first one that fits is read: the longer ones come first.
     "within": {
-        "within": ", compared within {strata}",
-        "within_some": (
-            ", compared within {strata} (without {outside} of these people, whose strata hold only "
-            "one of the groups)"
-        ),
-        "within_reversed": (
-            ", compared within {strata} (without strata the order is reversed: {first} "
-            "{first_crude}, {second} {second_crude})"
-        ),
         "within_some_reversed": (
             ", compared within {strata} (without {outside} of these people, whose strata hold only "
             "one of the groups; without strata the order is reversed: {first} {first_crude}, "
             "{second} {second_crude})"
         ),
+        "within_reversed": (
+            ", compared within {strata} (without strata the order is reversed: {first} "
+            "{first_crude}, {second} {second_crude})"
+        ),
+        "within_some": (
+            ", compared within {strata} (without {outside} of these people, whose strata hold only "
+            "one of the groups)"
+        ),
+        "within": ", compared within {strata}",
     },
     "differ": {
         "they_differ": (
@@ -121,6 +133,7 @@ PARTS = {
         "equality_unknown": "Whether the groups differ at all could not be tested.",
         "small_gap": " A gap exists, though a tolerated one: chance alone does not explain it.",
     },
+    "cell": {"cell": "{group} {value} of {n}"},
     "required": {
         "rows_to_pass": (
             "If all values stay as observed, {factor} times as many rows of each group (about "
@@ -141,6 +154,9 @@ PARTS = {
     },
 }
 _PART = re.compile(r"\{(\w+)\}")
+#: Parts that are values of groups, and how these are written.
+_VALUES = ("value", "low_value", "high_value", "first_crude", "second_crude")
+_VALUE = r"-?(?:[\d,]*\.?\d+(?:e[+-]?\d+)?|infinite)(?: %)?|not measurable"
 
 
 def sentence(name: str, **parts: object) -> str:
@@ -153,9 +169,13 @@ def part(of: str, name: str, **parts: object) -> str:
     return PARTS[of][name].format(**parts)
 
 
-def read_sentence(text: str) -> tuple[str, dict[str, str]] | None:
-    """Return the name of a sentence and its parts; None where no template fits."""
-    return _read(text, SENTENCES)
+def read_sentence(text: str, metrics: tuple[str, ...] = ()) -> tuple[str, dict[str, str]] | None:
+    """Return the name of a sentence and its parts; None where no template fits.
+
+    ``metrics`` are what the part "metric" may be: "share of positive decisions of women" has two
+    readings without them.
+    """
+    return _read(text, SENTENCES, metrics)
 
 
 def read_part(of: str, text: str) -> tuple[str, dict[str, str]] | None:
@@ -163,21 +183,35 @@ def read_part(of: str, text: str) -> tuple[str, dict[str, str]] | None:
     return _read(text, PARTS[of])
 
 
-def _read(text: str, table: dict[str, str]) -> tuple[str, dict[str, str]] | None:
+def _read(
+    text: str, table: dict[str, str], metrics: tuple[str, ...] = ()
+) -> tuple[str, dict[str, str]] | None:
     for name, template in table.items():
-        found = _pattern(template).fullmatch(text)
+        found = _pattern(template, metrics).fullmatch(text)
         if found is not None:
             return name, found.groupdict()
     return None
 
 
 @cache
-def _pattern(template: str) -> re.Pattern[str]:
-    """Return the pattern of a template; parts that are templates themselves may be empty."""
+def _pattern(template: str, metrics: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern of a template."""
+    known = dict.fromkeys(_VALUES, f"(?:{_VALUE})")
+    if metrics:
+        known["metric"] = f"(?:{'|'.join(map(re.escape, metrics))})"
+    return re.compile(_expression(template, known, is_named=True), re.DOTALL)
+
+
+def _expression(template: str, known: dict[str, str], is_named: bool) -> str:
+    """Return a template as an expression; a part that is a template itself may be empty."""
     text, end = "", 0
     for found in _PART.finditer(template):
         name = found.group(1)
-        some = "*?" if name in PARTS else "+?"
-        text += f"{re.escape(template[end : found.start()])}(?P<{name}>.{some})"
+        inside = known.get(name, ".+?")
+        if name in PARTS:
+            each = (_expression(one, known, is_named=False) for one in PARTS[name].values())
+            inside = f"(?:{'|'.join(each)})?"
+        group = f"(?P<{name}>{inside})" if is_named else f"(?:{inside})"
+        text += re.escape(template[end : found.start()]) + group
         end = found.end()
-    return re.compile(text + re.escape(template[end:]), re.DOTALL)
+    return text + re.escape(template[end:])

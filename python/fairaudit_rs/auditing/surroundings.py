@@ -14,6 +14,7 @@ from ..results.result import Finding
 from ..results.words import listed
 from .findings import BaseRate, LensFinding, QuestionFinding
 from .questions import Attribute
+from .sentences import part, sentence
 
 #: A model that decides alike for more people than this has equal rates for nothing.
 _ALIKE = 0.99
@@ -57,12 +58,10 @@ def notes_of_flags(attributes: Sequence[Attribute]) -> Iterator[str]:
     flags = [one for one in attributes if not one.is_intersection and set(one.groups) == {0, 1}]
     for one in flags:
         no, yes = sorted(one.groups)
-        yield f"{one.name} = {yes} is compared with everyone else ({one.name} = {no})"
+        name = one.name
+        yield sentence("flag", attribute=name, yes=yes, same_attribute=name, no=no)
     if len(flags) > 1:
-        yield (
-            "attributes of 0 and 1 that exclude each other can be combined to one, whose groups "
-            "are compared with each other (combine_columns, or --combine)"
-        )
+        yield sentence("several_flags")
 
 
 def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:
@@ -75,35 +74,37 @@ def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:
     share = sum(one.selection_rate * one.n_rows for one in of_one) / n
     most = max(share, 1 - share)
     if most > _ALIKE:
-        yield (
-            f"the model decides the same way for {100 * most:.1f} % of the people; equal rates are "
-            "then no achievement, and other metrics should bind"
-        )
+        yield sentence("decides_alike", share=f"{100 * most:.1f} %")
 
 
 def notes_of_refusals(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
     """Warn of ratios of approvals that hide refusals."""
     for one in findings:
         is_ratio = one.tolerance is not None and one.tolerance.scale == "ratio"
-        if not (one.binding and is_ratio and one.is_share and len(one.tested) > 1):
+        if not (one.binding and is_ratio and one.is_share and one.pairs):
             continue
         assert one.tolerance is not None
-        low, high = (pick(one.tested, key=lambda group: group.value) for pick in (min, max))
-        refused = 1 - low.value, 1 - high.value
-        if not (low.value > 0.5 and refused[0] * one.tolerance.value > refused[1]):
+        # Within strata the values are those of the comparison, which crude ones may contradict.
+        ends = one.extremes
+        if len(ends) < 2:
+            continue
+        (low, low_value), (high, high_value) = ends
+        refused = 1 - low_value, 1 - high_value
+        if not (low_value > 0.5 and refused[0] * one.tolerance.value > refused[1]):
             continue
         who, other = (named(one.attribute, group.group) for group in (low, high))
-        if refused[1]:
-            times = f"{refused[0] / refused[1]:.1f} times as frequent for {who}"
-            than = f"as for {other}"
-        else:
-            times, than = f"found for {who}", f"and never for {other}"
         is_selection = one.metric == "selection_rate"
-        what = "negative decisions are" if is_selection else f"all but the {one.description} is"
-        yield (
-            f"{one.attribute}: {what} {times} ({100 * refused[0]:.1f} %) {than} "
-            f"({100 * refused[1]:.1f} %); a ratio of the {one.description} does not see this, and "
-            "it is not what this policy asks"
+        about = "decisions" if is_selection else "others"
+        yield sentence(
+            "refusals" if refused[1] else "refusals_of_one",
+            attribute=one.attribute,
+            refused=part("refused", about, metric=one.description),
+            times=f"{refused[0] / refused[1]:.1f}" if refused[1] else "",
+            who=who,
+            who_share=f"{100 * refused[0]:.1f} %",
+            other=other,
+            other_share=f"{100 * refused[1]:.1f} %",
+            metric=one.description,
         )
 
 
@@ -139,12 +140,15 @@ def notes_of_conflict(
             continue
         low, high = (pick(known, key=lambda rate: rate.base_rate) for pick in (min, max))
         if high.base_rate - low.base_rate > _UNLIKE:
-            yield (
-                f"base rates differ by {attribute} ({100 * low.base_rate:.0f} % of "
-                f"{named(attribute, low.group)} and {100 * high.base_rate:.0f} % of "
-                f"{named(attribute, high.group)}): no model with errors has equal decisions, equal "
-                f'error rates and equal predictive values at once; the policy "{policy_name}" asks '
-                f"for {_asked(findings)} alone"
+            yield sentence(
+                "base_rates_differ",
+                attribute=attribute,
+                low_rate=f"{100 * low.base_rate:.0f} %",
+                low=named(attribute, low.group),
+                high_rate=f"{100 * high.base_rate:.0f} %",
+                high=named(attribute, high.group),
+                policy=policy_name,
+                asked=_asked(findings),
             )
 
 
@@ -158,7 +162,7 @@ def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
         lenses = [
             f"{lens} by {listed(names)}" if any(names) else lens for lens, names in silent.items()
         ]
-        yield f"other lenses say nothing here ({'; '.join(lenses)}): the findings have the reasons"
+        yield sentence("lenses_silent", lenses="; ".join(lenses))
 
 
 def warnings_of_lenses(

@@ -77,7 +77,8 @@ class Wording(Amounts):
     def group(self, one: QuestionFinding, group: CountedGroup, value: float) -> str:
         """Return a group with its value and eligible rows."""
         name = self.named(one.attribute, group.group)
-        return f"{name} {self.value(one, value)} of {group.n_counted:,}"
+        n = f"{group.n_counted:,}"
+        return part("cell", "cell", group=name, value=self.value(one, value), n=n)
 
     # -- verdicts ----------------------------------------------------------------------------
 
@@ -265,7 +266,9 @@ class Wording(Amounts):
         if any(one.is_skipped for one in self.binding) and not self._open:
             yield sentence("some_not_asked")
         else:
-            yield sentence("neither" if verdict == "inconclusive" else "nothing_measured")
+            n = len(self._of("not_measurable")) + len(self.lenses.of("not_measurable"))
+            name = "neither" if verdict == "inconclusive" else "no_verdict"
+            yield sentence(name, n=n, n_all=len(self.binding) + len(self.lenses.binding))
         n = len(self._of("pass")) + len(self.lenses.of("pass"))
         if n:
             yield sentence("some_pass", n=n, n_all=len(self.binding) + len(self.lenses.binding))
@@ -335,8 +338,8 @@ class Wording(Amounts):
             if one.is_skipped:
                 continue
             # A group without another one to compare it with was not tested.
-            part = one.coverage if len(one.tested) > 1 else 0.0
-            least[one.attribute] = min(least.get(one.attribute, 1.0), part)
+            covered = one.coverage if one.pairs else 0.0
+            least[one.attribute] = min(least.get(one.attribute, 1.0), covered)
         for lens in self.lenses.binding:
             part = 0.0 if math.isnan(lens.coverage) else lens.coverage
             least[lens.attribute] = min(least.get(lens.attribute, 1.0), part)
@@ -352,37 +355,39 @@ class Wording(Amounts):
                     f"{self.named(one.attribute, group.group)} ({group.reason})"
                     for group in one.untested
                 ]
-                yield (
-                    f"nothing is said about {listed(groups, 10)}: not tested for "
-                    f"{one.attribute}, {one.metric}"
+                yield sentence(
+                    "not_tested",
+                    groups=listed(groups, 10),
+                    attribute=one.attribute,
+                    metric=one.metric,
                 )
         yield from self.lenses.silent()
         if self.n_tests:
-            rate = f"{100 * self.alpha:g} %"
-            if self.n_tests == 1:
-                is_lens = bool(self.lenses.binding)
-                pairs = "1 other lens is asked" if is_lens else "1 pair of groups is compared"
-                together = ""
-            else:
-                pairs = f"{self.n_tests:,} comparisons of pairs of groups{self.lenses.counted}"
-                all_or_each = "all of them together (Holm)" if adjusted else "each of them alone"
-                together = f" for {all_or_each}"
-            yield (
-                '"observed" in the table is the gap in these rows between the two groups in '
-                f'"decided by", and "bound" its limit with {self.confidence}: < at most, > at '
-                'least. "p equal" tests whether these groups differ at all; "adjusted p" tests '
-                "whether their gap is within the tolerance"
-            )
-            yield (
-                f"{pairs}; a false FAIL in at most {rate} of audits{together}, a false PASS in "
-                f"at most {rate}. These rates and the confidence of bounds hold before the verdict "
-                "is known. Only binding checks make the verdict. Labels are taken as true"
-            )
+            yield sentence("table_is", confidence=self.confidence)
+            yield self._errors(adjusted)
+
+    def _errors(self, adjusted: bool) -> str:
+        """Say how often the verdict may be wrong."""
+        has_lens, together = bool(self.lenses.binding), ""
+        name = "one_lens" if has_lens else "one_pair"
+        if self.n_tests > 1:
+            name = "comparisons_and_lenses" if has_lens else "comparisons"
+            together = part("together", "all" if adjusted else "each")
+        rate = f"{100 * self.alpha:g} %"
+        tests = part("tests", name, n=f"{self.n_tests:,}")
+        return sentence("errors_are", tests=tests, rate=rate, pass_rate=rate, together=together)
 
 
 def _covered(part: float) -> str:
     """Return a share of people, which is everybody only where nobody is left out."""
     return share(part) if part == 1 or share(part) != share(1) else f"more than {share(0.999)}"
+
+
+def verdict_word(one: QuestionFinding) -> str:
+    """Return the verdict of a question for the table; of a rule without a pass, "no fail"."""
+    is_no_fail = one.verdict == "not_asked" and bool(one.pairs)
+    word = "no fail" if is_no_fail else one.verdict.replace("_", " ")
+    return word if one.binding else f"{word}, not binding"
 
 
 def _fails(one: QuestionFinding) -> bool:
@@ -421,7 +426,7 @@ def table(
     rows = []
     for one in findings:
         pair = one.telling_pair
-        word = one.verdict.replace("_", " ") + ("" if one.binding else ", not binding")
+        word = verdict_word(one)
         ends = [wording.group(one, group, value) for group, value in one.extremes]
         head = [one.attribute, one.metric, word, *ends, *[""] * (2 - len(ends))]
         if pair is None:

@@ -34,6 +34,7 @@ from .frames import (
 )
 from .labels import (
     ABSENT,
+    MISSING_TEXTS_NOTE,
     GroupKey,
     Label,
     check_one_kind,
@@ -114,8 +115,7 @@ class Cells:
             rows = "1 row" if n == 1 else f"{n:,} rows"
             by_feature.setdefault(name, []).append(f"{text!r} in {rows}")
         return [
-            f"{name}: the text {' and '.join(texts)} is read as a missing value; "
-            "missing='keep_texts' makes it a group"
+            MISSING_TEXTS_NOTE.format(name=name, texts=" and ".join(texts))
             for name, texts in by_feature.items()
         ]
 

@@ -24,6 +24,10 @@ ABSENT = -1
 #: Texts that stand for a missing group, whatever their case and the blanks around them: some are
 #: made of missing values by ``astype(str)``.
 MISSING_TEXTS = frozenset({"nan", "none", "null", "na", "<na>", "missing"})
+#: The sentence of a note about them.
+MISSING_TEXTS_NOTE = (
+    "{name}: the text {texts} is read as a missing value; missing='keep_texts' makes it a group"
+)
 #: Up to so many combinations lists are faster than arrays.
 _FEW = 256
 

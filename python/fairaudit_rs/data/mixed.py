@@ -16,6 +16,14 @@ from .rows import Rows
 
 #: Groups that a message names.
 _SHOWN = 5
+#: The sentences of notes.
+SENTENCES = {
+    "clusters_dropped": "{found} and are left out, with their {n_rows} rows",
+    "clusters_split": (
+        "{found} and are split into a cluster for each group ({n_rows} rows): the pieces of one "
+        "cluster count as independent"
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +78,9 @@ def settle(
     found = f"{n_mixed:,} of {n_clusters:,} clusters have rows in more than one group"
     n_rows = int(inside.sum())
     if how == "drop":
-        note = f"{found} and are left out, with their {n_rows:,} rows"
+        note = SENTENCES["clusters_dropped"].format(found=found, n_rows=f"{n_rows:,}")
         return Settled(keep=~inside, notes=(note,))
     pieces = cluster.astype(np.int64) * (len(keys) + 1) + np.where(inside, code + 1, 0)
-    note = (
-        f"{found} and are split into a cluster for each group ({n_rows:,} rows): the pieces of one "
-        "cluster count as independent"
-    )
+    note = SENTENCES["clusters_split"].format(found=found, n_rows=f"{n_rows:,}")
     split = np.unique(pieces, return_inverse=True)[1].ravel().astype(np.uint32)
     return Settled(cluster=split, notes=(note,))

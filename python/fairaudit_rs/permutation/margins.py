@@ -13,6 +13,18 @@ from .strata import share_strata, why_unshared
 #: What a gap is called, by scale.
 NAMES = {"difference": "gap", "ratio": "ratio"}
 
+#: The sentences of `MarginTests.why_nothing`.
+SENTENCES = {
+    "no_ratio": (
+        "{metric} is {values} in {first} and {second}: nothing is shown about their ratio"
+    ),
+    "nothing_known": "nothing is shown about the {scale} of {first} and {second}: {reason}",
+    "no_variation": (
+        "{metric} does not vary, or has no standard error, in {first} or {second}: nothing is "
+        "shown about their {scale}"
+    ),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class MarginTests:
@@ -61,14 +73,14 @@ class MarginTests:
             return why_unshared(problem, pair)
         if self.scale == "ratio" and not self._above_zero(pair):
             values = " and ".join(f"{value:.3g}" for value in problem.compared(pair))
-            return (
-                f"{problem.metric.name} is {values} in {first} and {second}: nothing is shown "
-                "about their ratio"
+            return SENTENCES["no_ratio"].format(
+                metric=problem.metric.name, values=values, first=first, second=second
             )
         unknown = None if self.formula is None else self.formula.why_unknown(pair)
         if unknown is not None:
-            return f"nothing is shown about the {what} of {first} and {second}: {unknown}"
-        return (
-            f"{problem.metric.name} does not vary, or has no standard error, in {first} or "
-            f"{second}: nothing is shown about their {what}"
+            return SENTENCES["nothing_known"].format(
+                scale=what, first=first, second=second, reason=unknown
+            )
+        return SENTENCES["no_variation"].format(
+            metric=problem.metric.name, first=first, second=second, scale=what
         )

@@ -38,6 +38,22 @@ LONGEST_REACH = 0.35
 #: With fewer clusters (of one size) that hold the departures from the usual value, permutations of
 #: clusters miss their level where the groups' clusters vary differently: 9 to 38 % at 5 %.
 FEWEST_DEVIATING = 8.0
+#: The sentences of notes.
+SENTENCES = {
+    "few_events": (
+        "{metric} has few events in a group: test and interval take the scores as probabilities "
+        "but for one shift of their logits in each group (melded Poisson-binomial limits)"
+    ),
+    "known_range": (
+        "test and interval of {metric} know that values lie from {low} to {high} (melded Gaffke "
+        "limits), as {reason}; that they keep their level was simulated, not proved"
+    ),
+    "few_clusters": (
+        "too few clusters for permutations of clusters: {groups}. Test and interval of {metric} "
+        "assume only that values lie from {low} to {high} (melded Gaffke limits with clusters as "
+        "units); their level was simulated, not proved"
+    ),
+}
 
 
 class Compared(Protocol):
@@ -249,17 +265,11 @@ class Melding:
         if self.clusters:
             return self._note_of_clusters(name, groups)
         if self.method == "poisson-binomial":
-            return (
-                f"{name} has few events in a group: test and interval take the scores as "
-                "probabilities but for one shift of their logits in each group (melded "
-                "Poisson-binomial limits)"
-            )
+            return SENTENCES["few_events"].format(metric=name)
         low, high = self.bounds
         why = "rows have weights" if self.always else "few rows of a group are near one end of it"
-        return (
-            f"test and interval of {name} know that values lie from {low:.4g} to {high:.4g} "
-            f"(melded Gaffke limits), as {why}; that they keep their level was simulated, not "
-            "proved"
+        return SENTENCES["known_range"].format(
+            metric=name, low=f"{low:.4g}", high=f"{high:.4g}", reason=why
         )
 
     def _note_of_clusters(self, name: str, groups: Sequence[str]) -> str:
@@ -269,10 +279,8 @@ class Melding:
             if self._is_short(i)
         ]
         low, high = self.bounds
-        return (
-            f"too few clusters for permutations of clusters: {', '.join(short[:5])}. Test and "
-            f"interval of {name} assume only that values lie from {low:.4g} to {high:.4g} (melded "
-            "Gaffke limits with clusters as units); their level was simulated, not proved"
+        return SENTENCES["few_clusters"].format(
+            groups=", ".join(short[:5]), metric=name, low=f"{low:.4g}", high=f"{high:.4g}"
         )
 
     def drawn(self, draws: _native.Draws, call: _native.Call) -> Melded:

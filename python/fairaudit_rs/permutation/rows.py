@@ -266,7 +266,8 @@ class RowProblem(LabelledProblem):
             strata=strata,
             value=value,
             size=size,
-            n=added(eligible).astype(np.int64),
+            # Rows of weight 0 stand for nobody.
+            n=added(eligible if weight is None else eligible & (weight > 0)).astype(np.int64),
             people=people,
             keys=self.keys,
         )

@@ -17,6 +17,11 @@ FEW_IN_STRATUM = 50
 #: From so many strata on, with at most so many rows of a group in each, strata can be queries.
 LEAST_QUERIES = 10
 _MOST_IN_QUERY = 25
+#: The sentence of `why_unshared`.
+UNSHARED = (
+    "no stratum holds a value of {metric} in both {first} and {second}: nothing is compared within "
+    "strata"
+)
 
 
 def share_strata(problem: Any, pair: Pair) -> bool:
@@ -27,10 +32,7 @@ def share_strata(problem: Any, pair: Pair) -> bool:
 def why_unshared(problem: Any, pair: Sequence[int]) -> str:
     """Say that no stratum holds both groups of a pair."""
     first, second = (problem.names[i] for i in pair)
-    return (
-        f"no stratum holds a value of {problem.metric.name} in both {first} and {second}: nothing "
-        "is compared within strata"
-    )
+    return UNSHARED.format(metric=problem.metric.name, first=first, second=second)
 
 
 def refuse_unshared(problem: Any, pairs: Sequence[Pair]) -> None:

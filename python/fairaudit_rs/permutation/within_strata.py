@@ -40,6 +40,21 @@ MOST_ROWS = 2_000_000
 
 Floats = NDArray[np.float64]
 
+#: The sentences of `note_of_homogeneity`.
+SENTENCES = {
+    "gap_not_tested": (
+        "{about}: whether the gap is the same in all strata was not tested: {reason}"
+    ),
+    "gap_differs": (
+        "{about}: the gap differs between strata by more than chance explains ({tested_by}); "
+        "the gap within strata is their weighted mean, so read the strata one by one"
+    ),
+    "gap_may_be_one": (
+        "{about}: no sign that the gap differs between strata ({tested_by}); that does not show "
+        "that it is the same in all"
+    ),
+}
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StratumGap(Value):
@@ -221,15 +236,8 @@ def note_of_homogeneity(within: PairWithinStrata, about: str) -> str:
     """Say whether the gap of two groups is the same in all strata."""
     test = within.homogeneity
     if math.isnan(test.pvalue):
-        return f"{about}: whether the gap is the same in all strata was not tested: {test.note}"
+        return SENTENCES["gap_not_tested"].format(about=about, reason=test.note)
     name = _TESTS.get(test.method, "chi-squared test")
     how = f"{name}, {p_text(test.pvalue)}" + (f"; {test.note}" if test.note else "")
-    if rejects(test.pvalue, _LEVEL):
-        return (
-            f"{about}: the gap differs between strata by more than chance explains ({how}); the "
-            "gap within strata is their weighted mean, so read the strata one by one"
-        )
-    return (
-        f"{about}: no sign that the gap differs between strata ({how}); that does not show that it "
-        "is the same in all"
-    )
+    name = "gap_differs" if rejects(test.pvalue, _LEVEL) else "gap_may_be_one"
+    return SENTENCES[name].format(about=about, tested_by=how)

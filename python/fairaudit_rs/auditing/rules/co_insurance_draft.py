@@ -12,8 +12,9 @@ from ...inference.intervals import Interval
 from ...inference.proportions import newcombe
 from ...inference.pvalues import normal_of_level
 from ...results.verdict import rejects
-from ...results.words import p_text
-from .counts import Counts, checked, equality, found_in, percent, unadjusted
+from ..sentences import part, sentence
+from .counts import Counts, checked, equality, found_in, percent
+from .significance import differ_significantly, how
 
 #: Of approval rates: from here on a significant difference is looked into.
 FIVE_POINTS = Fraction(5, 100)
@@ -51,24 +52,33 @@ class ApprovalGap:
         """Return the group as a sentence; bare numbers are named after their attribute."""
         name, other = (group_name(one, attribute) for one in (self.group, self.reference))
         looks = "would look into this" if self.triggered else "would not look into this"
-        return (
-            f"{name}: {percent(self.rate)} of {self.total:,} approved, {other} (reference) "
-            f"{percent(self.reference_rate)} of {self.reference_total:,}. {self._why()} "
-            f"({self.method}, {p_text(self.pvalue)}{unadjusted(self.n_comparisons)}, level "
-            f"{self.alpha:g}): the draft, which is not in force, {looks}"
+        return sentence(
+            "approval_gap",
+            group=name,
+            rate=percent(self.rate),
+            n=f"{self.total:,}",
+            reference=other,
+            reference_rate=percent(self.reference_rate),
+            reference_n=f"{self.reference_total:,}",
+            size=self._size(),
+            how=how(self.method, self.pvalue, self.n_comparisons, self.alpha),
+            looks=looks,
+            too_few="",
         )
 
-    def _why(self) -> str:
+    def _size(self) -> str:
         """Return the gap against 5 points, and whether it is significant."""
-        limit = 100 * float(FIVE_POINTS)
-        points = f"{100 * abs(self.gap):.1f} points"
-        also = "and" if self.triggered else "but"
-        differ = f"the rates {'differ' if self.significant else 'do not differ'} significantly"
+        name = "below_five"
         if self.gap < 0:
-            return f"The gap of {points} is in favour of the group; {differ}"
-        if self.reaches:
-            return f"The gap of {points} is one of {limit:g} points or more, {also} {differ}"
-        return f"The gap of {points} is below {limit:g} points; {differ}"
+            name = "in_favour"
+        elif self.reaches:
+            name = "five_and_significant" if self.significant else "five"
+        return part(
+            "size",
+            name,
+            gap=f"{100 * abs(self.gap):.1f}",
+            differ_significantly=differ_significantly(self.significant),
+        )
 
 
 def approval_gaps(

@@ -129,16 +129,6 @@ def bonferroni(pvalue: float, n_comparisons: int) -> float:
     return pvalue if math.isnan(pvalue) else min(1.0, n_comparisons * pvalue)
 
 
-def comparisons(n: int) -> str:
-    """Return a number of comparisons for a sentence."""
-    return "1 comparison" if n == 1 else f"{n:,} comparisons"
-
-
-def unadjusted(n_comparisons: int) -> str:
-    """Return what follows a p-value that is not adjusted."""
-    return "" if n_comparisons == 1 else f" unadjusted, {comparisons(n_comparisons)}"
-
-
 def percent(rate: float) -> str:
     """Return a rate for a sentence."""
     return f"{100 * rate:.1f} %"

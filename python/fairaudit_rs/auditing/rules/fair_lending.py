@@ -14,8 +14,10 @@ from ...errors import ArgumentTypeError, DataError
 from ...inference.proportions import ratio_interval
 from ...inference.pvalues import normal_of_level, standardized, t_upper_tail
 from ...results.verdict import rejects
-from ...results.words import number, p_text
-from .counts import Counts, checked, equality, found_in, percent, shortfall, unadjusted
+from ...results.words import number
+from ..sentences import part, sentence
+from .counts import Counts, checked, equality, found_in, percent, shortfall
+from .significance import differ_significantly, how
 
 #: Below so many people in both groups Fisher's exact test is taken, else chi-squared.
 FISHER_BELOW = 1_000
@@ -61,42 +63,43 @@ class AdverseImpact:
     def in_words(self, attribute: str = "") -> str:
         """Return the group as a sentence; bare numbers are named after their attribute."""
         name, other = (group_name(one, attribute) for one in (self.group, self.reference))
-        both = (
-            f"{name}: favourable decision for {percent(self.rate)} of {self.total:,}, "
-            f"{other} (reference) {percent(self.reference_rate)} of {self.reference_total:,}"
-        )
-        if math.isnan(self.ratio):
-            return f"{both}: no ratio, as nobody in the reference group has it"
-        test = (
-            f"({self.method}, {p_text(self.pvalue)}{unadjusted(self.n_comparisons)}, "
-            f"level {self.alpha:g})"
-        )
-        missing = (
-            f". {self.shortfall:,} more favourable decisions would make the rates equal"
+        return sentence(
+            "no_adverse_impact" if math.isnan(self.ratio) else "adverse_impact",
+            group=name,
+            rate=percent(self.rate),
+            n=f"{self.total:,}",
+            reference=other,
+            reference_rate=percent(self.reference_rate),
+            reference_n=f"{self.reference_total:,}",
+            ratio=f"{self.ratio:.3f}",
+            flagged="Flagged" if self.flagged else "Not flagged",
+            why=self._why(name, other),
+            favourable_more=part("favourable_more", "favourable_more", k=f"{self.shortfall:,}")
             if self.shortfall
-            else ""
+            else "",
+            too_few="",
         )
-        word = "Flagged" if self.flagged else "Not flagged"
-        why = self._why(name, other, test)
-        return f"{both}: adverse impact ratio {self.ratio:.3f}. {word}: {why}{missing}"
 
-    def _why(self, name: str, other: str, test: str) -> str:
+    def _why(self, name: str, other: str) -> str:
         """Return why a group is flagged or not."""
-        limit = f"{self.threshold:g}"
-        differ = "differ" if self.significant else "do not differ"
-        rates = f"the rates {differ} significantly {test}"
         if self.flagged:
-            return f"the ratio is below {limit}, and {rates}"
-        if self.difference < 0:
-            return f"{name} has the favourable decision more often than {other}; {rates}"
-        if not self.is_low:
-            return f"the ratio is not below {limit}; {rates}"
-        if not self.significant:
-            return f"the ratio is below {limit}, but {rates}"
-        gap, least = 100 * self.difference, 100 * self.least_difference
-        return (
-            f"the ratio is below {limit}, but the difference of {gap:.1f} points does not exceed "
-            f"{least:g} points; {rates}"
+            why = "flagged"
+        elif self.difference < 0:
+            why = "favoured"
+        elif not self.is_low:
+            why = "not_low"
+        else:
+            why = "small_difference" if self.significant else "not_significant"
+        return part(
+            "why",
+            why,
+            limit=f"{self.threshold:g}",
+            group=name,
+            reference=other,
+            gap=f"{100 * self.difference:.1f}",
+            least=f"{100 * self.least_difference:g}",
+            differ_significantly=differ_significantly(self.significant),
+            how=how(self.method, self.pvalue, self.n_comparisons, self.alpha),
         )
 
 
@@ -228,22 +231,27 @@ class MeanDifference:
         """Return the group as a sentence; bare numbers are named after their attribute."""
         name, other = (group_name(one, attribute) for one in (self.group, self.reference))
         spread = "all people" if self.denominator == "population" else "the two groups"
-        differ = "differ" if self.significant else "do not differ"
         side = ""
         if self.significant:
             better = (self.difference > 0) is self.higher_is_favourable
-            side = f", to the {'advantage' if better else 'disadvantage'} of {name}"
-        if self.flagged is None:
-            flag = "No threshold is set, so nothing is flagged"
-        else:
-            flag = f"{'Flagged' if self.flagged else 'Not flagged'} at a threshold of "
-            flag += f"{self.threshold:g} to the disadvantage of a group"
-        return (
-            f"{name}: mean score {number(self.mean)} of {self.n:,}, {other} (reference) "
-            f"{number(self.reference_mean)} of {self.reference_n:,}: standardized mean difference "
-            f"{self.smd:.3f} (in standard deviations of {spread}). The means {differ} "
-            f"significantly{side} ({self.method}, {p_text(self.pvalue)}"
-            f"{unadjusted(self.n_comparisons)}, level {self.alpha:g}). {flag}"
+            side = part("side", "advantage" if better else "disadvantage", group=name)
+        flag = "flagged_means" if self.flagged else "means_not_flagged"
+        flag = "nothing_flagged" if self.flagged is None else flag
+        limit = "" if self.threshold is None else f"{self.threshold:g}"
+        return sentence(
+            "mean_difference",
+            group=name,
+            mean=number(self.mean),
+            n=f"{self.n:,}",
+            reference=other,
+            reference_mean=number(self.reference_mean),
+            reference_n=f"{self.reference_n:,}",
+            smd=f"{self.smd:.3f}",
+            spread=spread,
+            differ_significantly=differ_significantly(self.significant),
+            side=side,
+            how=how(self.method, self.pvalue, self.n_comparisons, self.alpha),
+            flag_of_means=part("flag_of_means", flag, limit=limit),
         )
 
 

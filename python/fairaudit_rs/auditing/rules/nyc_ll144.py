@@ -15,6 +15,7 @@ from ... import arguments
 from ...data.groups import attribute_name, group_name
 from ...errors import DataError
 from ..markdown import markdown_table, plain
+from ..sentences import part, sentence
 from .counts import Counts, Selected, checked, highest
 
 #: Categories below this share of the data may be left out of the ratios.
@@ -90,11 +91,14 @@ class ImpactTable:
         top = self.small_highest
         if top is None:
             return ""
-        return (
-            f"{self.name_of(top)} has the highest {RATES[self.kind]} ({top.rate:.3f}) and fewer "
-            f"than 2 % of the people ({top.n_applicants:,} of "
-            f"{sum(one.n_applicants for one in self.categories):,}): ratios are given with and "
-            "without such categories"
+        return part(
+            "small_note",
+            "small_note",
+            group=self.name_of(top),
+            rate_name=RATES[self.kind],
+            rate=f"{top.rate:.3f}",
+            n=f"{top.n_applicants:,}",
+            n_all=f"{sum(one.n_applicants for one in self.categories):,}",
         )
 
     def both_ratios(self, one: Category) -> list[str]:
@@ -168,19 +172,16 @@ class BiasAudit:
         """The lines before the tables: of when and of what, and what a ratio is."""
         lines = []
         if self.date or self.source:
-            made = f"Bias audit of {self.date}" if self.date else "Bias audit"
-            lines.append(f"{made}. Data: {self.source}" if self.source else made)
+            made = f" of {self.date}" if self.date else ""
+            data = part("source_of_data", "source_of_data", source=self.source)
+            lines.append(sentence("bias_audit", made=made, source_of_data=data * bool(self.source)))
         if self.columns:
             found = [f"{what} is column {name!r}" for what, name in self.columns.items()]
-            lines.append("; ".join(found))
+            lines.append(sentence("bias_columns", columns="; ".join(found)))
         for kind in dict.fromkeys(table.kind for table in self.tables):
-            best = "most selected" if kind == "selection" else "highest scoring"
-            above = "" if kind == "selection" else " (share of scores above the median of all)"
-            lines.append(
-                f"impact ratio: the {RATES[kind]} of a category{above} over that of the {best} one"
-            )
-        lines.append("the rule sets no threshold; nothing here passes or fails")
-        return [*lines, *(f"missing: {what}" for what in self.missing)]
+            lines.append(sentence(f"impact_of_{kind}"))
+        lines.append(sentence("no_threshold"))
+        return [*lines, *(sentence("missing", what=what) for what in self.missing)]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the lines of all tables as the rows of one."""

@@ -13,6 +13,7 @@ from ...data.groups import group_name, label
 from ...data.labels import matches
 from ...errors import FairAuditError
 from ..refusals import reason_of
+from ..sentences import sentence
 from .co_insurance_draft import ApprovalGap, approval_gaps
 from .counts import Counts, pair_count
 from .fair_lending import AdverseImpact, MeanDifference, adverse_impact, standardized_differences
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 #: A comparison of two groups by their counts.
 CountRow: TypeAlias = ImpactRatio | AdverseImpact | ApprovalGap
-_SMD = "standardized mean differences"
 #: Rows that a variance takes.
 _LEAST = 2
 
@@ -101,9 +101,9 @@ def _of_attribute(
     policy: Policy, one: Attribute, counts: Counts | None, n_comparisons: int
 ) -> AttributeReport:
     if counts is None:
-        return AttributeReport(attribute=one.name, missing=("no decisions were given",))
+        return AttributeReport(attribute=one.name, missing=(sentence("no_decisions"),))
     if len(counts) < 2:
-        return AttributeReport(attribute=one.name, missing=("fewer than two groups",))
+        return AttributeReport(attribute=one.name, missing=(sentence("one_group"),))
     alpha = policy.alpha
     given: Any = {"alpha": alpha, "n_comparisons": n_comparisons}
     if policy.rule == "us_eeoc":
@@ -121,8 +121,7 @@ def _lending(policy: Policy, one: Attribute, counts: Counts, given: Any) -> Attr
     """Return the ratios and mean differences of the groups of an attribute to its reference."""
     criterion = next((found for found in policy.criteria if found.covers(one.name)), None)
     if criterion is None:
-        why = "the policy names no reference group of this attribute"
-        return AttributeReport(attribute=one.name, missing=(why,))
+        return AttributeReport(attribute=one.name, missing=(sentence("no_reference"),))
     assert criterion.ratio is not None
     reference = next(group for group in counts if matches(group, criterion.reference))
     impact = adverse_impact(counts, reference, threshold=criterion.ratio, **given)
@@ -140,16 +139,16 @@ def _means(
 ) -> tuple[list[MeanDifference], list[str]]:
     """Return the mean differences of scores, and what could not be computed."""
     if "y_score" not in one.table.roles:
-        return [], [f"no {_SMD}, as no scores were given (y_score)"]
+        return [], [sentence("no_means")]
     try:
         moments = _moments(one)
     except FairAuditError as error:
-        return [], [f"no {_SMD}: {reason_of(error)}"]
+        return [], [sentence("means_refused", reason=reason_of(error))]
     enough = {group: found for group, found in moments.items() if found[0] >= _LEAST}
     if reference not in enough or len(enough) == 1:
-        return [], [f"no {_SMD}, as the reference or all other groups have 1 row"]
+        return [], [sentence("no_means_of_few")]
     missing = [
-        f"no {_SMD[:-1]} of {group_name(group, one.name)}, which has 1 row"
+        sentence("no_mean_of_group", group=group_name(group, one.name))
         for group in moments
         if group not in enough
     ]

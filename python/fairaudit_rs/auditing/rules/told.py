@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...data.groups import group_name
 from ...results.words import listed
+from ..sentences import part, sentence
 from .nyc_ll144 import RATES, BiasAudit
 from .report import AttributeReport, CountRow, RuleReport
 
@@ -21,7 +22,7 @@ def rule_lines(policy: Policy, report: RuleReport | None, published: BiasAudit |
         return []
     lines = [] if published is None else _published(published, report)
     lines += [
-        f"{one.attribute}{_without(report)}: {line}"
+        part("rule_line", "rule_line", attribute=one.attribute, without=_without(report), line=line)
         for one in report.attributes
         for line in _of_attribute(policy, one)
     ]
@@ -30,11 +31,17 @@ def rule_lines(policy: Policy, report: RuleReport | None, published: BiasAudit |
 
 def rule_facts(policy: Policy, report: RuleReport) -> list[str]:
     """Return how the lines count, since when the rule is in force, and what it is not."""
-    since = f"in force since {policy.in_force}; " if policy.in_force else ""
-    unused = f"; they do not use the {listed(report.unused)}" if report.unused else ""
+    since = part("since", "since", date=policy.in_force) if policy.in_force else ""
+    unused = part("unused", "unused", parts=listed(report.unused)) if report.unused else ""
     return [
-        f"these lines count rows, each one as a person{unused}",
-        f"rule {policy.rule}: {since}looked up {policy.as_of}; {policy.source}",
+        sentence("rule_counts", unused=unused),
+        sentence(
+            "rule_source",
+            rule=policy.rule,
+            since=since,
+            as_of=policy.as_of,
+            source=policy.source,
+        ),
         policy.status,
         policy.is_not,
     ]
@@ -48,16 +55,19 @@ def own_minimum(policy: Policy, report: RuleReport | None) -> Iterator[str]:
         small = [name for name, n in groups.items() if n < policy.floor]
         if small:
             names = listed([group_name(name, one.attribute) for name in small], 10)
-            yield (
-                f"{one.attribute}: {names} {'has' if len(small) == 1 else 'have'} fewer than "
-                f"{policy.floor} rows and no verdict here. This minimum is our own: "
-                f"{policy.rule} has none, and its own lines below are about all groups"
+            yield sentence(
+                "own_minimum",
+                attribute=one.attribute,
+                groups=names,
+                has="has" if len(small) == 1 else "have",
+                floor=policy.floor,
+                rule=policy.rule,
             )
 
 
 def _without(report: RuleReport) -> str:
     """Return what stands in each line that counts otherwise than the verdict."""
-    return f" (rows, without the {listed(report.unused)})" if report.unused else ""
+    return part("without", "without", parts=listed(report.unused)) if report.unused else ""
 
 
 def _published(found: BiasAudit, report: RuleReport) -> list[str]:
@@ -68,33 +78,56 @@ def _published(found: BiasAudit, report: RuleReport) -> list[str]:
         top = table.compared_with
         if top is not None:
             lines.append(
-                f"{table.by}{_without(report)}: impact ratios are to {table.name_of(top)}, "
-                f"{rate} {top.rate:.3f}"
+                sentence(
+                    "ratios_are_to",
+                    by=table.by,
+                    without=_without(report),
+                    group=table.name_of(top),
+                    rate_name=rate,
+                    rate=f"{top.rate:.3f}",
+                )
             )
         for one in table.categories:
             ratio = "none" if math.isnan(one.impact_ratio) else f"{one.impact_ratio:.3f}"
-            note = f" ({one.reason})" if one.reason else ""
             both = table.both_ratios(one)
-            if both:
-                note = f"; with categories below 2 % {both[0]}, without them {both[1]}{note}"
             lines.append(
-                f"{table.by}{_without(report)}: {table.name_of(one)}: {one.n_applicants:,} "
-                f"applicants, {rate} {one.rate:.3f}, impact ratio {ratio}{note}"
+                sentence(
+                    "category",
+                    by=table.by,
+                    without=_without(report),
+                    group=table.name_of(one),
+                    n=f"{one.n_applicants:,}",
+                    rate_name=rate,
+                    rate=f"{one.rate:.3f}",
+                    ratio=ratio,
+                    two_ratios=part(
+                        "two_ratios", "two_ratios", with_small=both[0], without_small=both[1]
+                    )
+                    if both
+                    else "",
+                    category_note=part("category_note", "category_note", reason=one.reason)
+                    if one.reason
+                    else "",
+                )
             )
         if table.small_note:
             lines.append(f"{table.by}: {table.small_note}")
-        people = "1 applicant" if table.n_unknown == 1 else f"{table.n_unknown:,} applicants"
-        are = "is" if table.n_unknown == 1 else "are"
-        lines.append(f"{table.by}: {people} of unknown {table.by} {are} in no line")
+        lines.append(
+            sentence(
+                "unknown_category",
+                by=table.by,
+                people="1 applicant" if table.n_unknown == 1 else f"{table.n_unknown:,} applicants",
+                same_by=table.by,
+                are="is" if table.n_unknown == 1 else "are",
+            )
+        )
     return lines
 
 
 def _of_attribute(policy: Policy, one: AttributeReport) -> Iterator[str]:
     for best in one.impact_ratios[:1]:
         if not best.reason:
-            yield (
-                f"{best.best(one.attribute)} has the highest rate: the others are compared with it"
-            )
+            yield sentence("highest_rate", best=best.best(one.attribute))
     for row in one.rows_of_counts:
         yield f"{row.in_words(one.attribute)}{_below_minimum(policy, one.attribute, row)}"
     yield from (row.in_words(one.attribute) for row in one.mean_differences)
@@ -110,7 +143,5 @@ def _below_minimum(policy: Policy, attribute: str, row: CountRow) -> str:
     ]
     if not small:
         return ""
-    return (
-        f". {' and '.join(small)}, below the {policy.floor} that this audit needs for a verdict; "
-        f"{policy.rule} has no such minimum"
-    )
+    groups = " and ".join(small)
+    return part("too_few", "too_few", groups=groups, floor=policy.floor, rule=policy.rule)

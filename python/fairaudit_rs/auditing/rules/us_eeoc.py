@@ -25,6 +25,7 @@ from ...inference.proportions import ratio_interval, ratio_score
 from ...inference.pvalues import normal_of_level
 from ...results.verdict import rejects
 from ...results.words import p_text
+from ..sentences import part, sentence
 from .counts import (
     FEW,
     FISHER,
@@ -33,7 +34,6 @@ from .counts import (
     Selected,
     bonferroni,
     checked,
-    comparisons,
     equality,
     highest,
     pair_count,
@@ -104,20 +104,24 @@ class ImpactRatio:
         """Return the group as a sentence; bare numbers are named after their attribute."""
         name = group_name(self.group, attribute)
         if self.reason:
-            return f"{name}: {self.reason}"
-        missing = (
-            f" {self.shortfall:,} more selections would make it four fifths."
-            if self.shortfall
-            else ""
-        )
-        rules_out = "rule" if self.rules_out else "do not rule"
-        several = self.n_comparisons > 1
-        for_all = f", adjusted for {comparisons(self.n_comparisons)}" if several else ""
-        return (
-            f"{name}: {percent(self.rate)} of {self.total:,} selected, {self.ratio:.3f} times the "
-            f"highest rate, that of {self.best(attribute)}: {self.words}. Test of equal rates: "
-            f"{self._test()}.{missing} The data {rules_out} out a true ratio of 0.80 "
-            f"or more ({100 * (1 - self.alpha):g} % confidence{for_all})"
+            return sentence("nobody_selected", group=name, too_few="")
+        n_tests = f"{self.n_comparisons:,}"
+        return sentence(
+            "impact_ratio",
+            group=name,
+            rate=percent(self.rate),
+            n=f"{self.total:,}",
+            ratio=f"{self.ratio:.3f}",
+            best=self.best(attribute),
+            words=self.words,
+            test=self._test(),
+            more=part("more", "more", k=f"{self.shortfall:,}") if self.shortfall else "",
+            rules_out="rule" if self.rules_out else "do not rule",
+            confidence=f"{100 * (1 - self.alpha):g} % confidence",
+            adjusted=part("adjusted", "adjusted", n_tests=n_tests)
+            if self.n_comparisons > 1
+            else "",
+            too_few="",
         )
 
     def _test(self) -> str:
@@ -125,12 +129,14 @@ class ImpactRatio:
         test = f"the {self.method}"
         if self.is_exact:
             test = f"{self.method}, as equal rates expect fewer than {FEW} people in a cell"
-        found = f"z = {self.z:.2f}, {p_text(self.pvalue)} by {test}"
-        if self.n_comparisons == 1:
-            return f"{found}; 1 comparison"
-        return (
-            f"{found}, unadjusted; {p_text(self.adjusted_pvalue)} adjusted for "
-            f"{comparisons(self.n_comparisons)} (Bonferroni, all pairs of groups)"
+        return part(
+            "test",
+            "test_of_one" if self.n_comparisons == 1 else "test_of_several",
+            z=f"{self.z:.2f}",
+            p=p_text(self.pvalue),
+            method=test,
+            adjusted_p=p_text(self.adjusted_pvalue),
+            n_tests=f"{self.n_comparisons:,}",
         )
 
     @property

@@ -1,0 +1,88 @@
+"""The sentences of notes in an audit: templates, of which texts and patterns are made."""
+
+from __future__ import annotations
+
+from ..data import labels, mixed
+from ..permutation import margins, melded, strata, within_strata
+
+#: By name, as in `sentences.SENTENCES`; a note is printed with "Note: " before it and a full stop.
+NOTES = {
+    **within_strata.SENTENCES,
+    "missing_texts": labels.MISSING_TEXTS_NOTE,
+    **mixed.SENTENCES,
+    **melded.SENTENCES,
+    # -- the table and the verdict --
+    "table_is": (
+        '"observed" in the table is the gap in these rows between the two groups in "decided by", '
+        'and "bound" its limit with {confidence}: < at most, > at least. "p equal" tests whether '
+        'these groups differ at all; "adjusted p" tests whether their gap is within the tolerance'
+    ),
+    "errors_are": (
+        "{tests}; a false FAIL in at most {rate} of audits{together}, a false PASS in at most "
+        "{pass_rate}. These rates and the confidence of bounds hold before the verdict is known. "
+        "Only binding checks make the verdict. Labels are taken as true"
+    ),
+    "not_tested": "nothing is said about {groups}: not tested for {attribute}, {metric}",
+    # -- what surrounds the verdict --
+    "flag": "{attribute} = {yes} is compared with everyone else ({same_attribute} = {no})",
+    "several_flags": (
+        "attributes of 0 and 1 that exclude each other can be combined to one, whose groups are "
+        "compared with each other (combine_columns, or --combine)"
+    ),
+    "decides_alike": (
+        "the model decides the same way for {share} of the people; equal rates are then no "
+        "achievement, and other metrics should bind"
+    ),
+    "refusals": (
+        "{attribute}: {refused} {times} times as frequent for {who} ({who_share}) as for {other} "
+        "({other_share}); a ratio of the {metric} does not see this, and it is not what this "
+        "policy asks"
+    ),
+    "refusals_of_one": (
+        "{attribute}: {refused} found for {who} ({who_share}) and never for {other} "
+        "({other_share}); a ratio of the {metric} does not see this, and it is not what this "
+        "policy asks"
+    ),
+    "base_rates_differ": (
+        "base rates differ by {attribute} ({low_rate} of {low} and {high_rate} of {high}): no "
+        "model with errors has equal decisions, equal error rates and equal predictive values at "
+        'once; the policy "{policy}" asks for {asked} alone'
+    ),
+    "small_intersections": (
+        "{n} intersections of attributes are below the minimum group size of a metric and not "
+        "compared by it: {groups}"
+    ),
+    "small_intersection": (
+        "{n} intersection of attributes is below the minimum group size of a metric and not "
+        "compared by it: {groups}"
+    ),
+    "own_minimum": (
+        "{attribute}: {groups} {has} fewer than {floor} rows and no verdict here. This minimum is "
+        "our own: {rule} has none, and its own lines below are about all groups"
+    ),
+    "lenses_silent": "other lenses say nothing here ({lenses}): the findings have the reasons",
+    "folded": "{note}; the same of {groups} ({n} notes of this kind)",
+}
+#: Parts of these sentences.
+PARTS_OF_NOTES = {
+    "refused": {"decisions": "negative decisions are", "others": "all but the {metric} is"},
+    "why_open": {
+        **margins.SENTENCES,
+        "no_stratum": strata.UNSHARED,
+        "few_covered": (
+            "only {share} % of people are in groups that could be tested; a pass needs {needed} %"
+        ),
+        "withheld": "{n} groups that could be tested are left out by the floor of the policy",
+        "group_withheld": "a group that could be tested is left out by the floor of the policy",
+    },
+    "tests": {
+        "one_pair": "1 pair of groups is compared",
+        "one_lens": "1 other lens is asked",
+        "comparisons": "{n} comparisons of pairs of groups",
+        "comparisons_and_lenses": "{n} comparisons of pairs of groups and of other lenses",
+    },
+    "together": {
+        "all": " for all of them together (Holm)",
+        "each": " for each of them alone",
+    },
+}

@@ -1,0 +1,18 @@
+"""Tests of a rule in words: the test, its p-value, how many there are, and what it shows."""
+
+from __future__ import annotations
+
+from ...results.words import p_text
+from ..sentences import part
+
+
+def how(method: str, pvalue: float, n_tests: int, alpha: float) -> str:
+    """Return a test for a sentence; p-values of several tests are not adjusted."""
+    name = "one_test" if n_tests == 1 else "several_tests"
+    p, n = p_text(pvalue), f"{n_tests:,}"
+    return part("how", name, method=method, p=p, n_tests=n, level=f"{alpha:g}")
+
+
+def differ_significantly(is_significant: bool) -> str:
+    """Return the verb of a sentence about two rates or means."""
+    return f"{'differ' if is_significant else 'do not differ'} significantly"

@@ -1,0 +1,226 @@
+"""Random audits whose every sentence is read back and compared with NumPy: see `words`."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fairaudit_rs as fa
+from fairaudit_rs.auditing import request, wording
+from fairaudit_rs.auditing.findings import QuestionFinding
+from fairaudit_rs.auditing.rules import report
+from fairaudit_rs.auditing.sentences import SENTENCES
+from fairaudit_rs.permutation.tolerance import ToleranceTest
+
+from .words import World
+from .words_audits import LENSES, audited, audited_from_file, random_world
+from .words_read import Reader, errors_of
+
+AUDITS = 100
+#: Every tenth audit is one of a file, of the rows that a filter keeps.
+OF_FILE = 10
+
+
+def errors_of_seed(seed, folder):
+    """Return what is false in the words of a random audit."""
+    world = random_world(seed)
+    if seed % OF_FILE == OF_FILE - 1:
+        world, text = audited_from_file(world, seed, folder)
+    else:
+        text = audited(world, seed)
+    return errors_of(world, text)
+
+
+def departments(**given):
+    """Men and women in A, then in B: within both, women are favoured by 20 points."""
+    parts = [("A", "man", 1800, 0.7), ("A", "woman", 200, 0.9)]
+    parts += [("B", "man", 200, 0.1), ("B", "woman", 1800, 0.3)]
+    p = np.concatenate([np.arange(n) < round(n * rate) for *_, n, rate in parts]).astype(int)
+    dept, sex = (
+        np.repeat([part[i] for part in parts], [part[2] for part in parts]) for i in (0, 1)
+    )
+    rng = np.random.default_rng(1)
+    return World(
+        y=None, p=p, s=np.round(rng.random(len(p)), 3), w=np.ones(len(p)), weighted=False,
+        attributes={"sex": sex.astype(object)}, strata={"dept": dept}, clusters=None,
+        policy=replace(fa.Policy.preset("parity"), lenses=LENSES), **given,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(0, AUDITS, 10))
+def test_every_sentence_is_true(first, tmp_path):
+    for seed in range(first, first + 10):
+        assert errors_of_seed(seed, tmp_path) == [], seed
+
+
+def test_most_sentences_are_among_them(tmp_path):
+    """A template that no audit prints is not checked by them."""
+    read = set()
+    for seed in range(40):
+        world = random_world(seed)
+        read |= Reader(world, audited(world, seed)).read
+    assert {f"{word}_{scale}" for word in ("fail", "pass", "undecided") for scale in (
+        "difference", "ratio")} <= read  # fmt: skip
+    assert len(read & SENTENCES.keys()) > 35
+
+
+def test_every_sentence_has_a_check():
+    """A sentence without a method of the reader would be an error in the first audit with it."""
+    unchecked = {name for name in SENTENCES if not hasattr(Reader, f"on_{name}")}
+    assert unchecked == {
+        # Prints where other checks of audits look: refused groups, clusters of several groups.
+        "bias_audit",
+        "clusters_dropped",
+        "clusters_split",
+        "means_refused",
+        "missing_texts",
+        "no_decisions",
+        "no_mean_of_group",
+        "no_means_of_few",
+        "not_asked",
+        "one_group",
+        "some_not_asked",
+    }
+
+
+def test_a_sentence_without_a_template_is_an_error():
+    world = departments()
+    text = audited(world, 1)
+    assert errors_of(world, text) == []
+    changed = text.replace("The gap of", "A gap that amounts to")
+    assert any("no template fits" in error for error in errors_of(world, changed))
+
+
+class TestPlanted:
+    def test_crude_values_in_a_stratified_sentence(self, monkeypatch):
+        """A1: values of all rows, size and direction from the strata."""
+        world = departments()
+        for name in ("first", "second"):
+            crude = property(lambda test, name=name: getattr(test, name).value)
+            monkeypatch.setattr(ToleranceTest, f"{name}_value", crude)
+        errors = errors_of(world, audited(world, 1))
+        assert any("value of man is 0.4000" in error for error in errors)
+        assert any("worse off is man" in error for error in errors)
+
+    def test_another_favourable_value(self, monkeypatch):
+        """A2: the request names a value that nobody asked for."""
+        world = departments(values=("fail", "pass"))
+        world = replace(world, policy=replace(world.policy, favourable="pass"))
+        assert errors_of(world, audited(world, 1)) == []
+        monkeypatch.setattr(request, "_favourable", lambda *_: "fail")
+        errors = errors_of(world, audited(world, 1))
+        assert any("favourable is {'y_pred = pass'}" in error for error in errors)
+
+    def test_a_request_without_strata(self, monkeypatch):
+        """A2: the strata are not named."""
+        world, lines = departments(), request.AuditRequest.lines
+
+        def without(self, n_rows):
+            return (line for line in lines(self, n_rows) if not line.startswith("Compared within"))
+
+        monkeypatch.setattr(request.AuditRequest, "lines", without)
+        assert any("lacks strata" in error for error in errors_of(world, audited(world, 1)))
+
+    def test_extremes_of_the_comparison_that_decides(self, monkeypatch):
+        """B1: 50.0 to 53.0 where the groups go from 50.0 to 54.0."""
+        sizes = {"A": (2_000, 4_000), "B": (2_160, 4_000), "C": (53, 100)}
+        p = np.concatenate([np.arange(n) < x for x, n in sizes.values()]).astype(int)
+        group = np.repeat(list(sizes), [n for _, n in sizes.values()]).astype(object)
+        world = replace(
+            departments(), p=p, s=None, w=np.ones(len(p)), attributes={"race": group}, strata={}
+        )
+        assert errors_of(world, audited(world, 1)) == []
+        deciding = property(lambda one: one.telling_pair.test.by_value if one.pairs else ())
+        monkeypatch.setattr(QuestionFinding, "extremes", deciding)
+        errors = errors_of(world, audited(world, 1))
+        assert any("extreme is B 0.5400" in error for error in errors)
+
+    def test_a_promise_that_is_not_kept(self, monkeypatch):
+        """B2: the description of fair_lending names standardized mean differences."""
+        policy = fa.Policy.preset("fair_lending", ratio=0.8, references={"sex": "man"})
+        world = replace(departments(), policy=replace(policy, lenses=LENSES))
+        assert errors_of(world, audited(world, 1)) == []
+        monkeypatch.setattr(report, "_means", lambda *_: ([], []))
+        errors = errors_of(world, audited(world, 1))
+        assert any("promised and missing: standardized mean" in error for error in errors)
+
+    def test_another_group_is_worse_off(self, monkeypatch):
+        world = departments()
+        worse = wording.Wording._worse
+
+        def other(self, one, pair):
+            text = worse(self, one, pair)
+            return text.replace(" man", " woman")
+
+        monkeypatch.setattr(wording.Wording, "_worse", other)
+        errors = errors_of(world, audited(world, 1))
+        assert any("worse off is man" in error for error in errors)
+
+
+class TestMended:
+    """Contradictions that the random audits found."""
+
+    def test_refusals_are_those_within_strata(self):
+        """The note gave crude refusals: of man more often, where the strata say of woman."""
+        rates = {"man": (0.99, 0.9), "woman": (0.97, 0.7)}
+        sizes = {"man": (200, 1_800), "woman": (1_800, 200)}
+        parts = [(s, d, sizes[s][i], rates[s][i]) for s in sizes for i, d in enumerate("AB")]
+        p = np.concatenate([np.arange(n) < round(n * rate) for *_, n, rate in parts]).astype(int)
+        sex, dept = (np.repeat([x[i] for x in parts], [x[2] for x in parts]) for i in (0, 1))
+        policy = replace(fa.Policy.preset("four_fifths"), lenses=LENSES)
+        world = replace(
+            departments(), p=p, s=None, attributes={"sex": sex.astype(object)},
+            strata={"dept": dept}, policy=policy,
+        )  # fmt: skip
+        text = audited(world, 1)
+        assert "negative decisions are 3.0 times as frequent for woman" in text
+        assert errors_of(world, text) == []
+
+    def test_nothing_is_covered_by_a_question_without_a_test(self):
+        """A ratio within strata of weighted rows has no test: the coverage was 100 %."""
+        rng = np.random.default_rng(1)
+        world = departments()
+        policy = replace(fa.Policy.preset("four_fifths"), lenses=LENSES)
+        world = replace(
+            world, policy=policy, weighted=True, w=np.round(rng.exponential(size=world.n), 3)
+        )
+        text = audited(world, 1)
+        assert text.startswith("NOT MEASURABLE (not a pass). ")
+        assert "people in tested groups: sex 0.0 %." in text
+        assert "not a fail: 1 of 1 binding questions could not be tested." in text
+
+    def test_groups_without_a_value_have_no_false_number_of_rows(self):
+        """One eligible row was printed as "0 eligible rows"."""
+        rng = np.random.default_rng(2)
+        n = 2_000
+        sex = rng.choice(["f", "m"], n).astype(object)
+        race = np.where(np.arange(n) == 0, "x", rng.choice(["a", "b"], n)).astype(object)
+        y = (rng.random(n) < 0.5).astype(int)
+        y[0] = 1
+        audit = fa.audit(
+            y, (rng.random(n) < 0.5).astype(int), sensitive_features={"sex": sex, "race": race},
+            policy="opportunity", rng=1, evidence="none",
+        )  # fmt: skip
+        text = str(audit)
+        assert "(sex and race): 1 eligible row" in text
+        assert "0 eligible rows" not in text.replace("10 eligible rows", "")
+
+    def test_rows_of_weight_0_are_not_eligible_in_strata(self):
+        world = departments()
+        w = np.ones(world.n)
+        w[:100] = 0
+        text = audited(replace(world, weighted=True, w=w), 1)
+        assert "70.0 % of 1,800" not in text
+        assert "of 1,700" in text
+        assert errors_of(replace(world, weighted=True, w=w), text) == []
+
+    def test_a_rule_without_a_pass_has_no_fail(self):
+        """The table said "not asked" of a comparison with a bound."""
+        world = replace(
+            departments(), policy=replace(fa.Policy.preset("us_eeoc"), lenses=LENSES), strata={}
+        )
+        p = (np.arange(world.n) % 2).astype(int)
+        text = audited(replace(world, p=p), 1)
+        [row] = [line for line in text.splitlines() if line.startswith("  sex        sel")]
+        assert "no fail" in row
+        assert "not asked" not in row

@@ -1,0 +1,195 @@
+"""Random audits: rows and requests, and the texts of their audits."""
+
+from dataclasses import replace
+
+import numpy as np
+from click.testing import CliRunner
+
+import fairaudit_rs as fa
+
+from .words import World
+
+_GROUPS = [
+    ["woman", "man"], ["White", "Black", "Asian"], ["a", "b", "c", "d"],
+    ["north", "south", "east", "west", "mid land"], [0, 1],
+]  # fmt: skip
+_NAMES = ["sex", "race", "region", "place", "veteran"]
+OWN = [
+    "selection_rate", "rejection_rate", "true_positive_rate", "false_positive_rate",
+    "false_negative_rate", "true_negative_rate", "positive_predictive_value", "accuracy",
+]  # fmt: skip
+LENSES = ["permutation", "individual", "influence", "extremes"]
+
+
+def random_world(seed):
+    """Draw rows and a request."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([150, 500, 1_500, 4_000]))
+    chosen = rng.permutation(5)[: rng.integers(1, 4)]
+    attributes, push = {}, np.zeros(n)
+    for i in chosen:
+        share = rng.dirichlet(np.full(len(_GROUPS[i]), 2.0))
+        code = rng.choice(len(share), n, p=share)
+        column = np.array(_GROUPS[i], dtype=object)[code]
+        push += (rng.normal(0, rng.choice([0, 0.4, 1.2]), len(share)))[code]
+        if rng.random() < 0.2 and i < 4:
+            column[rng.random(n) < 0.02] = "Unknown"
+        attributes[_NAMES[i]] = column
+    strata = {}
+    if rng.random() < 0.4:
+        lean = attributes[_NAMES[chosen[0]]] == _GROUPS[chosen[0]][0]
+        strata["dept"] = np.where(rng.random(n) < 0.2 + 0.6 * lean, "A", "B")
+        strata["dept"][rng.random(n) < 0.1] = "C"
+        push += np.where(strata["dept"] == "A", rng.normal(0, 1.5), 0)
+        if rng.random() < 0.3:
+            strata["year"] = rng.choice([1, 2], n)
+    weighted = bool(rng.random() < 0.25)
+    w = np.round(rng.exponential(1.0, n), 3) if weighted else np.ones(n)
+    clusters = None
+    if rng.random() < 0.2 and not weighted:
+        keys = [*attributes.values(), *strata.values()]
+        own = np.array([" ".join(map(str, row)) for row in zip(*keys, strict=True)])
+        clusters = np.char.add(np.char.add(own, "-"), rng.integers(0, 40, n).astype(str))
+    s = np.round(np.clip(1 / (1 + np.exp(-rng.normal(push, 1.0))), 0, 1), 3)
+    y = (rng.random(n) < np.clip(s, 0.1, 0.9)).astype(int)
+    p = (s > rng.choice([0.3, 0.5, 0.6])).astype(int)
+    world = World(
+        y=y, p=p, s=s if rng.random() < 0.5 else None, w=w, weighted=weighted,
+        attributes=attributes, strata=strata, clusters=clusters, policy=None,
+    )  # fmt: skip
+    if rng.random() < 0.2:
+        world = replace(world, y=None)
+    world = replace(world, policy=_policy(rng, world))
+    if rng.random() < 0.3:
+        low, high = ("fail", "pass") if not world.policy.punitive else ("clear", "jail")
+        good = low if world.policy.punitive else high
+        world = replace(world, values=(low, high), policy=replace(world.policy, favourable=good))
+    return world
+
+
+def _policy(rng, world):
+    """Draw a policy that the columns are enough for."""
+    presets = ["parity", "four_fifths", "us_eeoc", "co_insurance_draft", "nyc_ll144"]
+    presets += ["fair_lending"]
+    if world.y is not None:
+        presets += ["opportunity", "error_balance", "punitive", "predictive"]
+        presets += ["calibration", "performance"] if world.s is not None else []
+    first = next(iter(world.attributes))
+    if rng.random() < 0.6:
+        name = str(rng.choice(presets))
+        given = {}
+        if name == "fair_lending":
+            groups = {k: world.plain(next(iter(v))) for k, v in groups_of(world).items()}
+            given = {"ratio": 0.8, "references": groups}
+        return replace(fa.Policy.preset(name, **given), lenses=LENSES)
+    able = OWN if world.y is not None else OWN[:2]
+    metrics = rng.permutation(able)[: rng.integers(1, 4)]
+    criteria = []
+    for i, metric in enumerate(map(str, metrics)):
+        references = [None, None, "highest", "best", world.plain(groups_of(world)[first][0])]
+        reference = references[rng.integers(len(references))]
+        ratio = rng.random() < 0.4
+        fixed = reference not in (None, "highest", "best")
+        criteria.append(
+            fa.Criterion(
+                metric=metric,
+                ratio=0.8 if ratio else None,
+                tolerance=None if ratio else float(rng.choice([0.05, 0.1, 0.2])),
+                binding=bool(i == 0 or rng.random() < 0.6),
+                reference=reference,
+                attributes=[first] if fixed else None,
+            )
+        )
+    return fa.Policy(
+        name="own",
+        criteria=criteria,
+        floor=int(rng.choice([30, 30, 60])),
+        punitive=bool(rng.random() < 0.25),
+        lenses=LENSES,
+    )
+
+
+def groups_of(world):
+    return {name: list(world.groups[name]) for name in world.attributes}
+
+
+def audited(world, seed):
+    """Return the text of an audit through Python."""
+    words = np.array(world.values, dtype=object if world.values[0] != 0 else int)
+    given = {"sample_weight": world.w} if world.weighted else {}
+    if world.clusters is not None:
+        given["clusters"] = world.clusters
+    if world.strata:
+        given["strata"] = world.strata
+    audit = fa.audit(
+        None if world.y is None else words[world.y],
+        words[world.p],
+        y_score=world.s,
+        sensitive_features=world.attributes,
+        policy=world.policy,
+        evidence="none",
+        rng=seed,
+        n_resamples=1_999,
+        n_threads=1,
+        **given,
+    )
+    return audit.to_text()
+
+
+def audited_from_file(world, seed, folder):
+    """Return the text of an audit through the command line, of the rows that ``--where`` keeps."""
+    import polars as pl
+
+    from fairaudit_rs.cli import main
+
+    rng = np.random.default_rng(seed)
+    words = np.array(world.values, dtype=object if world.values[0] != 0 else int)
+    others = {"person_age": rng.integers(16, 80, world.n)}
+    columns = {name: column.tolist() for name, column in world.attributes.items()}
+    columns |= {name: column.tolist() for name, column in world.strata.items()}
+    columns |= {"decided": words[world.p].tolist()}
+    columns |= {name: column.tolist() for name, column in others.items()}
+    args = ["--y-pred", "decided"]
+    names = {"p": "decided"}
+    for role, name, option in (("y", "truth", "--y-true"), ("s", "risk", "--y-score")):
+        column = getattr(world, role)
+        if column is not None:
+            columns[name] = (words[column] if role == "y" else column).tolist()
+            args += [option, name]
+            names[role] = name
+    if world.weighted:
+        columns["people"] = world.w.tolist()
+        args += ["--weight", "people"]
+        names["w"] = "people"
+    if world.clusters is not None:
+        columns["home"] = world.clusters.tolist()
+        args += ["--clusters", "home"]
+        names["clusters"] = "home"
+    for name in world.attributes:
+        args += ["-s", name]
+    for name in world.strata:
+        args += ["--strata", name]
+    path, policy, out = folder / "people.csv", folder / "policy.toml", folder / "out.txt"
+    pl.DataFrame(columns, strict=False).write_csv(path)
+    policy.write_text(world.policy.to_toml())
+    where = "person_age >= 25"
+    kept = others["person_age"] >= 25
+    args += ["--policy", str(policy), "--where", where, "-o", str(out), "--seed", str(seed)]
+    args += ["--evidence", "none", "--n-resamples", "1999", "--quiet"]
+    result = CliRunner().invoke(main, ["audit", str(path), *args])
+    assert result.exit_code in (0, 1), result.output
+    kept_world = replace(
+        world,
+        **{
+            name: None if getattr(world, name) is None else getattr(world, name)[kept]
+            for name in ("y", "p", "s", "w", "clusters")
+        },
+        attributes={name: column[kept] for name, column in world.attributes.items()},
+        strata={name: column[kept] for name, column in world.strata.items()},
+        names=names,
+        data=str(path),
+        where=where,
+        n_before=world.n,
+    )
+    text = out.read_text()
+    return kept_world, text[: text.rindex("\n\nseed ")]

@@ -1,0 +1,86 @@
+"""Reads the text of an audit back, sentence by sentence, and compares it with a `World`.
+
+`errors_of(world, text)` returns what is false. Each sentence of the table in
+`auditing/sentences.py` has one method here, named after it; a line that no template fits, and a
+sentence that has no method, are errors.
+"""
+
+from fairaudit_rs.auditing.sentences import read_sentence
+
+from .words_lines import WORDS
+from .words_request import RequestReader
+from .words_rules import RuleReader
+from .words_tables import NoteReader, TableReader
+from .words_verdict import VerdictReader
+
+#: What descriptions of policies promise, with the columns that it takes and its sentences.
+PROMISES = {
+    "standardized mean differences": ("s", {"mean_difference"}),
+    "Adverse impact ratios": ("p", {"adverse_impact", "no_adverse_impact"}),
+    "test of equal rates": ("p", {"impact_ratio", "nobody_selected"}),
+    "Impact ratios of Local Law 144": ("p", {"category", "missing"}),
+    "approvals that differ significantly": ("p", {"approval_gap"}),
+}
+
+
+class Reader(RequestReader, VerdictReader, NoteReader, TableReader, RuleReader):
+    """The lines of a text, and what is wrong with them."""
+
+    def __init__(self, world, text):
+        self.world, self.errors, self.line = world, [], ""
+        #: The sentences that were read, by name, and the comparisons that they are about.
+        self.read, self.told = set(), {}
+        #: The rows of the table of questions: the verdict, and the groups that decide.
+        self.rows, self.crossed_rows = {}, []
+        self._lines(text)
+
+    # -- parts of the text -------------------------------------------------------------------
+
+    def _lines(self, text):
+        body, _, rule = text.partition("\n\nWhat the rule says:\n")
+        summary, *tables = body.split("\n\n")
+        notes = [line for part in tables for line in part.splitlines() if line[:6] == "Note: "]
+        if not tables:
+            notes = [line for line in summary.splitlines() if line[:6] == "Note: "]
+            summary = "\n".join(line for line in summary.splitlines() if line[:6] != "Note: ")
+        for part in tables:
+            lines = [line for line in part.splitlines() if line[:6] != "Note: "]
+            if lines and lines[0].startswith("  attribute"):
+                self.table(lines)
+            elif lines:
+                self.stratum_table(lines)
+        for line in summary.splitlines():
+            self.sentence(line.removeprefix("  "), line)
+        for line in notes:
+            self.sentence(line.removeprefix("Note: ").removesuffix("."), line)
+        for line in rule.splitlines():
+            self.rule_line(line.strip())
+        self.line = "the whole text"
+        self.promises()
+        self.all_are_told()
+        self.request_is_whole()
+
+    def sentence(self, text, line):
+        self.line = line
+        found = read_sentence(text, WORDS)
+        if found is None:
+            self.check(False, "no template fits")
+            return
+        name, parts = found
+        self.read.add(name)
+        method = getattr(self, f"on_{name}", None)
+        if method is None:
+            self.check(False, f"the sentence {name} is not checked")
+            return
+        method(**parts)
+
+    def promises(self):
+        """All that the description of a policy promises is there."""
+        for words, (role, names) in PROMISES.items():
+            if words in self.world.policy.description and role in self.world.roles:
+                self.check(names & self.read, f"promised and missing: {words}")
+
+
+def errors_of(world, text):
+    """Return what is false in the text of an audit."""
+    return Reader(world, text).errors

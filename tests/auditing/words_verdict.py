@@ -1,0 +1,339 @@
+"""Reads the sentences of a verdict: two groups, their values, and what follows."""
+
+import re
+
+import numpy as np
+
+from fairaudit_rs.auditing.sentences import read_part
+
+from .words import METRICS, WORSE
+from .words_lines import BY_WORDS, Lines, names_in, number, read_bound, says
+
+
+class VerdictReader(Lines):
+    """The sentences about comparisons, and how many there are."""
+
+    # -- comparisons -------------------------------------------------------------------------
+
+    def asked(self, attribute, metric, scale, binding=True):
+        """The question that a sentence is about."""
+        name = BY_WORDS.get(metric, metric)
+        for one in self.world.questions:
+            about = one.attribute, one.metric, one.scale, one.criterion.binding
+            if about == (attribute, name, scale, binding):
+                return one
+        self.check(False, f"no such question: {attribute}, {metric}, {scale}")
+        return None
+
+    def beyond(self, asked, size):
+        return size > asked.tolerance if asked.scale == "difference" else size < asked.tolerance
+
+    def on_comparison(self, scale, attribute, metric, low_group, low_value, low_n, high_group,
+                      high_value, high_n, within, gap, tolerance):  # fmt: skip
+        """Two groups with their values, rows and gap; the gap is returned with the question."""
+        asked, world = self.asked(attribute, metric, scale), self.world
+        groups = world.groups[attribute]
+        if asked is None or not {low_group, high_group} <= set(groups):
+            self.check(False, "groups")
+            return None
+        found = world.compared(asked.metric, attribute, low_group, high_group)
+        self.check(says(low_value, found.first), f"value of {low_group} is {found.first:.4f}")
+        self.check(says(high_value, found.second), f"value of {high_group} is {found.second:.4f}")
+        for group, n in ((low_group, low_n), (high_group, high_n)):
+            eligible = world.n_eligible(asked.metric, groups[group])
+            self.check(number(n) == eligible, f"eligible rows of {group} are {eligible}")
+        if scale == "difference" or not world.one_sided(asked):
+            self.check(found.first <= found.second + 1e-12, "the lower value comes first")
+        size = world.size(asked, low_group, high_group)
+        self.check(says(gap, size), f"the gap is {size:.4f}")
+        self.check(says(tolerance, asked.tolerance), f"tolerated is {asked.tolerance}")
+        self.within(asked, within, low_group, high_group, found)
+        self.told[asked] = {low_group, high_group}
+        return asked, size, found
+
+    def within(self, asked, text, low, high, found):
+        """Strata, people outside of them, and what the order is without them."""
+        world = self.world
+        if not world.strata:
+            self.check(text == "", "strata that are not there")
+            return
+        part = read_part("within", text)
+        if part is None:
+            self.check(False, "strata are not named")
+            return
+        _, parts = part
+        self.check(names_in(parts["strata"]) == list(world.strata), "strata")
+        has = found.outside > 1e-12
+        self.check(("outside" in parts) is has, f"people outside: {found.outside:.4f}")
+        self.check(not has or says(parts.get("outside", "0"), found.outside), "share outside")
+        groups = world.groups[asked.attribute]
+        crude = {name: world.value(asked.metric, groups[name]) for name in (low, high)}
+        lower, higher = (low, high) if found.first <= found.second else (high, low)
+        turned = crude[lower] > crude[higher] + 1e-12
+        self.check(("first" in parts) is turned, f"crude values {crude}")
+        if "first" in parts and turned:
+            for name in ("first", "second"):
+                value = crude.get(parts[name], np.nan)
+                self.check(says(parts[f"{name}_crude"], value), f"crude value {value:.4f}")
+
+    def confident(self, text):
+        of_all = " for all comparisons" if self.world.n_tests > 1 else ""
+        level = f"{100 * (1 - self.world.policy.alpha):g} % confidence"
+        self.check(
+            text == f"{level}{of_all}, before the verdict was known", "the confidence of a bound"
+        )
+
+    def worse(self, asked, text, low, high, found):
+        """Who is worse off: the lower value of a good decision, the higher one of a bad one."""
+        wanted = WORSE.get(asked.metric)
+        if wanted and self.world.policy.punitive:
+            wanted = {"lower": "higher", "higher": "lower"}[wanted]
+        part = read_part("worse", text)
+        lower, higher = (low, high) if found.first <= found.second else (high, low)
+        who = {"lower": lower, "higher": higher, None: None}[wanted]
+        self.check((part and part[1]["group"]) == who, f"worse off is {who}")
+
+    def _fail(self, scale, bound, confidence, worse, **parts):
+        known = self.on_comparison(scale, **parts)
+        if known is None:
+            return
+        asked, size, found = known
+        self.check(self.beyond(asked, size), "a fail within the tolerance")
+        least, limit = read_bound(bound), asked.tolerance
+        between = limit <= least <= size if scale == "difference" else size <= least <= limit
+        self.check(between or says(bound, size) or says(bound, limit), "bound of a fail")
+        self.confident(confidence)
+        self.worse(asked, worse, parts["low_group"], parts["high_group"], found)
+        self.check(self.verdict(asked) == "fail", "the table has no fail")
+
+    def on_fail_difference(self, **parts):
+        self._fail("difference", **parts)
+
+    def on_fail_ratio(self, **parts):
+        self._fail("ratio", **parts)
+
+    def _undecided(self, scale, differ, bound, required, **parts):
+        known = self.on_comparison(scale, **parts)
+        if known is None:
+            return
+        asked, size, _ = known
+        self.check(self.verdict(asked) == "inconclusive", "the table is decided")
+        name, found = read_part("differ", differ) or ("", {})
+        if name in ("they_differ", "only_tolerance_open"):
+            is_open = name == "only_tolerance_open"
+            self.check(self.beyond(asked, size) is is_open, "beyond the tolerance")
+            self.confident(found["confidence"])
+        self.check(name != "", "whether groups differ")
+        name, found = read_part("required", required) or ("", {})
+        self.check(name != "", "required rows")
+        if name in ("rows_to_pass", "rows_to_fail"):
+            self.check(self.beyond(asked, size) is (name == "rows_to_fail"), "pass or fail")
+            n = {
+                group: self.world.n_eligible(
+                    asked.metric, self.world.groups[asked.attribute][group]
+                )
+                for group in self.told[asked]
+            }
+            now = number(found["n_now"])
+            self.check(n.get(found["group"]) == min(n.values()) == now, f"smaller group: {n}")
+            times = number(found["n_rows"]) / now
+            self.check(abs(times - number(found["factor"])) <= 0.06 + 1 / now, "times as many rows")
+        if name == "reason":
+            self.why_open(asked, found["reason"])
+
+    def why_open(self, asked, text):
+        name, found = read_part("why_open", text[:1].lower() + text[1:]) or ("", {})
+        self.check(name != "", "no template fits the reason")
+        if "first" in found:
+            self.check({found["first"], found["second"]} == self.told[asked], "groups")
+        if name == "few_covered":
+            share = self.world.coverage(asked.attribute)
+            self.check(number(found["share"]) <= number(found["needed"]), "enough people")
+            able = self.world.tested(asked.metric, asked.attribute)
+            groups = self.world.groups[asked.attribute]
+            share = sum(self.world.w[groups[one]].sum() for one in able) / self.world.w.sum()
+            self.check(says(f"{found['share']} %", share), f"covered are {share:.4f}")
+        if name == "withheld":
+            self.check(self.world.policy.floor > 30, "no floor was raised")
+
+    def on_undecided_difference(self, **parts):
+        self._undecided("difference", **parts)
+
+    def on_undecided_ratio(self, **parts):
+        self._undecided("ratio", **parts)
+
+    def _pass(self, scale, attribute, metric, tolerance, bound, first, second, confidence, within,
+              differ):  # fmt: skip
+        asked = self.asked(attribute, metric, scale)
+        if asked is None:
+            return
+        self.check(self.verdict(asked) == "pass", "the table has no pass")
+        self.check(says(tolerance, asked.tolerance), f"tolerated is {asked.tolerance}")
+        found = self.world.compared(asked.metric, attribute, first, second)
+        self.within(asked, within, first, second, found)
+        self.told[asked] = {first, second}
+        sizes = [self.world.size(asked, *pair) for pair in self.world.pairs(asked)]
+        self.check(not any(self.beyond(asked, size) for size in sizes), f"gaps are {sizes}")
+        most, size = read_bound(bound), self.world.size(asked, first, second)
+        outer = most >= size - 5e-4 if scale == "difference" else most <= size + 5e-3
+        self.check(outer and not self.beyond(asked, most), "bound of a pass")
+        level = f"{100 * (1 - self.world.policy.alpha):g} % confidence"
+        self.check(confidence == level, "confidence")
+        self.check(not differ or read_part("differ", differ)[0] == "small_gap", "differ")
+
+    def on_pass_difference(self, **parts):
+        self._pass("difference", **parts)
+
+    def on_pass_ratio(self, **parts):
+        self._pass("ratio", **parts)
+
+    def _observed(
+        self, scale, attribute, metric, gap, low_group, low_value, high_group, high_value
+    ):
+        asked = self.asked(attribute, metric, scale)
+        if asked is None:
+            return
+        shown = {low_group: low_value, high_group: high_value}
+        a, b = self.extremes(asked, shown)
+        self.check(says(gap, b - a if scale == "difference" else a / b), "size")
+
+    def extremes(self, asked, shown):
+        """The lowest and the highest value; ``shown`` are the texts of values by group.
+
+        Groups may share a value. Within strata the two are those of the largest gap.
+        """
+        world, names = self.world, list(shown)
+        (low, a), (high, b) = world.extremes(asked)
+        if not set(names) <= set(world.groups[asked.attribute]) or len(names) != 2:
+            self.check(False, f"extremes are {low} and {high}")
+        elif world.strata:
+            size = world.size(asked, *names)
+            same = abs(size - world.size(asked, low, high)) < 1e-9
+            self.check(same, f"extremes are {low} {a:.4f} and {high} {b:.4f}")
+            found = world.compared(asked.metric, asked.attribute, *names)
+            a, b = found.first, found.second
+        else:
+            for name, value in zip(names, (a, b), strict=True):
+                rows = world.groups[asked.attribute][name]
+                same = abs(world.value(asked.metric, rows) - value) < 1e-9
+                self.check(same, f"extreme is {low if value == a else high} {value:.4f}")
+        self.check(a <= b, "the lower value comes first")
+        for text, value in zip(shown.values(), (a, b), strict=True):
+            self.check(says(text, value), f"an extreme value is {value:.4f}")
+        return a, b
+
+    def on_largest_observed(self, **parts):
+        self._observed("difference", **parts)
+
+    def on_smallest_observed(self, **parts):
+        self._observed("ratio", **parts)
+
+    # -- how many ----------------------------------------------------------------------------
+
+    def verdict(self, asked):
+        return self.rows.get(self.world.questions.index(asked), ("",))[0]
+
+    def n_of(self, word):
+        return sum(self.rows.get(i, ("",))[0] == word for i in range(len(self.world.binding)))
+
+    def all_are_told(self):
+        """Up to three questions that fail have a sentence, and up to three that are undecided."""
+        for word in ("fail", "inconclusive"):
+            told = sum(self.verdict(asked) == word for asked in self.told)
+            self.check(told == min(self.n_of(word), 3), f"questions that are {word}: {told}")
+        told = sum(self.verdict(asked) == "pass" for asked in self.told)
+        passes = self.n_of("pass") and self.n_of("pass") == len(self.world.binding)
+        kinds = {(one.metric, one.scale) for one in self.world.binding}
+        self.check(not passes or told == min(len(kinds), 3), f"questions that pass: {told}")
+
+    def on_more_fail(self, n):
+        self.check(number(n) == self.n_of("fail") - 3, "number of fails")
+
+    def on_one_more_fails(self):
+        self.on_more_fail("1")
+
+    def on_more_pass(self, n):
+        passed = [a for a in self.world.binding if self.verdict(a) == "pass"]
+        kinds = {(one.metric, one.scale) for one in passed}
+        self.check(number(n) == len(kinds) - 3, "number of passes")
+
+    def on_one_more_passes(self):
+        self.on_more_pass("1")
+
+    def on_more_undecided(self, n):
+        self.check(number(n) == self.n_of("inconclusive") - 3, "number of undecided questions")
+
+    def on_one_more_undecided(self):
+        self.on_more_undecided("1")
+
+    def on_besides(self, n):
+        self.check(number(n) == self.n_of("inconclusive"), "number of undecided questions")
+
+    def on_besides_one(self):
+        self.on_besides("1")
+
+    def on_some_pass(self, n, n_all):
+        self.check(number(n) == self.n_of("pass"), "number of passes")
+        self.check(number(n_all) == len(self.world.binding), "number of questions")
+
+    def on_fail_is(self):
+        self.check(self.n_of("fail"), "nothing fails")
+
+    def on_pass_is(self):
+        self.check(self.n_of("pass") == len(self.world.binding), "not all pass")
+
+    def on_neither(self):
+        self.check(self.n_of("inconclusive"), "no question is undecided")
+
+    def on_no_verdict(self, n, n_all):
+        self.check(number(n) == self.n_of("not measurable"), "number of untested questions")
+        self.check(number(n_all) == len(self.world.binding), "number of questions")
+
+    def on_not_binding(self, what):
+        names = [
+            f"{one.metric} by {one.attribute}"
+            for one in self.world.questions
+            if not one.criterion.binding and self.verdict(one) == "fail"
+        ]
+        names += [f"{row[1]} by {row[0]}" for row in self.crossed_rows]
+        left = what
+        for name in sorted(names, key=len, reverse=True):
+            left = left.replace(name, "")
+        self.check(re.fullmatch(r"(, | and )*(\d+ more)?", left), f"beyond are {names}")
+
+    def on_pairs_shown(self, attribute, metric, n, n_all):
+        sizes = {
+            len(self.world.pairs(one))
+            for one in self.world.binding
+            if (one.attribute, METRICS[one.metric].words) == (attribute, metric)
+        }
+        self.check(number(n_all) in sizes and number(n) <= number(n_all), f"pairs: {sizes}")
+
+    def on_people_shown(self, attribute, metric, share, groups):
+        names, name = names_in(groups), BY_WORDS[metric]
+        if names[-1].endswith(" more"):
+            return
+        able = self.world.tested(name, attribute)
+        self.check(set(names) <= set(able), "groups")
+        rows = self.world.groups[attribute]
+        shown = sum(self.world.w[rows[one]].sum() for one in able if one not in names)
+        self.check(says(share, shown / self.world.w.sum()), "share of people")
+
+    def on_not_measurable(self, attribute, metric, reason):
+        named = [one for one in self.world.binding if one.attribute == attribute]
+        named = [one for one in named if METRICS[one.metric].words == metric]
+        self.check(any(self.verdict(one) == "not measurable" for one in named), "measurable")
+        self.check(any(not self.world.pairs(one) for one in named), "there are groups to compare")
+        for name in self.world.groups[attribute]:
+            found = re.search(rf"(?<!\w){re.escape(name)}: (.+)", reason)
+            self.lack(named[0].metric, attribute, name, found[1] if found else "")
+
+    def lack(self, metric, attribute, name, text):
+        """What a group has too little of."""
+        found = re.match(r"([\d,]+) rows? that counts?(, worth ([\d.]+) rows)?", text)
+        rows = self.world.groups[attribute].get(name)
+        if rows is None:
+            self.check(False, f"{name} is no group")
+        elif found:
+            n = self.world.n_eligible(metric, rows)
+            self.check(number(found[1]) == n, f"eligible rows of {name} are {n}")
