@@ -13,12 +13,12 @@ from fairaudit_rs.cli import main
 DATA = Path(os.environ.get("FAIRAUDIT_DATA", "/nowhere"))
 #: Files with a line of names: their options, the label, its favourable value, the attributes.
 FILES = {
-    "bank/bank-full.csv.gz": (["--delimiter", ";"], "y", "yes", ["age", "marital"]),
+    "bank/bank-full.csv.gz": ([], "y", "yes", ["age", "marital"]),
     "default/default_of_credit_card_clients.csv.gz": (
         [], "default payment next month", 0, ["SEX", "AGE", "MARRIAGE"],
     ),
-    "student/student-por.csv": (["--delimiter", ";"], "G3", None, ["sex", "age"]),
-    "student/student-mat.csv": (["--delimiter", ";"], "G3", None, ["sex", "age"]),
+    "student/student-por.csv": ([], "G3", None, ["sex", "age"]),
+    "student/student-mat.csv": ([], "G3", None, ["sex", "age"]),
     "compas/compas-scores-two-years.csv.gz": (
         [], "two_year_recid", 0, ["sex", "race", "age_cat"],
     ),

@@ -188,6 +188,33 @@ class TestWhoIsWorseOff:
         )
 
 
+class TestCoverage:
+    def test_people_of_other_strata_are_not_compared(self):
+        """Half of the people are in departments of one sex: that is no pass."""
+        dept = np.repeat(["A", "B", "C", "C"], 1_000)
+        sex = np.repeat(["m", "f", "m", "f"], 1_000)
+        decided = np.concatenate([np.arange(1_000) < n for n in (500, 900, 500, 500)]).astype(int)
+        audit = fa.audit(
+            y_pred=decided, sensitive_features={"sex": sex}, strata=dept, policy="parity", rng=1
+        )
+        assert (audit.verdict, audit.exit_code(strict=True)) == ("inconclusive", 3)
+        assert audit.questions[0].coverage == pytest.approx(0.5)
+
+    def test_rows_of_dropped_clusters_are_not_compared(self):
+        rng = np.random.default_rng(0)
+        group, cluster = rng.choice(["a", "b"], 20_000), np.arange(20_000)
+        group[:8_000], cluster[:8_000] = np.tile(["a", "b"], 4_000), np.arange(8_000) // 2 + 30_000
+        given = {"clusters": cluster, "mixed_clusters": "drop", "policy": "parity", "rng": 1}
+        decided = (rng.random(20_000) < 0.5).astype(int)
+        for weight in (None, np.full(20_000, 2.0)):
+            audit = fa.audit(
+                y_pred=decided, sensitive_features={"g": group}, sample_weight=weight, **given
+            )
+            assert audit.verdict == "inconclusive"
+            assert audit.questions[0].coverage == pytest.approx(0.6)
+            assert "Excluded: 8,000 rows of clusters in several groups of g." in audit.summary()
+
+
 class TestOutputs:
     def test_tables(self):
         audit = audited({**departments(), "y_true": None}, "parity")
@@ -212,13 +239,13 @@ class TestOutputs:
         assert "within strata: 0.400 for man (2,000 rows) and 0.600 for woman" in tested.summary()
         for one in (tested, fa.intervals(**given), fa.equivalence_test(margin=0.1, **given)):
             assert one.to_frame("strata").height == 2
-            assert any("no sign that the gap differs between strata" in n for n in one.warnings)
+            assert any("no sign that the odds ratio differs" in n for n in one.warnings)
             assert fa.from_dict(json.loads(json.dumps(one.to_dict()))) == one
 
     def test_gaps_that_differ_are_said(self):
         data = departments(((900, 0.7), (900, 0.9), (900, 0.5), (900, 0.3)))
         text = str(audited({**data, "y_true": None}, "parity"))
-        assert "the gap differs between strata by more than chance explains (Breslow-Day" in text
+        assert "the odds ratio differs between strata by more than chance explains (Bre" in text
 
 
 def fa_stratum(name):

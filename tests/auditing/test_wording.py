@@ -1,6 +1,7 @@
 """The sentences of an audit: nothing that reads as its opposite, nothing that hides another."""
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from fairaudit_rs.auditing.sentences import PARTS, read_part, read_sentence
@@ -53,11 +54,11 @@ def test_more_than_tolerated_that_is_no_fail():
     seen = shares({"a": (180, 300), "b": (45, 100)})
     text = audited(seen, policy="parity").summary()
     assert "perhaps by chance" not in text
-    assert "Only whether the gap exceeds the tolerance is open." in text
+    assert "Only whether it exceeds the tolerance is open." in text
     assert "If the gap is as large as observed, which is more likely too large than" in text
     assert "would show a FAIL" in text
     near = audited(shares({"a": (180, 300), "b": (58, 100)}), policy="parity").summary()
-    assert "That the groups differ at all is not shown either." in near
+    assert "That a and b differ at all is not shown either." in near
 
 
 def test_one_group_is_no_comparison():
@@ -108,8 +109,8 @@ def test_an_undecided_ratio_says_that_the_groups_differ():
     text = audit.summary()
     assert audit.verdict == "inconclusive"
     assert "perhaps by chance" not in text
-    assert "The groups do differ: chance alone does not explain the gap" in text
-    assert "Only whether the gap exceeds the tolerance is open." in text
+    assert "f and m do differ: chance alone does not explain their gap" in text
+    assert "Only whether it exceeds the tolerance is open." in text
     row = audit.findings.row(0, named=True)
     assert row["pvalue_equal"] < 1e-15
     assert row["adjusted_pvalue"] > 0.05
@@ -150,9 +151,10 @@ def test_the_reference_group_is_never_what_is_open():
         }
     )
     text = audited(shares(counts, "race"), policy=own).summary()
-    assert "still open: Asian." in text
+    assert " (99.3 % of people) every gap" in text
+    assert "Comparisons with Asian are still open." in text
     few = {"White": (330, 500), "Black": (22, 40), "Asian": (22, 40)}
-    assert "open: White" not in audited(shares(few, "race"), policy=own).summary()
+    assert "Comparisons with White" not in audited(shares(few, "race"), policy=own).summary()
 
 
 def test_every_sentence_is_in_the_table():
@@ -171,3 +173,40 @@ def test_every_sentence_is_in_the_table():
                 assert found is not None, line
                 for part in PARTS.keys() & found[1].keys():
                     assert not found[1][part] or read_part(part, found[1][part]), line
+
+
+def test_another_pair_that_differs_is_named():
+    """A and B differ beyond doubt; the pair that is undecided is that of C, which has few rows."""
+    counts = {"A": (20_000, 40_000), "B": (21_600, 40_000), "C": (53, 100)}
+    audit = audited(shares(counts), policy=policy({"metric": "selection_rate", "tolerance": 0.1}))
+    text = audit.summary()
+    assert "That A and C differ at all is not shown, but A and B do differ" in text
+
+
+@pytest.mark.parametrize("metric", ["selection_rate", "fnr", "tpr", "rejection_rate"])
+@pytest.mark.parametrize("worse", [True, False])
+def test_the_p_value_of_equality_has_two_sides_whatever_the_reference(metric, worse):
+    """A ratio to a fixed reference counts in one direction, equality in both."""
+    counts = {"a": (58, 200), "b": (100, 200)}
+    data = shares(counts if worse else dict(zip("ab", reversed(counts.values()), strict=True)))
+    data["y_true"] = np.ones(400, dtype=int)
+    own = policy({"metric": metric, "ratio": 0.8, "reference": "b", "attributes": ["group"]})
+    z = 0.21 / np.sqrt(158 / 400 * 242 / 400 * 2 / 200)
+    [pair] = audited(data, policy=own).questions[0].pairs
+    assert pair.test.p_equal == pytest.approx(2 * stats.norm.sf(z), rel=0.1)
+
+
+def test_a_pass_with_a_reference_is_about_that_reference():
+    counts = {"a": (700, 1_000), "b": (500, 1_000), "c": (300, 1_000)}
+    own = policy(
+        {"metric": "selection_rate", "tolerance": 0.3, "reference": "b", "attributes": ["group"]}
+    )
+    text = audited(shares(counts), policy=own).summary()
+    assert text.startswith("PASS")
+    assert "every gap to b is within the tolerated 30.0 points" in text
+
+
+def test_all_passes_are_counted():
+    features = {"sex": np.tile(["f", "m"], 4_000), "side": np.repeat(["l", "r"], 4_000)}
+    data = {"y_pred": np.tile([0, 0, 1, 1], 2_000), "sensitive_features": features}
+    assert "1 more question passes; see the table." in audited(data, policy="parity").summary()

@@ -386,9 +386,22 @@ class World:
         for one in self.binding:
             if one.attribute == attribute:
                 able = self.tested(one.metric, attribute) if self.pairs(one) else []
-                inside = sum(self.w[self.groups[attribute][name]].sum() for name in able)
-                shares.append(inside / self.w.sum())
+                shares.append(self.covered(one.metric, attribute, able))
         return min(shares)
+
+    def covered(self, metric, attribute, able):
+        """The share of people in some groups, and within strata in strata that hold two of them."""
+        groups = [self.groups[attribute][name] for name in able]
+        share = sum(self.w[rows].sum() for rows in groups) / self.w.sum()
+        if self.stratum is None or not able:
+            return share
+        inside = everyone = 0.0
+        for name in np.unique(self.stratum):
+            eligible = [self.eligible(metric, rows & (self.stratum == name)) for rows in groups]
+            people = sum(self.w[rows].sum() for rows in eligible)
+            everyone += people
+            inside += people if sum(rows.any() for rows in eligible) > 1 else 0.0
+        return share * inside / everyone
 
     def counts(self, attribute):
         """Positive decisions and rows of each group, as rules count them."""

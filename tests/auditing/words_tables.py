@@ -32,8 +32,11 @@ class NoteReader(Lines):
     def on_table_is(self, confidence):
         self.check(confidence == f"{100 * (1 - self.world.policy.alpha):g} % confidence", "level")
 
-    def on_errors_are(self, tests, rate, pass_rate, together):
-        self.check(rate == pass_rate == f"{100 * self.world.policy.alpha:g} %", "rates")
+    def on_errors_are(self, tests, rate, together, false_pass, labels):
+        self.check(rate == f"{100 * self.world.policy.alpha:g} %", "rate")
+        self.check(bool(false_pass) == self.world.policy.has_pass, "rate of a false pass")
+        self.check(not false_pass or rate in false_pass, "rate of a false pass")
+        self.check(bool(labels) == (self.world.y is not None), "labels")
         _, found = read_part("tests", tests)
         n = number(found.get("n", "1"))
         self.check(n == self.world.n_tests, f"comparisons: {self.world.n_tests}")
@@ -162,6 +165,13 @@ class NoteReader(Lines):
 
     def on_gap_may_be_one(self, **parts):
         self._homogeneity(**parts)
+
+    def on_odds_differ(self, **parts):
+        self.check("Breslow-Day" in parts["tested_by"], "odds ratios are what it tests")
+        self._homogeneity(**parts)
+
+    def on_odds_may_be_one(self, **parts):
+        self.on_odds_differ(**parts)
 
     def on_gap_not_tested(self, **parts):
         self._homogeneity(**parts)

@@ -124,6 +124,8 @@ class VerdictReader(Lines):
             self.check(self.beyond(asked, size) is is_open, "beyond the tolerance")
             self.confident(found["confidence"])
         self.check(name != "", "whether groups differ")
+        if {"first", "second"} <= found.keys():
+            self.check({found["first"], found["second"]} == self.told[asked], "groups that differ")
         name, found = read_part("required", required) or ("", {})
         self.check(name != "", "required rows")
         if name in ("rows_to_pass", "rows_to_fail"):
@@ -150,8 +152,7 @@ class VerdictReader(Lines):
             share = self.world.coverage(asked.attribute)
             self.check(number(found["share"]) <= number(found["needed"]), "enough people")
             able = self.world.tested(asked.metric, asked.attribute)
-            groups = self.world.groups[asked.attribute]
-            share = sum(self.world.w[groups[one]].sum() for one in able) / self.world.w.sum()
+            share = self.world.covered(asked.metric, asked.attribute, able)
             self.check(says(f"{found['share']} %", share), f"covered are {share:.4f}")
         if name == "withheld":
             self.check(self.world.policy.floor > 30, "no floor was raised")
@@ -162,8 +163,8 @@ class VerdictReader(Lines):
     def on_undecided_ratio(self, **parts):
         self._undecided("ratio", **parts)
 
-    def _pass(self, scale, attribute, metric, tolerance, bound, first, second, confidence, within,
-              differ):  # fmt: skip
+    def _pass(self, scale, attribute, metric, to, tolerance, bound, first, second, confidence,
+              within, differ):  # fmt: skip
         asked = self.asked(attribute, metric, scale)
         if asked is None:
             return
@@ -172,6 +173,11 @@ class VerdictReader(Lines):
         found = self.world.compared(asked.metric, attribute, first, second)
         self.within(asked, within, first, second, found)
         self.told[asked] = {first, second}
+        common = set.intersection(*map(set, self.world.pairs(asked)))
+        if len(self.world.pairs(asked)) > 1 and common:
+            self.check(to == f" to {common.pop()}", "reference")
+        else:
+            self.check(not to, "there is no reference")
         sizes = [self.world.size(asked, *pair) for pair in self.world.pairs(asked)]
         self.check(not any(self.beyond(asked, size) for size in sizes), f"gaps are {sizes}")
         most, size = read_bound(bound), self.world.size(asked, first, second)
@@ -193,9 +199,13 @@ class VerdictReader(Lines):
         asked = self.asked(attribute, metric, scale)
         if asked is None:
             return
-        shown = {low_group: low_value, high_group: high_value}
-        a, b = self.extremes(asked, shown)
-        self.check(says(gap, b - a if scale == "difference" else a / b), "size")
+        sizes = [self.world.size(asked, *pair) for pair in self.world.pairs(asked)]
+        widest = max(sizes) if scale == "difference" else min(sizes)
+        size = self.world.size(asked, low_group, high_group)
+        self.check(abs(size - widest) < 1e-9, f"the widest gap is {widest}")
+        self.check(says(gap, size), "size")
+        found = self.world.compared(asked.metric, attribute, low_group, high_group)
+        self.check(says(low_value, found.first) and says(high_value, found.second), "values")
 
     def extremes(self, asked, shown):
         """The lowest and the highest value; ``shown`` are the texts of values by group.
@@ -253,9 +263,8 @@ class VerdictReader(Lines):
         self.on_more_fail("1")
 
     def on_more_pass(self, n):
-        passed = [a for a in self.world.binding if self.verdict(a) == "pass"]
-        kinds = {(one.metric, one.scale) for one in passed}
-        self.check(number(n) == len(kinds) - 3, "number of passes")
+        told = sum(self.verdict(asked) == "pass" for asked in self.told)
+        self.check(number(n) == self.n_of("pass") - told, "number of passes")
 
     def on_one_more_passes(self):
         self.on_more_pass("1")
@@ -275,6 +284,9 @@ class VerdictReader(Lines):
     def on_some_pass(self, n, n_all):
         self.check(number(n) == self.n_of("pass"), "number of passes")
         self.check(number(n_all) == len(self.world.binding), "number of questions")
+
+    def on_one_passes(self, n_all):
+        self.on_some_pass("1", n_all)
 
     def on_fail_is(self):
         self.check(self.n_of("fail"), "nothing fails")
@@ -309,10 +321,11 @@ class VerdictReader(Lines):
         }
         self.check(number(n_all) in sizes and number(n) <= number(n_all), f"pairs: {sizes}")
 
-    def on_people_shown(self, attribute, metric, share, groups):
+    def on_people_shown(self, attribute, metric, share, shown, groups):
         names, name = names_in(groups), BY_WORDS[metric]
-        if names[-1].endswith(" more"):
+        if names[-1].endswith(" more") or names_in(shown)[-1].endswith(" more"):
             return
+        self.check(not set(names) & set(names_in(shown)), "groups that are shown and open")
         able = self.world.tested(name, attribute)
         self.check(set(names) <= set(able), "groups")
         rows = self.world.groups[attribute]

@@ -172,7 +172,7 @@ def test_audits():
     audit = fa.audit(**given, policy="parity", rng=1)
     assert {one.group for one in audit.questions[0].groups} == {"Christian", "Muslim"}
     n = int((religion == "None").sum())
-    assert f"In no group: {n:,} people without a known religion." in audit.summary()
+    assert f"Excluded: {n:,} people without a known religion." in audit.summary()
     assert any(text.startswith("religion: the text 'None' in ") for text in audit.warnings)
     kept = fa.audit(**given, policy="parity", rng=1, missing="keep_texts")
     assert {one.group for one in kept.questions[0].groups} == {"Christian", "Muslim", "None"}

@@ -201,3 +201,18 @@ class TestCoverage:
         words = self.audits(3_000, 30)
         assert words.count("pass") <= most(300)
         assert words.count("fail") > 100
+
+
+class TestPower:
+    def test_audits_without_gaps_pass(self):
+        """Smallest group 10 %, TPR at 0.10, 5,000 rows: 69 % of 200 audits; at least 60 are due."""
+        rng, n_audits, passed = np.random.default_rng(11), 200, 0
+        for _ in range(n_audits):
+            group = rng.choice(["a", "b", "c"], 5_000, p=[0.6, 0.3, 0.1])
+            label = (rng.random(5_000) < 0.5).astype(int)
+            decided = (rng.random(5_000) < np.where(label == 1, 0.7, 0.3)).astype(int)
+            audit = fa.audit(
+                label, decided, sensitive_features={"g": group}, policy="opportunity", rng=1
+            )
+            passed += audit.verdict == "pass"
+        assert passed / n_audits >= 0.6

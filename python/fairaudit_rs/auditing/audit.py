@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+
 from .. import arguments
 from ..data.frames import check_columns
 from ..data.groups import group_name
@@ -271,7 +273,7 @@ def _audited(
         if policy.rule == "nyc_ll144"
         else None,
         rule_report=rule_report(policy, single, rates),
-        request=replace(request, excluded=_excluded(attributes)),
+        request=replace(request, excluded=_excluded(attributes, asked)),
     )
     notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
     notes += warnings_of_lenses(made.others, results, notes)
@@ -374,9 +376,20 @@ def _notes_of_rows(asked: list[Asked]) -> Iterator[str]:
             yield str(posed.problem.melding_note)
 
 
-def _excluded(attributes: Sequence[Attribute]) -> tuple[str, ...]:
-    """Return how many people have no known group, by attribute."""
+def _excluded(attributes: Sequence[Attribute], asked: Sequence[Asked]) -> tuple[str, ...]:
+    """Return which rows take no part: people without a known group, weight or own cluster."""
     found = []
+    weights = (
+        attributes[0].table.weights() if "sample_weight" in attributes[0].table.roles else None
+    )
+    n_light = 0 if weights is None else int(np.count_nonzero(weights == 0))
+    if n_light:
+        found.append(f"{n_light:,} row{'' if n_light == 1 else 's'} of weight 0")
+    for one in attributes:
+        posed = (each.question.posed for each in asked if each.attribute is one)
+        n_dropped = max((each.n_dropped for each in posed if each is not None), default=0)
+        if n_dropped and not one.is_intersection:
+            found.append(f"{n_dropped:,} rows of clusters in several groups of {one.name}")
     for one in attributes:
         who = f"{one.n_unknown:,} {'person' if one.n_unknown == 1 else 'people'}"
         if one.share_unknown is not None:

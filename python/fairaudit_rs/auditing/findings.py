@@ -124,6 +124,9 @@ class QuestionFinding(Value):
         pair = self.widest_pair
         if pair is not None and pair.test.within is not None:
             return pair.test.by_value
+        if self.tolerance is not None and not self.pairs and len(self.tested) > 1:
+            # Groups that could not be compared have crude values alone.
+            return ()
         known = sorted(
             (one for one in self.tested if not math.isnan(one.value)), key=lambda one: one.value
         )

@@ -18,15 +18,15 @@ NOTES = {
         'these groups differ at all; "adjusted p" tests whether their gap is within the tolerance'
     ),
     "errors_are": (
-        "{tests}; a false FAIL in at most {rate} of audits{together}, a false PASS in at most "
-        "{pass_rate}. These rates and the confidence of bounds hold before the verdict is known. "
-        "Only binding checks make the verdict. Labels are taken as true"
+        "{tests}; a false FAIL in at most {rate} of audits{together}{false_pass}. These rates and "
+        "the confidence of bounds hold before the verdict is known. Only binding checks make the "
+        "verdict{labels}"
     ),
     "not_tested": "nothing is said about {groups}: not tested for {attribute}, {metric}",
     # -- what surrounds the verdict --
     "flag": "{attribute} = {yes} is compared with everyone else ({same_attribute} = {no})",
     "several_flags": (
-        "attributes of 0 and 1 that exclude each other can be combined to one, whose groups are "
+        "if attributes of 0 and 1 exclude each other, they can be combined to one whose groups are "
         "compared with each other (combine_columns, or --combine)"
     ),
     "decides_alike": (
@@ -81,6 +81,8 @@ PARTS_OF_NOTES = {
         "comparisons": "{n} comparisons of pairs of groups",
         "comparisons_and_lenses": "{n} comparisons of pairs of groups and of other lenses",
     },
+    "false_pass": {"false_pass": ", a false PASS in at most {rate}"},
+    "labels": {"labels": ". Labels are taken as true"},
     "together": {
         "all": " for all of them together (Holm)",
         "each": " for each of them alone",

@@ -217,8 +217,8 @@ class Audit(Result):
 
     def _remarks(self) -> tuple[str, ...]:
         """Return what a reader must know besides the sentences."""
-        adjusted = self.policy.adjustment == "holm"
-        return (*self.warnings, *self._wording.limits(adjusted))
+        has_labels = any(not math.isnan(one.base_rate) for one in self.base_rates)
+        return (*self.warnings, *self._wording.limits(self.policy, has_labels))
 
     def _group_names(self) -> Sequence[str]:
         names = [_named(one.attribute, one.group) for one in self.base_rates]

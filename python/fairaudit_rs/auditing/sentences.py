@@ -24,7 +24,7 @@ SENTENCES = {
     "asked_strata": "Compared within: {strata}.",
     "asked_clusters": "Rows that belong together: {clusters}.",
     "asked_favourable": "Favourable: {favourable}.",
-    "asked_excluded": "In no group: {excluded}.",
+    "asked_excluded": "Excluded: {excluded}.",
     # -- a fail --
     "fail_difference": (
         "{attribute}: the {metric} is {low_value} for {low_group} ({low_n} eligible rows) and "
@@ -50,13 +50,14 @@ SENTENCES = {
     "fail_is": "A failed audit is evidence of a gap, not of its cause or its legality.",
     # -- a pass --
     "pass_difference": (
-        "{attribute}, {metric}: every gap is within the tolerated {tolerance}. The largest that "
-        "the data leave possible is {bound}, between {first} and {second} "
+        "{attribute}, {metric}: every gap{to} is within the tolerated {tolerance}. The largest "
+        "that the data leave possible is {bound}, between {first} and {second} "
         "({confidence}){within}.{differ}"
     ),
     "pass_ratio": (
-        "{attribute}, {metric}: every ratio is at least the tolerated {tolerance}. The lowest that "
-        "the data leave possible is {bound}, of {first} to {second} ({confidence}){within}.{differ}"
+        "{attribute}, {metric}: every ratio{to} is at least the tolerated {tolerance}. The lowest "
+        "that the data leave possible is {bound}, of {first} to {second} "
+        "({confidence}){within}.{differ}"
     ),
     "more_pass": "{n} more questions pass; see the table.",
     "one_more_passes": "1 more question passes; see the table.",
@@ -70,12 +71,13 @@ SENTENCES = {
         "This is not a pass, and not a fail: {n} of {n_all} binding questions could not be tested."
     ),
     "some_pass": "{n} of {n_all} questions pass.",
+    "one_passes": "1 of {n_all} questions passes.",
     "pairs_shown": (
         "{attribute}, {metric}: {n} of {n_all} comparisons are shown to be within the tolerance."
     ),
     "people_shown": (
-        "{attribute}, {metric}: for {share} of people all gaps are shown to be within the "
-        "tolerance; still open: {groups}."
+        "{attribute}, {metric}: among {shown} ({share} of people) every gap is shown to be within "
+        "the tolerance. Comparisons with {groups} are still open."
     ),
     "besides": "Besides, {n} questions are undecided:",
     "besides_one": "Besides, 1 question is undecided:",
@@ -100,6 +102,7 @@ SENTENCES = {
 }
 #: Parts that are sentences of their own, by the name of the part.
 PARTS = {
+    "to": {"to": " to {reference}"},
     **PARTS_OF_NOTES,
     **PARTS_OF_RULES,
     "covered": {"covered": "; people in tested groups: {shares}"},
@@ -122,15 +125,20 @@ PARTS = {
         "within": ", compared within {strata}",
     },
     "differ": {
+        "others_differ": (
+            "That {first} and {second} differ at all is not shown, but {third} and {fourth} do "
+            "differ: chance alone does not explain their gap ({confidence})."
+        ),
         "they_differ": (
-            "The groups do differ: chance alone does not explain the gap ({confidence})."
+            "{first} and {second} do differ: chance alone does not explain their gap "
+            "({confidence})."
         ),
         "only_tolerance_open": (
-            "The groups do differ: chance alone does not explain the gap ({confidence}). Only "
-            "whether the gap exceeds the tolerance is open."
+            "{first} and {second} do differ: chance alone does not explain their gap "
+            "({confidence}). Only whether it exceeds the tolerance is open."
         ),
-        "not_shown_to_differ": "That the groups differ at all is not shown either.",
-        "equality_unknown": "Whether the groups differ at all could not be tested.",
+        "not_shown_to_differ": "That {first} and {second} differ at all is not shown either.",
+        "equality_unknown": "Whether {first} and {second} differ at all could not be tested.",
         "small_gap": " A gap exists, though a tolerated one: chance alone does not explain it.",
     },
     "cell": {"cell": "{group} {value} of {n}"},

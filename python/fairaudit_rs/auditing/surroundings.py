@@ -176,7 +176,8 @@ def warnings_of_lenses(
     for name, result in results.items():
         lens, _, what = name.partition(": ")
         told = result.warnings if lens == "permutation" else ()
-        for warning in (one for one in told if one not in notes):
+        said = (one for one in told if not any(note.endswith(one) for note in notes))
+        for warning in said:
             about.setdefault((lens, warning), []).append(what)
     for (lens, warning), names in about.items():
         yield f"{lens}, {listed(list(dict.fromkeys(names)))}: {warning.removesuffix('.')}"

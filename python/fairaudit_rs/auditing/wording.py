@@ -16,6 +16,7 @@ from ..results.words import listed, number
 from .amounts import Amounts, share
 from .findings import LensFinding, PairFinding, QuestionFinding
 from .lens_verdicts import LensWording
+from .policy import Policy
 from .sentences import part, sentence
 
 #: The first word of every output.
@@ -186,17 +187,15 @@ class Wording(Amounts):
         return part("within", name, **parts)
 
     def _largest(self, one: QuestionFinding, told: PairFinding) -> Iterator[str]:
-        """Name the groups that lie farthest apart, where another comparison decides."""
-        ends = one.extremes
-        names = {group.group for group, _ in ends}
-        if len(ends) < 2 or names == {group.group for group in told.test.groups}:
-            return
+        """Name the compared groups that lie farthest apart, where another comparison decides."""
+        widest = one.widest_pair
         assert one.tolerance is not None
-        (low, low_value), (high, high_value) = ends
+        if widest is None or widest.test.groups == told.test.groups:
+            return
         is_ratio = one.tolerance.scale == "ratio"
-        gap = high_value - low_value
-        if is_ratio:
-            gap = low_value / high_value if high_value else math.nan
+        ends = widest.test.in_order if is_ratio else widest.test.by_value
+        (low, low_value), (high, high_value) = ends
+        gap = widest.test.estimate
         yield sentence(
             "smallest_observed" if is_ratio else "largest_observed",
             **self._about(one),
@@ -213,10 +212,10 @@ class Wording(Amounts):
         for one in sorted(self.binding, key=_used_up, reverse=True):
             if one.telling_pair and one.tolerance:
                 worst.setdefault((one.metric, one.tolerance.scale), one)
-        told = list(worst.values())
-        for one in told[:_MOST_TOLD]:
+        told = list(worst.values())[:_MOST_TOLD]
+        for one in told:
             yield self._pass(one)
-        left = len(told) - _MOST_TOLD
+        left = sum(bool(one.telling_pair and one.tolerance) for one in self.binding) - len(told)
         if left > 0:
             yield sentence("more_pass", n=left) if left > 1 else sentence("one_more_passes")
         yield from map(self.lenses.passed, self.lenses.of("pass"))
@@ -232,9 +231,13 @@ class Wording(Amounts):
         assert tolerance is not None
         differs = verdicts.rejects(pair.test.p_equal, self._each(one))
         first, second = pair.test.groups
+        reference = one.reference
+        if reference is not None:
+            reference = self.named(one.attribute, reference)
         return sentence(
             f"pass_{tolerance.scale}",
             **self._about(one),
+            to="" if reference is None else part("to", "to", reference=reference),
             tolerance=self.gap(one, tolerance.value),
             bound=self.bound(one, pair.test.most),
             first=self.named(one.attribute, first.group),
@@ -252,14 +255,26 @@ class Wording(Amounts):
         """Say whether the groups of an undecided comparison differ at all."""
         test, tolerance = pair.test, one.tolerance
         assert tolerance is not None
+        names = self._pair_names(one, pair)
         if math.isnan(test.p_equal):
-            return part("differ", "equality_unknown")
+            return part("differ", "equality_unknown", **names)
         if not verdicts.rejects(test.p_equal, self._each(one)):
-            return part("differ", "not_shown_to_differ")
+            surest = min(
+                one.pairs, key=lambda other: (math.isnan(other.test.p_equal), other.test.p_equal)
+            )
+            if not verdicts.rejects(surest.test.p_equal, self._each(one)):
+                return part("differ", "not_shown_to_differ", **names)
+            others = self._pair_names(one, surest)
+            names |= {"third": others["first"], "fourth": others["second"]}
+            return part("differ", "others_differ", **names, confidence=self.of_all)
         beyond = test.estimate > tolerance.value
         exceeds = beyond if tolerance.scale == "difference" else not beyond
         name = "only_tolerance_open" if exceeds else "they_differ"
-        return part("differ", name, confidence=self.of_all)
+        return part("differ", name, **names, confidence=self.of_all)
+
+    def _pair_names(self, one: QuestionFinding, pair: PairFinding) -> dict[str, str]:
+        low, high = (self.named(one.attribute, group.group) for group, _ in pair.test.by_value)
+        return {"first": low, "second": high}
 
     def _shares(self, verdict: Verdict) -> Iterator[str]:
         """Say first for how many people every gap is shown to be tolerated, and what is open."""
@@ -271,7 +286,9 @@ class Wording(Amounts):
             yield sentence(name, n=n, n_all=len(self.binding) + len(self.lenses.binding))
         n = len(self._of("pass")) + len(self.lenses.of("pass"))
         if n:
-            yield sentence("some_pass", n=n, n_all=len(self.binding) + len(self.lenses.binding))
+            n_all = len(self.binding) + len(self.lenses.binding)
+            several = sentence("some_pass", n=n, n_all=n_all)
+            yield sentence("one_passes", n_all=n_all) if n == 1 else several
         for one in self._of("inconclusive"):
             still_open = [group for group in one.tested if group not in one.shown_groups]
             shown = sum(pair.verdict == "pass" for pair in one.pairs)
@@ -283,7 +300,10 @@ class Wording(Amounts):
                     "people_shown",
                     **self._about(one),
                     share=share(one.share_shown),
-                    groups=listed(names),
+                    shown=listed(
+                        [self.named(one.attribute, group.group) for group in one.shown_groups], 5
+                    ),
+                    groups=listed(names, 5),
                 )
 
     def _undecided(self, questions: Sequence[QuestionFinding]) -> Iterator[str]:
@@ -345,7 +365,7 @@ class Wording(Amounts):
             least[lens.attribute] = min(least.get(lens.attribute, 1.0), part)
         return ", ".join(f"{name} {_covered(part)}" for name, part in least.items())
 
-    def limits(self, adjusted: bool) -> Iterator[str]:
+    def limits(self, policy: Policy, has_labels: bool) -> Iterator[str]:
         """Yield what the verdict rests on, and what it says nothing about."""
         if not self.binds:
             return
@@ -364,18 +384,25 @@ class Wording(Amounts):
         yield from self.lenses.silent()
         if self.n_tests:
             yield sentence("table_is", confidence=self.confidence)
-            yield self._errors(adjusted)
+            yield self._errors(policy, has_labels)
 
-    def _errors(self, adjusted: bool) -> str:
+    def _errors(self, policy: Policy, has_labels: bool) -> str:
         """Say how often the verdict may be wrong."""
         has_lens, together = bool(self.lenses.binding), ""
         name = "one_lens" if has_lens else "one_pair"
         if self.n_tests > 1:
             name = "comparisons_and_lenses" if has_lens else "comparisons"
-            together = part("together", "all" if adjusted else "each")
+            together = part("together", "all" if policy.adjustment == "holm" else "each")
         rate = f"{100 * self.alpha:g} %"
         tests = part("tests", name, n=f"{self.n_tests:,}")
-        return sentence("errors_are", tests=tests, rate=rate, pass_rate=rate, together=together)
+        return sentence(
+            "errors_are",
+            tests=tests,
+            rate=rate,
+            together=together,
+            false_pass=part("false_pass", "false_pass", rate=rate) if policy.has_pass else "",
+            labels=part("labels", "labels") if has_labels else "",
+        )
 
 
 def _covered(part: float) -> str:

@@ -28,7 +28,7 @@ from ..data.filters import column_text
 from ..data.frames import check_columns
 from ..data.headers import first_rows, has_names_below, has_no_names
 from ..data.reading import Reading
-from ..data.text_files import TextFormat, hint_of
+from ..data.text_files import TextFormat, hint_of, separator_in
 from ..errors import ArgumentError, DataError
 from ..writing import check_target, write_text
 from . import options
@@ -71,6 +71,7 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     if os.path.lexists(output):
         raise ArgumentError(f"--output is {output}, which is there; accepted: a new name")
     check_target("--output", output)
+    given = {**given, "delimiter": _separator(data, given)}
     given = {**given, "skip_lines": _lines_above(data, given)}
     columns, marked = _looked_at(data, given)
     if given["counts"] is None:
@@ -111,6 +112,20 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
 def _is_terminal() -> bool:
     """Whether somebody can be asked."""
     return sys.stdin.isatty()
+
+
+def _separator(data: str, given: Mapping[str, Any]) -> str | None:
+    """Return what separates columns: what was given, or what the first line shows."""
+    form = options.text_format(dict(given))[1]
+    if form.delimiter is not None:
+        return str(given["delimiter"])
+    rows = [] if form.columns else first_rows(data, form)
+    found = separator_in(rows[0]) if rows else None
+    if found is None:
+        return None
+    name = "tab" if found == "\t" else found
+    say(f"columns are separated by {name!r}, as the first line shows")
+    return name
 
 
 def _lines_above(data: str, given: Mapping[str, Any]) -> int | None:

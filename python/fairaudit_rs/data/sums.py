@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+#: Values that are split at once, unless there are more units.
+_PART = 1 << 16
 
 
 def sums_of(unit: NDArray[Any], values: Floats, n_units: int = 0) -> Floats:
@@ -23,7 +25,14 @@ def sums_of(unit: NDArray[Any], values: Floats, n_units: int = 0) -> Floats:
         return np.asarray(np.bincount(unit, weights=values, minlength=n_units), dtype=float)
     step = 2.0 ** (math.frexp(largest)[1] + math.frexp(len(values))[1] - 52)
     finer = step * 2.0 ** (math.frexp(len(values))[1] - 52)
-    coarse = np.rint(values / step) * step
-    fine = np.rint((values - coarse) / finer) * finer
-    sums = np.bincount(unit, weights=coarse, minlength=n_units)
-    return np.asarray(sums + np.bincount(unit, weights=fine, minlength=n_units))
+    n_units = max(n_units, int(unit.max()) + 1 if len(unit) else 0)
+    sums, rest = np.zeros(n_units), np.zeros(n_units)
+    # Both grids have exact sums: of parts, too.
+    size = max(_PART, n_units)
+    for start in range(0, len(values), size):
+        part, place = values[start : start + size], unit[start : start + size]
+        coarse = np.rint(part / step) * step
+        sums += np.bincount(place, weights=coarse, minlength=n_units)
+        fine = np.rint((part - coarse) / finer) * finer
+        rest += np.bincount(place, weights=fine, minlength=n_units)
+    return sums + rest

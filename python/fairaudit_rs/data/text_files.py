@@ -211,13 +211,18 @@ def repeats_of(name: str, names: Sequence[str]) -> list[str]:
 
 def hint_of(names: Sequence[str]) -> str:
     """Return what may be wrong where a file has one column only."""
-    found = [one for one in _USUAL if len(names) == 1 and one in names[0]]
-    if not found:
+    found = separator_in(names)
+    if found is None:
         return ""
     return (
-        f". Columns may be separated by {found[0]!r}: --delimiter "
-        f"{'tab' if found[0] == chr(9) else repr(found[0])} (from Python: read it into a frame)"
+        f". Columns may be separated by {found!r}: --delimiter "
+        f"{'tab' if found == chr(9) else repr(found)} (from Python: read it into a frame)"
     )
+
+
+def separator_in(names: Sequence[str]) -> str | None:
+    """Return what seems to separate the columns of a file that is read as one column."""
+    return next((one for one in _USUAL if len(names) == 1 and one in names[0]), None)
 
 
 def _has_blanks(names: Sequence[str]) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from .. import arguments
 from ..data.cells import Cells
 from ..data.groups import attribute_name, choose_groups, group_name, label, pairs_of
@@ -56,6 +58,10 @@ class Question:
     notes: tuple[str, ...] = ()
     #: Of gaps within strata of the user's: the metric in all rows of each group.
     marginal: Problem | None = None
+    #: The weight of each group where rows with weights are left out; None where none is.
+    people: dict[Any, float] | None = None
+    #: Rows of clusters in several groups that are left out.
+    n_dropped: int = 0
 
     @cached_property
     def within(self) -> tuple[PairWithinStrata, ...]:
@@ -213,14 +219,18 @@ def pose(
         cells = reading.score_levels()
     elif reads == "classes" and not weighted:
         cells = reading.cells()
-    rows = None
+    n_dropped, rows, people = 0, None, None
     if cells is None:
         rows = reading.rows()
         settled = table.settled(rows, choose_groups(rows.cells, groups, reference))
         if settled.cluster is not None:
             rows = replace(rows, cluster=settled.cluster)
         if settled.keep is not None:
-            rows = replace(reading, table=table.where(settled.keep)).rows()
+            n_dropped = int(np.count_nonzero(~settled.keep))
+            kept = table.where(settled.keep)
+            rows = replace(reading, table=kept).rows()
+            if "sample_weight" in table.roles:
+                people = {label(key): n for key, n in kept.people.number.items()}
         notes = settled.notes
     counted = cells if rows is None else rows.cells
     assert counted is not None
@@ -270,6 +280,8 @@ def pose(
         exchanged=exchanged(metric, own, names, "clusters" if clustered else "rows"),
         left_out=left_out,
         marginal=marginal,
+        people=people,
+        n_dropped=n_dropped,
     )
 
 

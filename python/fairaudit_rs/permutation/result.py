@@ -175,7 +175,7 @@ class PermutationResult(StratifiedFinding):
                 f"({row_count(one.n_rows, one.n_used)})"
                 for one, value in zip(self.values, values, strict=True)
             )
-            strata = " within strata" if self.within else ""
+            strata = " within strata" if self.within else " of all rows" if within else ""
             return (
                 f"{self.metric}{strata}: {first} and {second}. The {gap} of "
                 f"{number(self.estimate)} ({between}) is {verdict}{tail}.{beside}"

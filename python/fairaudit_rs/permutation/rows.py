@@ -28,7 +28,7 @@ from .melded import FEWEST_DEVIATING, Melding, melding_of
 from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
 from .units import Regrouping, Units, group_codes, make_units, places_of, positions_of
-from .within_strata import HOMOGENEITY_SEED, ByStratum
+from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, ByStratum
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
@@ -38,6 +38,8 @@ _PART = 1 << 16
 MOST_GROUPS = 5
 #: Most groups by stratum for which a metric that is no ratio of sums is given.
 MOST_PLACES = 1 << 16
+#: Rows whose metric by stratum is computed at once.
+_ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -236,25 +238,41 @@ class RowProblem(LabelledProblem):
         rows = self.rows
         if not self.stratified or rows.stratum is None:
             return None
+        if self.values.terms() is None and len(rows.group) > MOST_ROWS:
+            # Each stratum would need a test of its own: too much memory.
+            return None
         n_groups, strata = len(self.keys), rows.cells.strata
         shape = (len(strata), n_groups)
-        group = self.position[rows.group]
-        keep = group >= 0
-        place = rows.stratum[keep].astype(np.int64) * n_groups + group[keep]
+        keep: Any = slice(None)
+        group = self.position.astype(np.int32)[rows.group]
+        if self.position.min(initial=0) < 0:
+            keep = group >= 0
+        place = rows.stratum[keep].astype(np.uint32) * np.uint32(n_groups) + group[keep]
+        del group
         values = self.values.taken(keep)
 
         def added(column: NDArray[Any] | None) -> NDArray[np.float64]:
-            ones = np.ones(len(place)) if column is None else column.astype(np.float64)
-            return sums_of(place, ones, math.prod(shape)).reshape(shape)
+            if column is None or column.dtype == bool:
+                chosen = place if column is None else place[column]
+                return np.bincount(chosen, minlength=math.prod(shape)).reshape(shape).astype(float)
+            return sums_of(place, column.astype(np.float64, copy=False), math.prod(shape)).reshape(
+                shape
+            )
 
         weight = None if rows.weight is None else rows.weight[keep]
-        eligible = np.ones(len(place), dtype=bool)
+        eligible = None
         if self.metric.is_proportion:
             eligible = self._in_denominator()[keep]
-        people = added(eligible if weight is None else weight * eligible)
+        if weight is not None:
+            # Rows of weight 0 are not eligible.
+            eligible = weight > 0 if eligible is None else eligible & (weight > 0)
+        people = added(eligible)
+        if weight is not None and eligible is not None:
+            people = added(weight * eligible)
         terms = values.terms()
         if terms is not None:
-            above, size = (added(part) for part in terms)
+            above = added(terms[0])
+            size = people if getattr(values, "denominator", 1) is None else added(terms[1])
             value = np.divide(above, size, out=np.full(shape, np.nan), where=size > 0)
         else:
             value = self._values_of(values, place, math.prod(shape)).reshape(shape)
@@ -266,8 +284,7 @@ class RowProblem(LabelledProblem):
             strata=strata,
             value=value,
             size=size,
-            # Rows of weight 0 stand for nobody.
-            n=added(eligible if weight is None else eligible & (weight > 0)).astype(np.int64),
+            n=added(eligible).astype(np.int64),
             people=people,
             keys=self.keys,
         )
@@ -289,15 +306,27 @@ class RowProblem(LabelledProblem):
         squares = np.ones(len(unit)) if weight is None else weight**2
         return sums_of(unit, squares, math.prod(shape)).reshape(shape)
 
-    def _values_of(self, values: RowValues, place: NDArray[np.int64], n: int) -> Any:
-        """Return the metric of the rows at each place; NaN where it has none."""
-        used, code = np.unique(place, return_inverse=True)
+    def _values_of(self, values: RowValues, place: NDArray[Any], n: int) -> Any:
+        """Return the metric of the rows at each place; NaN where it has none.
+
+        Places are taken some at a time, so that only their rows are copied.
+        """
         found = np.full(n, np.nan)
-        if len(used) > MOST_PLACES:
+        sizes = np.bincount(place, minlength=n)
+        if np.count_nonzero(sizes) > MOST_PLACES:
             return found
-        units = _native.Units(code.astype(np.uint16), len(used))
-        exchange = Exchange(units=units, scaling="unpooled", sums=_as_they_are, call=self.call)
-        found[used] = [entry.value for entry in values.test(exchange, False).evaluations]
+        batch = np.cumsum(sizes) // _ROWS_AT_ONCE
+        for one in np.unique(batch):
+            first, last = np.searchsorted(batch, [one, one + 1])
+            rows = slice(None)
+            if last - first < n:
+                rows = (place >= first) & (place < last)
+            used, code = np.unique(place[rows], return_inverse=True)
+            units = _native.Units(code.astype(np.uint16), len(used))
+            exchange = Exchange(units=units, scaling="unpooled", sums=_as_they_are, call=self.call)
+            if len(used):
+                entries = values.taken(rows).test(exchange, False).evaluations
+                found[used] = [entry.value for entry in entries]
         return found
 
     def homogeneity(self, pair: Pair) -> Homogeneity:
@@ -305,6 +334,8 @@ class RowProblem(LabelledProblem):
         rows, values = self.rows, self.values
         if rows.stratum is None or len(self.keys) > MOST_GROUPS:
             return Homogeneity.unknown(f"it is tested for up to {MOST_GROUPS} groups")
+        if len(rows.group) > MOST_ROWS:
+            return Homogeneity.unknown(f"it is tested for up to {MOST_ROWS:,} rows")
         if values.terms() is None:
             # Influences are sums of floats: their bits depend on the order of rows.
             order = self._order()

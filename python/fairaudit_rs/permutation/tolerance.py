@@ -145,9 +145,21 @@ class ToleranceQuestion:
 
     @property
     def coverage(self) -> float:
-        """The share of people who are in groups that are tested: of weighted rows by weight."""
+        """The share of people who are in groups that are tested: of weighted rows by weight.
+
+        Within strata of the user's those are people of strata that hold two tested groups.
+        """
         tested = math.fsum(one.n_people for one in self.groups if one.is_tested)
-        return tested / (self.n_people or 1)
+        return self._share_compared * tested / (self.n_people or 1)
+
+    @cached_property
+    def _share_compared(self) -> float:
+        """The share of people of tested groups who are in strata that compare them."""
+        by_stratum = None if self.posed is None else self.posed.problem.by_stratum
+        if by_stratum is None:
+            return 1.0
+        tested = {one.group for one in self.groups if one.is_tested}
+        return by_stratum.share_compared(tested)
 
     @property
     def n_people(self) -> float:
@@ -282,13 +294,14 @@ def ask(
             raise
         without = unmeasured_groups(sizes, error.reasons, groups, weights)
         return nothing("fewer than two groups in which it has a value", without)
-    of_groups = counted_groups(posed, found, weights)
+    of_groups = counted_groups(posed, found, posed.people or weights)
     if tolerance is None:
         return nothing("no threshold", of_groups, posed)
     method = deciding_method(posed, tolerance)
     if method is None:
+        what = f"ratios of {metric.name}" if tolerance.scale == "ratio" else metric.name
         kind = "within strata" if posed.problem.stratified else "of a tolerance"
-        return nothing(f"{metric.name} has no test {kind} that keeps its level", of_groups, posed)
+        return nothing(f"there is no reliable test {kind} for {what}", of_groups, posed)
     compared = compared_pairs(posed, of_groups, reference, better, has_pass)
     of_ratio = one_sided and fixed is not None and tolerance.scale == "ratio"
     return ToleranceQuestion(
@@ -456,7 +469,7 @@ class _Run:
             standard_error=error,
             p_fail=p_fail(at),
             p_pass=p_pass(at),
-            p_equal=math.nan if unknown else tails(0.0).p_fail(is_above),
+            p_equal=math.nan if unknown else min(map(tails(0.0).p_fail, (True, False))),
             least=tolerance.at(least),
             most=tolerance.at(most),
             method=self._method(pair),

@@ -12,7 +12,7 @@ value_1 / value_2 the Mantel-Haenszel ratio.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,8 +35,8 @@ _LEVEL = 0.05
 _TESTS = {"breslow-day": "Breslow-Day test", "permutation": "permutation test"}
 #: The test of homogeneity belongs to the data: it has one seed, whatever the seed of the call.
 HOMOGENEITY_SEED = 28
-#: Most rows for which counts are made rows again to test homogeneity.
-MOST_ROWS = 2_000_000
+#: Most rows for which homogeneity is tested by row.
+MOST_ROWS = 1_000_000
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +44,14 @@ Floats = NDArray[np.float64]
 SENTENCES = {
     "gap_not_tested": (
         "{about}: whether the gap is the same in all strata was not tested: {reason}"
+    ),
+    "odds_differ": (
+        "{about}: the odds ratio differs between strata by more than chance explains "
+        "({tested_by}); the gap within strata is a weighted mean, so read the strata one by one"
+    ),
+    "odds_may_be_one": (
+        "{about}: no sign that the odds ratio differs between strata ({tested_by}); the gaps of "
+        "the strata can differ all the same"
     ),
     "gap_differs": (
         "{about}: the gap differs between strata by more than chance explains ({tested_by}); "
@@ -160,6 +168,15 @@ class ByStratum(Value):
     #: The groups.
     keys: tuple[GroupKey, ...]
 
+    def share_compared(self, groups: Collection[Any]) -> float:
+        """Return the share of the people of some groups in strata that hold two of them."""
+        at = [i for i, key in enumerate(self.keys) if label(key) in groups]
+        present = (self.size[:, at] > 0) & ~np.isnan(self.value[:, at])
+        people = self.people[:, at]
+        inside = people[present.sum(axis=1) > 1].sum()
+        everyone = float(people.sum())
+        return float(inside) / everyone if everyone > 0 else 1.0
+
     def of(self, pair: Pair, test: Callable[[], Homogeneity]) -> PairWithinStrata:
         """Return two groups within strata; ``test`` says whether their gap is the same in all."""
         at = list(pair)
@@ -239,5 +256,8 @@ def note_of_homogeneity(within: PairWithinStrata, about: str) -> str:
         return SENTENCES["gap_not_tested"].format(about=about, reason=test.note)
     name = _TESTS.get(test.method, "chi-squared test")
     how = f"{name}, {p_text(test.pvalue)}" + (f"; {test.note}" if test.note else "")
-    name = "gap_differs" if rejects(test.pvalue, _LEVEL) else "gap_may_be_one"
+    # The test of Breslow and Day is about odds ratios: equal gaps can have unequal ones.
+    what = "odds" if test.method == "breslow-day" else "gap"
+    verb = "differ" if what == "odds" else "differs"
+    name = f"{what}_{verb}" if rejects(test.pvalue, _LEVEL) else f"{what}_may_be_one"
     return SENTENCES[name].format(about=about, tested_by=how)
