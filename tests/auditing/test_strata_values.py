@@ -276,7 +276,7 @@ class TestHomogeneity:
         assert means[0] / means[1] == pytest.approx(ratio, rel=1e-12)
 
     def test_reference(self):
-        rng = np.random.default_rng(5)
+        rng, n_tested = np.random.default_rng(5), 0
         for _ in range(50):
             rows = rng.integers(5, 80, (6, 2)).astype(float)
             hits = rng.binomial(rows.astype(int), rng.uniform(0.2, 0.8, (6, 2))).astype(float)
@@ -284,7 +284,10 @@ class TestHomogeneity:
                 np.stack([hits[:, 0], rows[:, 0], hits[:, 1], rows[:, 1]]).T
             )
             found = breslow_day(hits, rows)
-            assert (found.statistic, found.pvalue) == pytest.approx(wanted, rel=1e-7)
+            if found.note is None:
+                assert (found.statistic, found.pvalue) == pytest.approx(wanted, rel=1e-7)
+                n_tested += 1
+        assert n_tested > 30
 
     def test_spread_of_means(self):
         rng = np.random.default_rng(6)
@@ -318,3 +321,57 @@ class TestHomogeneityLevels:
         most = stats.binom.isf(1e-6, n_audits, 0.06)
         assert rejected <= most
         assert broken > 1.5 * most
+
+
+class TestReviews:
+    """What three reviews found in the first version of these outputs."""
+
+    def test_a_mirrored_metric_keeps_its_direction_where_crude_values_are_equal(self):
+        rows = [("A", "m", 1_000, 300), ("A", "w", 3_000, 1_350), ("B", "m", 1_000, 700),
+                ("B", "w", 1_000, 650)]  # fmt: skip
+        columns = [([d] * n, [s] * n, np.arange(n) < k) for d, s, n, k in rows]
+        dept, sex, hit = (np.concatenate(part) for part in zip(*columns, strict=True))
+        policy = fa.Policy(
+            name="own",
+            criteria=[fa.Criterion(metric=one, tolerance=0.01) for one in ("tpr", "fnr")],
+        )
+        audit = fa.audit(
+            np.ones(len(hit), int), hit.astype(int), sensitive_features={"sex": sex}, strata=dept,
+            policy=policy, rng=1,
+        )  # fmt: skip
+        for question in audit.questions:
+            [test] = [pair.test for pair in question.pairs]
+            (low, low_value), (_, high_value) = test.by_value
+            worse = low if question.metric == "true_positive_rate" else test.by_value[1][0]
+            assert worse.group == "m"
+            assert high_value - low_value == pytest.approx(test.estimate)
+
+    def test_sparse_strata_have_no_test_of_odds_ratios(self):
+        rng = np.random.default_rng(1)
+        rows = np.full((300, 2), 3.0)
+        found = breslow_day(rng.binomial(3, 0.5, (300, 2)).astype(float), rows)
+        assert np.isnan(found.pvalue)
+        assert "100 % of the cells of all strata expect fewer than 5 people" in found.note
+
+    def test_few_clusters_within_strata_are_guarded(self):
+        """40 + 6 clusters: permutations of clusters within strata rejected 34 % at 5 %."""
+        rng, rejected = np.random.default_rng(2), 0
+        sizes, n = {"a": 40, "b": 6}, 30
+        for _ in range(40):
+            group = np.repeat([g for g, k in sizes.items() for _ in range(k)], n)
+            cluster = np.repeat(np.arange(46), n)
+            icc = np.repeat([0.05] * 40 + [0.5] * 6, 1)
+            chance = rng.beta(0.05 * (1 / icc - 1), 0.95 * (1 / icc - 1))
+            hit = (rng.random(46 * n) < chance[cluster]).astype(int)
+            result = fa.permutation_test(
+                y_pred=hit, sensitive_features=group, clusters=cluster, strata=cluster % 2,
+                metric="selection_rate", n_resamples=199, rng=1,
+            )  # fmt: skip
+            rejected += result.pvalue <= 0.05
+        assert rejected <= 6
+
+    def test_a_rule_of_favourable_decisions_is_never_punitive(self):
+        from dataclasses import replace
+
+        with pytest.raises(fa.errors.ArgumentError, match="punitive is True with the rule us_eeoc"):
+            replace(fa.Policy.preset("us_eeoc"), punitive=True)

@@ -200,15 +200,6 @@ def audit(
     )
     positive = _positive(chosen, table, pos_label)
     table = table.with_positive(positive)
-    table = table if counts is None else table.counted(positive).shared()
-    computing = Computing(
-        seed=checked.seed,
-        n_resamples=checked.n_resamples,
-        n_threads=checked.n_threads,
-        pos_label=positive,
-        score_bins=score_bins,
-        callback=checked.progress,
-    )
     request = AuditRequest.of(
         data=data,
         given={
@@ -223,6 +214,15 @@ def audit(
         table=table,
         policy=chosen,
         positive=positive,
+    )
+    table = table if counts is None else table.counted(positive).shared()
+    computing = Computing(
+        seed=checked.seed,
+        n_resamples=checked.n_resamples,
+        n_threads=checked.n_threads,
+        pos_label=positive,
+        score_bins=score_bins,
+        callback=checked.progress,
     )
     return _audited(table, chosen, computing, checked.threshold, evidence, given, request)
 
@@ -411,8 +411,12 @@ def _notes(
     notes += own_minimum(made.policy, made.rule_report)
     notes += notes_of_small(findings, named)
     notes += notes_of_flags(attributes)
-    notes += notes_of_alike(made.base_rates)
+    is_weighted = any("sample_weight" in one.table.roles for one in attributes)
+    if not is_weighted:
+        # Base rates count rows.
+        notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
-    notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
+    if not is_weighted:
+        notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
     notes += notes_of_homogeneity(findings, named)
     return [*notes, *notes_of_lenses(made.others)]

@@ -167,6 +167,11 @@ class Policy:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         self._check_lenses()
+        if self.punitive and self.rule is not None:
+            raise ArgumentError(
+                f"punitive is True with the rule {self.rule}, which counts favourable decisions; "
+                "name the favourable value of the decisions by favourable instead"
+            )
 
     def _check_lenses(self) -> None:
         """Refuse criteria of lenses that the policy does not compute."""

@@ -322,7 +322,8 @@ class Family:
             tests, fails = tested[one.family_key], adjusted[one.family_key]
             if first is not one:
                 found = replace(found, same_as=first.metric.name)
-                tests = [_mirrored(test, question.groups) for test in tests]
+                is_same = metric.native.fraction == first.metric.native.fraction
+                tests = [_mirrored(test, question.groups, is_same) for test in tests]
             n_tests = self.n_tests
         else:
             n_tests = question.n_comparisons
@@ -382,13 +383,11 @@ class Family:
         )
 
 
-def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup]) -> ToleranceTest:
+def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup], is_same: bool) -> ToleranceTest:
     """Return a test of a metric as that of another one with the same gaps, and other values."""
     of_other = {one.group: one for one in groups}
     first, second = (of_other[one.group] for one in test.groups)
-    if math.isclose(first.value, test.first.value) and math.isclose(
-        second.value, test.second.value
-    ):
+    if is_same:
         # Another name of the same metric.
         return replace(test, first=first, second=second)
     within = None if test.within is None else test.within.complement().swapped()

@@ -10,6 +10,7 @@ from typing import Any
 from .._native import __version__
 from ..data.cells import Cells
 from ..data.equality import Value
+from ..data.labels import matches
 from ..data.tables import AuditTable
 from ..errors import DataError
 from ..results.words import listed
@@ -127,14 +128,15 @@ def _names(role: str, given: Mapping[str, Any], data: Any) -> tuple[str, ...]:
 
 def _favourable(policy: Policy, table: AuditTable, role: str, positive: Any) -> str | None:
     """Return the favourable value of labels or decisions; None of numbers that are no classes."""
-    if policy.favourable is not None:
-        return str(policy.favourable)
     if not table.source.holds_rows:
-        return "0" if policy.punitive else "1"
+        return str(policy.favourable or ("0" if policy.punitive else "1"))
     try:
         values = table.values(role)
     except DataError:
         return None
+    if policy.favourable is not None:
+        is_there = any(matches(value, policy.favourable) for value in values)
+        return str(policy.favourable) if is_there else None
     if positive is None:
         if not set(values) <= {0, 1}:
             return None

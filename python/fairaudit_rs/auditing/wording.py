@@ -311,6 +311,9 @@ class Wording(Amounts):
             pair = one.telling_pair
             if pair is None or one.tolerance is None:
                 continue
+            if pair.test.reason and math.isnan(pair.test.estimate):
+                yield sentence("not_measurable", **self._about(one), reason=pair.test.reason)
+                continue
             why = one.reason or pair.test.reason
             parts = {
                 "differ": self._differ(one, pair),

@@ -16,7 +16,7 @@ FEW_ROWS = 50
 #: ... as long as rows times replicates stay below this number.
 _MOST_WORK = 2_000_000
 _MOST_REPLICATES, _FEWEST_REPLICATES = 999, 199
-#: The chi-squared law needs expected counts of 5 in most strata (Cochran's rule).
+#: The chi-squared law needs expected counts of 5 in four of five cells (Cochran's rule).
 _EXPECTED, _MOST_BELOW = 5.0, 0.2
 
 Floats = NDArray[np.float64]
@@ -65,16 +65,16 @@ def breslow_day(hits: Floats, rows: Floats) -> Homogeneity:
     off = x - expected
     statistic = float((off**2 / variance).sum() - off.sum() ** 2 / variance.sum())
     df = len(x) - 1
-    few = float((cells < _EXPECTED).any(axis=0).mean())
-    note = None
+    few = float((cells < _EXPECTED).mean())
     if few > _MOST_BELOW:
-        note = f"{100 * few:.0f} % of the strata expect fewer than 5 people in a cell"
+        return Homogeneity.unknown(
+            f"{100 * few:.0f} % of the cells of all strata expect fewer than 5 people"
+        )
     return Homogeneity(
         method="breslow-day",
         statistic=max(statistic, 0.0),
         df=df,
         pvalue=chi_square_tail(max(statistic, 0.0), df),
-        note=note,
     )
 
 

@@ -50,8 +50,9 @@ SENTENCES = {
     ),
     "few_clusters": (
         "too few clusters for permutations of clusters: {groups}. Test and interval of {metric} "
-        "assume only that values lie from {low} to {high} (melded Gaffke limits with clusters as "
-        "units); their level was simulated, not proved"
+        "assume that values lie from {low} to {high} and that the sizes of clusters are those "
+        "observed (melded Gaffke limits with clusters as units); their level was simulated, not "
+        "proved"
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -75,9 +76,14 @@ class Question:
         def named(group: Any) -> str:
             return group_name(group, attribute_name(self.features))
 
+        known = [one for one in self.within if not math.isnan(one.homogeneity.pvalue)]
+        told = list(self.within)
+        if len(told) > 1:
+            # Of several pairs the surest one, adjusted for all of them.
+            told = sorted(known, key=lambda one: one.homogeneity.pvalue)[:1]
         return [
-            note_of_homogeneity(one, f"{named(one.first)} and {named(one.second)}")
-            for one in self.within
+            note_of_homogeneity(one, f"{named(one.first)} and {named(one.second)}", len(known))
+            for one in told
         ]
 
     def of_pairs(self, chosen: Collection[frozenset[Any]]) -> Question:

@@ -28,7 +28,7 @@ from .melded import FEWEST_DEVIATING, Melding, melding_of
 from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
 from .skewed import FEWEST_CLUSTERS, Guard
 from .units import Regrouping, Units, group_codes, make_units, places_of, positions_of
-from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, ByStratum
+from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, MOST_ROWS_OF_RANKS, ByStratum
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
@@ -238,7 +238,7 @@ class RowProblem(LabelledProblem):
         rows = self.rows
         if not self.stratified or rows.stratum is None:
             return None
-        if self.values.terms() is None and len(rows.group) > MOST_ROWS:
+        if self.values.terms() is None and len(rows.group) > MOST_ROWS_OF_RANKS:
             # Each stratum would need a test of its own: too much memory.
             return None
         n_groups, strata = len(self.keys), rows.cells.strata
@@ -334,8 +334,9 @@ class RowProblem(LabelledProblem):
         rows, values = self.rows, self.values
         if rows.stratum is None or len(self.keys) > MOST_GROUPS:
             return Homogeneity.unknown(f"it is tested for up to {MOST_GROUPS} groups")
-        if len(rows.group) > MOST_ROWS:
-            return Homogeneity.unknown(f"it is tested for up to {MOST_ROWS:,} rows")
+        most = MOST_ROWS if values.terms() is not None else MOST_ROWS_OF_RANKS
+        if len(rows.group) > most:
+            return Homogeneity.unknown(f"it is tested for up to {most:,} rows")
         if values.terms() is None:
             # Influences are sums of floats: their bits depend on the order of rows.
             order = self._order()
@@ -447,7 +448,7 @@ class RowProblem(LabelledProblem):
                     f"the clusters of {self.names[i]} are worth {self.clustered[i].effective:.3g} "
                     f"of one size; accepted: at least {FEWEST_CLUSTERS:g}"
                 )
-        if not rejected or not self._is_guarded:
+        if not rejected or not self._guards(pair):
             return None
         guard = Guard.of(shifts.shapes)
         few = guard.is_skewed and self._has_few_clusters(pair)
@@ -457,7 +458,7 @@ class RowProblem(LabelledProblem):
     def why_unknown(self, pair: Sequence[int], shifts: _native.Shifts) -> str | None:
         """Say why no gap of two groups can be excluded: a tail can be missing from one."""
         reason = self.why_withheld(pair, shifts, rejected=False)
-        if reason is not None or not self._is_guarded:
+        if reason is not None or not self._guards(pair):
             return reason
         guard = Guard.of(shifts.shapes)
         skewed = guard.certain is not None or guard.is_skewed
@@ -473,6 +474,13 @@ class RowProblem(LabelledProblem):
         if self.rows.cluster is None:
             return True
         return not self.stratified and self.metric.kind.bounds(self.rows.columns) is None
+
+    def _guards(self, pair: Sequence[int]) -> bool:
+        """Whether a tail that is missing can mislead the test of two groups.
+
+        Within strata few clusters have no limits made of their range.
+        """
+        return self._is_guarded or (self.stratified and self._has_few_clusters(pair))
 
     def _has_few_clusters(self, groups: Sequence[int]) -> bool:
         clustered = self.clustered

@@ -76,6 +76,8 @@ class ToleranceTest(Value):
     within: PairWithinStrata | None = None
     #: Whether the test stays the same with more rows, so that the required rows are known.
     has_required_rows: bool = True
+    #: Whether the comparison can fail: not where it is one for a pass alone.
+    can_fail: bool = True
 
     @property
     def first_value(self) -> float:
@@ -108,6 +110,12 @@ class ToleranceTest(Value):
     ) -> RowsThatTell | None:
         """Return how many rows would tell, if the gap stays as it is seen; None if unknown."""
         if not self.has_required_rows:
+            return None
+        if (
+            not self.can_fail
+            and abs(self.estimate) > tolerance.value
+            and (tolerance.scale == "difference")
+        ):
             return None
         gap, error = self.estimate, self.standard_error
         if tolerance.scale == "ratio" and gap > 0:
@@ -182,6 +190,8 @@ class ToleranceQuestion:
         place: dict[tuple[Any, int | None], int] = {}
         values, variances, pairs = [], [], []
         for k, test in enumerate(tests):
+            # In one direction more than equality is tolerated: it counts as equality.
+            is_better = self.better is not None and test.estimate >= 1
             error = test.standard_error
             if is_ratio and not (test.estimate > 0 and error > 0):
                 return math.inf
@@ -189,12 +199,14 @@ class ToleranceQuestion:
             ends = []
             for group, value in ((test.first, test.first_value), (test.second, test.second_value)):
                 # Within strata a group has a value of its own in each comparison.
-                key = (group.group, None if test.within is None else k)
+                own = is_better or test.within is not None
+                key = (group.group, k if own else None)
                 if key not in place:
                     place[key] = len(place)
-                    values.append(math.log(value) if is_ratio else value)
+                    shown = math.log(value) if is_ratio else value
+                    values.append(0.0 if is_better else shown)
                     variance = group.variance / value**2 if is_ratio else group.variance
-                    variances.append(variance if test.within is None else error**2 / 2)
+                    variances.append(error**2 / 2 if own else variance)
                 ends.append(place[key])
             pairs.append((ends[0], ends[1], error))
         return times_to_show_all_within(values, variances, pairs, tolerance.distance, alpha)
@@ -476,6 +488,7 @@ class _Run:
             reason=tests.why_nothing(pair) if unknown else None,
             within=within,
             has_required_rows=not self._has_few_clusters(pair),
+            can_fail=pair not in self.question.pass_only,
         )
 
     def _most(self, pair: Pair, p_pass: Callable[[float], float], seen: float) -> float:

@@ -28,7 +28,7 @@ from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import p_text
 
-#: Strata that a result lists; of more it gives the number.
+#: Strata that a result lists for each of up to ten pairs; of more it gives the number.
 MOST_LISTED = 1_000
 #: Level of the test of one gap in all strata, and its names.
 _LEVEL = 0.05
@@ -37,6 +37,8 @@ _TESTS = {"breslow-day": "Breslow-Day test", "permutation": "permutation test"}
 HOMOGENEITY_SEED = 28
 #: Most rows for which homogeneity is tested by row.
 MOST_ROWS = 1_000_000
+#: The same of metrics that are no ratio of sums, which have no values by stratum beyond it.
+MOST_ROWS_OF_RANKS = 200_000
 
 Floats = NDArray[np.float64]
 
@@ -190,7 +192,8 @@ class ByStratum(Value):
             float(weight[both] @ value[both, i]) if total > 0 else math.nan for i in (0, 1)
         )
         present = np.flatnonzero(n.sum(axis=1) > 0)
-        listed = present if len(present) <= MOST_LISTED else present[:0]
+        n_pairs = max(len(self.keys) * (len(self.keys) - 1) // 20, 1)
+        listed = present if len(present) * n_pairs <= MOST_LISTED else present[:0]
         everyone = float(people.sum())
         return PairWithinStrata(
             names=self.names,
@@ -249,15 +252,18 @@ def stratum_rows(
     ]
 
 
-def note_of_homogeneity(within: PairWithinStrata, about: str) -> str:
-    """Say whether the gap of two groups is the same in all strata."""
+def note_of_homogeneity(within: PairWithinStrata, about: str, n_pairs: int = 1) -> str:
+    """Say whether the gap of two groups is the same in all strata; p is adjusted for all pairs."""
     test = within.homogeneity
+    pvalue = min(test.pvalue * max(n_pairs, 1), 1.0)
     if math.isnan(test.pvalue):
         return SENTENCES["gap_not_tested"].format(about=about, reason=test.note)
     name = _TESTS.get(test.method, "chi-squared test")
-    how = f"{name}, {p_text(test.pvalue)}" + (f"; {test.note}" if test.note else "")
+    how = f"{name}, {p_text(pvalue)}" + (f"; {test.note}" if test.note else "")
+    if n_pairs > 1:
+        how += f", adjusted for {n_pairs} pairs"
     # The test of Breslow and Day is about odds ratios: equal gaps can have unequal ones.
     what = "odds" if test.method == "breslow-day" else "gap"
     verb = "differ" if what == "odds" else "differs"
-    name = f"{what}_{verb}" if rejects(test.pvalue, _LEVEL) else f"{what}_may_be_one"
+    name = f"{what}_{verb}" if rejects(pvalue, _LEVEL) else f"{what}_may_be_one"
     return SENTENCES[name].format(about=about, tested_by=how)

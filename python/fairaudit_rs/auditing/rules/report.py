@@ -11,6 +11,7 @@ import numpy as np
 
 from ...data.groups import group_name, label
 from ...data.labels import matches
+from ...data.sums import sums_of
 from ...errors import FairAuditError
 from ..refusals import reason_of
 from ..sentences import sentence
@@ -122,8 +123,9 @@ def _lending(policy: Policy, one: Attribute, counts: Counts, given: Any) -> Attr
     criterion = next((found for found in policy.criteria if found.covers(one.name)), None)
     if criterion is None:
         return AttributeReport(attribute=one.name, missing=(sentence("no_reference"),))
-    assert criterion.ratio is not None
-    reference = next(group for group in counts if matches(group, criterion.reference))
+    reference = next((one for one in counts if matches(one, criterion.reference)), None)
+    if criterion.ratio is None or reference is None:
+        return AttributeReport(attribute=one.name, missing=(sentence("no_reference"),))
     impact = adverse_impact(counts, reference, threshold=criterion.ratio, **given)
     means, missing = _means(policy, one, reference, given)
     return AttributeReport(
@@ -164,9 +166,9 @@ def _moments(one: Attribute) -> dict[Any, tuple[int, float, float]]:
     scores = rows.columns["y_score"]
     n_groups = len(rows.cells.groups)
     n = np.bincount(rows.group, minlength=n_groups)
-    total = np.bincount(rows.group, weights=scores, minlength=n_groups)
+    total = sums_of(rows.group, scores, n_groups)
     mean = total / np.maximum(n, 1)
-    squares = np.bincount(rows.group, weights=(scores - mean[rows.group]) ** 2, minlength=n_groups)
+    squares = sums_of(rows.group, (scores - mean[rows.group]) ** 2, n_groups)
     return {
         label(key): (int(n[at]), float(mean[at]), float(squares[at]))
         for at, key in enumerate(rows.cells.groups)
