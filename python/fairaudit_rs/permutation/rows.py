@@ -15,31 +15,25 @@ from .. import _native
 from ..data.labels import GroupKey
 from ..data.numbering import numbered, of_units
 from ..data.rows import Rows
-from ..data.sums import sums_of
 from ..errors import ArgumentError
 from ..inference.clusters import ClusteredRatio, gap_interval
-from ..inference.homogeneity import Homogeneity, permuted_homogeneity
+from ..inference.homogeneity import Homogeneity
 from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.kind import confusion_classes
 from ..metrics.metric import Metric
-from ..metrics.row_values import Exchange, RowValues, fewer_of_labels
+from ..metrics.row_values import RowValues, fewer_of_labels
 from .labelled import LabelledProblem
 from .melded import FEWEST_DEVIATING, Melding, melding_of
 from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
+from .row_strata import homogeneity_of_rows, rows_by_stratum
 from .skewed import FEWEST_CLUSTERS, Guard
 from .units import Regrouping, Units, group_codes, make_units, places_of, positions_of
-from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, MOST_ROWS_OF_RANKS, ByStratum
+from .within_strata import ByStratum
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
 #: Rows that are looked at together.
 _PART = 1 << 16
-#: Most groups whose gaps are tested for being the same in all strata.
-MOST_GROUPS = 5
-#: Most groups by stratum for which a metric that is no ratio of sums is given.
-MOST_PLACES = 1 << 16
-#: Rows whose metric by stratum is computed at once.
-_ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -215,7 +209,7 @@ class RowProblem(LabelledProblem):
         if not self.metric.is_proportion:
             return self.n_rows[position]
         inside = self.position[self.rows.group] == position
-        return int((self._in_denominator() & inside).sum())
+        return int((self.in_denominator() & inside).sum())
 
     def weights_of(self, position: int) -> NDArray[np.float64] | None:
         """Return the weights of the eligible rows of a group; None without weights."""
@@ -223,11 +217,12 @@ class RowProblem(LabelledProblem):
             return None
         inside = self.position[self.rows.group] == position
         if self.metric.is_proportion:
-            inside &= self._in_denominator()
+            inside &= self.in_denominator()
         weights: NDArray[np.float64] = self.rows.weight[inside]
         return weights
 
-    def _in_denominator(self) -> NDArray[np.bool_]:
+    def in_denominator(self) -> NDArray[np.bool_]:
+        """Return which rows are in the denominator of the metric."""
         return self.metric.kind.in_denominator(self.rows.columns, len(self.rows.group))
 
     # -- strata of the user's -----------------------------------------------------------------
@@ -235,142 +230,11 @@ class RowProblem(LabelledProblem):
     @cached_property
     def by_stratum(self) -> ByStratum | None:
         """The metric by stratum and group; None without strata of the user's."""
-        rows = self.rows
-        if not self.stratified or rows.stratum is None:
-            return None
-        if self.values.terms() is None and len(rows.group) > MOST_ROWS_OF_RANKS:
-            # Each stratum would need a test of its own: too much memory.
-            return None
-        n_groups, strata = len(self.keys), rows.cells.strata
-        shape = (len(strata), n_groups)
-        keep: Any = slice(None)
-        group = self.position.astype(np.int32)[rows.group]
-        if self.position.min(initial=0) < 0:
-            keep = group >= 0
-        place = rows.stratum[keep].astype(np.uint32) * np.uint32(n_groups) + group[keep]
-        del group
-        values = self.values.taken(keep)
-
-        def added(column: NDArray[Any] | None) -> NDArray[np.float64]:
-            if column is None or column.dtype == bool:
-                chosen = place if column is None else place[column]
-                return np.bincount(chosen, minlength=math.prod(shape)).reshape(shape).astype(float)
-            return sums_of(place, column.astype(np.float64, copy=False), math.prod(shape)).reshape(
-                shape
-            )
-
-        weight = None if rows.weight is None else rows.weight[keep]
-        eligible = None
-        if self.metric.is_proportion:
-            eligible = self._in_denominator()[keep]
-        if weight is not None:
-            # Rows of weight 0 are not eligible.
-            eligible = weight > 0 if eligible is None else eligible & (weight > 0)
-        people = added(eligible)
-        if weight is not None and eligible is not None:
-            people = added(weight * eligible)
-        terms = values.terms()
-        if terms is not None:
-            above = added(terms[0])
-            size = people if getattr(values, "denominator", 1) is None else added(terms[1])
-            value = np.divide(above, size, out=np.full(shape, np.nan), where=size > 0)
-        else:
-            value = self._values_of(values, place, math.prod(shape)).reshape(shape)
-            squares = self._squares(place, weight, keep, shape)
-            effective = people**2 / np.maximum(squares, 1e-300)
-            size = np.where(np.isnan(value), 0.0, effective)
-        return ByStratum(
-            names=rows.cells.strata_names,
-            strata=strata,
-            value=value,
-            size=size,
-            n=added(eligible).astype(np.int64),
-            people=people,
-            keys=self.keys,
-        )
-
-    def _squares(
-        self,
-        place: NDArray[np.int64],
-        weight: NDArray[np.float64] | None,
-        keep: NDArray[np.bool_],
-        shape: tuple[int, int],
-    ) -> NDArray[np.float64]:
-        """Return the sum of squared weights of rows, or of clusters, at each place."""
-        unit = place
-        if self.rows.cluster is not None:
-            of_place = np.stack([place, self.rows.cluster[keep].astype(np.int64)])
-            (unit, _), at = np.unique(of_place, axis=1, return_inverse=True)
-            ones = np.ones(len(place)) if weight is None else weight
-            weight = sums_of(at.ravel(), ones)
-        squares = np.ones(len(unit)) if weight is None else weight**2
-        return sums_of(unit, squares, math.prod(shape)).reshape(shape)
-
-    def _values_of(self, values: RowValues, place: NDArray[Any], n: int) -> Any:
-        """Return the metric of the rows at each place; NaN where it has none.
-
-        Places are taken some at a time, so that only their rows are copied.
-        """
-        found = np.full(n, np.nan)
-        sizes = np.bincount(place, minlength=n)
-        if np.count_nonzero(sizes) > MOST_PLACES:
-            return found
-        batch = np.cumsum(sizes) // _ROWS_AT_ONCE
-        for one in np.unique(batch):
-            first, last = np.searchsorted(batch, [one, one + 1])
-            rows = slice(None)
-            if last - first < n:
-                rows = (place >= first) & (place < last)
-            used, code = np.unique(place[rows], return_inverse=True)
-            units = _native.Units(code.astype(np.uint16), len(used))
-            exchange = Exchange(units=units, scaling="unpooled", sums=_as_they_are, call=self.call)
-            if len(used):
-                entries = values.taken(rows).test(exchange, False).evaluations
-                found[used] = [entry.value for entry in entries]
-        return found
+        return rows_by_stratum(self)
 
     def homogeneity(self, pair: Pair) -> Homogeneity:
         """Test whether the gap of two groups is the same in all strata."""
-        rows, values = self.rows, self.values
-        if rows.stratum is None or len(self.keys) > MOST_GROUPS:
-            return Homogeneity.unknown(f"it is tested for up to {MOST_GROUPS} groups")
-        most = MOST_ROWS if values.terms() is not None else MOST_ROWS_OF_RANKS
-        if len(rows.group) > most:
-            return Homogeneity.unknown(f"it is tested for up to {most:,} rows")
-        if values.terms() is None:
-            # Influences are sums of floats: their bits depend on the order of rows.
-            order = self._order()
-            rows, values = rows.taken(order), values.taken(order)
-        codes, keep = group_codes(rows, self.position, pair)
-        units = make_units(rows, self.keys, codes, keep, pair, None)
-        assert rows.stratum is not None
-        assert units.stratum is not None
-        terms = values.terms()
-        if terms is None:
-            place = rows.stratum[keep].astype(np.int64) * 2 + codes
-            terms = self._linearised(rows, values.taken(keep), keep, place)
-        else:
-            terms = terms[0][keep], terms[1][keep]
-        above, below = map(units.sums, terms)
-        is_second, stratum = units.group == 1, units.stratum.astype(np.int64)
-        return permuted_homogeneity(above, below, is_second, stratum, HOMOGENEITY_SEED)
-
-    def _linearised(
-        self, rows: Rows, kept: RowValues, keep: Any, place: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return rows whose mean at each place is the metric there, with its variance."""
-        columns = {name: column[keep] for name, column in rows.columns.items()}
-        weight = None if rows.weight is None else rows.weight[keep]
-        below = np.ones(len(place)) if weight is None else weight
-        used, code = np.unique(place, return_inverse=True)
-        values = self._values_of(kept, code, len(used))
-        above = values[code]
-        for at in np.flatnonzero(~np.isnan(values)):
-            inside = code == at
-            own = {name: column[inside] for name, column in columns.items()}
-            above[inside] += self.metric.influence(own, None if weight is None else weight[inside])
-        known = ~np.isnan(above)
-        return np.where(known, above, 0.0) * below, np.where(known, below, 0.0)
+        return homogeneity_of_rows(self, pair)
 
     # -- what skewness and clusters do ---------------------------------------------------------
 
@@ -546,7 +410,7 @@ class RowProblem(LabelledProblem):
         if self.conditioning is None:
             return None
         if self.conditioning == "denominator":
-            return self._in_denominator().astype(np.uint32)
+            return self.in_denominator().astype(np.uint32)
         column = "y_true" if self.conditioning == "label" else "y_pred"
         return self.rows.columns[column].astype(np.uint32)
 
@@ -604,9 +468,9 @@ class RowProblem(LabelledProblem):
 
     def _in_order(self) -> RowProblem:
         """Return the problem with its rows in an order that does not depend on how they came."""
-        return replace(self, rows=self.rows.taken(self._order()))
+        return replace(self, rows=self.rows.taken(self.order()))
 
-    def _order(self) -> NDArray[np.intp]:
+    def order(self) -> NDArray[np.intp]:
         """Return an order of the rows that does not depend on how they came."""
         rows = self.rows
         columns = [rows.group, *rows.columns.values()]
@@ -626,7 +490,3 @@ class RowProblem(LabelledProblem):
         units, n = ("clusters", self._n_clusters[i]) if clustered else ("rows", n)
         what = self.metric.denominator_rows or "rows"
         return f"{n} {units}, or no weight on {what}"
-
-
-def _as_they_are(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return values
