@@ -164,6 +164,8 @@ class TestSmallGroups:
                     sensitive_features=group,
                     metric="f1",
                     engine="cells",
+                    # All rows, as on the page; by default those of the denominator: 2.0 %.
+                    strata=None,
                     n_resamples=1_000,
                     rng=audit,
                 )
