@@ -63,6 +63,8 @@ def times_to_show_within(
             return math.inf
     for _ in range(_HALVINGS):
         middle = 0.5 * (below + above)
+        if not below < middle < above:
+            break
         below, above = (below, middle) if both(middle) >= 1 + promised else (middle, above)
     return above**2
 
@@ -81,6 +83,11 @@ def times_to_show_all_within(
     pair (i, j, se) passes where |x_i - x_j| + z se / sqrt(f) <= tol, z = z(1 - level). Infinite
     where some gap is seen at the tolerance or beyond it.
     """
+    if len(pairs) == 1:
+        i, j, error = pairs[0]
+        if not 0 < error < math.inf:
+            return math.inf
+        return times_to_show_within(values[i] - values[j], error, tolerance, level, promised)
     seen, spread = np.asarray(values), np.sqrt(np.asarray(variances))
     first, second = (np.array([pair[at] for pair in pairs]) for at in (0, 1))
     errors = np.array([pair[2] for pair in pairs])
