@@ -50,7 +50,7 @@ class LowRates(Scenario):
             rng.binomial(self.rows, self.rate, m),
             rng.binomial(self.large, self.of_large),
         )
-        # Nobody is in the small groups of two attributes.
+        # The small groups of two attributes are empty.
         decision = [np.arange(self.rows) < x for x in hits]
         decision = np.concatenate([*decision, np.arange(self.large) < of_large]).astype(int)
         features = {}

@@ -570,7 +570,7 @@ def equal_levels_of_unlike_tails(n_audits, share, sizes):
     """Equal levels of 1,000 rows of a smooth tail and of a mixed one, tolerance .01: extremes.
 
     Returns the verdicts, and how often the interval of the test, which may rest on fits, lies
-    beyond the tolerance: the rule until 0.28.
+    beyond the tolerance: the earlier rule.
     """
     rng, own = np.random.default_rng(1), policy(held("extremes", 0.01))
     mixed, smooth = MIXED[share], beta(2, 4)
