@@ -1,16 +1,13 @@
 """`fairaudit init` on public files: what it finds, and that the command it prints runs."""
 
-import os
 import shlex
 import tomllib
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from fairaudit_rs.cli import main
 
-DATA = Path(os.environ.get("FAIRAUDIT_DATA", "/nowhere"))
 #: Files with a line of names: their options, the label, its favourable value, the attributes.
 FILES = {
     "bank/bank-full.csv.gz": ([], "y", "yes", ["age", "marital"]),
@@ -49,16 +46,14 @@ def run(*arguments):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    if not DATA.is_dir():
-        pytest.fail("FAIRAUDIT_DATA is no folder; the public files are needed")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_labels_and_attributes_are_found_and_the_command_runs(name, here):
+def test_labels_and_attributes_are_found_and_the_command_runs(name, here, audit_data):
     options, label, favourable, attributes = FILES[name]
-    found = run("init", DATA / name, *options)
+    found = run("init", audit_data / name, *options)
     assert found.exit_code == 0, found.output
     content = tomllib.loads((here / "fairaudit.toml").read_text())
     assert content["roles"]["sensitive_features"] == attributes
@@ -77,17 +72,17 @@ def test_labels_and_attributes_are_found_and_the_command_runs(name, here):
 
 
 @pytest.mark.parametrize("name", NAMELESS)
-def test_files_without_a_line_of_names(name, here):
+def test_files_without_a_line_of_names(name, here, audit_data):
     delimiter, n_columns = NAMELESS[name]
-    found = run("init", DATA / name, "--delimiter", delimiter)
+    found = run("init", audit_data / name, "--delimiter", delimiter)
     assert found.exit_code == 2
     assert "seems to have no line of names: its first line holds values" in found.stderr
     assert f"Name its {n_columns} columns with --columns a,b,c" in found.stderr
     assert not list(here.iterdir())
 
 
-def test_columns_that_are_named_end_in_a_verdict(here):
-    given = (DATA / "german/german.data", "--delimiter", " ", "--columns", GERMAN)
+def test_columns_that_are_named_end_in_a_verdict(here, audit_data):
+    given = (audit_data / "german/german.data", "--delimiter", " ", "--columns", GERMAN)
     found = run("init", *given)
     assert found.exit_code == 0, found.output
     assert "y_pred: credit\n" in found.stdout
@@ -103,8 +98,8 @@ def test_columns_that_are_named_end_in_a_verdict(here):
     assert "1,000 rows" in audit.stdout
 
 
-def test_a_comment_above_the_table(here):
-    given = (DATA / "adult/adult.test.gz", "--delimiter", ",")
+def test_a_comment_above_the_table(here, audit_data):
+    given = (audit_data / "adult/adult.test.gz", "--delimiter", ",")
     assert "are left out by --skip-lines 1" in run("init", *given).stderr
     assert "has no line of names" not in run("init", *given, "--skip-lines", 1).stdout
     assert "Name its 15 columns" in run("init", *given, "--skip-lines", 1).stderr
