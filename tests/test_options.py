@@ -101,51 +101,104 @@ def test_an_argument_has_one_option():
 # -- messages ----------------------------------------------------------------------------------
 
 
+def about(message, argument=None, *mentions):
+    return fa.errors.ArgumentError(message, argument=argument, mentions=mentions)
+
+
 @pytest.mark.parametrize(
-    ("command", "message", "shown"),
+    ("command", "error", "shown"),
     [
-        # what it is about
-        ("permutation", "metric is 'tqr'", "--metric is 'tqr'"),
-        ("permutation", "n_threads is 0; accepted: 1", "--threads is 0; accepted: 1"),
-        ("permutation", "rng is -1", "--seed is -1"),
-        ("permutation", "groups names 'x'", "--group names 'x'"),
-        ("permutation", "groups does not go", "--group does not go"),
-        ("permutation", "sample_weight is 0 in", "--weight is 0 in"),
-        ("permutation", "strata has 3 rows", "--strata has 3 rows"),
-        ("calibrate", "gaps holds nan", "--gap holds nan"),
-        ("permutation", "data is 'a.csv'; no such file", "DATA is 'a.csv'; no such file"),
-        ("projection", "distance and y_score are None", "--distance and --y-score are None"),
-        # names of options of other commands, and of Python alone
-        ("permutation", "bandwidth is 0", "bandwidth is 0"),
-        ("permutation", "studentize is 'x'", "studentize is 'x'"),
-        ("permutation", "only one group: sex is 'f'", "only one group: sex is 'f'"),
+        # the argument that it is about
+        ("permutation", about("metric is 'tqr'", "metric"), "--metric is 'tqr'"),
+        (
+            "permutation",
+            about("n_threads is 0; accepted: 1", "n_threads"),
+            "--threads is 0; accepted: 1",
+        ),
+        ("permutation", about("rng is -1", "rng"), "--seed is -1"),
+        ("permutation", about("groups names 'x'", "groups"), "--group names 'x'"),
+        ("permutation", about("sample_weight is 0 in", "sample_weight"), "--weight is 0 in"),
+        ("calibrate", about("gaps holds nan", "gaps"), "--gap holds nan"),
+        (
+            "permutation",
+            about("data is 'a.csv'; no such file", "data"),
+            "DATA is 'a.csv'; no such file",
+        ),
+        (
+            "projection",
+            about("distance and y_score are None", "distance", "y_score"),
+            "--distance and --y-score are None",
+        ),
+        # without an argument, and with one of other commands or of Python alone
+        ("permutation", about("metric is 'tqr'"), "metric is 'tqr'"),
+        ("permutation", about("bandwidth is 0", "bandwidth"), "bandwidth is 0"),
+        ("permutation", about("studentize is 'x'", "studentize"), "studentize is 'x'"),
         # names in sentences, with a value or without
-        ("permutation", "scores belong in y_score", "scores belong in --y-score"),
-        ("permutation", "two groups named by groups= and", "two groups named by --group and"),
-        ("permutation", "take pos_label='yes'.", "take --pos-label yes."),
-        ("permutation", "take pos_label=0.5.", "take --pos-label 0.5."),
-        ("permutation", "or adaptive=True", "or --adaptive"),
-        ("extremes", "upper=None for scores", "--upper none for scores"),
-        ("projection", "with calibration='permutation'; x", "with --calibration permutation; x"),
+        (
+            "permutation",
+            about("scores belong in y_score", None, "y_score"),
+            "scores belong in --y-score",
+        ),
+        ("permutation", about("named by groups= and", None, "groups"), "named by --group and"),
+        ("permutation", about("take pos_label='yes'.", None, "pos_label"), "take --pos-label yes."),
+        ("permutation", about("take pos_label=0.5.", None, "pos_label"), "take --pos-label 0.5."),
+        ("permutation", about("or adaptive=True", None, "adaptive"), "or --adaptive"),
+        ("extremes", about("upper=None for scores", None, "upper"), "--upper none for scores"),
+        (
+            "projection",
+            about("with calibration='permutation'; x", None, "calibration"),
+            "with --calibration permutation; x",
+        ),
+        ("permutation", about("names go with data=", None, "data"), "names go with DATA"),
         # words, values and code
-        ("permutation", "the metric, the groups and strata", "the metric, the groups and strata"),
-        ("permutation", "column 'y_pred' is text", "column 'y_pred' is text"),
-        ("permutation", 'column "y_pred" is text', 'column "y_pred" is text'),
-        ("permutation", "column 'my y_pred col'", "column 'my y_pred col'"),
-        ("permutation", "the data's y_pred", "the data's --y-pred"),
-        ("permutation", "in old_y_pred, y_pred.csv", "in old_y_pred, y_pred.csv"),
-        ("projection", "distance=model.distance(X), or", "distance=model.distance(X), or"),
-        ("permutation", "y_score=model.predict(X)[:, 1]", "y_score=model.predict(X)[:, 1]"),
-        ("permutation", "pass y_pred=(y_score >= c)", "pass y_pred=(y_score >= c)"),
-        ("permutation", "pos_label=[1]", "pos_label=[1]"),
-        ("permutation", "metrics.count_metric(metric)", "metrics.count_metric(metric)"),
-        ("permutation", "with data=cells", "with data=cells"),
-        ("permutation", "names of columns go with data=", "names of columns go with DATA"),
-        ("permutation", "", ""),
+        (
+            "permutation",
+            about("metric is 'x', no metric of groups", "metric", "groups"),
+            "--metric is 'x', no metric of groups",
+        ),
+        (
+            "permutation",
+            about("column 'y_pred' is text", None, "y_pred"),
+            "column 'y_pred' is text",
+        ),
+        (
+            "permutation",
+            about('column "y_pred" is text', None, "y_pred"),
+            'column "y_pred" is text',
+        ),
+        ("permutation", about("column 'my y_pred col'", None, "y_pred"), "column 'my y_pred col'"),
+        (
+            "permutation",
+            about("in old_y_pred, y_pred.csv", None, "y_pred"),
+            "in old_y_pred, y_pred.csv",
+        ),
+        (
+            "projection",
+            about("distance=model.distance(X), or", None, "distance"),
+            "distance=model.distance(X), or",
+        ),
+        (
+            "permutation",
+            about("y_score=model.predict(X)[:, 1]", None, "y_score"),
+            "y_score=model.predict(X)[:, 1]",
+        ),
+        (
+            "permutation",
+            about("pass y_pred=(y_score >= c)", None, "y_pred"),
+            "pass y_pred=(y_score >= c)",
+        ),
+        ("permutation", about("pos_label=[1]", None, "pos_label"), "pos_label=[1]"),
+        (
+            "permutation",
+            about("metrics.count_metric(metric)", None, "metric"),
+            "metrics.count_metric(metric)",
+        ),
+        ("permutation", about("with data=cells", None, "data"), "with data=cells"),
+        ("permutation", about(""), ""),
     ],
 )
-def test_messages(command, message, shown):
-    assert with_options(message, main.commands[command]) == shown
+def test_messages(command, error, shown):
+    assert with_options(error, main.commands[command]) == shown
 
 
 @pytest.fixture

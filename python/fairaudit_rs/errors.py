@@ -1,8 +1,12 @@
-"""The errors of the package: each is ours and the built-in's at once."""
+"""The errors of the package. Each is also an error of Python: ValueError, TypeError and so on.
+
+A message follows one of two templates. A value that is not accepted: ``n_resamples is 0; accepted:
+1 to 100,000,000``. Everything else: what is wrong, then what to do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = [
@@ -29,35 +33,75 @@ def __dir__() -> list[str]:
 
 
 class FairAuditError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose.
+
+    Attributes
+    ----------
+    code : str
+        What is wrong, as a short name that stays the same when the message is reworded.
+    argument : str or None
+        The argument that the message is about.
+    mentions : tuple of str
+        Other arguments that the message names, so that the command line can name its options.
+    """
+
+    code = "error"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        argument: str | None = None,
+        mentions: Sequence[str] = (),
+        code: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.argument = argument
+        self.mentions = tuple(mentions)
+        if code is not None:
+            self.code = code
 
 
 class ArgumentError(FairAuditError, ValueError):
     """An argument has a value that is not accepted."""
 
+    code = "invalid-value"
+
 
 class ArgumentTypeError(FairAuditError, TypeError):
     """An argument has a type that is not accepted, or two arguments exclude each other."""
+
+    code = "invalid-type"
 
 
 class UnknownMetricError(ArgumentError):
     """No metric of the registry has this name."""
 
+    code = "unknown-metric"
+
 
 class FormulaError(ArgumentError):
     """The formula of a metric cannot be read, or is not a metric."""
 
+    code = "invalid-formula"
+
 
 class FunctionError(FairAuditError, RuntimeError):
-    """The function of a metric failed, or gave something else than a number."""
+    """The function of a metric failed, or did not return a number."""
+
+    code = "function-failed"
 
 
 class DataError(FairAuditError, ValueError):
     """The data cannot be audited as they are."""
 
+    code = "invalid-data"
+
 
 class ColumnError(DataError, KeyError):
     """A column does not exist."""
+
+    code = "unknown-column"
 
     def __str__(self) -> str:
         # KeyError would show the message in quotes.
@@ -67,6 +111,8 @@ class ColumnError(DataError, KeyError):
 class FileError(FairAuditError, OSError):
     """A file cannot be written, or a policy cannot be read."""
 
+    code = "file"
+
 
 class NotMeasurableError(DataError):
     """A metric has no value in a group of the data.
@@ -74,34 +120,48 @@ class NotMeasurableError(DataError):
     ``reasons`` holds why, by group, where groups of the data are in the way.
     """
 
-    def __init__(self, message: str, reasons: Mapping[Any, str] | None = None) -> None:
-        super().__init__(message)
+    code = "not-measurable"
+
+    def __init__(
+        self, message: str = "", reasons: Mapping[Any, str] | None = None, **about: Any
+    ) -> None:
+        super().__init__(message, **about)
         self.reasons = dict(reasons or {})
 
 
 class AuditFailedError(FairAuditError, AssertionError):
     """An audit did not end in the verdict that was asked for; ``verdict`` is the one it has."""
 
-    def __init__(self, message: str, verdict: str = "fail") -> None:
+    code = "audit-failed"
+
+    def __init__(self, message: str = "", verdict: str = "fail") -> None:
         super().__init__(message)
         self.verdict = verdict
 
 
 class NotStoredError(FairAuditError, AttributeError):
-    """A result that came from a dict is asked for what its dict does not hold."""
+    """A result that was read from a dict lacks something that dicts do not keep."""
+
+    code = "not-stored"
 
 
 class TooManyValuesError(DataError):
     """A column has more distinct values than its role allows."""
 
-    def __init__(self, message: str, details: tuple[int, int] = (0, 0)) -> None:
-        super().__init__(message)
+    code = "too-many-values"
+
+    def __init__(self, message: str = "", details: tuple[int, int] = (0, 0), **about: Any) -> None:
+        super().__init__(message, **about)
         self.column, self.limit = details
 
 
 class CancelledError(FairAuditError):
     """The computation was stopped from outside."""
 
+    code = "cancelled"
+
 
 class InternalError(FairAuditError, RuntimeError):
     """A bug of this package; please report it."""
+
+    code = "internal"

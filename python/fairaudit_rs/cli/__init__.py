@@ -43,7 +43,7 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except FairAuditError as error:
             command = self.commands[str(ctx.invoked_subcommand)]
-            say(f"fairaudit: error: {with_options(str(error), command)}", err=True)
+            say(f"fairaudit: error: {with_options(error, command)}", err=True)
             ctx.exit(USAGE_ERROR)
         except OSError as error:
             say(f"fairaudit: error: {error}", err=True)

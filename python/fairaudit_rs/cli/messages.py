@@ -6,30 +6,19 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import IO
 
 import click
 
 from ..data.groups import printable
+from ..errors import FairAuditError
 from ..results.tables import wrapped
 
 #: Where the context of a command keeps that it is quiet, and that it shows its progress.
 QUIET, PROGRESS = "fairaudit.quiet", "fairaudit.progress"
 #: What messages say of rows with missing values.
 _LEAVE_OUT = "leave these rows out"
-#: The argument that a message is about comes first.
-_SUBJECT = re.compile(
-    r"(?P<name>[a-z]\w*)(?= (?:is|has|holds|names|contains|gives|goes|does|and \w+ are)\b)"
-)
-#: ``name=`` with a value or none; what stands in quotes, where a word is a value, not a name; and a
-#: name that is no English word. Code, as ``name=model.predict(X)`` or ``name=(a >= b)``, is left.
-_TOKEN = re.compile(
-    r"""\w+=[\w.]*\([^()]*\)"""
-    r"""|(?<![\w.`'"-])(?P<given>[a-z]\w*)=(?>(?P<value>'[^']*'|[\w.+-]*\w)?)(?![("\[])"""
-    r"""|(?<!\w)'[^']*'(?!\w)|"[^"]*\""""
-    r"""|(?<![\w.`'"-])(?P<name>[a-z]\w*_\w+)(?![`'"(=]|\.\w)"""
-)
 
 
 def say(text: str, err: bool = False, whole: bool = False) -> None:
@@ -82,33 +71,54 @@ def _print_nowhere(stream: IO[str]) -> None:
     os.close(nowhere)
 
 
-def with_options(message: str, command: click.Command) -> str:
-    """Return a message with the options of a command in place of the arguments that they set."""
-    options = {one.name: one for one in command.params if one.name}
+def with_options(error: FairAuditError, command: click.Command) -> str:
+    """Return the message of an error with the options of a command in place of the arguments.
+
+    The error says which arguments its message names; other words stay as they are.
+    """
+    message = str(error)
+    options = {option.name: option for option in command.params if option.name}
     if "where" in options:
         message = message.replace(_LEAVE_OUT, f'{_LEAVE_OUT} (--where "not COLUMN is missing")')
-    subject = _SUBJECT.match(message)
-    if subject is None or subject["name"] not in options:
-        return _TOKEN.sub(_replacement(options), message)
-    rest = message[subject.end() :]
-    return _shown(options[subject["name"]]) + _TOKEN.sub(_replacement(options), rest)
+    named = {name: options[name] for name in _named(error) if name in options}
+    if not named:
+        return message
+    return _token(named, error.argument).sub(lambda found: _as_option(found, named), message)
 
 
-def _replacement(options: Mapping[str, click.Parameter]) -> Callable[[re.Match[str]], str]:
-    """Return what stands in place of a token."""
+def _token(names: Iterable[str], first: str | None) -> re.Pattern[str]:
+    """Return the pattern of the names in a message; text in quotes and code are left alone.
 
-    def replaced(token: re.Match[str]) -> str:
-        option = options.get(token["given"] or token["name"])
-        if option is None:
-            return token[0]
-        value = token["value"] or ""
-        if not value or getattr(option, "is_flag", False):
-            return _shown(option)
-        if isinstance(option, click.Argument):
-            return token[0]
-        return f"{_shown(option)} {'none' if value == 'None' else value.strip(chr(39))}"
+    A name that could be an English word ("metric") is one only at the start, or before "=".
+    """
+    known = "|".join(names)
+    unmistakable = "|".join(name for name in names if "_" in name) or r"(?!)"
+    start = rf"(?P<start>\A{first}\b(?!=))|" if first in names else ""
+    return re.compile(
+        start + rf"""(?<!\w)'[^']*'(?!\w)|"[^"]*\""""
+        rf"""|(?<![\w.`'"-])(?P<given>{known})=(?>(?P<value>'[^']*'|[\w.+-]*\w)?)(?![("\[])"""
+        rf"""|(?<![\w.`'"-])(?P<name>{unmistakable})(?![\w`'"(=]|\.\w)"""
+    )
 
-    return replaced
+
+def _named(error: FairAuditError) -> tuple[str, ...]:
+    """Return the arguments that the message of an error names."""
+    return (*([error.argument] if error.argument else []), *error.mentions)
+
+
+def _as_option(found: re.Match[str], options: Mapping[str, click.Parameter]) -> str:
+    """Return the option in place of an argument, with its value where one is given."""
+    groups = found.groupdict()
+    name = groups.get("start") or groups["given"] or groups["name"]
+    if name is None:
+        return found[0]
+    option = options[name]
+    value = groups["value"] or ""
+    if not value or getattr(option, "is_flag", False):
+        return _shown(option)
+    if isinstance(option, click.Argument):
+        return found[0]
+    return f"{_shown(option)} {'none' if value == 'None' else value.strip(chr(39))}"
 
 
 def _shown(option: click.Parameter) -> str:

@@ -4,8 +4,13 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// An argument has a value that is not accepted; the text names both.
-    #[error("{0}")]
-    Argument(String),
+    #[error("{text}")]
+    Argument {
+        /// The name of the argument, where one is to blame.
+        name: Option<String>,
+        /// The message.
+        text: String,
+    },
     /// A metric formula cannot be read or is not a metric; the text shows where and why.
     #[error("{0}")]
     Formula(String),
@@ -25,7 +30,12 @@ pub enum Error {
 impl Error {
     /// An [`Error::Argument`] that says what was given and what would be accepted.
     pub fn argument(name: &str, value: impl std::fmt::Display, accepted: &str) -> Self {
-        Self::Argument(format!("{name} is {value}; accepted: {accepted}"))
+        Self::Argument { name: Some(name.into()), text: format!("{name} is {value}; accepted: {accepted}") }
+    }
+
+    /// An [`Error::Argument`] about a file or a text that cannot be read.
+    pub fn unreadable(text: impl Into<String>) -> Self {
+        Self::Argument { name: None, text: text.into() }
     }
 }
 

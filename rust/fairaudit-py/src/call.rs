@@ -139,7 +139,7 @@ fn wait<T: Send>(
 /// The one map from errors of the core to the classes in `fairaudit_rs.errors`.
 pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     let class = match error {
-        Error::Argument(_) => "ArgumentError",
+        Error::Argument { .. } => "ArgumentError",
         Error::Formula(_) => "FormulaError",
         Error::TooManyValues { .. } => "TooManyValuesError",
         Error::Cancelled => "CancelledError",
@@ -148,7 +148,12 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         Error::TooManyValues { column, limit } => (error.to_string(), Some((*column, *limit))),
         _ => (error.to_string(), None),
     };
-    raise(py, class, arguments)
+    let raised = raise(py, class, arguments);
+    if let Error::Argument { name: Some(name), .. } = error {
+        // A class of ours takes any attribute; without it the message still names the argument.
+        let _ = raised.value(py).setattr("argument", name);
+    }
+    raised
 }
 
 fn from_panic(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {

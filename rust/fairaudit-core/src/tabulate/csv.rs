@@ -41,8 +41,8 @@ pub struct CsvRows {
 /// without an end;
 /// [`Error::Cancelled`]; see also [`crate::simd::InstructionSet::current`].
 pub fn read_csv(path: &str, columns: &[String], control: &Control) -> Result<CsvRows> {
-    let unreadable = |error: csv::Error| Error::Argument(error.to_string());
-    let file = File::open(path).map_err(|error| Error::Argument(error.to_string()))?;
+    let unreadable = |error: csv::Error| Error::unreadable(error.to_string());
+    let file = File::open(path).map_err(|error| Error::unreadable(error.to_string()))?;
     let row_start = Cell::new(0);
     let mut reader = csv::Reader::from_reader(Rows { input: file, at: 0, row_start: &row_start });
     let names = reader.headers().map_err(unreadable)?.iter().map(str::to_owned).collect::<Vec<_>>();
@@ -70,7 +70,7 @@ fn check_rows(reader: csv::Reader<Rows<File>>, n_fields: usize, control: &Contro
     }
     let header = reader.position().clone();
     let mut file = reader.into_inner().input;
-    file.seek(SeekFrom::Start(header.byte())).map_err(|error| Error::Argument(error.to_string()))?;
+    file.seek(SeekFrom::Start(header.byte())).map_err(|error| Error::unreadable(error.to_string()))?;
     let own = format!("\n{}\n", vec![OWN; n_fields].join(","));
     let row_start = Cell::new(0);
     let rows = Rows { input: file.chain(own.as_bytes()), at: 0, row_start: &row_start };
@@ -86,7 +86,7 @@ fn check_rows(reader: csv::Reader<Rows<File>>, n_fields: usize, control: &Contro
         match reader.read_byte_record(&mut record) {
             Ok(false) => break,
             Ok(true) => {}
-            Err(error) => return Err(Error::Argument(format!("line {start}: {error}"))),
+            Err(error) => return Err(Error::unreadable(format!("line {start}: {error}"))),
         }
         line = record.position().map_or(start, line_of);
         is_own = record.iter().all(|field| field == OWN.as_bytes());
@@ -99,7 +99,7 @@ fn check_rows(reader: csv::Reader<Rows<File>>, n_fields: usize, control: &Contro
         Some((line, n)) => format!("line {line} has {n} fields; accepted: {n_fields}, as the header"),
         None => return Ok(()),
     };
-    Err(Error::Argument(told))
+    Err(Error::unreadable(told))
 }
 
 /// The bytes of a file, none after the first ones of a row that would not fit into memory.

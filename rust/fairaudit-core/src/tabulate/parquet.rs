@@ -23,7 +23,7 @@ const DEPTH: usize = 32;
 /// # Errors
 /// [`Error::Argument`] with the column and the number, or when the file cannot be opened; [`Error::Cancelled`].
 pub fn check_parquet(path: &Path, columns: Option<&[String]>, control: &Control) -> Result<()> {
-    let mut file = File::open(path).map_err(|error| Error::Argument(error.to_string()))?;
+    let mut file = File::open(path).map_err(|error| Error::unreadable(error.to_string()))?;
     let Some(chunks) = footer(&mut file).and_then(|bytes| chunks(&bytes)) else { return Ok(()) };
     for chunk in chunks {
         if columns.is_none_or(|wanted| wanted.contains(&chunk.column)) {
@@ -87,7 +87,7 @@ fn chunks(bytes: &[u8]) -> Option<Vec<Chunk>> {
 fn check_pages(file: &mut File, chunk: &Chunk, control: &Control) -> Result<()> {
     let wrong = |name: &str, value: i64| {
         let text = format!("column {:?} has a page whose {name} is {value}: the file is damaged", chunk.column);
-        Err(Error::Argument(text))
+        Err(Error::unreadable(text))
     };
     let start = chunk.dictionary.filter(|&place| 0 < place && place < chunk.data).unwrap_or(chunk.data);
     let (Ok(mut at), Ok(length)) = (u64::try_from(start), u64::try_from(chunk.n_bytes)) else { return Ok(()) };
