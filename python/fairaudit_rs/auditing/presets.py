@@ -186,11 +186,11 @@ FAIR_LENDING: Content = {
     "has these numbers",
     "status": "Federal: the CFPB's final rule of 2026-04-22 removed the effects test from "
     "Regulation B, effective 2026-07-21; OCC (2025-07) and FDIC (2025-08) dropped it from "
-    "examinations. New Jersey: N.J.A.C. 13:16 (2025-12-15) covers lending, housing and vendors, and asks for "
-    "empirical evidence, tests before use and less discriminatory alternatives. Massachusetts: the "
-    "settlement with Earnest (2025-07-10), which had never tested its models, requires a test "
-    "every year. Laws of other states (CA, NY, IL), the Fair Housing Act and private suits remain. "
-    "Second-hand, from law firms' summaries.",
+    "examinations. New Jersey: N.J.A.C. 13:16 (2025-12-15) covers lending, housing and vendors, "
+    "and asks for empirical evidence, tests before use and less discriminatory alternatives. "
+    "Massachusetts: the settlement with Earnest (2025-07-10), which had never tested its models, "
+    "requires a test every year. Laws of other states (CA, NY, IL), the Fair Housing Act and "
+    "private suits remain. Second-hand, from law firms' summaries.",
     "is_not": "An engine, not advice. There is no threshold of law; 0.80 and 0.90 are customary.",
 }
 CO_INSURANCE_DRAFT: Content = {
