@@ -1,4 +1,4 @@
-"""Writes the parts of docs/ that come from code; with --check it only compares."""
+"""Write the parts of docs/ that come from code; with --check only compare."""
 
 import json
 import sys
@@ -16,6 +16,11 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def metrics_page():
+    """Return the page of metrics with its table from the registry."""
+    return with_part("metrics.md", "table of metrics", metrics())
+
+
+def metrics():
     rows = fa.metrics.table()
     names = list(rows[0])
     cells = [
@@ -24,27 +29,18 @@ def metrics_page():
     ]
     cells = [[cell.replace("|", "\\|") for cell in row] for row in cells]
     lines = [
-        "# Metrics",
-        "",
-        "Written by `make docs` from the registry; `fairaudit metrics` prints the same table. Own",
-        'metrics: `fa.metrics.count_metric("name", "fn / (fn + tn)")`, `ratio_metric`,',
-        "`joint_metric`, `correlation_metric`, `callable_metric`.",
         "",
         "| " + " | ".join(names) + " |",
         "|" + "---|" * len(names),
         *("| " + " | ".join(row) + " |" for row in cells),
         "",
-        "`calibration_error` puts scores into ten bins from 0 to 1 and compares, within each,",
-        "the number of positive labels with the sum of the scores. Scores are kept at the",
-        "resolution of `score_bins` (100): every row counts with the mean score of its fine bin",
-        "over all rows, so that the metric is a function of counts; few distinct scores are exact.",
         "",
     ]
     return "\n".join(lines)
 
 
 def with_part(page, name, content):
-    """A page with what comes from code between the lines that mark it."""
+    """Return a page with its generated part between the two lines that mark it."""
     first, last = f"<!-- {name}, written by `make docs` -->", f"<!-- end of {name} -->"
     before, _, rest = (DOCS / page).read_text(encoding="utf-8").partition(first)
     after = rest.partition(last)[2]
@@ -52,12 +48,12 @@ def with_part(page, name, content):
 
 
 def policy_page():
-    """The page of policies with its parts that come from the presets."""
+    """Return the page of policies with its presets."""
     return with_part("policy.md", "presets", presets())
 
 
 def validity_page():
-    """The page of validity with how many hostile calls were run."""
+    """Return the page of validity with the number of hostile calls."""
     return with_part("validity.md", "hostile calls", hostile_calls())
 
 
@@ -77,7 +73,11 @@ def hostile_calls():
 
 def presets():
     rules = get_args(literals.RuleName)
-    lines = ["", "| policy | binds | informs | what it is | what it is not |", "|" + "---|" * 5]
+    lines = [
+        "",
+        "| policy | binding | informational | meaning | limits |",
+        "|" + "---|" * 5,
+    ]
     for name, one in PRESETS.items():
         if name not in rules:
             criteria = [fa.Criterion(**entry) for entry in one["criteria"]]
@@ -94,7 +94,7 @@ def presets():
         one = PRESETS[name]
         lines += [f"### `{name}`", "", one["description"], ""]
         facts = {"in force since": "in_force", "status": "status", "source": "source"}
-        facts |= {"looked up": "as_of", "what it is not": "is_not"}
+        facts |= {"looked up": "as_of", "limits": "is_not"}
         lines += [f"- *{word}*: {one[key]}" for word, key in facts.items() if one.get(key)]
         lines.append("")
     return "\n".join(lines)
