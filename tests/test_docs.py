@@ -58,6 +58,16 @@ def test_every_page_is_in_the_index():
     assert not missing
 
 
+def test_files_that_contributing_names():
+    folders = ("docs", "python", "rust", "tests")
+    files = [file.as_posix() for folder in folders for file in (ROOT / folder).rglob("*.*")]
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = [name for name in re.findall(r"`([\w/.]+\.(?:py|rs|pyi|md))`", text) if "/" in name]
+    missing = [name for name in named if not any(file.endswith(f"/{name}") for file in files)]
+    assert not missing
+    assert len(named) > 40
+
+
 def test_there_are_examples():
     finder = doctest.DocTestFinder()
     modules = map(importlib.import_module, MODULES)

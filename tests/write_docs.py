@@ -1,6 +1,8 @@
 """Write the parts of docs/ that come from code; with --check only compare."""
 
+import ast
 import json
+import re
 import sys
 from pathlib import Path
 from typing import get_args
@@ -12,7 +14,8 @@ from fairaudit_rs.auditing.schema import policy_schema
 
 from .hostile.ledger import Ledger
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 
 
 def metrics_page():
@@ -100,6 +103,50 @@ def presets():
     return "\n".join(lines)
 
 
+def modules_page():
+    """Return the list of all modules, each with the first sentence of its docstring."""
+    lines = [MODULES]
+    for title, folder, ending in SOURCES:
+        lines += [f"## {title}: `{folder}`", ""]
+        docs = {file: doc_of(file) for file in sorted((ROOT / folder).rglob(f"*{ending}"))}
+        docs = {file: doc for file, doc in docs.items() if doc}
+        for parent in sorted({file.parent for file in docs}):
+            if parent != ROOT / folder:
+                lines += [f"### `{parent.relative_to(ROOT / folder).as_posix()}`", ""]
+            inside = {file.stem: doc for file, doc in docs.items() if file.parent == parent}
+            own = [inside.pop(name) for name in ("__init__", "mod", "lib") if name in inside]
+            lines += [part for doc in own for part in (doc, "")]
+            lines += [*(f"- `{name}`: {doc}" for name, doc in inside.items()), ""]
+    return "\n".join(lines)
+
+
+def doc_of(file):
+    """Return the first sentence of the docstring of a module, without the end of its line."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".py":
+        doc = ast.get_docstring(ast.parse(text)) or ""
+    else:
+        doc = "\n".join(
+            line[3:].strip() for line in text.splitlines() if line.startswith("//!")
+        ).strip()
+    first = " ".join(doc.partition("\n\n")[0].split())
+    return re.split(r"(?<=[.?]) ", first)[0].replace("|", "\\|")
+
+
+#: Titles, folders and endings of the modules that are listed.
+SOURCES = [
+    ("Python package", "python/fairaudit_rs", ".py"),
+    ("Rust core", "rust/fairaudit-core/src", ".rs"),
+    ("Rust binding", "rust/fairaudit-py/src", ".rs"),
+]
+
+MODULES = """\
+# Modules
+
+*For anyone who looks for a piece of code.* `make docs` writes this page from the docstrings;
+[CONTRIBUTING](../CONTRIBUTING.md) explains how the parts work together.
+"""
+
 NOT_LAW = "Not a rule of law: a tolerance is a choice of those who answer for the model."
 
 
@@ -108,6 +155,7 @@ def pages():
         "metrics.md": metrics_page(),
         "policy.md": policy_page(),
         "validity.md": validity_page(),
+        "modules.md": modules_page(),
         "policy.schema.json": json.dumps(policy_schema(), indent=2) + "\n",
     }
 
