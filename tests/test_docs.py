@@ -58,6 +58,28 @@ def test_every_page_is_in_the_index():
     assert not missing
 
 
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))],
+    ids=lambda page: page.stem,
+)
+def test_links_between_pages(page):
+    """Links lead to a file that exists, and to a heading that it has."""
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+        name, _, heading = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), target
+        if heading:
+            assert heading in headings(file), target
+
+
+def headings(page):
+    """Return the anchors of a page, as GitHub makes them."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
+
+
 def test_files_that_contributing_names():
     folders = ("docs", "python", "rust", "tests")
     files = [file.as_posix() for folder in folders for file in (ROOT / folder).rglob("*.*")]

@@ -55,9 +55,9 @@ def policy_page():
     return with_part("policy.md", "presets", presets())
 
 
-def validity_page():
-    """Return the page of validity with the number of hostile calls."""
-    return with_part("validity.md", "hostile calls", hostile_calls())
+def tests_page():
+    """Return the page of the tests with the number of hostile calls."""
+    return with_part("atlas/tests.md", "hostile calls", hostile_calls())
 
 
 def hostile_calls():
@@ -121,7 +121,7 @@ def modules_page():
 
 
 def doc_of(file):
-    """Return the first sentence of the docstring of a module, without the end of its line."""
+    """Return the first sentence of the docstring of a module, without links."""
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".py":
         doc = ast.get_docstring(ast.parse(text)) or ""
@@ -129,8 +129,8 @@ def doc_of(file):
         doc = "\n".join(
             line[3:].strip() for line in text.splitlines() if line.startswith("//!")
         ).strip()
-    first = " ".join(doc.partition("\n\n")[0].split())
-    return re.split(r"(?<=[.?]) ", first)[0].replace("|", "\\|")
+    first = re.split(r"(?<=[.?]) ", " ".join(doc.partition("\n\n")[0].split()))[0]
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", first)
 
 
 #: Titles, folders and endings of the modules that are listed.
@@ -154,7 +154,7 @@ def pages():
     return {
         "metrics.md": metrics_page(),
         "policy.md": policy_page(),
-        "validity.md": validity_page(),
+        "atlas/tests.md": tests_page(),
         "modules.md": modules_page(),
         "policy.schema.json": json.dumps(policy_schema(), indent=2) + "\n",
     }
