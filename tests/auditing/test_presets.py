@@ -1,4 +1,4 @@
-"""Presets bind what METHODS 6 says, and say what they are not."""
+"""Presets bind what their tables say, and say what they are not."""
 
 from typing import get_args
 

@@ -14,7 +14,7 @@ Content = Mapping[str, Any]
 
 #: When the texts of the rules and their standing were looked up.
 _AS_OF = "2026-11-20"
-_OURS = "METHODS of fairaudit_rs, section 6; docs/policy.md has the reasons"
+_OURS = "fairaudit_rs; docs/policy.md has the reasons"
 _NOT_LAW = "Not a rule of law: a tolerance is a choice of those who answer for the model."
 
 
