@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -38,6 +39,26 @@ def test_a_small_error_in_every_row_is_told(bench):
     fair = stats.binom(2_000, 0.05).rvs(60, random_state=np.random.default_rng(1)) / 2_000
     entries = [*spearman, *rows("pearson", fair), *rows("exact", [0.02] * 9)]
     assert tools.pooled_too_often(entries) == {"spearman": pytest.approx(0.0693, abs=1e-4)}
+
+
+def numbers(text):
+    """Return the numbers of a text, with a leading zero."""
+    return set(re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", re.sub(r"(?<!\d)\.(?=\d)", "0.", text)))
+
+
+def test_validity_quotes_the_atlas():
+    """Each percentage and decimal of a section is on the page of the atlas that it links to."""
+    docs = Path(__file__).resolve().parents[1] / "docs"
+    sections = re.split(r"^## ", (docs / "validity.md").read_text("utf-8"), flags=re.MULTILINE)
+    linked = 0
+    for section in sections:
+        page = re.match(r"[^\n]*\n\n\[[^]]*\]\((atlas/\w+\.md)\)", section)
+        if page:
+            known = numbers((docs / page[1]).read_text("utf-8"))
+            quoted = {number for number in numbers(section) if "." in number or "," in number}
+            assert not quoted - known, page[1]
+            linked += 1
+    assert linked == 8
 
 
 def test_new_designs_make_data_that_can_be_audited(bench):

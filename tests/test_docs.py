@@ -1,4 +1,4 @@
-"""The examples of docstrings say what they print."""
+"""The examples of docstrings and pages run and print what they show; links lead somewhere."""
 
 import doctest
 import importlib
@@ -23,39 +23,71 @@ def test_examples_of_docstrings(name):
     assert not failed
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "data.md",
-        "compare_models.md",
-        "projection.md",
-        "individual.md",
-        "influence.md",
-        "extremes.md",
-        "results.md",
-        "policy.md",
-        "audit.md",
-    ],
-)
-def test_pages_run(page, tmp_path, monkeypatch):
-    """What they print is checked where the page shows it (`test_projection`)."""
-    text = (Path(__file__).resolve().parents[1] / "docs" / page).read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[1]
+#: Written by hand; the others hold no examples.
+PAGES = [
+    page
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if "```python" in page.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_run(page, tmp_path, monkeypatch, capsys):
+    """Run all examples of a page: the output below one is printed, and no file is left behind."""
     monkeypatch.chdir(tmp_path)
-    exec(text.partition("```python\n")[2].partition("```")[0], {})
-
-
-def test_the_readme_prints_what_it_shows(capsys):
-    text = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)*)", text, flags=re.DOTALL)
     names = {}
-    shown = 0
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```\n\n?((?:    [^\n]*\n)*)", text, flags=re.DOTALL)
     for code, output in blocks:
         exec(code, names)
-        if output:
-            assert capsys.readouterr().out.split() == output.split()
-            shown += 1
-        capsys.readouterr()
-    assert shown == 3
+        printed = capsys.readouterr().out.split()
+        assert printed[: len(output.split())] == output.split()
+    assert not list(tmp_path.iterdir())
+
+
+def test_examples_show_what_they_print():
+    shown = [page.stem for page in PAGES if "```\n\n    " in page.read_text(encoding="utf-8")]
+    assert {"README", "projection"} <= set(shown)
+
+
+def test_every_page_is_in_the_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.name != "index.md"]
+    missing = [page.name for page in pages if f"({page.relative_to(ROOT / 'docs')})" not in index]
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))],
+    ids=lambda page: page.stem,
+)
+def test_links_between_pages(page):
+    """Links lead to a file that exists, and to a heading that it has."""
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+        name, _, heading = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), target
+        if heading:
+            assert heading in headings(file), target
+
+
+def headings(page):
+    """Return the anchors of a page, as GitHub makes them."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
+
+
+def test_files_that_contributing_names():
+    folders = ("docs", "python", "rust", "tests")
+    files = [file.as_posix() for folder in folders for file in (ROOT / folder).rglob("*.*")]
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = [name for name in re.findall(r"`([\w/.]+\.(?:py|rs|pyi|md))`", text) if "/" in name]
+    missing = [name for name in named if not any(file.endswith(f"/{name}") for file in files)]
+    assert not missing
+    assert len(named) > 40
 
 
 def test_there_are_examples():

@@ -612,7 +612,7 @@ class TestImport:
             "        self.finder = finder\n"
             "    def find_spec(self, name, path=None, target=None):\n"
             "        if name.partition('.')[0] in {'torch', 'sklearn', 'onnxruntime', 'pyspark',\n"
-            "                'pyarrow', 'pandas', 'pyvinecopulib'}:\n"
+            "                'pyarrow', 'pandas', 'optuna'}:\n"
             "            return None\n"
             "        return self.finder.find_spec(name, path, target)\n"
             "sys.meta_path[:] = [Hide(finder) for finder in sys.meta_path]\n"

@@ -4,8 +4,10 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -87,3 +89,27 @@ def test_public_modules_list_their_names(room):
     assert getattr(fa, room) is module
     for name in module.__all__:
         assert inspect.getdoc(getattr(module, name))
+
+
+#: Extras that no code uses yet; pyproject.toml says what they wait for.
+WAITING = {"onnx"}
+
+
+def test_extras_are_used_and_installed_by_make():
+    """Every extra has a package that some code imports, and `make test` installs it."""
+    root = PYTHON.parents[1]
+    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    installed = set(re.search(r"^EXTRAS := (.*)$", makefile, re.MULTILINE)[1].split(","))
+    assert installed == set(extras) - {"bench"}
+    files = [
+        file for folder in ("python", "tests", "benches") for file in (root / folder).rglob("*.py")
+    ]
+    code = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    used = set(re.findall(r"^ *(?:import|from) (\w+)", code, re.MULTILINE))
+    names = {"scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
+    for extra in set(extras) - {"dev"}:
+        packages = [re.match(r"[\w-]+", requirement)[0] for requirement in extras[extra]]
+        assert (extra in WAITING) != any(names.get(name, name) in used for name in packages), extra

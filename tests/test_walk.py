@@ -1,7 +1,7 @@
-"""The newcomer's walk: from the README alone to a verdict on a file of one's own.
+"""A newcomer's way from the README and docs/first_audit.md to a verdict on a file of their own.
 
-Each stumble of the first walk is a test: separators, texts for missing values, yes and no, labels
-that are missing, a column called Age, dates. What the README shows is what the commands print.
+Each obstacle on it is a test: separators, texts for missing values, yes and no, labels that are
+missing, a column called Age, dates. The page shows what the commands print.
 """
 
 import random
@@ -16,8 +16,9 @@ from click.testing import CliRunner
 import fairaudit_rs as fa
 from fairaudit_rs.cli import main
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
-WALK = README.partition("## A verdict on your own file\n")[2].partition("\n## ")[0]
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+WALK = (ROOT / "docs" / "first_audit.md").read_text(encoding="utf-8")
 
 
 def messy(n=1_800, seed=4):
@@ -45,14 +46,14 @@ def here(tmp_path, monkeypatch):
 
 
 def run(command):
-    """Run a line as it stands in the README, or as a command proposes it."""
+    """Run a command as the page shows it, or as `init` proposes it."""
     name, *arguments = shlex.split(command)
     assert name == "fairaudit"
     return CliRunner().invoke(main, arguments)
 
 
 def commands():
-    """Return the commands of the section, each with the output that is shown below it."""
+    """Return the commands of the page, each with the output that is shown below it."""
     found = []
     for block in re.findall(r"((?:    [^\n]*\n|\n(?=    ))+)", WALK):
         for line in block.splitlines():
@@ -63,8 +64,8 @@ def commands():
     return [(command, " ".join(lines).split()) for command, lines in found]
 
 
-def test_the_readme_leads_to_a_verdict(here):
-    """Every command that it shows, in its order; a line of dots stands for what is left out."""
+def test_the_page_leads_to_a_verdict(here):
+    """Run every command in its order; a line of dots stands for omitted output."""
     walk = commands()
     assert [shlex.split(command)[1] for command, _ in walk] == ["init", "audit"]
     start = time.monotonic()
@@ -80,9 +81,14 @@ def test_the_readme_leads_to_a_verdict(here):
     assert time.monotonic() - start < 300
 
 
-def test_the_section_comes_before_the_lenses():
-    assert README.index("## A verdict on your own file") < README.index("fa.permutation_test(")
-    assert "The audit over all lenses" not in README
+def test_the_readme_starts_with_what_a_newcomer_needs():
+    """Install, an example with its output and the two commands, in 90 lines."""
+    lines = README.splitlines()
+    assert len(lines) <= 90
+    assert "pip install" in "\n".join(lines[:6])
+    assert "fa.permutation_test(" in "\n".join(lines[:20])
+    assert README.index("fairaudit init") < README.index("fairaudit audit") < 2_200
+    assert "(docs/first_audit.md)" in README
 
 
 class TestStumbles:

@@ -1,6 +1,8 @@
-"""Writes the parts of docs/ that come from code; with --check it only compares."""
+"""Write the parts of docs/ that come from code; with --check only compare."""
 
+import ast
 import json
+import re
 import sys
 from pathlib import Path
 from typing import get_args
@@ -12,10 +14,16 @@ from fairaudit_rs.auditing.schema import policy_schema
 
 from .hostile.ledger import Ledger
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 
 
 def metrics_page():
+    """Return the page of metrics with its table from the registry."""
+    return with_part("metrics.md", "table of metrics", metrics())
+
+
+def metrics():
     rows = fa.metrics.table()
     names = list(rows[0])
     cells = [
@@ -24,27 +32,18 @@ def metrics_page():
     ]
     cells = [[cell.replace("|", "\\|") for cell in row] for row in cells]
     lines = [
-        "# Metrics",
-        "",
-        "Written by `make docs` from the registry; `fairaudit metrics` prints the same table. Own",
-        'metrics: `fa.metrics.count_metric("name", "fn / (fn + tn)")`, `ratio_metric`,',
-        "`joint_metric`, `correlation_metric`, `callable_metric`.",
         "",
         "| " + " | ".join(names) + " |",
         "|" + "---|" * len(names),
         *("| " + " | ".join(row) + " |" for row in cells),
         "",
-        "`calibration_error` puts scores into ten bins from 0 to 1 and compares, within each,",
-        "the number of positive labels with the sum of the scores. Scores are kept at the",
-        "resolution of `score_bins` (100): every row counts with the mean score of its fine bin",
-        "over all rows, so that the metric is a function of counts; few distinct scores are exact.",
         "",
     ]
     return "\n".join(lines)
 
 
 def with_part(page, name, content):
-    """A page with what comes from code between the lines that mark it."""
+    """Return a page with its generated part between the two lines that mark it."""
     first, last = f"<!-- {name}, written by `make docs` -->", f"<!-- end of {name} -->"
     before, _, rest = (DOCS / page).read_text(encoding="utf-8").partition(first)
     after = rest.partition(last)[2]
@@ -52,13 +51,13 @@ def with_part(page, name, content):
 
 
 def policy_page():
-    """The page of policies with its parts that come from the presets."""
+    """Return the page of policies with its presets."""
     return with_part("policy.md", "presets", presets())
 
 
-def validity_page():
-    """The page of validity with how many hostile calls were run."""
-    return with_part("validity.md", "hostile calls", hostile_calls())
+def tests_page():
+    """Return the page of the tests with the number of hostile calls."""
+    return with_part("atlas/tests.md", "hostile calls", hostile_calls())
 
 
 def hostile_calls():
@@ -77,7 +76,11 @@ def hostile_calls():
 
 def presets():
     rules = get_args(literals.RuleName)
-    lines = ["", "| policy | binds | informs | what it is | what it is not |", "|" + "---|" * 5]
+    lines = [
+        "",
+        "| policy | binding | informational | meaning | limits |",
+        "|" + "---|" * 5,
+    ]
     for name, one in PRESETS.items():
         if name not in rules:
             criteria = [fa.Criterion(**entry) for entry in one["criteria"]]
@@ -94,11 +97,55 @@ def presets():
         one = PRESETS[name]
         lines += [f"### `{name}`", "", one["description"], ""]
         facts = {"in force since": "in_force", "status": "status", "source": "source"}
-        facts |= {"looked up": "as_of", "what it is not": "is_not"}
+        facts |= {"looked up": "as_of", "limits": "is_not"}
         lines += [f"- *{word}*: {one[key]}" for word, key in facts.items() if one.get(key)]
         lines.append("")
     return "\n".join(lines)
 
+
+def modules_page():
+    """Return the list of all modules, each with the first sentence of its docstring."""
+    lines = [MODULES]
+    for title, folder, ending in SOURCES:
+        lines += [f"## {title}: `{folder}`", ""]
+        docs = {file: doc_of(file) for file in sorted((ROOT / folder).rglob(f"*{ending}"))}
+        docs = {file: doc for file, doc in docs.items() if doc}
+        for parent in sorted({file.parent for file in docs}):
+            if parent != ROOT / folder:
+                lines += [f"### `{parent.relative_to(ROOT / folder).as_posix()}`", ""]
+            inside = {file.stem: doc for file, doc in docs.items() if file.parent == parent}
+            own = [inside.pop(name) for name in ("__init__", "mod", "lib") if name in inside]
+            lines += [part for doc in own for part in (doc, "")]
+            lines += [*(f"- `{name}`: {doc}" for name, doc in inside.items()), ""]
+    return "\n".join(lines)
+
+
+def doc_of(file):
+    """Return the first sentence of the docstring of a module, without links."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".py":
+        doc = ast.get_docstring(ast.parse(text)) or ""
+    else:
+        doc = "\n".join(
+            line[3:].strip() for line in text.splitlines() if line.startswith("//!")
+        ).strip()
+    first = re.split(r"(?<=[.?]) ", " ".join(doc.partition("\n\n")[0].split()))[0]
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", first)
+
+
+#: Titles, folders and endings of the modules that are listed.
+SOURCES = [
+    ("Python package", "python/fairaudit_rs", ".py"),
+    ("Rust core", "rust/fairaudit-core/src", ".rs"),
+    ("Rust binding", "rust/fairaudit-py/src", ".rs"),
+]
+
+MODULES = """\
+# Modules
+
+*For anyone who looks for a piece of code.* `make docs` writes this page from the docstrings;
+[CONTRIBUTING](../CONTRIBUTING.md) explains how the parts work together.
+"""
 
 NOT_LAW = "Not a rule of law: a tolerance is a choice of those who answer for the model."
 
@@ -107,7 +154,8 @@ def pages():
     return {
         "metrics.md": metrics_page(),
         "policy.md": policy_page(),
-        "validity.md": validity_page(),
+        "atlas/tests.md": tests_page(),
+        "modules.md": modules_page(),
         "policy.schema.json": json.dumps(policy_schema(), indent=2) + "\n",
     }
 

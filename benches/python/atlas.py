@@ -1,11 +1,11 @@
 """The validity atlas: size, coverage and power of every metric, measured by simulation.
 
-`make atlas` runs what is not measured yet, on all cores, and writes docs/validity.md with its
-pictures: here the section of the permutation lens (its data: atlas_designs.py), in atlas_<lens>.py
-those of others. Results are kept one per line in target/atlas.jsonl: a run that was stopped goes on
-where it was. Every scenario has a seed of its own, so the numbers do not depend on how many
-scenarios run, nor on which core. `--only METRIC` measures one metric, and puts its rows into the
-tables of the page.
+`make atlas` runs what is not measured yet, on all cores, and writes docs/atlas/, a page for each
+lens: here that of the permutation lens with its pictures (data: atlas_designs.py), in
+atlas_<lens>.py those of others. Results are kept one per line in target/atlas.jsonl: a run that was
+stopped goes on where it was. Every scenario has a seed of its own, so the numbers do not depend on
+how many scenarios run, nor on which core. `--only METRIC` measures one metric, and puts its rows
+into the tables of the page.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Verdicts in the validity atlas: how often audits fail and pass where a gap is at its tolerance.
 
 `python benches/python/atlas_audit.py` measures what is not measured yet (some ten minutes on one
-core) and writes the section "Audits" of docs/validity.md. Families of questions are in
+core) and writes docs/atlas/audits.md. Families of questions are in
 atlas_audit_families.py, single pairs in atlas_audit_pairs.py, of low rates in atlas_audit_rates.py
 and, of few clusters, in atlas_audit_clusters.py, what other lenses say in atlas_audit_lenses.py and
 atlas_audit_tails.py, references, intersections and weights in atlas_audit_policies.py, the lines of

@@ -1,7 +1,7 @@
 """Two models on the same rows in the validity atlas: size and coverage of `fa.compare_models`.
 
 `python benches/python/atlas_compare.py` measures what is not measured yet (some ten minutes on one
-core) and writes the section "Two models on the same rows" of docs/validity.md, of which
+core) and writes docs/atlas/comparisons.md, of which
 docs/compare_models.md takes its figures. Rates are in atlas_compare_rates.py, other metrics in
 atlas_compare_others.py. Results are kept in target/atlas_compare.jsonl.
 """
@@ -202,7 +202,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     run(RESULTS, scenarios(), measure, told, parser.parse_args().processes)
-    write("compare", page(load(RESULTS)))
+    write("comparisons", page(load(RESULTS)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The extremes lens in the validity atlas: return levels, shapes and tests of equal levels.
 
 `python benches/python/atlas_extremes.py` measures what is not measured yet (about an hour on two
-cores) and writes the section "Extremes lens" of docs/validity.md. What is simulated stands in
+cores) and writes docs/atlas/extremes.md. What is simulated stands in
 atlas_extremes_levels.py, _pairs.py and _rows.py, what is counted in _counts.py, the tables in
 _tables.py, the laws in tests/reference/extremes_designs.py. Results are kept in
 target/atlas_extremes.jsonl.

@@ -1,7 +1,7 @@
 """The individual lens in the validity atlas: its intervals and its test where ratios are skewed.
 
 `python benches/python/atlas_individual.py` measures what is not measured yet (ten minutes on two
-cores) and writes the section "Individual lens" of docs/validity.md. Results are kept in
+cores) and writes docs/atlas/individual.md. Results are kept in
 target/atlas_individual.jsonl.
 """
 

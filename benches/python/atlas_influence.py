@@ -1,7 +1,7 @@
 """The influence lens in the validity atlas: intervals and family-wise errors of proxy scores.
 
 `python benches/python/atlas_influence.py` measures what is not measured yet (about an hour on two
-cores) and writes the section "Influence lens" of docs/validity.md. What is simulated stands in
+cores) and writes docs/atlas/influence.md. What is simulated stands in
 atlas_influence_marginal.py, _rows.py, _alone.py and _partialled.py, the tables in _tables.py and
 _held.py. Results are kept in target/atlas_influence.jsonl.
 """

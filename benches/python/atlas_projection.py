@@ -1,7 +1,7 @@
 """The projection lens in the validity atlas: when its limit law is trusted, and whether rightly.
 
 `python benches/python/atlas_projection.py` measures what is not measured yet (some ten minutes on
-two cores) and writes the section "Projection lens" of docs/validity.md. Results are kept in
+two cores) and writes docs/atlas/projection.md. Results are kept in
 target/atlas_projection.jsonl.
 """
 

@@ -15,7 +15,8 @@ from report import read_section, write_section
 ROOT = Path(__file__).resolve().parents[2]
 # Parts of the atlas take their populations, with the truth of each, from the tests' references.
 sys.path.insert(0, str(ROOT))
-PAGE = ROOT / "docs" / "validity.md"
+#: A page for each lens.
+PAGES = ROOT / "docs" / "atlas"
 
 ALPHA = 0.05
 #: Chance that a test of exactly 5 % lies outside of the band.
@@ -114,14 +115,14 @@ def picture(rows, name, title, low, high, scale):
     target = ROOT / "docs" / "images" / f"{name}.svg"
     target.parent.mkdir(exist_ok=True)
     target.write_text("\n".join(parts) + "\n", encoding="utf-8")
-    return f"![{title}](images/{name}.svg)"
+    return f"![{title}](../images/{name}.svg)"
 
 
 def write(lens, lines):
-    """Put the lines of a lens where the page has its section; other sections stay."""
-    write_section(PAGE, lens, lines)
+    """Put the lines of a lens into its page."""
+    write_section(PAGES / f"{lens}.md", lens, lines)
 
 
 def section(lens):
-    """The lines of a lens on the page."""
-    return read_section(PAGE, lens)
+    """Return the lines of a lens on its page."""
+    return read_section(PAGES / f"{lens}.md", lens)

@@ -7,7 +7,7 @@ that name it first, and the frozen outputs. A mutant is caught when a test fails
 to an end, and this test alone passes without the mutant. What was tried is kept in
 `mutants.jsonl`, where a stopped run goes on; a mutant whose lines have changed since is tried
 again, one that lived with `--again`. `--write` puts the figure and those that live into
-`docs/validity.md`; a mutant that no test can notice is named in `EQUIVALENT`, with the reason.
+`docs/atlas/tests.md`; a mutant that no test can notice is named in `EQUIVALENT`, with the reason.
 """
 
 import argparse
@@ -318,7 +318,7 @@ def main():
     told = list(report(tried, len(drawn), population, given.seed))
     print("\n".join(told))
     if given.write:
-        write_section(ROOT / "docs" / "validity.md", "mutants", told)
+        write_section(ROOT / "docs" / "atlas" / "tests.md", "mutants", told)
 
 
 if __name__ == "__main__":

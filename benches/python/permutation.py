@@ -18,8 +18,8 @@ from report import machine, memory_table, run, seconds, time_table, timed
 AFTER = """
 A replicate of a count metric costs the same for any number of rows: only counting them does not.
 Baselines marked *unstudentized* do less than we do: they recompute no variance, so they are not
-valid tests of a metric (`docs/validity.md`). numba baselines exclude the sort of the rows and their
-compilation; the row on lanes is what someone who knows SIMD would write.
+valid tests of a metric (`docs/atlas/permutation.md`). numba baselines exclude the sort of the rows
+and their compilation; the row on lanes is what someone who knows SIMD would write.
 
 Peak memory of a call above its input columns of 10^7 rows, in multiples of these columns:
 """

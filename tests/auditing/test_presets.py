@@ -1,4 +1,4 @@
-"""Presets bind what METHODS 6 says, and say what they are not."""
+"""Presets bind what their tables say, and say what they are not."""
 
 from typing import get_args
 
@@ -73,10 +73,23 @@ def test_texts_promise_nothing(name):
 def test_rules_say_since_when_and_how_they_stand(name):
     one = preset(name)
     assert one.rule == name
-    assert one.as_of == "2026-11-19"
+    assert one.as_of == "2026-11-20"
     assert one.status
     assert "not advice" in one.is_not
     assert bool(one.in_force) == (name in ("us_eeoc", "nyc_ll144"))
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("us_eeoc", ["RIN 3046-AB43", "rescission pending", "no final rule was found"]),
+        ("nyc_ll144", ["2025-12-02", "State Comptroller"]),
+        ("fair_lending", ["N.J.A.C. 13:16", "Earnest", "removed the effects test"]),
+    ],
+)
+def test_rules_say_what_changed_lately(name, texts):
+    for text in texts:
+        assert text in preset(name).status
 
 
 def test_rules_have_no_pass_that_their_text_does_not_have():

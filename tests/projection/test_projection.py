@@ -1250,13 +1250,14 @@ class TestProperties:
         assert result.inconclusive is None
 
 
-def test_the_example_of_the_docs(tmp_path, monkeypatch, capsys):
+def test_the_example_of_the_docs(tmp_path, capsys):
     page = Path(__file__).resolve().parents[2] / "docs" / "projection.md"
     text = page.read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    exec(text.partition("```python\n")[2].partition("```")[0], {})
+    names = {}
+    exec(text.partition("```python\n")[2].partition("```")[0], names)
     printed = text.partition("```\n\n    ")[2].partition("\n\n")[0]
     assert " ".join(printed.split()) in " ".join(capsys.readouterr().out.split())
+    names["chart"].save(tmp_path / "margins.svg")
     assert (tmp_path / "margins.svg").read_text(encoding="utf-8").startswith("<svg")
 
 

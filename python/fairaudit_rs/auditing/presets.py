@@ -13,8 +13,8 @@ from typing import Any
 Content = Mapping[str, Any]
 
 #: When the texts of the rules and their standing were looked up.
-_AS_OF = "2026-11-19"
-_OURS = "METHODS of fairaudit_rs, section 6; docs/policy.md has the reasons"
+_AS_OF = "2026-11-20"
+_OURS = "fairaudit_rs; docs/policy.md has the reasons"
 _NOT_LAW = "Not a rule of law: a tolerance is a choice of those who answer for the model."
 
 
@@ -146,9 +146,10 @@ US_EEOC: Content = {
     "as_of": _AS_OF,
     "source": "29 CFR 1607.4 D; questions and answers 44 FR 11996, no. 18; Castaneda v. Partida, "
     "430 U.S. 482, n. 17; Hazelwood v. United States, 433 U.S. 299, n. 14",
-    "status": 'In force, but the EEOC lists "Rescission of Uniform Guidelines" (RIN 3046-AB43) in '
-    "the final rule stage; no final rule was found. Executive Order 14281 (2025-04) puts federal "
-    "enforcement of disparate impact last; state law and private suits remain.",
+    "status": 'In force, with a rescission pending: "Rescission of Uniform Guidelines" (RIN '
+    "3046-AB43) is in the final rule stage, and a change of the record keeping (RIN 3046-AB45) is "
+    "proposed (reginfo.gov, 2026-07-05); no final rule was found. Executive Order 14281 (2025-04) "
+    "puts federal enforcement of disparate impact last. State law and private suits remain.",
     "is_not": "An engine, not advice. The rule is about the selection of employees (hiring, "
     "promotion and the like), not about loans, benefits or other decisions. The rule of thumb has "
     "no pass: at a true ratio of exactly 4/5 it flags half of large samples, smaller differences "
@@ -167,7 +168,8 @@ NYC_LL144: Content = {
     "source": "6 RCNY 5-300 to 5-304, as restated paragraph by paragraph in a public checklist; "
     "the city's own document was not seen",
     "status": "In force. A bias audit is at most one year old and made by an independent auditor; "
-    "its summary is published.",
+    "its summary is published. On 2025-12-02 the New York State Comptroller published an audit of "
+    "how the city enforces the law (second-hand; the report itself was not seen).",
     "is_not": "An engine, not advice. The rule asks for numbers and sets no threshold: nothing "
     "here passes or fails.",
 }
@@ -182,9 +184,13 @@ FAIR_LENDING: Content = {
     "as_of": _AS_OF,
     "source": "Practice of the industry, after the documentation of solas-ai 0.6.0; no regulation "
     "has these numbers",
-    "status": "The CFPB's final rule of 2026-04-22 takes the effects test out of Regulation B from "
-    "2026-07-21; OCC (2025-07) and FDIC (2025-08) dropped it from examinations. State laws (NJ, "
-    "MA, CA, NY, IL), the Fair Housing Act and private suits remain.",
+    "status": "Federal: the CFPB's final rule of 2026-04-22 removed the effects test from "
+    "Regulation B, effective 2026-07-21; OCC (2025-07) and FDIC (2025-08) dropped it from "
+    "examinations. New Jersey: N.J.A.C. 13:16 (2025-12-15) covers lending, housing and vendors, "
+    "and asks for empirical evidence, tests before use and less discriminatory alternatives. "
+    "Massachusetts: the settlement with Earnest (2025-07-10), which had never tested its models, "
+    "requires a test every year. Laws of other states (CA, NY, IL), the Fair Housing Act and "
+    "private suits remain. Second-hand, from law firms' summaries.",
     "is_not": "An engine, not advice. There is no threshold of law; 0.80 and 0.90 are customary.",
 }
 CO_INSURANCE_DRAFT: Content = {

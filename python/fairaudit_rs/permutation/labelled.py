@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .problem import Problem
 
 #: With fewer rows of a label than this in a group, un-pooled tests of ranks can miss their level;
-#: docs/validity.md has the figures.
+#: docs/atlas/permutation.md has the figures.
 FEW_LABELS = 20
 #: With fewer in a cell of the confusion table, those of counts can, and intervals be too short:
 #: where a cell with one expected row carries the metric, 30 to 40 % of its samples are empty.

@@ -20,7 +20,7 @@ from .problem import BANDWIDTHS, Criteria
 _FEW_DECISIONS = 4
 #: With fewer effective rows in the window the density near the boundary is unknown ...
 _FEW_ROWS = 10
-#: ... which does no harm where so many rows of a decision are expected: docs/validity.md.
+#: ... which does no harm where so many rows of a decision are expected: docs/atlas/projection.md.
 _ENOUGH_DECISIONS = 15
 #: With fewer distinct margins in the window, most of them shared, it has no density but atoms.
 _FEW_MARGINS = 100
