@@ -120,9 +120,12 @@ def scenarios():
         ((40, 6), 0.05, (0.05, 0.5)),
         ((40, 8), 0.3, (0.1, 0.5)),
         ((100, 50), 0.02, (0.1, 0.5)),
+        ((100, 40), 0.05, (0.05, 0.5)),
+        ((200, 50), 0.02, (0.05, 0.3)),
     )
     for clusters, rate, correlations in unlike:
         yield EqualRates(clusters, (rate, rate), correlations)
     for clusters, correlations in (((40, 8), (0.1, 0.5)), ((60, 10), (0.1, 0.3))):
         yield GapInFewClusters(clusters, (0.15, 0.05), correlations, "fail")
         yield GapInFewClusters(clusters, (0.05, 0.15), correlations, "pass")
+    yield GapInFewClusters((100, 50), (0.15, 0.05), (0.1, 0.5), "fail")

@@ -4,10 +4,19 @@ import numpy as np
 from scipy import optimize, special, stats
 
 
-def gaffke(numerator, denominator, low, high, n, rng):
-    """n draws of (U*, L*): an exponential number for every unit, one for the end of the range."""
+def usual_size(denominator):
+    """sum D^2 / sum D: the size of the unit of a row."""
+    d = np.asarray(denominator, float)
+    return (d**2).sum() / d.sum()
+
+
+def gaffke(numerator, denominator, low, high, n, rng, extra=None):
+    """n draws of (U*, L*): an exponential number for every unit, one for the end of the range.
+
+    The unit at the end has the usual size of the group, or ``extra``.
+    """
     a, d = np.asarray(numerator, float), np.asarray(denominator, float)
-    extra = (d**2).sum() / d.sum()
+    extra = usual_size(d) if extra is None else extra
     upper, lower = np.empty(n), np.empty(n)
     for i in range(n):
         e, e_0 = rng.exponential(size=len(a)), rng.exponential()
@@ -74,13 +83,20 @@ def pvalue(first, second):
     return min(1.0, 2 * min(pvalue_above(first, second), pvalue_below(first, second)))
 
 
-def reach_of_clusters(numerator, denominator, low, high):
-    """max(b - theta, theta - a) D_0 / (D sqrt(v)) with clusters as units: v = sum u^2."""
+def reach_of_clusters(numerator, denominator, low, high, size):
+    """max(b - theta, theta - a) D_0 / (D sqrt(v)) of clusters: v = sum u^2, D_0 is given."""
     a, d = np.asarray(numerator, float), np.asarray(denominator, float)
     total = d.sum()
     theta = a.sum() / total
     v = (((a - theta * d) / total) ** 2).sum()
-    return max(high - theta, theta - low) * ((d**2).sum() / total) / (total * np.sqrt(v))
+    return max(high - theta, theta - low) * size / (total * np.sqrt(v))
+
+
+def has_few(numerator, denominator, size):
+    """Fewer than 8 clusters deviate (4 of at least 40), or D is below 4 sizes of a cluster."""
+    n = sum(1 for d in denominator if d > 0)
+    few = deviating_number(numerator, denominator) < (8 if n < 40 else 4)
+    return bool(few or sum(denominator) < 4 * size)
 
 
 def deviating_number(numerator, denominator):

@@ -88,6 +88,9 @@ class ClusteredRatio:
     #: How many clusters there are, and how many of one size hold the departures from their median.
     n: int
     deviating: float
+    #: Sum of D, and the usual size D_0 of the cluster of a row: sum D^2 / sum D.
+    total: float
+    size: float
 
     @classmethod
     def of(cls, above: Floats, below: Floats) -> ClusteredRatio:
@@ -107,6 +110,8 @@ class ClusteredRatio:
             effective=effective_number(below),
             n=len(below),
             deviating=deviating_number(above, below),
+            total=total,
+            size=float((below**2).sum()) / total,
         )
 
     def interval(self, level: float) -> Interval:

@@ -26,7 +26,7 @@ from .labelled import LabelledProblem
 from .melded import FEWEST_DEVIATING, Melding, melding_of
 from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
 from .row_strata import homogeneity_of_rows, rows_by_stratum
-from .skewed import FEWEST_CLUSTERS, Guard
+from .skewed import FEWEST_ANSWERED, FEWEST_CLUSTERS, Guard, rounded_up
 from .units import Regrouping, Units, group_codes, make_units, places_of, positions_of
 from .within_strata import ByStratum
 
@@ -316,8 +316,9 @@ class RowProblem(LabelledProblem):
             return None
         guard = Guard.of(shifts.shapes)
         few = guard.is_skewed and self._has_few_clusters(pair)
-        withheld = few or guard.withholds(shifts.estimate)
-        return guard.reason(names, self.unit) if withheld else None
+        if few or guard.withholds(shifts.estimate):
+            return guard.reason(names, self.unit)
+        return self._why_too_few(pair)
 
     def why_unknown(self, pair: Sequence[int], shifts: _native.Shifts) -> str | None:
         """Say why no gap of two groups can be excluded: a tail can be missing from one."""
@@ -325,8 +326,9 @@ class RowProblem(LabelledProblem):
         if reason is not None or not self._guards(pair):
             return reason
         guard = Guard.of(shifts.shapes)
-        skewed = guard.certain is not None or guard.is_skewed
-        return guard.reason([self.names[i] for i in pair], self.unit) if skewed else None
+        if guard.certain is not None or guard.is_skewed:
+            return guard.reason([self.names[i] for i in pair], self.unit)
+        return self._why_too_few(pair)
 
     @cached_property
     def _is_guarded(self) -> bool:
@@ -338,6 +340,21 @@ class RowProblem(LabelledProblem):
         if self.rows.cluster is None:
             return True
         return not self.stratified and self.metric.kind.bounds(self.rows.columns) is None
+
+    def _why_too_few(self, pair: Sequence[int]) -> str | None:
+        """Say which group has too few clusters of values of unknown range for any verdict."""
+        if self.stratified or not self.clustered:
+            return None
+        fewest = min(pair, key=lambda i: self.clustered[i].deviating)
+        ratio = self.clustered[fewest]
+        if ratio.deviating >= FEWEST_ANSWERED:
+            return None
+        # No variation, 0, has a reason of its own; some variation is that of at least 1 cluster.
+        wanted = rounded_up(ratio.n * FEWEST_ANSWERED / max(ratio.deviating, 1.0))
+        return (
+            f"{self.names[fewest]} has {ratio.n:,} clusters, too few to show the tail of values of "
+            f"unknown range; some {wanted:,} would do, or bounds= of the metric"
+        )
 
     def _guards(self, pair: Sequence[int]) -> bool:
         """Whether a tail that is missing can mislead the test of two groups.
