@@ -132,3 +132,52 @@ class TestPosedOnce:
             design = {"strata": np.arange(N) % 2}
         audit = audited(people(), {**criterion, "reference": "west"}, n_resamples=199, **design)
         assert any(name.startswith("permutation") for name in audit.results)
+
+
+class TestLongTests:
+    """Evidence of so many rows that all replicates would take long stops once it is decided."""
+
+    def test_only_tests_that_visit_rows(self, monkeypatch):
+        monkeypatch.setattr(lenses, "_MOST_VISITED", 1e6)
+        audit = audited(people(), *METRICS.values(), n_resamples=999)
+        stopped = {}
+        for name, result in audit.results.items():
+            if name.startswith("permutation"):
+                note = any("stop once they are decided" in text for text in result.warnings)
+                stopped[result.metric] = (note, result.n_resamples < 999)
+        assert stopped["auc"] == stopped[fa.metrics.get("brier").name] == (True, True)
+        # Replicates of counts cost the same for any number of rows.
+        assert stopped["selection_rate"][0] is stopped["true_positive_rate"][0] is False
+        assert sum("stop once they are decided" in note for note in audit.warnings) == 1
+
+    def test_pvalues_are_those_of_adaptive_tests(self, monkeypatch):
+        data = people(seed=2)
+        whole = audited(data, METRICS["ranks"], n_resamples=1_999)
+        monkeypatch.setattr(lenses, "_MOST_VISITED", 1e6)
+        early = audited(data, METRICS["ranks"], n_resamples=1_999)
+        [name] = [name for name in early.results if name.startswith("permutation")]
+        again = fa.permutation_test(
+            data["y_true"], y_score=data["y_score"], sensitive_features=data["sensitive_features"],
+            metric="auc", adaptive=True, n_resamples=1_999, rng=early.results[name].seed,
+        )  # fmt: skip
+        result = early.results[name]
+        assert result.n_resamples < whole.results[name].n_resamples == 1_999
+        assert (result.pvalue, result.pvalue_interval) == (again.pvalue, again.pvalue_interval)
+        assert [one.pvalue for one in result.comparisons] == [
+            one.pvalue for one in again.comparisons
+        ]
+        of_verdict = [
+            (audit.verdict, [one.test.p_fail for one in audit.questions[0].pairs])
+            for audit in (early, whole)
+        ]
+        assert of_verdict[0] == of_verdict[1]
+
+    def test_the_work_decides_and_nothing_else(self, monkeypatch):
+        """Rows of all pairs and of all groups, times replicates: not the time that it takes."""
+        data = people()
+        # Six pairs of four groups visit 3 n rows, all groups (1 + 4) / 2 n.
+        work = 199 * N * (3 + 2.5)
+        for most, stops in ((work - 1, True), (work, False)):
+            monkeypatch.setattr(lenses, "_MOST_VISITED", most)
+            audit = audited(data, METRICS["ranks"], n_resamples=199)
+            assert any("stop once" in note for note in audit.warnings) is stops

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import fairaudit_rs as fa
+from fairaudit_rs.inference import homogeneity
 from fairaudit_rs.inference.homogeneity import breslow_day, permuted_homogeneity
 from fairaudit_rs.inference.strata import mantel_haenszel
 from tests.reference import standardised
@@ -299,6 +300,21 @@ class TestHomogeneity:
         assert found.statistic == pytest.approx(cochran_q(parts))
         assert found.pvalue == pytest.approx(stats.chi2.sf(found.statistic, 3))
         assert found.method == "chi-squared"
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_replicates_at_once_are_those_one_by_one(self, weighted, monkeypatch):
+        """And the order of the rows plays no part, to the last bit."""
+        rng = np.random.default_rng(8)
+        below = rng.integers(1, 4, 300) / 2.0 if weighted else np.ones(300)
+        above, second = np.round(rng.normal(size=300), 1) * below, rng.random(300) < 0.4
+        stratum = rng.choice([0, 2, 5], 300)
+        found = permuted_homogeneity(above, below, second, stratum, 1)
+        assert found.method == "permutation"
+        order = rng.permutation(300)
+        rows = [part[order] for part in (above, below, second, stratum)]
+        assert permuted_homogeneity(*rows, 1) == found
+        monkeypatch.setattr(homogeneity, "_AT_ONCE", 1)
+        assert permuted_homogeneity(above, below, second, stratum, 1) == found
 
     def test_nothing_to_test(self):
         one = breslow_day(np.array([[3.0, 4]]), np.array([[10.0, 10]]))

@@ -224,6 +224,29 @@ class TestReference:
         assert np.array_equal(stopped.null_distribution, fixed.null_distribution[:n])
         assert stopped.statistic == fixed.statistic
 
+    @pytest.mark.parametrize("alternative", permutation.ALTERNATIVES)
+    @pytest.mark.parametrize("gap", [0.0, 0.25, 0.35, 1.5])
+    @pytest.mark.parametrize("metric", ["auc", "balanced_accuracy"])
+    def test_centred_at_the_mean_of_further_replicates(self, metric, gap, alternative):
+        """Within labels: 512 replicates after all that can be counted give the centre."""
+        data = make(1, gap=gap, n=1_200)
+        options = {"alternative": alternative, "engine": "auto"}
+        result = test_of(data, metric, n_resamples=2_000, **options)
+        whole = test_of(data, metric, n_resamples=2_512, adaptive=False, **options)
+        n = result.n_resamples
+        assert np.array_equal(result.null_distribution, whole.null_distribution[:n])
+        centre = whole.null_distribution[2_000:].mean()
+        looks = boundaries_up_to(2_000)
+        flags = [
+            permutation.is_extreme(one - centre, result.statistic - centre, alternative)
+            for one in result.null_distribution
+        ]
+        slow = inference.anytime_pvalue(flags, [b for b in looks if b <= n])
+        assert result.pvalue == pytest.approx(slow, rel=1e-9)
+        if gap in (0.0, 1.5):
+            assert n < 2_000
+        assert not any("did not stop early" in text for text in result.warnings)
+
     def test_the_interval_of_the_pvalue(self):
         """Clopper and Pearson at 1 - .01 / k for k looks."""
         result = test_of(make(3, gap=0.2), n_resamples=5_000, studentize="unpooled")
@@ -276,7 +299,7 @@ class TestReference:
 
 
 class TestProperties:
-    @pytest.mark.parametrize("metric", ["mean_score", "f1", "pearson"])
+    @pytest.mark.parametrize("metric", ["mean_score", "f1", "auc", "pearson"])
     def test_threads(self, metric):
         y_true, score, group = make(5, n=4_000, gap=0.06)
         if metric == "pearson":
@@ -311,15 +334,6 @@ class TestProperties:
         result = test_of(data, "true_positive_rate")
         assert (result.engine, result.n_resamples) == ("exact", 0)
         assert result.pvalue == test_of(data, "true_positive_rate", adaptive=False).pvalue
-
-    @pytest.mark.parametrize("metric", ["auc", "balanced_accuracy"])
-    def test_what_is_drawn_as_a_whole(self, metric):
-        """Statistics that are centred at their mean do not stop early, and say so."""
-        result = test_of(make(9), metric, n_resamples=999)
-        assert result.n_resamples == 999
-        assert any("did not stop early" in text for text in result.warnings)
-        assert result.pvalue == test_of(make(9), metric, n_resamples=999, adaptive=False).pvalue
-        assert test_of(make(9), metric, n_resamples=999, strata=None).n_resamples < 999
 
     @pytest.mark.parametrize("metric", ["equalized_odds", "conditional_use_accuracy"])
     def test_joint_criteria_stop_early(self, metric):
@@ -412,6 +426,24 @@ class TestCalibration:
             p.append(inference.anytime_pvalue(flags, boundaries_up_to(1_024)))
         limit = binom(self.N_AUDITS, 0.05).isf(1e-6) / self.N_AUDITS
         assert np.mean(np.array(p) <= 0.05) <= limit
+        assert np.mean(np.array(broken) <= 0.05) > limit
+
+    def test_size_of_centred_tests(self):
+        """AUC within labels, whose null distribution is centred; looks without a price are not."""
+        rng = np.random.default_rng(3)
+        p, broken = [], []
+        for _ in range(1_000):
+            score = rng.normal(size=60)
+            data = np.resize([0, 1], 60), score, np.repeat(["a", "b"], [24, 36])
+            p.append(test_of(data, "auc", n_resamples=1_024, rng=rng).pvalue)
+            whole = test_of(data, "auc", n_resamples=1_024, rng=rng, adaptive=False)
+            extreme = np.cumsum(extreme_flags(whole))
+            looks = np.arange(1, 1_025)
+            broken.append(np.min((extreme / looks)[19:]))
+        limit = binom(1_000, 0.05).isf(1e-6) / 1_000
+        assert np.mean(np.array(p) <= 0.05) <= limit
+        assert np.mean(np.array(p) <= 0.01) <= binom(1_000, 0.01).isf(1e-6) / 1_000
+        assert np.mean(np.array(p) <= 0.05) > 0.02
         assert np.mean(np.array(broken) <= 0.05) > limit
 
     def test_power_is_that_of_a_fixed_number(self):

@@ -106,7 +106,8 @@ def audit(
         the policy names.
     evidence : {"failures", "permutation", "none"}
         Permutation tests of equality beside the verdict, which needs none of them: of the binding
-        questions that fail, of all questions, or of none.
+        questions that fail, of all questions, or of none. Where all replicates would visit more
+        than 10^10 rows the tests stop once they are decided, as with ``adaptive=True``.
     strata, clusters, sample_weight, score_bins : optional
         See `intervals`; strata are those of your own.
     counts : array or str, optional

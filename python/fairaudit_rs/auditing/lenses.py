@@ -13,7 +13,7 @@ from ..data.groups import group_name, label, pairs_of
 from ..data.tables import AuditTable
 from ..errors import FairAuditError
 from ..literals import Evidence, LensName, NotionName
-from ..permutation.comparison import Settings, compare
+from ..permutation.comparison import Settings, compare, visited_rows
 from ..permutation.question import Question, pose
 from ..permutation.result import PermutationResult
 from ..projection.lens import project
@@ -31,6 +31,15 @@ from .setting import Given, Setting, design_refusal
 _ADVICE = (
     "Pass a smaller n_resamples, evidence='none' for no permutation tests, or progress=True to see "
     "how far it is"
+)
+
+#: Rows that all replicates of an evidence test visit, above which it stops once it is decided: they
+#: take some ten seconds of one core. Replicates of counts visit no rows.
+_MOST_VISITED = 1e10
+_STOPS_EARLY = (
+    "all {n_resamples:,} replicates of these rows would take long, so the tests stop once they are "
+    "decided; such a p-value is valid, but can be far larger than that of all replicates. Call "
+    "permutation_test to draw them all"
 )
 
 Found = tuple[list[LensFinding], dict[str, Any]]
@@ -310,7 +319,20 @@ def _permuted(
             n_threads=settings.n_threads,
             seed=settings.seed,
         )
-    return compare(posed.of_pairs(_compared(questions, groups)), settings, _ADVICE)
+    posed = posed.of_pairs(_compared(questions, groups))
+    if not _is_long(posed, settings.n_resamples):
+        return compare(posed, settings, _ADVICE)
+    result = compare(posed, replace(settings, adaptive=True), _ADVICE)
+    note = _STOPS_EARLY.format(n_resamples=settings.n_resamples)
+    return replace(result, warnings=(*result.warnings, note))
+
+
+def _is_long(posed: Question, n_resamples: int) -> bool:
+    """Return whether all replicates of a permutation test take long, by its size alone."""
+    if posed.problem.drawing_engine != "stream":
+        return False
+    of_pairs, of_all = visited_rows(posed.problem, posed.pairs)
+    return n_resamples * (sum(of_pairs) + of_all) > _MOST_VISITED
 
 
 def _posed_for_permutations(one: Asked, groups: Sequence[Any]) -> Question | None:

@@ -16,6 +16,8 @@ FEW_ROWS = 50
 #: ... as long as rows times replicates stay below this number.
 _MOST_WORK = 2_000_000
 _MOST_REPLICATES, _FEWEST_REPLICATES = 999, 199
+#: Rows of all replicates that are computed at once.
+_AT_ONCE = 1 << 16
 #: The chi-squared law needs expected counts of 5 in four of five cells (Cochran's rule).
 _EXPECTED, _MOST_BELOW = 5.0, 0.2
 
@@ -103,11 +105,12 @@ def permuted_homogeneity(
     value is taken away, e = a - theta_sg d: then all gaps are 0, and so equal. With many units in
     every group of every stratum Q is compared with the chi-squared law.
     """
-    order = np.lexsort((below, above, is_second, stratum))
-    above, below, stratum = above[order], below[order], stratum[order]
+    # Strata are numbers from 0 on, of which some may have no rows here.
+    present = np.bincount(stratum) > 0
+    codes, n_strata = (np.cumsum(present) - 1)[stratum], int(present.sum())
+    order = _order(above, below, 2 * codes + is_second)
+    above, below, codes = above[order], below[order], codes[order]
     group = is_second[order].astype(np.int64)
-    codes = np.unique(stratum, return_inverse=True)[1]
-    n_strata = int(codes.max(initial=-1)) + 1
     at = 2 * codes + group
     units = np.bincount(at, minlength=2 * n_strata).reshape(-1, 2)
     sums = np.bincount(at, below, 2 * n_strata).reshape(-1, 2)
@@ -118,7 +121,7 @@ def permuted_homogeneity(
     above, below, group = above[keep], below[keep], group[keep]
     codes = (np.cumsum(both) - 1)[codes[keep]]
     n_strata, smallest = int(both.sum()), int(units[both].min())
-    statistic = _spread(above, below, codes, group, n_strata)
+    statistic = float(_spread(above, below, codes, group[np.newaxis], n_strata)[0])
     if math.isnan(statistic):
         return Homogeneity.unknown("the metric does not vary in a group of some stratum")
     df = n_strata - 1
@@ -135,11 +138,13 @@ def permuted_homogeneity(
     theta = np.bincount(place, above) / np.bincount(place, below)
     centred = above - theta[place] * below
     generator = np.random.Generator(np.random.Philox(seed))
-    extreme = 0
-    for _ in range(n_replicates):
-        drawn = group[np.lexsort((generator.random(len(group)), codes))]
-        found = _spread(centred, below, codes, drawn, n_strata)
-        extreme += math.isnan(found) or found >= statistic * (1 - 1e-12)
+    extreme, at_once = 0, max(_AT_ONCE // len(group), 1)
+    for start in range(0, n_replicates, at_once):
+        order = np.argsort(
+            codes + generator.random((min(at_once, n_replicates - start), len(group))), axis=1
+        )
+        found = _spread(centred, below, codes, group[order], n_strata)
+        extreme += int((np.isnan(found) | (found >= statistic * (1 - 1e-12))).sum())
     return Homogeneity(
         method="permutation",
         statistic=statistic,
@@ -148,23 +153,42 @@ def permuted_homogeneity(
     )
 
 
+def _order(above: Floats, below: Floats, place: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the order of rows by place, then a, then d: sums of floats depend on it."""
+    if len(place) and below.min() == below.max():
+        # Equal rows may come in any order.
+        order = np.argsort(above)
+    else:
+        order = np.lexsort((below, above))
+    small = place.astype(np.uint16) if place.max(initial=0) < 1 << 16 else place
+    return order[np.argsort(small[order], kind="stable")]
+
+
 def _spread(
     above: Floats,
     below: Floats,
     codes: NDArray[np.int64],
     group: NDArray[np.int64],
     n_strata: int,
-) -> float:
-    """Return Cochran's Q; NaN where a gap has no variance."""
-    place, size = 2 * codes + group, 2 * n_strata
-    sums, totals = np.bincount(place, above, size), np.bincount(place, below, size)
-    n = np.bincount(place, minlength=size)
+) -> Floats:
+    """Return Cochran's Q of each line of groups; NaN where a gap has no variance."""
+    n_lines, size = len(group), 2 * n_strata
+    place = (2 * codes + group + size * np.arange(n_lines)[:, np.newaxis]).ravel()
+
+    def added(terms: Floats) -> Floats:
+        of_places = np.bincount(place, terms.ravel(), n_lines * size)
+        return of_places.reshape(n_lines, n_strata, 2)
+
+    above, below = (np.broadcast_to(part, group.shape) for part in (above, below))
+    sums, totals = added(above), added(below)
+    n = np.bincount(place, minlength=n_lines * size).reshape(sums.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         theta = sums / totals
-        residual = above - theta[place] * below
-        variance = np.bincount(place, residual**2, size) * n / (n - 1) / totals**2
-        values, of_gap = theta.reshape(-1, 2), variance.reshape(-1, 2).sum(axis=1)
-        gaps = values[:, 0] - values[:, 1]
+        residual = above - theta.ravel()[place].reshape(group.shape) * below
+        variance = added(residual**2) * n / (n - 1) / totals**2
+        of_gap = variance.sum(axis=2)
+        gaps = theta[..., 0] - theta[..., 1]
         weight = 1 / of_gap
-        mean = (weight * gaps).sum() / weight.sum()
-        return float((weight * (gaps - mean) ** 2).sum()) if np.all(of_gap > 0) else math.nan
+        mean = (weight * gaps).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
+        spread = (weight * (gaps - mean) ** 2).sum(axis=1)
+    return np.where(np.all(of_gap > 0, axis=1), spread, np.nan)

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .intervals import NOTHING, Interval
+from .roots import narrowed
 from .score import NO_SCORE, Score, interval_of
 
 #: Logarithms of ratios beyond which none is looked for: their squares are finite.
 _FARTHEST = 350.0
+#: With so many rows of each outcome in both groups scores have no bends.
+_FEWEST = 5
 
 
 class Share(NamedTuple):
@@ -91,9 +94,11 @@ def ratio_score(
     if c == 0:
         return NO_SCORE
     # The smaller root of a q^2 - b q + c, without a difference of near numbers.
-    second = 2 * c / (b + math.sqrt(max(b * b - 4 * a * c, 0.0)))
-    second = min(second, 1.0)
-    first = min(ratio * second, 1.0)
+    inside = b * b - 4 * a * c
+    second = 2 * c / (b + math.sqrt(inside if inside > 0 else 0.0))
+    second = second if second < 1 else 1.0
+    first = ratio * second
+    first = first if first < 1 else 1.0
     of_first = first * (1 - first) / n_first
     of_second = ratio**2 * second * (1 - second) / n_second
     third = of_first * (1 - 2 * first) / n_first - of_second * (1 - 2 * second) / n_second * ratio
@@ -115,45 +120,60 @@ def ratio_interval(first: Share, second: Share, z: float) -> Interval:
     def score(ratio: float) -> Score:
         return ratio_score(x, n, y, m, ratio)
 
-    return ratios_of(score, first.value, second.value, z)
+    return ratios_of(score, first.value, second.value, z, min(x, n - x, y, m - y) >= _FEWEST)
 
 
-def ratios_of(score: Callable[[float], Score], above: float, below: float, z: float) -> Interval:
+def ratios_of(
+    score: Callable[[float], Score], above: float, below: float, z: float, is_smooth: bool = False
+) -> Interval:
     """Return the ratios, around above / below, that neither side of a score test rejects.
 
-    From 0 where ``above`` is 0, without an end where ``below`` is.
+    From 0 where ``above`` is 0, without an end where ``below`` is. ``is_smooth``: the scores have
+    no bends, which few rows of an outcome can give them.
     """
-
-    def at(log_ratio: float) -> Score:
-        return score(math.exp(log_ratio))
-
     start = math.log(above / below) if above and below else 0.0
-    low = math.exp(_crossing(lambda log: min(at(log)), z, start)) if above else 0.0
-    high = math.exp(_crossing(lambda log: max(at(log)), -z, start)) if below else math.inf
+    low, high = 0.0, math.inf
+    if above:
+        low = math.exp(_crossing(lambda log: min(score(math.exp(log))), z, start, is_smooth))
+    if below:
+        high = math.exp(_crossing(lambda log: max(score(math.exp(log))), -z, start, is_smooth))
     if not (above and below):
         return low, high
     # The logarithm and back is not the ratio to the last bit.
     return min(low, above / below), max(high, above / below)
 
 
-def _crossing(falling: Callable[[float], float], level: float, start: float) -> float:
+def _crossing(
+    falling: Callable[[float], float], level: float, start: float, is_smooth: bool
+) -> float:
     """Return where a falling function has a value, to the last bits; looked for from a start.
 
     Infinite where it does not come that far.
     """
     below, above = start, start
+    at_below = at_above = falling(start)
     step = 0.25
-    while falling(below) < level:
+    while at_below < level:
         if below <= -_FARTHEST:
             return -math.inf
         below, step = max(below - step, -_FARTHEST), 2 * step
+        at_below = falling(below)
     step = 0.25
-    while falling(above) > level:
+    while at_above > level:
         if above >= _FARTHEST:
             return math.inf
         above, step = min(above + step, _FARTHEST), 2 * step
+        at_above = falling(above)
+    sure_below, sure_above = below, above
+    if is_smooth:
+        ends = (below, at_below - level), (above, at_above - level)
+        sure_below, sure_above = narrowed(falling, level, *ends)
     while True:
         middle = 0.5 * (below + above)
         if not below < middle < above:
             return middle
-        below, above = (middle, above) if falling(middle) >= level else (below, middle)
+        is_sure = not sure_below < middle < sure_above
+        if middle <= sure_below if is_sure else falling(middle) >= level:
+            below = middle
+        else:
+            above = middle

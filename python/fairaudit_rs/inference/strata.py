@@ -77,14 +77,21 @@ class WithinStrata:
         if not self.error > 0:
             return NO_SCORE
         n, m = self.rows.T
-        pooled = self.hits.sum(axis=1) / self._both + margin * (m / self._both)
+        rate, of_margin, of_missing, rest = self._pooled
+        pooled = rate + margin * of_margin
         p, q = pooled, pooled - margin
         of_pooled = n * p * (1 - p) + m * q * (1 - q)
-        missing = n * m / self._both**2 * of_pooled / (self._both - 1)
+        missing = of_missing * of_pooled / rest
         variance = max(self._variance(p, q, 1.0, missing), self.error**2)
         p = np.minimum(np.maximum(pooled, max(0.0, margin)), min(1.0, 1.0 + margin))
         third = self._third_moment(p, p - margin, 1.0)
         return Score.of(self.estimate - margin, variance, third)
+
+    @cached_property
+    def _pooled(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """What the pooled rates of the strata at any margin, and their variance, are made of."""
+        (n, m), both = self.rows.T, self._both
+        return self.hits.sum(axis=1) / both, m / both, n * m / both**2, both - 1
 
     def difference_interval(self, z: float) -> Interval:
         """Return the differences that the score test does not reject; NaN where nothing varies."""
@@ -160,7 +167,13 @@ class WithinStrata:
         """Return the variance of sum k (p_1 - R p_2) / sum k, given the rates of the strata."""
         n, m = self.rows.T
         own = p * (1 - p) / n + ratio**2 * q * (1 - q) / m
-        return float((self._weights**2 * own + missing).sum() / self._weights.sum() ** 2)
+        squares, of_all = self._squares
+        return float((squares * own + missing).sum() / of_all)
+
+    @cached_property
+    def _squares(self) -> tuple[Floats, float]:
+        """The squares of the weights of the strata, and that of their sum."""
+        return self._weights**2, self._weights.sum() ** 2
 
     def _third_moment(self, p: Floats, q: Floats, ratio: float) -> float:
         """Return the third moment of sum k (p_1 - R p_2) / sum k, given the rates of the strata.

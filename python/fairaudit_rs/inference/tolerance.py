@@ -20,6 +20,8 @@ from .pvalues import LEAST, normal_of_tail
 FARTHEST_RATIO = 350.0
 #: Bounds are found up to this share of themselves, or a thousandth of it of where they can be.
 _PRECISION = 1e-9
+#: p-values up to this have a normal number.
+_MOST_P = 1 - 1e-15
 _STEPS = 200
 
 
@@ -97,7 +99,8 @@ def largest_refuted(p_fail: Callable[[float], float], level: float, seen: float)
         return 0.0
     if not p_fail(seen) > level:
         return seen
-    below, _ = _crossing(lambda tolerance: _place(p_fail(tolerance), level), 0.0, seen)
+    z = normal_of_tail(level)
+    below, _ = _crossing(lambda tolerance: z - _z_of(p_fail(tolerance)), 0.0, seen)
     return below
 
 
@@ -118,7 +121,8 @@ def smallest_shown(
             end *= 2
     if not end < math.inf or p_pass(end) > level:
         return most
-    _, above = _crossing(lambda tolerance: -_place(p_pass(tolerance), level), seen, end)
+    z = normal_of_tail(level)
+    _, above = _crossing(lambda tolerance: _z_of(p_pass(tolerance)) - z, seen, end)
     return above
 
 
@@ -127,10 +131,9 @@ def fewest_resamples(n_tests: int, level: float) -> int:
     return math.ceil(2 * n_tests / level * (1 - 1e-9))
 
 
-def _place(pvalue: float, level: float) -> float:
-    """Return how far a p-value lies above a level, in standard errors: a line, more or less."""
-    most = 1 - 1e-15
-    return normal_of_tail(level) - normal_of_tail(min(max(pvalue, LEAST), most))
+def _z_of(pvalue: float) -> float:
+    """Return the normal number of a p-value: of distances it is a line, more or less."""
+    return normal_of_tail(min(max(pvalue, LEAST), _MOST_P))
 
 
 def _crossing(rising: Callable[[float], float], low: float, high: float) -> tuple[float, float]:

@@ -28,7 +28,7 @@ ADJUSTMENTS: tuple[Adjustment, ...] = get_args(Adjustment)
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 INTERVALS: tuple[GapInterval, ...] = get_args(GapInterval)
 _ADVICE = (
-    "Pass a smaller n_resamples, adaptive=True (tests that can stop once they are decided do), or "
+    "Pass a smaller n_resamples, adaptive=True (tests stop once they are decided), or "
     "progress=True to see how far it is"
 )
 #: Above this share of undefined replicates a result says so.
@@ -213,16 +213,21 @@ def compare(question: Question, settings: Settings, advice: str = _ADVICE) -> Pe
 
 
 def _shares(problem: Problem, pairs: Sequence[Pair], ticker: Progress) -> list[float]:
-    """Return how long the tests take, those of pairs first, in rows that each replicate visits.
+    """Return how long the tests take, those of pairs first, in rows that each replicate visits."""
+    of_pairs, of_all = visited_rows(problem, pairs)
+    n_before = ticker.done // ticker.n_resamples
+    n_after = ticker.total // ticker.n_resamples - n_before - len(pairs)
+    return [of_all] * n_before + of_pairs + [of_all] * n_after
 
-    Measured for the AUC: a row of G groups takes G / 4 more than one of two.
+
+def visited_rows(problem: Problem, pairs: Sequence[Pair]) -> tuple[list[float], float]:
+    """Return the rows that a replicate visits of each pair, and of all groups together.
+
+    Measured for the AUC: with G groups a row takes (1 + G) / 2 times as long as one of two groups.
     """
     n_rows, n_groups = problem.n_rows, len(problem.keys)
     of_pairs = [float(sum(n_rows[i] for i in pair)) for pair in pairs]
-    n_before = ticker.done // ticker.n_resamples
-    n_after = ticker.total // ticker.n_resamples - n_before - len(pairs)
-    of_all = sum(n_rows) * (1 + n_groups / 4)
-    return [of_all] * n_before + of_pairs + [of_all] * n_after
+    return of_pairs, sum(n_rows) * (1 + n_groups) / 2
 
 
 def group_values(problem: Problem, level: float) -> tuple[GroupValue, ...]:

@@ -188,7 +188,8 @@ def permutation_test(
 
     With ``adaptive`` the p-value after n replicates, x of them extreme, is the smallest 0.9
     quantile of Beta(x + 1, n + 1 - x) so far, over 0.9: betting on the binomial mixture [2]_.
-    The test looks at 128, 256, 512, ... replicates.
+    The test looks at 128, 256, 512, ... replicates. Differences of two groups within the strata
+    of a metric are centred at the mean of 512 more replicates, which are not counted.
 
     References
     ----------

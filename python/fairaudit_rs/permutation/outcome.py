@@ -32,6 +32,8 @@ from .strata import share_strata, why_unshared
 OMNIBUS_SERIES = 0
 #: Confidence with which a test that stops early will never reject.
 _FUTILE = 0.9999
+#: Replicates that find the mean at which a null distribution is centred.
+_OF_CENTRE = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,7 +298,7 @@ def _drawn(problem: Problem, how: Procedure, groups: Sequence[int], series: int)
         )
     test = problem.test(groups)
     alternative = _alternative(problem, how, groups)
-    if how.adaptive and not test.needs_centring:
+    if how.adaptive:
         alpha = _alpha(problem, how, groups)
         return _until_decided(problem, how, test, series, alternative, alpha)
     statistic = test.observed
@@ -320,12 +322,6 @@ def _drawn(problem: Problem, how: Procedure, groups: Sequence[int], series: int)
         undefined_share=undefined / how.n_resamples,
         null=null,
         probabilities=None,
-        notes=(
-            "a null distribution that is centred at its own mean is drawn as a whole: the test did "
-            "not stop early",
-        )
-        if how.adaptive
-        else (),
     )
 
 
@@ -338,7 +334,9 @@ def _until_decided(
     the index of the replicates, so that threads cannot change them.
     """
     boundaries = boundaries_up_to(how.n_resamples)
-    statistic = test.observed
+    statistic, center = test.observed, 0.0
+    if test.needs_centring:
+        center = _center(test, how, series)
     null = np.empty(0)
     pvalue, interval = 1.0, (0.0, 1.0)
     # All intervals together have 99 % confidence, so that of the last one has it.
@@ -348,7 +346,9 @@ def _until_decided(
         drawn = test.null_distribution(how.draws(series, end, len(null)), call)
         null = np.concatenate([null, drawn])
         how.progress.show(len(null))
-        extreme, undefined = _native.count_extreme(null, statistic, alternative, False, call)
+        extreme, undefined = _native.count_extreme(
+            null - center, statistic - center, alternative, False, call
+        )
         pvalue = min(pvalue, anytime_pvalue(extreme, end))
         interval = _native.clopper_pearson(extreme, end, level)
         surely_above = _native.clopper_pearson(extreme, end, _FUTILE)[0] > alpha
@@ -367,3 +367,18 @@ def _until_decided(
         null=null,
         probabilities=None,
     )
+
+
+def _center(test: Any, how: Procedure, series: int) -> float:
+    """Return the mean of replicates that no p-value counts, which come after all that one can.
+
+    A null distribution of which all replicates are drawn is centred at its own mean. That mean
+    changes with every look, so that the replicates of one look would not be those of the next.
+    Given replicates of their own, the statistic of the data and all that are counted are as
+    exchangeable as before: the p-value stays valid.
+    """
+    first = how.n_resamples
+    draws = how.draws(series, first + _OF_CENTRE, first)
+    drawn = test.null_distribution(draws, _native.Call(how.n_threads))
+    finite = drawn[np.isfinite(drawn)]
+    return math.fsum(finite) / len(finite) if len(finite) else 0.0

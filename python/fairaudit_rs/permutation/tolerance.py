@@ -526,8 +526,8 @@ class _Run:
 
     def _tails(self, pair: Pair, distance: float) -> Tails:
         """Return the tests at a distance from equality."""
-        tolerance, problem = self.tolerance, self._posed.problem
-        if tolerance.scale == "difference" and problem.is_proportion and distance >= 1:
+        tolerance, problem = self.tolerance, self._tests.problem
+        if distance >= 1 and tolerance.scale == "difference" and problem.is_proportion:
             # No difference of shares is larger: nothing refutes that it is at most 1.
             return Tails(0.0, 1.0, 1.0, 0.0)
         margin = tolerance.at(distance)

@@ -55,12 +55,14 @@ impl RowTest {
                         block.members_of_clusters(auc, &pairs, LANES, with_sizes, self.instructions, control)?
                     } else {
                         let drawn = units.map(|unit| {
+                            let (mut places, needed) = draw.of_many(block.part_of(unit));
                             let mut codes = [0; LANES];
-                            draw.many(block.part_of(unit), |group, member| {
+                            for (group, needed) in needed.iter_mut().enumerate() {
+                                let member = needed.member(&mut places);
                                 for lane in 0..LANES {
                                     codes[lane] |= group as u16 & member[lane] as u16;
                                 }
-                            });
+                            }
                             codes
                         });
                         let codes = Codes(drawn.collect());
@@ -151,6 +153,24 @@ fn of_lanes<const N: usize, M: RowSums<N>>(block: &Block, metric: &M, sums: &[[L
 #[repr(align(64))]
 struct LaneCounts([u32; LANES]);
 
+impl LaneCounts {
+    /// All bits where a unit is a member of this group, in every lane. `places` is where it lies among the units that
+    /// this group and all later ones still need; no closure gets the mask, as that is compiled for no instruction set.
+    #[inline(always)]
+    fn member(&mut self, places: &mut [u32; LANES]) -> LaneMask {
+        // Copies stay in registers.
+        let (Self(mut needed), mut rest, mut member) = (*self, *places, [0; LANES]);
+        for lane in 0..LANES {
+            member[lane] = if rest[lane] < needed[lane] { u32::MAX } else { 0 };
+            // Once it is a member, its place is beyond all that the other groups need together.
+            rest[lane] = rest[lane].wrapping_sub(needed[lane]) | member[lane];
+            needed[lane] = needed[lane].wrapping_add(member[lane]);
+        }
+        (*self, *places) = (Self(needed), rest);
+        member
+    }
+}
+
 /// Draws the groups of the units of a stratum one after the other, without replacement.
 pub(super) struct Draw<'a> {
     generator: &'a mut LaneGenerator,
@@ -196,31 +216,17 @@ impl<'a> Draw<'a> {
         all
     }
 
-    /// Gives the next unit to one of many groups: visits each with all bits where the unit is a member, in every lane.
+    /// Where the next unit of a part lies among those that its groups still need, in every lane, and how many these are.
     #[inline(always)]
-    fn many(&mut self, part: usize, mut visit: impl FnMut(usize, &LaneMask)) {
+    fn of_many(&mut self, part: usize) -> ([u32; LANES], &mut [LaneCounts]) {
         let words = self.generator.next_words();
         let left = self.left[part];
         let mut places = [0u32; LANES];
         for lane in 0..LANES {
             places[lane] = ((u64::from(words[lane]) * u64::from(left)) >> 32) as u32;
         }
-        let needed = &mut self.needed[part * self.n_groups..(part + 1) * self.n_groups];
-        for (group, LaneCounts(needed)) in needed.iter_mut().enumerate() {
-            let mut member = [0; LANES];
-            for lane in 0..LANES {
-                member[lane] = if places[lane] < needed[lane] { u32::MAX } else { 0 };
-            }
-            // Once it is a member, its place is beyond all that the other groups need together.
-            for lane in 0..LANES {
-                places[lane] = places[lane].wrapping_sub(needed[lane]) | member[lane];
-            }
-            for lane in 0..LANES {
-                needed[lane] = needed[lane].wrapping_add(member[lane]);
-            }
-            visit(group, &member);
-        }
         self.left[part] = left - 1;
+        (places, &mut self.needed[part * self.n_groups..(part + 1) * self.n_groups])
     }
 }
 
@@ -253,7 +259,10 @@ impl<const N: usize, M: RowSums<N>> Task for Walk<'_, '_, N, M> {
         let counted = if M::ADDITIVE { sums.len() - 1 } else { sums.len() };
         let mut member = vec![[0.0; LANES]; sums.len()];
         for row in rows {
-            draw.many(block.part_of(row), |group, mask| member[group] = mask.map(|mask| f64::from(mask & 1)));
+            let (mut places, needed) = draw.of_many(block.part_of(row));
+            for (member, needed) in member.iter_mut().zip(needed) {
+                *member = needed.member(&mut places).map(|mask| f64::from(mask & 1));
+            }
             metric.add(row, &member[..counted], &mut sums[..counted], open);
         }
     }
@@ -315,9 +324,11 @@ impl Task for WalkAuc<'_, '_> {
         let Self { block, auc, draw, sums, open, mut is_open, rows } = self;
         for row in rows {
             let (positive, tied) = (auc.flags[row].is_positive(), auc.flags[row].is_tied_with_next());
-            let part = block.part_of(row);
+            let (mut places, needed) = draw.of_many(block.part_of(row));
             if tied || is_open {
-                draw.many(part, |group, member| open[group].add(positive, member));
+                for (needed, open) in needed.iter_mut().zip(open.iter_mut()) {
+                    open.add(positive, &needed.member(&mut places));
+                }
                 if !tied {
                     for (sums, open) in sums.iter_mut().zip(open.iter_mut()) {
                         sums.add_tied(open);
@@ -325,10 +336,10 @@ impl Task for WalkAuc<'_, '_> {
                     }
                 }
                 is_open = tied;
-            } else if positive {
-                draw.many(part, |group, member| sums[group].add_positive(member));
             } else {
-                draw.many(part, |group, member| sums[group].add_negative(member));
+                for (needed, sums) in needed.iter_mut().zip(sums.iter_mut()) {
+                    sums.add(positive, &needed.member(&mut places));
+                }
             }
         }
         is_open

@@ -25,11 +25,21 @@ pub(crate) struct OpenGroup {
     labels: [[u32; LANES]; 2],
 }
 
-/// Rows of the other label below a member; 0 where the row is none. A loop for each sum: of loops over sums of
-/// several widths few are compiled for wide registers.
+/// Counts members. Here and below copies stay in registers, which counts behind a reference do not.
+#[inline(always)]
+fn count(counts: &mut [u32; LANES], member: &LaneMask) {
+    let (mut all, member) = (*counts, *member);
+    for lane in 0..LANES {
+        // All bits are -1.
+        all[lane] = all[lane].wrapping_sub(member[lane]);
+    }
+    *counts = all;
+}
+
+/// Rows of the other label below a member; 0 where the row is none.
 #[inline(always)]
 fn below(counts: &[u32; LANES], member: &LaneMask) -> Lanes {
-    let mut below = [0.0; LANES];
+    let (counts, member, mut below) = (*counts, *member, [0.0; LANES]);
     for lane in 0..LANES {
         // Signed: there are conversions of these to floats in all instruction sets.
         below[lane] = f64::from((counts[lane] & member[lane]) as i32);
@@ -39,41 +49,36 @@ fn below(counts: &[u32; LANES], member: &LaneMask) -> Lanes {
 
 #[inline(always)]
 fn add_to(sums: &mut Lanes, terms: &Lanes) {
-    for (sum, term) in sums.iter_mut().zip(terms) {
-        *sum += term;
+    let mut all = *sums;
+    for lane in 0..LANES {
+        all[lane] += terms[lane];
     }
+    *sums = all;
 }
 
 #[inline(always)]
 fn add_squares(sums: &mut Lanes, terms: &Lanes) {
-    for (sum, term) in sums.iter_mut().zip(terms) {
-        *sum += term * term;
+    let mut all = *sums;
+    for lane in 0..LANES {
+        all[lane] += terms[lane] * terms[lane];
     }
-}
-
-#[inline(always)]
-fn count(counts: &mut [u32; LANES], member: &LaneMask) {
-    for (count, member) in counts.iter_mut().zip(member) {
-        *count += member & 1;
-    }
+    *sums = all;
 }
 
 impl GroupSums {
-    /// Adds a positive row whose score no other row has, where it is a member.
+    /// Adds a row whose score no other row has, where it is a member.
     #[inline(always)]
-    pub(crate) fn add_positive(&mut self, member: &LaneMask) {
-        let below = below(&self.labels[0], member);
-        add_to(&mut self.x, &below);
-        add_squares(&mut self.x_squares, &below);
-        count(&mut self.labels[1], member);
-    }
-
-    /// Adds a negative row whose score no other row has, where it is a member.
-    #[inline(always)]
-    pub(crate) fn add_negative(&mut self, member: &LaneMask) {
-        let below = below(&self.labels[1], member);
-        add_squares(&mut self.y_squares, &below);
-        count(&mut self.labels[0], member);
+    pub(crate) fn add(&mut self, positive: bool, member: &LaneMask) {
+        if positive {
+            let below = below(&self.labels[0], member);
+            add_to(&mut self.x, &below);
+            add_squares(&mut self.x_squares, &below);
+            count(&mut self.labels[1], member);
+        } else {
+            let below = below(&self.labels[1], member);
+            add_squares(&mut self.y_squares, &below);
+            count(&mut self.labels[0], member);
+        }
     }
 
     /// Adds all rows of one score.
