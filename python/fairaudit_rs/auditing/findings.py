@@ -14,6 +14,7 @@ from ..literals import Verdict
 from ..permutation.floors import CountedGroup
 from ..permutation.tolerance import ToleranceTest
 from ..permutation.within_strata import stratum_rows as of_strata
+from ..results.verdict import is_within
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,6 +27,11 @@ class PairFinding(Value):
     verdict: Verdict
     #: When neither is shown: how many rows would tell.
     telling: RowsThatTell | None = None
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the gap is shown to be tolerated, be that a pass or not."""
+        return is_within(self.verdict)
 
     def with_rows_to_pass(self, times: float) -> PairFinding:
         """Return the same where all pairs of the question pass with so many times the rows."""
@@ -101,7 +107,7 @@ class QuestionFinding(Value):
             # The largest gap among those that are shown to be too large.
             failed = [pair for pair in self.pairs if pair.verdict == "fail"]
             return max(failed, key=lambda pair: self._away(pair.test.least))
-        undecided = [pair for pair in self.pairs if pair.verdict != "pass"] or self.pairs
+        undecided = [pair for pair in self.pairs if not pair.is_within] or self.pairs
         return max(undecided, key=lambda pair: self._away(pair.test.most))
 
     def _away(self, value: float) -> float:
@@ -157,7 +163,7 @@ class QuestionFinding(Value):
             open_pairs = [
                 pair
                 for pair in self.pairs
-                if pair.verdict != "pass" and {one.group for one in pair.test.groups} <= names
+                if not pair.is_within and {one.group for one in pair.test.groups} <= names
             ]
             if not open_pairs:
                 return tuple(groups)

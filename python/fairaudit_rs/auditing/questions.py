@@ -345,12 +345,11 @@ class Family:
             coverage=question.coverage,
             min_coverage=self.policy.min_coverage,
             withheld=bool(question.withheld),
+            has_pass=self.policy.has_pass,
         )
         reason = found.reason
-        if word == "inconclusive" and all(pair.verdict == "pass" for pair in pairs):
+        if word == "inconclusive" and all(pair.is_within for pair in pairs):
             reason = self._why_no_pass(question)
-        if word == "pass" and not self.policy.has_pass:
-            word = "not_asked"
         return replace(found, pairs=pairs, verdict=word, reason=reason)
 
     def _pair(
@@ -365,7 +364,7 @@ class Family:
             beyond = max if tolerance.scale == "difference" else min
             test = replace(test, least=beyond(test.least, tolerance.value))
         elif verdict.rejects(test.p_pass, alpha):
-            word = "pass"
+            word = verdict.in_policy("pass", self.policy.has_pass)
         telling = None
         if word == "inconclusive":
             telling = test.rows_that_tell(tolerance, alpha, n_tests)

@@ -55,9 +55,10 @@ class Audit(Result):
 
     Attributes
     ----------
-    verdict : {"pass", "fail", "inconclusive", "not_measurable", "not_asked"}
+    verdict : {"pass", "fail", "inconclusive", "not_measurable", "no_fail", "not_asked"}
         The worst verdict of the binding questions and lenses. Only ``"pass"`` says that gaps are
-        shown to be within their tolerances; ``"inconclusive"`` says nothing.
+        shown to be within their tolerances; ``"inconclusive"`` says nothing. ``"no_fail"`` stands
+        in the place of a pass under a policy that knows none.
     policy : Policy
         What was asked.
     questions : tuple
@@ -121,7 +122,8 @@ class Audit(Result):
     @property
     def covers_all(self) -> bool:
         """Whether (almost) all people are in tested groups: see `Policy.strict_coverage`."""
-        return verdicts.covers(self.coverage, self.policy.strict_coverage)
+        skipped = any(one.is_skipped for one in self.questions)
+        return not skipped and verdicts.covers(self.coverage, self.policy.strict_coverage)
 
     @cached_property
     def passes_for(self) -> PassesFor | None:
@@ -136,10 +138,10 @@ class Audit(Result):
         Parameters
         ----------
         strict : bool
-            3 for what could not be decided, for a pass that leaves out more people than the
-            ``strict_coverage`` of the policy allows, and for a policy of which no binding question
-            could be asked. A rule that sets no threshold
-            (``nyc_ll144``) has none and ends with 0.
+            3 for what could not be decided, for a pass or "no fail" that leaves out more people
+            than the ``strict_coverage`` of the policy allows, and for a policy of which no binding
+            question could be asked. A rule that sets no threshold (``nyc_ll144``) has none and ends
+            with 0.
         """
         return verdicts.exit_code(
             self.verdict,
@@ -169,7 +171,14 @@ class Audit(Result):
 
     @property
     def _wording(self) -> Wording:
-        return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named, self.others)
+        return Wording(
+            self.questions,
+            self.policy.alpha,
+            self.n_comparisons,
+            _named,
+            self.others,
+            has_pass=self.policy.has_pass,
+        )
 
     @property
     def _request_lines(self) -> list[str]:
@@ -181,7 +190,7 @@ class Audit(Result):
         covered = wording.coverage()
         return sentence(
             "headline",
-            verdict=headline(self.verdict, for_all=self.covers_all, binds=wording.binds),
+            verdict=headline(self.verdict, for_all=self.covers_all),
             n_rows=f"{self.n_rows:,}",
             policy=self.policy.binding_text(),
             covered=part("covered", "covered", shares=covered) if covered else "",
