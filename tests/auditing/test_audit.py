@@ -385,7 +385,7 @@ class TestOutputs:
         assert len(pairs.filter(pl.col("binding"))) == audit.n_comparisons == 4
         assert (pairs["adjusted_p_fail"] >= pairs["p_fail"]).all()
         assert audit.to_frame("base_rates").columns == [
-            "attribute", "group", "n_rows", "base_rate", "selection_rate"
+            "attribute", "group", "n_rows", "weight", "base_rate", "selection_rate", "is_crude"
         ]  # fmt: skip
 
     def test_markdown_and_html_show_names_literally(self):

@@ -227,6 +227,10 @@ class TestOutputs:
         assert "## Strata: sex, selection\\_rate: woman and man in each stratum" in page
         assert "## Groups (crude values: all rows, without strata)" in page
         assert audit.to_frame("groups")["is_crude"].to_list()[:2] == [True, True]
+        assert audit.to_frame("base_rates")["is_crude"].to_list() == [True, True]
+        content = audit.to_dict()
+        named = [*content["base_rates"], *content["questions"][0]["groups"]]
+        assert [one["is_crude"] for one in named] == [True] * 4
         again = fa.from_dict(json.loads(json.dumps(audit.to_dict(), allow_nan=False)))
         assert again == audit
         assert str(again) == text
@@ -375,3 +379,10 @@ class TestReviews:
 
         with pytest.raises(fa.errors.ArgumentError, match="punitive is True with the rule us_eeoc"):
             replace(fa.Policy.preset("us_eeoc"), punitive=True)
+
+
+def test_values_without_strata_are_not_crude():
+    data = {**departments(), "strata": None}
+    content = audited(data, "parity").to_dict()
+    assert [one["is_crude"] for one in content["base_rates"]] == [False, False]
+    assert [one["is_crude"] for one in content["questions"][0]["groups"]] == [False, False]

@@ -149,3 +149,77 @@ class TestMinimumGroupSize:
         found = audited(np.repeat(["a", "b"], 40), None, alternating(80))
         assert [one.n_effective for one in found.questions[0].groups] == [None, None]
         assert [one.n_people for one in found.questions[0].groups] == [40, 40]
+
+
+class TestBaseRates:
+    """Base rates and the notes about them counted rows, or were silent under weights."""
+
+    def rates(self, weight):
+        group = np.repeat(["a", "b"], 1_000)
+        y_true = np.tile([1, 0, 0, 0], 500)
+        return group, y_true, np.where(y_true == 1, weight, 1.0)
+
+    def test_shares_are_by_weight(self):
+        group, y_true, weight = self.rates(3.0)
+        found = fa.audit(
+            y_true, y_true, sensitive_features={"g": group}, sample_weight=weight, rng=1
+        )
+        first = found.base_rates[0]
+        assert (first.n_rows, first.weight) == (1_000, 1_500.0)
+        assert first.base_rate == pytest.approx(np.average(y_true[:1_000], weights=weight[:1_000]))
+        assert first.selection_rate == first.base_rate == pytest.approx(0.5)
+        [row, _] = found.to_frame("base_rates").to_dicts()
+        assert (row["weight"], row["base_rate"]) == (1_500.0, first.base_rate)
+        page = found.to_markdown()
+        assert "## Groups (shares by weight)" in page
+        assert "| g | a | 1,000 | 1,500.0 | 50.0 % | 50.0 % |" in page
+        assert fa.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+    def test_weights_of_1_change_no_rate(self):
+        group, y_true, _ = self.rates(1.0)
+        data = {"y_true": y_true, "y_pred": 1 - y_true, "sensitive_features": {"g": group}}
+        plain = fa.audit(**data, rng=1).base_rates
+        found = fa.audit(**data, sample_weight=np.ones(2_000), rng=1).base_rates
+        assert [one.base_rate for one in found] == [one.base_rate for one in plain]
+        assert [one.selection_rate for one in found] == [one.selection_rate for one in plain]
+        assert {one.weight for one in plain} == {None}
+
+    def test_a_group_of_no_weight_has_no_rate(self):
+        group = np.repeat(["a", "b", "c"], [200, 200, 50])
+        found = audited(group, np.where(group == "c", 0.0, 1.0), alternating(450))
+        assert np.isnan(found.base_rates[2].selection_rate)
+        assert found.base_rates[2].weight == 0
+
+    def test_the_numbers_of_a_rule_count_rows(self):
+        group = np.repeat(["a", "b"], 100)
+        decided = np.tile([1, 0], 100)
+        found = fa.audit(
+            y_pred=decided, sensitive_features={"g": group}, sample_weight=np.where(decided, 3, 1),
+            policy="us_eeoc", rng=1,
+        )  # fmt: skip
+        [line] = found.rule_report.attributes[0].impact_ratios
+        assert (line.selected, line.total) == (50, 100)
+        assert found.base_rates[0].selection_rate == pytest.approx(0.75)
+
+    def test_a_model_that_decides_alike_by_weight(self):
+        group = np.repeat(["a", "b"], 1_000)
+        decided = np.tile([1, 1, 1, 0], 500)
+        found = audited(group, np.where(decided == 1, 1.0, 1e-3), decided)
+        assert any("decides the same way for 100.0 % of the people" in w for w in found.warnings)
+        found = audited(group, np.where(decided == 1, 1.0, 200.0), decided)
+        assert not any("decides the same way" in w for w in found.warnings)
+
+    def test_base_rates_that_differ_by_weight(self):
+        rng = np.random.default_rng(2)
+        group = np.repeat(["a", "b"], 10_000)
+        y_true = (rng.random(20_000) < 0.4).astype(int)
+        y_pred = (rng.random(20_000) < np.where(y_true == 1, 0.9, 0.1)).astype(int)
+        weight = np.where((group == "a") & (y_true == 1), 3.0, 1.0)
+        found = fa.audit(
+            y_true, y_pred, sensitive_features={"sex": group}, sample_weight=weight, rng=1,
+            n_resamples=999,
+        )  # fmt: skip
+        rates = [round(100 * one.base_rate) for one in found.base_rates]
+        note = f"base rates differ by sex ({rates[1]} % of b and {rates[0]} % of a)"
+        assert found.verdict == "pass"
+        assert any(note in text for text in found.warnings)

@@ -52,8 +52,8 @@ class NoteReader(Lines):
         self.check(len(flags) > 1, "flags")
 
     def on_decides_alike(self, share):
-        p = self.world.p
-        self.check(says(share, max(p.mean(), 1 - p.mean())), "share that is decided alike")
+        positive = np.average(self.world.p, weights=self.world.w)
+        self.check(says(share, max(positive, 1 - positive)), "share that is decided alike")
 
     def _refusals(self, attribute, refused, who, who_share, other, other_share, metric, times=None):
         one = self.asked(attribute, metric, "ratio")
@@ -83,7 +83,7 @@ class NoteReader(Lines):
     def on_base_rates_differ(self, attribute, low_rate, low, high_rate, high, policy, asked):
         rows = self.world.groups[attribute]
         for name, text in ((low, low_rate), (high, high_rate)):
-            rate = self.world.y[rows[name]].mean()
+            rate = np.average(self.world.y[rows[name]], weights=self.world.w[rows[name]])
             self.check(says(text, rate), f"base rate of {name} is {rate:.4f}")
         self.check(policy == self.world.policy.name, "policy")
         for one in self.world.policy.binding:

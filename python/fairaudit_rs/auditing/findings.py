@@ -130,7 +130,8 @@ class QuestionFinding(Value):
         pair = self.widest_pair
         if pair is not None and pair.test.within is not None:
             return pair.test.by_value
-        if self.tolerance is not None and not self.pairs and len(self.tested) > 1:
+        is_crude = self.tolerance is not None or any(one.is_crude for one in self.tested)
+        if is_crude and not self.pairs and len(self.tested) > 1:
             # Groups that could not be compared have crude values alone.
             return ()
         known = sorted(
@@ -266,9 +267,19 @@ class BaseRate(Value):
     attribute: str
     group: Any
     n_rows: int
-    #: Shares of positive labels and decisions; NaN where there are none.
+    #: Shares of positive labels and decisions, by weight where rows have weights; NaN where there
+    #: are none.
     base_rate: float
     selection_rate: float
+    #: The people whom the rows stand for; None without weights.
+    weight: float | None = None
+    #: Whether they are crude: of all rows of the group, where gaps are taken within strata.
+    is_crude: bool = False
+
+    @property
+    def n_people(self) -> float:
+        """The people of the group: the sum of the weights of its rows, or their number."""
+        return self.n_rows if self.weight is None else self.weight
 
 
 Named = Callable[[str, Any], str]
@@ -458,14 +469,13 @@ def group_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
 
     Values are crude: of all rows of a group, whatever the strata.
     """
-    is_crude = any(pair.test.within for pair in one.pairs)
     return [
         {
             "metric": one.metric,
             "attribute": one.attribute,
             "group": named(one.attribute, group.group),
             "value": group.value,
-            "is_crude": is_crude,
+            "is_crude": group.is_crude,
             "n_rows": group.n_rows,
             "n_used": group.n_counted,
             "n_positive": group.n_positive,

@@ -269,22 +269,9 @@ class Audit(Result):
         parts = [f"# {plain(head)}", plain(told), "\n".join(map(plain, rest))]
         heads, rows = table(self.questions, self._wording)
         parts += ["## Questions", markdown_table(heads, rows)]
-        rates = [
-            [
-                one.attribute,
-                _named(one.attribute, one.group),
-                f"{one.n_rows:,}",
-                _percent(one.base_rate),
-                _percent(one.selection_rate),
-            ]
-            for one in self.base_rates
-        ]
-        heads = ["attribute", "group", "rows", "positive labels", "positive decisions"]
         for title, of_strata, strata in stratum_tables(self.questions, self._wording):
             parts += [f"## Strata: {plain(title)}", markdown_table(of_strata, strata)]
-        is_crude = any(pair.test.within for one in self.questions for pair in one.pairs)
-        crude = " (crude values: all rows, without strata)" if is_crude else ""
-        parts += [f"## Groups{crude}", markdown_table(heads, rates)]
+        parts += self._base_rate_parts()
         others = [one for one in self.others if not one.binding]
         if others:
             lines = [
@@ -303,6 +290,28 @@ class Audit(Result):
         notes = "\n".join(f"- {plain(text)}." for text in self.remarks)
         parts += ["## Notes", notes, f"Seed: {self.seed}", *self._rule_parts()]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+    def _base_rate_parts(self) -> list[str]:
+        """Return the base rates under their title."""
+        is_crude = any(one.is_crude for one in self.base_rates)
+        is_weighted = any(one.weight is not None for one in self.base_rates)
+        how = ["crude values: all rows, without strata"] if is_crude else []
+        how += ["shares by weight"] if is_weighted else []
+        title = f"## Groups ({'; '.join(how)})" if how else "## Groups"
+        people = ["people by weight"] if is_weighted else []
+        heads = ["attribute", "group", "rows", *people, "positive labels", "positive decisions"]
+        rates = [
+            [
+                one.attribute,
+                _named(one.attribute, one.group),
+                f"{one.n_rows:,}",
+                *([f"{one.n_people:,.1f}"] if is_weighted else []),
+                _percent(one.base_rate),
+                _percent(one.selection_rate),
+            ]
+            for one in self.base_rates
+        ]
+        return [title, markdown_table(heads, rates)]
 
     def _rule_parts(self) -> list[str]:
         """Return what the rule says as parts of a page."""
@@ -361,8 +370,10 @@ class Audit(Result):
                     "attribute": one.attribute,
                     "group": _named(one.attribute, one.group),
                     "n_rows": one.n_rows,
+                    "weight": math.nan if one.weight is None else one.weight,
                     "base_rate": one.base_rate,
                     "selection_rate": one.selection_rate,
+                    "is_crude": one.is_crude,
                 }
                 for one in self.base_rates
             ]
