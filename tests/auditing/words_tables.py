@@ -29,6 +29,11 @@ class NoteReader(Lines):
         self.check((has == "has") is (len(small) == 1), "verb")
         self.check((floor, rule) == (str(policy.floor), policy.rule), "minimum")
 
+    def on_equal_is(self):
+        criteria = self.world.policy.criteria
+        is_there = any(one.tolerance is None and one.ratio is None for one in criteria)
+        self.check(is_there, "all criteria have thresholds")
+
     def on_table_is(self, confidence):
         self.check(confidence == f"{100 * (1 - self.world.policy.alpha):g} % confidence", "level")
 

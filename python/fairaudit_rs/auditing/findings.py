@@ -112,8 +112,13 @@ class QuestionFinding(Value):
 
     def _away(self, value: float) -> float:
         """Return how far a difference or ratio is from equality."""
-        assert self.tolerance is not None
-        return value if self.tolerance.scale == "difference" else -value
+        is_ratio = self.tolerance is not None and self.tolerance.scale == "ratio"
+        return -value if is_ratio else value
+
+    @property
+    def shown_pair(self) -> PairFinding | None:
+        """The pair of a table: the one that decides, or without a tolerance the widest."""
+        return self.widest_pair if self.tolerance is None else self.telling_pair
 
     @property
     def widest_pair(self) -> PairFinding | None:
@@ -301,7 +306,7 @@ def not_run(lens: str, attribute: str, reason: str, metric: str = "") -> LensFin
 
 def question_row(one: QuestionFinding, named: Named) -> dict[str, Any]:
     """Return a question as a row of the findings."""
-    pair, nan = one.telling_pair, math.nan
+    pair, nan = one.shown_pair, math.nan
     test = None if pair is None else pair.test
     return {
         "lens": "permutation",

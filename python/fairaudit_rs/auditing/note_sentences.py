@@ -12,6 +12,10 @@ NOTES = {
     **mixed.SENTENCES,
     **melded.SENTENCES,
     # -- the table and the verdict --
+    "equal_is": (
+        '"p equal" of a question without a threshold is about the two groups with the largest '
+        "observed gap, not adjusted for this choice; the table of pairs has all of them"
+    ),
     "table_is": (
         '"observed" in the table is the gap in these rows between the two groups in "decided by", '
         'and "bound" its limit with {confidence}: < at most, > at least. "p equal" tests whether '

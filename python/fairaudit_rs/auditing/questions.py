@@ -18,6 +18,7 @@ from ..literals import Verdict
 from ..metrics.directions import agreed_value, better_value, worse_off
 from ..metrics.metric import Metric
 from ..metrics.mirrors import gap_key
+from ..permutation.equality import equality_tests
 from ..permutation.floors import CountedGroup
 from ..permutation.tolerance import ToleranceQuestion, ToleranceTest, ask
 from ..results import verdict
@@ -314,6 +315,10 @@ class Family:
             reason=question.reason,
             worse_off=worse_off(metric, self.policy.punitive),
         )
+        if question.tolerance is None:
+            equal = equality_tests(question)
+            pairs = (PairFinding(test=x, adjusted=math.nan, verdict="not_asked") for x in equal)
+            return replace(found, pairs=tuple(pairs))
         if not question.pairs:
             return found
         tests: Sequence[ToleranceTest]

@@ -375,6 +375,8 @@ class Wording(Amounts):
 
     def limits(self, policy: Policy, has_labels: bool) -> Iterator[str]:
         """Yield what the verdict rests on, and what it says nothing about."""
+        if any(one.tolerance is None and len(one.pairs) > 1 for one in self.informing):
+            yield sentence("equal_is")
         if not self.binds:
             return
         for one in self.binding:
@@ -459,7 +461,7 @@ def table(
     """Return the questions as a table for people: heads, and rows of text."""
     rows = []
     for one in findings:
-        pair = one.telling_pair
+        pair = one.shown_pair
         word = verdict_word(one)
         ends = [wording.group(one, group, value) for group, value in one.extremes]
         head = [one.attribute, one.metric, word, *ends, *[""] * (2 - len(ends))]
@@ -469,19 +471,21 @@ def table(
             rows.append([*head, "", "", why, "", ""])
             continue
         low, high = (wording.named(one.attribute, group.group) for group, _ in pair.test.by_value)
-        assert one.tolerance is not None
-        is_gap = one.tolerance.scale == "difference"
-        fails = one.verdict == "fail"
-        sign = ">" if fails == is_gap else "<"
-        bound = pair.test.least if fails else pair.test.most
+        bound = adjusted = ""
+        if one.tolerance is not None:
+            is_gap = one.tolerance.scale == "difference"
+            fails = one.verdict == "fail"
+            sign = ">" if fails == is_gap else "<"
+            bound = f"{sign} {wording.bound(one, pair.test.least if fails else pair.test.most)}"
+            adjusted = f"{pair.adjusted:.2g}"
         rows.append(
             [
                 *head,
                 f"{low}, {high}",
                 wording.gap(one, pair.test.estimate),
-                f"{sign} {wording.bound(one, bound)}",
+                bound,
                 "" if math.isnan(pair.test.p_equal) else f"{pair.test.p_equal:.2g}",
-                f"{pair.adjusted:.2g}",
+                adjusted,
             ]
         )
     return list(HEADS), [*rows, *map(wording.lenses.row, wording.lenses.judged)]
