@@ -165,6 +165,13 @@ class NoteReader(Lines):
         found = re.search(r"p = ([\d.e-]+)", tested_by)
         self.check(found and says(found[1], p), f"p of homogeneity is {p:.5f}")
 
+    def on_many_strata(self, attribute, metric, n):
+        n_strata = {len(set(zip(*self.world.strata.values(), strict=True)))}
+        self.check(10 <= number(n) <= max(n_strata), f"strata: {n_strata}")
+
+    def on_effect_varies(self, **parts):
+        self.on_many_strata(**parts)
+
     def on_gap_differs(self, **parts):
         self._homogeneity(**parts)
 

@@ -31,7 +31,7 @@ from .rules.categories import bias_audit
 from .rules.report import rule_report
 from .rules.told import own_minimum
 from .setting import Given, Setting
-from .strata import notes_of_homogeneity
+from .strata import notes_of_homogeneity, notes_of_samples
 from .surroundings import (
     base_rates,
     by_weight,
@@ -417,4 +417,5 @@ def _notes(
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
     notes += notes_of_homogeneity(findings, named)
+    notes += notes_of_samples(findings)
     return [*notes, *notes_of_lenses(made.others)]

@@ -8,6 +8,8 @@ from ..permutation import margins, melded, strata, within_strata
 #: By name, as in `sentences.SENTENCES`; a note is printed with "Note: " before it and a full stop.
 NOTES = {
     **within_strata.SENTENCES,
+    "many_strata": f"{{attribute}}, {{metric}}: {strata.MANY_STRATA}",
+    "effect_varies": f"{{attribute}}, {{metric}}: {strata.EFFECT_VARIES}",
     "missing_texts": labels.MISSING_TEXTS_NOTE,
     **mixed.SENTENCES,
     **melded.SENTENCES,
