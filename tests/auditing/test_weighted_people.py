@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import fairaudit_rs as fa
+from fairaudit_rs.auditing import questions
+from fairaudit_rs.permutation.tolerance import ToleranceQuestion
 
 
 def audited(group, weight, decided, **options):
@@ -223,3 +225,52 @@ class TestBaseRates:
         note = f"base rates differ by sex ({rates[1]} % of b and {rates[0]} % of a)"
         assert found.verdict == "pass"
         assert any(note in text for text in found.warnings)
+
+
+class TestTooFewReplicates:
+    """They were refused when all questions had been posed."""
+
+    def given(self, n_groups, n_resamples):
+        group = np.repeat([f"g{i}" for i in range(n_groups)], 80)
+        metrics = ("selection_rate", "tpr", "fpr", "ppv")
+        criteria = [fa.Criterion(metric=one, tolerance=0.1) for one in metrics]
+        decided = alternating(len(group))
+        return {
+            "y_true": np.ones(len(group), int) - (np.arange(len(group)) % 4 == 3),
+            "y_pred": decided,
+            "sensitive_features": {"g": group},
+            "sample_weight": np.random.default_rng(0).uniform(0.5, 2, len(group)),
+            "policy": fa.Policy(name="own", criteria=criteria),
+            "pos_label": 1,
+            "rng": 1,
+            "n_resamples": n_resamples,
+        }
+
+    def counted(self, monkeypatch, given):
+        asked = []
+        plain = questions.ask
+        monkeypatch.setattr(
+            questions, "ask", lambda *a, **kw: asked.append(a[1].name) or plain(*a, **kw)
+        )
+        with pytest.raises(fa.errors.ArgumentError, match="is tested by replicates") as raised:
+            fa.audit(**given)
+        return asked, str(raised.value)
+
+    def test_many_groups_are_refused_with_the_first_question(self, monkeypatch):
+        asked, message = self.counted(monkeypatch, self.given(23, 9_999))
+        assert asked == ["selection_rate"]
+        assert "n_resamples is 9,999" in message
+        assert "253 comparisons at 0.05 need at least 10,120" in message
+
+    def test_no_test_is_made_before(self, monkeypatch):
+        made = []
+        monkeypatch.setattr(
+            ToleranceQuestion, "tests", lambda self, **_: made.append(self.metric.name)
+        )
+        asked, _ = self.counted(monkeypatch, self.given(3, 120))
+        assert asked == ["selection_rate", "true_positive_rate"]
+        assert made == []
+
+    def test_counts_take_no_replicates(self):
+        given = self.given(23, 99) | {"sample_weight": None, "evidence": "none"}
+        assert fa.audit(**given).n_comparisons > 253

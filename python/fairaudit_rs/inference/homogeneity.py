@@ -16,6 +16,8 @@ FEW_ROWS = 50
 #: ... as long as rows times replicates stay below this number.
 _MOST_WORK = 2_000_000
 _MOST_REPLICATES, _FEWEST_REPLICATES = 999, 199
+#: Variances that are less than this share of squares are rounding.
+_ROUNDING = 1e-20
 #: The chi-squared law needs expected counts of 5 in four of five cells (Cochran's rule).
 _EXPECTED, _MOST_BELOW = 5.0, 0.2
 
@@ -101,7 +103,8 @@ def permuted_homogeneity(
     Q = sum (d_s - D)^2 / v_s with the gap d_s of each stratum, its variance v_s and their mean D
     weighted by 1 / v_s (Cochran). Units exchange their groups within strata after each group's own
     value is taken away, e = a - theta_sg d: then all gaps are 0, and so equal. With many units in
-    every group of every stratum Q is compared with the chi-squared law.
+    every group of every stratum Q is compared with the chi-squared law. Strata in which no value
+    varies have v_s = 0 and no weight: they are left out, and the note counts those that are used.
     """
     order = np.lexsort((below, above, is_second, stratum))
     above, below, stratum = above[order], below[order], stratum[order]
@@ -114,17 +117,30 @@ def permuted_homogeneity(
     both = np.all((units > 1) & (sums > 0), axis=1)
     if np.count_nonzero(both) < 2:
         return Homogeneity.unknown("fewer than two strata with two rows or more of each group")
+    n_before = int(both.sum())
+    _, of_gap = _gaps(above, below, codes, group, n_strata)
+    # Equal values differ from their mean by rounding alone.
+    squares = np.bincount(codes, above**2, n_strata)
+    both &= of_gap * sums.sum(axis=1) ** 2 > _ROUNDING * squares
+    if np.count_nonzero(both) < 2:
+        return Homogeneity.unknown("the metric varies in fewer than two strata")
+    note = None
+    if both.sum() < n_before:
+        note = (
+            f"{int(both.sum()):,} of {n_before:,} strata are used, as the metric does not vary in "
+            "the others"
+        )
     keep = both[codes]
     above, below, group = above[keep], below[keep], group[keep]
     codes = (np.cumsum(both) - 1)[codes[keep]]
     n_strata, smallest = int(both.sum()), int(units[both].min())
     statistic = _spread(above, below, codes, group, n_strata)
-    if math.isnan(statistic):
-        return Homogeneity.unknown("the metric does not vary in a group of some stratum")
     df = n_strata - 1
     if smallest >= FEW_ROWS:
         pvalue = chi_square_tail(statistic, df)
-        return Homogeneity(method="chi-squared", statistic=statistic, df=df, pvalue=pvalue)
+        return Homogeneity(
+            method="chi-squared", statistic=statistic, df=df, pvalue=pvalue, note=note
+        )
     n_replicates = min(_MOST_WORK // len(above), _MOST_REPLICATES)
     if n_replicates < _FEWEST_REPLICATES:
         return Homogeneity.unknown(
@@ -145,7 +161,27 @@ def permuted_homogeneity(
         statistic=statistic,
         df=df,
         pvalue=monte_carlo_pvalue(extreme, n_replicates),
+        note=note,
     )
+
+
+def _gaps(
+    above: Floats,
+    below: Floats,
+    codes: NDArray[np.int64],
+    group: NDArray[np.int64],
+    n_strata: int,
+) -> tuple[Floats, Floats]:
+    """Return the gap of each stratum and its variance; NaN where a group has too few units."""
+    place, size = 2 * codes + group, 2 * n_strata
+    sums, totals = np.bincount(place, above, size), np.bincount(place, below, size)
+    n = np.bincount(place, minlength=size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        theta = sums / totals
+        residual = above - theta[place] * below
+        variance = np.bincount(place, residual**2, size) * n / (n - 1) / totals**2
+    values = theta.reshape(-1, 2)
+    return values[:, 0] - values[:, 1], variance.reshape(-1, 2).sum(axis=1)
 
 
 def _spread(
@@ -156,15 +192,9 @@ def _spread(
     n_strata: int,
 ) -> float:
     """Return Cochran's Q; NaN where a gap has no variance."""
-    place, size = 2 * codes + group, 2 * n_strata
-    sums, totals = np.bincount(place, above, size), np.bincount(place, below, size)
-    n = np.bincount(place, minlength=size)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        theta = sums / totals
-        residual = above - theta[place] * below
-        variance = np.bincount(place, residual**2, size) * n / (n - 1) / totals**2
-        values, of_gap = theta.reshape(-1, 2), variance.reshape(-1, 2).sum(axis=1)
-        gaps = values[:, 0] - values[:, 1]
-        weight = 1 / of_gap
-        mean = (weight * gaps).sum() / weight.sum()
-        return float((weight * (gaps - mean) ** 2).sum()) if np.all(of_gap > 0) else math.nan
+    gaps, of_gap = _gaps(above, below, codes, group, n_strata)
+    if not np.all(of_gap > 0):
+        return math.nan
+    weight = 1 / of_gap
+    mean = (weight * gaps).sum() / weight.sum()
+    return float((weight * (gaps - mean) ** 2).sum())
