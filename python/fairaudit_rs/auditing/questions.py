@@ -341,8 +341,8 @@ class Family:
         )
         if question.tolerance is None:
             equal = equality_tests(question)
-            pairs = (PairFinding(test=x, adjusted=math.nan, verdict="not_asked") for x in equal)
-            return replace(found, pairs=tuple(pairs))
+            shown = [PairFinding(test=x, adjusted=math.nan, verdict="not_asked") for x in equal]
+            return replace(found, pairs=tuple(shown))
         if not question.pairs:
             return found
         tests: Sequence[ToleranceTest]

@@ -60,7 +60,7 @@ def by_weight(
     rates: Sequence[BaseRate], attributes: Sequence[Attribute], pos_label: Label
 ) -> tuple[BaseRate, ...]:
     """Return base rates of rows as those of people: by weight, where rows have weights."""
-    weighted: dict[tuple[str, Any], dict[str, float]] = {}
+    found = {(rate.attribute, rate.group): rate for rate in rates}
     for one in attributes:
         if one.is_intersection or "sample_weight" not in one.table.roles:
             continue
@@ -81,12 +81,14 @@ def by_weight(
         for at, key in enumerate(rows.cells.groups):
             n = float(people[at])
             shares = {name: float(total[at]) / n for name, total in sums.items() if n > 0}
-            weighted[one.name, label(key)] = {
-                "weight": n,
-                "base_rate": shares.get("y_true", math.nan),
-                "selection_rate": shares.get("y_pred", math.nan),
-            }
-    return tuple(replace(rate, **weighted.get((rate.attribute, rate.group), {})) for rate in rates)
+            place = (one.name, label(key))
+            found[place] = replace(
+                found[place],
+                weight=n,
+                base_rate=shares.get("y_true", math.nan),
+                selection_rate=shares.get("y_pred", math.nan),
+            )
+    return tuple(found.values())
 
 
 def notes_of_flags(attributes: Sequence[Attribute]) -> Iterator[str]:

@@ -77,6 +77,8 @@ class Question:
             return group_name(group, attribute_name(self.features))
 
         within = self.within
+        if not within:
+            return []
         known = [one for one in within if not math.isnan(one.homogeneity.pvalue)]
         told = list(within)
         if len(told) > 1:

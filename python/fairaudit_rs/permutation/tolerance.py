@@ -462,7 +462,7 @@ class _Run:
         unknown = math.isnan(at_tolerance.statistic)
         least, most = 0.0, self._widest
         if not unknown:
-            least = largest_refuted(p_fail, each, min(seen, self._widest))
+            least = self._least(pair, p_fail, each, min(seen, self._widest))
             most = self._most(pair, p_pass, seen)
             if better is not None:
                 # Ratios above 1 count: as distances below 0.
@@ -497,6 +497,17 @@ class _Run:
             has_required_rows=not self._has_few_clusters(pair),
             can_fail=pair not in self.question.pass_only,
         )
+
+    def _least(
+        self, pair: Pair, p_fail: Callable[[float], float], each: float, seen: float
+    ) -> float:
+        """Return the largest distance that the data refute."""
+        formula, known = self._tests.formula, None
+        if formula is not None and self.question.better is None:
+            if pair in self.question.pass_only:
+                return 0.0
+            known = formula.shown_beyond(pair, each, self.tolerance.scale)
+        return largest_refuted(p_fail, each, seen) if known is None else min(known, seen)
 
     def _most(self, pair: Pair, p_pass: Callable[[float], float], seen: float) -> float:
         """Return the largest distance that is still possible."""
