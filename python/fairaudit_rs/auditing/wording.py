@@ -417,7 +417,8 @@ class Wording(Amounts):
 
 def _covered(part: float) -> str:
     """Return a share of people, which is everybody only where nobody is left out."""
-    return share(part) if part == 1 or share(part) != share(1) else f"more than {share(0.999)}"
+    is_rounded = not verdicts.covers(part, 1.0) and share(part) == share(1)
+    return f"more than {share(0.999)}" if is_rounded else share(part)
 
 
 def verdict_word(one: QuestionFinding) -> str:
