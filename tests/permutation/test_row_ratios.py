@@ -163,7 +163,7 @@ class TestLevels:
 
     @pytest.mark.parametrize("make", [weighted, clustered])
     def test_ends(self, make):
-        rng, n_audits, outside = np.random.default_rng(3), 100, [0, 0]
+        rng, n_audits, outside = np.random.default_rng(3), 60, [0, 0]
         for audit in range(n_audits):
             [found] = intervals(
                 make(rng), rng=audit, n_resamples=199, n_threads=1, confidence_level=0.9

@@ -82,6 +82,8 @@ def by_weight(
             n = float(people[at])
             shares = {name: float(total[at]) / n for name, total in sums.items() if n > 0}
             place = (one.name, label(key))
+            if place not in found:
+                continue  # people without a group
             found[place] = replace(
                 found[place],
                 weight=n,
