@@ -302,7 +302,7 @@ class TestArguments:
         [
             (("permutation",), "Missing argument 'DATA'"),
             (("permutation", "x.csv", "-s", "sex"), "Missing option '--metric'"),
-            (("permutation", "x.csv", "-m", "tpr"), "Missing option '--sensitive'"),
+            (("tabulate", "x.csv"), "Missing option '--sensitive'"),
             (("permute",), "No such command 'permute'"),
             (("demo", "--rows", "1"), "1 is not in the range"),
             (("demo", "--rows", "many"), "'many' is not a valid integer"),

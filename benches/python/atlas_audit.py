@@ -284,14 +284,16 @@ def skewed_table(of):
     yield "### Low rates and few rows of a label"
     yield ""
     yield (
-        f"Gaps at the tolerance where laws are skewed, {rates.AUDITS:,} audits each. Beside them "
+        f"Gaps at the tolerance where laws are skewed, {rates.AUDITS:,} audits each (half as many "
+        "of ratios of weighted or clustered rates). Beside them "
         "stands the rule that was there before: the score alone, the variance at the estimate "
-        "within strata, limits of balanced accuracy made of Wilson's."
+        "within strata, no strata, limits of balanced accuracy made of Wilson's."
     )
     yield ""
     yield "| what | groups | fail, % | pass, % | a rule that does not hold, % |"
     yield "|---|---|---|---|---|"
-    for kind in (rates.LowRates, rates.WithinStrata, rates.FewOfEachLabel):
+    kinds = (rates.LowRates, rates.WithinStrata, rates.RatioOfRows, rates.FewOfEachLabel)
+    for kind in kinds:
         for one, entry in of(kind):
             n, counts = entry["audits"], entry["counts"]
             cells = [one.label, one.groups, share(counts["fail"], n), share(counts["pass"], n)]

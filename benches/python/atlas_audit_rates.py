@@ -126,6 +126,54 @@ class WithinStrata(Scenario):
 
 
 @dataclass(frozen=True)
+class RatioOfRows(Scenario):
+    """Four fifths of weighted or clustered rates in five strata that the groups mix unequally.
+
+    Without the strata the ratio of the groups is another one.
+    """
+
+    design: str
+    rows: tuple[int, int]
+    counted = ("fail", "pass", "without the strata")
+
+    @property
+    def label(self):
+        return f"ratio of 0.8 in 5 strata, {self.design}"
+
+    @property
+    def groups(self):
+        return sizes(self.rows)
+
+    @property
+    def audits(self):
+        return AUDITS // 2
+
+    def audit(self, rng, seed):
+        clustered = self.design == "clusters of 4"
+        units = [n // 4 for n in self.rows] if clustered else self.rows
+        group = np.repeat([0, 1], units)
+        mix = np.array([[0.3, 0.25, 0.2, 0.15, 0.1], [0.1, 0.15, 0.2, 0.25, 0.3]])
+        stratum = np.concatenate([rng.choice(5, n, p=p) for n, p in zip(units, mix, strict=True)])
+        rate = (0.3 + 0.1 * stratum) * np.where(group == 0, 0.8, 1.0)
+        given = {"sample_weight": rng.uniform(0.5, 2, len(group))}
+        if clustered:
+            # Rates of clusters vary with an intra-class correlation of 0.1.
+            cluster = np.repeat(np.arange(len(group)), 4)
+            rate = rng.beta(9 * rate, 9 * (1 - rate))[cluster]
+            group, stratum, given = group[cluster], stratum[cluster], {"clusters": cluster}
+        columns = {
+            "y_pred": (rng.random(len(group)) < rate).astype(int),
+            "sensitive_features": {"g": group.astype(str)},
+            "n_resamples": 999,
+            **given,
+        }
+        criteria = [("selection_rate", {"ratio": 0.8})]
+        found = audited(criteria, **columns, strata=stratum, rng=seed)
+        crude = audited(criteria, **columns, rng=seed)
+        return words(found) | {"without the strata": crude.verdict == "fail"}
+
+
+@dataclass(frozen=True)
 class FewOfEachLabel(Scenario):
     """Balanced accuracy of few rows of each label beside 400 of each."""
 
@@ -188,6 +236,8 @@ def scenarios():
     yield WithinStrata(200, (1, 4), (0.1, 0.7), "ratio", 0.8)
     yield WithinStrata(3, (20, 300), (0.9, 0.9), "ratio", 0.8)
     yield WithinStrata(10, (10, 300), (0.02, 0.1), "ratio", 0.8)
+    yield RatioOfRows("weights", (300, 900))
+    yield RatioOfRows("clusters of 4", (240, 960))
     yield FewOfEachLabel(25, (0.87, 0.97))
     yield FewOfEachLabel(40, (0.94, 0.99))
     yield FewOfEachLabel(50, (0.85, 0.8))

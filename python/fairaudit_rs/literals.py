@@ -36,7 +36,9 @@ MixedClusters: TypeAlias = Literal["refuse", "split", "drop"]
 Scale: TypeAlias = Literal["difference", "ratio"]
 NullHypothesis: TypeAlias = Literal["shuffle", "weak"]
 #: From the worst one on.
-Verdict: TypeAlias = Literal["fail", "inconclusive", "not_measurable", "pass", "not_asked"]
+Verdict: TypeAlias = Literal[
+    "fail", "inconclusive", "not_measurable", "pass", "no_fail", "not_asked"
+]
 Goal: TypeAlias = Literal["difference", "equivalence"]
 ConditionsOn: TypeAlias = Literal["label", "decision"]
 CorrelationMethod: TypeAlias = Literal["pearson", "spearman"]

@@ -238,4 +238,4 @@ class TestStrict:
 
     def test_a_policy_without_a_pass_is_not(self):
         found = audited(own(rate(), has_pass=False), ("race",))
-        assert (found.verdict, found.exit_code(strict=True)) == ("not_asked", 0)
+        assert (found.verdict, found.exit_code(strict=True)) == ("no_fail", 0)

@@ -252,11 +252,37 @@ class TestKnownValues:
         assert "PASS" not in str(audit)
 
     def test_a_rule_without_a_pass(self):
-        for selected, word in ((800, "not_asked"), (400, "fail")):
+        for selected, word in ((800, "no_fail"), (400, "fail")):
             data = shares({"a": (selected, 1_000), "b": (810, 1_000)})
             audit = audited(data, policy="us_eeoc")
             assert audit.verdict == word
             assert str(audit).startswith({"fail": "FAIL."}.get(word, "NO FAIL (the policy knows"))
+            # JSON, findings and comparisons say what the text says: they said "not asked", "pass".
+            assert {one["verdict"] for one in audit.to_dict()["questions"]} == {word}
+            assert audit.findings["verdict"][0] == word
+            assert audit.to_frame("pairs")["verdict"].to_list() == [word]
+            assert (audit.exit_code(), audit.exit_code(strict=True)) == ((0, 0), (1, 1))[
+                word == "fail"
+            ]
+
+    def test_a_rule_without_a_pass_is_not_open_for_coverage(self):
+        """It was inconclusive, since "a pass needs 95 %" of people in tested groups."""
+        data = shares(
+            {"a": (800, 1_000), "b": (810, 1_000), **{f"c{i}": (16, 20) for i in range(9)}}
+        )
+        audit = audited(data, policy="us_eeoc")
+        assert audit.coverage < 0.95
+        assert (audit.verdict, audit.questions[0].reason) == ("no_fail", None)
+        assert audit.summary().startswith("NO FAIL for the groups that could be measured, not for")
+        assert (audit.exit_code(), audit.exit_code(strict=True)) == (0, 3)
+        assert "pass needs" not in str(audit)
+
+    def test_required_rows_of_a_rule_without_a_pass(self):
+        """They were said to "show a PASS of this question"."""
+        audit = audited(shares({"a": (45, 100), "b": (50, 100)}), policy="us_eeoc")
+        assert audit.verdict == "inconclusive"
+        assert "times as many rows" in audit.summary()
+        assert "a PASS" not in audit.summary()
 
     def test_mirrors_count_once(self):
         both = policy({"metric": "tpr", "tolerance": 0.1}, {"metric": "fnr", "tolerance": 0.1})
@@ -359,7 +385,7 @@ class TestOutputs:
         assert len(pairs.filter(pl.col("binding"))) == audit.n_comparisons == 4
         assert (pairs["adjusted_p_fail"] >= pairs["p_fail"]).all()
         assert audit.to_frame("base_rates").columns == [
-            "attribute", "group", "n_rows", "base_rate", "selection_rate"
+            "attribute", "group", "n_rows", "weight", "base_rate", "selection_rate", "is_crude"
         ]  # fmt: skip
 
     def test_markdown_and_html_show_names_literally(self):

@@ -100,7 +100,9 @@ class TestKnownDecisions:
     def test_without_a_pass_nothing_passes(self, book):
         own = policy(held("extremes", 0.5), has_pass=False)
         audit = audited(book, held("extremes", 0.5), policy=own)
-        assert audit.verdict == "not_asked"
+        assert audit.verdict == "no_fail"
+        [finding] = [one for one in audit.to_dict()["others"] if one["lens"] == "extremes"]
+        assert {finding["verdict"], *(one["verdict"] for one in finding["tests"])} == {"no_fail"}
         assert audit.summary().startswith("NO FAIL (the policy knows no pass)")
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import fairaudit_rs as fa
+from fairaudit_rs.auditing import questions
+from fairaudit_rs.permutation.tolerance import ToleranceQuestion
 
 
 def audited(group, weight, decided, **options):
@@ -149,3 +151,126 @@ class TestMinimumGroupSize:
         found = audited(np.repeat(["a", "b"], 40), None, alternating(80))
         assert [one.n_effective for one in found.questions[0].groups] == [None, None]
         assert [one.n_people for one in found.questions[0].groups] == [40, 40]
+
+
+class TestBaseRates:
+    """Base rates and the notes about them counted rows, or were silent under weights."""
+
+    def rates(self, weight):
+        group = np.repeat(["a", "b"], 1_000)
+        y_true = np.tile([1, 0, 0, 0], 500)
+        return group, y_true, np.where(y_true == 1, weight, 1.0)
+
+    def test_shares_are_by_weight(self):
+        group, y_true, weight = self.rates(3.0)
+        found = fa.audit(
+            y_true, y_true, sensitive_features={"g": group}, sample_weight=weight, rng=1
+        )
+        first = found.base_rates[0]
+        assert (first.n_rows, first.weight) == (1_000, 1_500.0)
+        assert first.base_rate == pytest.approx(np.average(y_true[:1_000], weights=weight[:1_000]))
+        assert first.selection_rate == first.base_rate == pytest.approx(0.5)
+        [row, _] = found.to_frame("base_rates").to_dicts()
+        assert (row["weight"], row["base_rate"]) == (1_500.0, first.base_rate)
+        page = found.to_markdown()
+        assert "## Groups (shares by weight)" in page
+        assert "| g | a | 1,000 | 1,500.0 | 50.0 % | 50.0 % |" in page
+        assert fa.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+    def test_weights_of_1_change_no_rate(self):
+        group, y_true, _ = self.rates(1.0)
+        data = {"y_true": y_true, "y_pred": 1 - y_true, "sensitive_features": {"g": group}}
+        plain = fa.audit(**data, rng=1).base_rates
+        found = fa.audit(**data, sample_weight=np.ones(2_000), rng=1).base_rates
+        assert [one.base_rate for one in found] == [one.base_rate for one in plain]
+        assert [one.selection_rate for one in found] == [one.selection_rate for one in plain]
+        assert {one.weight for one in plain} == {None}
+
+    def test_a_group_of_no_weight_has_no_rate(self):
+        group = np.repeat(["a", "b", "c"], [200, 200, 50])
+        found = audited(group, np.where(group == "c", 0.0, 1.0), alternating(450))
+        assert np.isnan(found.base_rates[2].selection_rate)
+        assert found.base_rates[2].weight == 0
+
+    def test_the_numbers_of_a_rule_count_rows(self):
+        group = np.repeat(["a", "b"], 100)
+        decided = np.tile([1, 0], 100)
+        found = fa.audit(
+            y_pred=decided, sensitive_features={"g": group}, sample_weight=np.where(decided, 3, 1),
+            policy="us_eeoc", rng=1,
+        )  # fmt: skip
+        [line] = found.rule_report.attributes[0].impact_ratios
+        assert (line.selected, line.total) == (50, 100)
+        assert found.base_rates[0].selection_rate == pytest.approx(0.75)
+
+    def test_a_model_that_decides_alike_by_weight(self):
+        group = np.repeat(["a", "b"], 1_000)
+        decided = np.tile([1, 1, 1, 0], 500)
+        found = audited(group, np.where(decided == 1, 1.0, 1e-3), decided)
+        assert any("decides the same way for 100.0 % of the people" in w for w in found.warnings)
+        found = audited(group, np.where(decided == 1, 1.0, 200.0), decided)
+        assert not any("decides the same way" in w for w in found.warnings)
+
+    def test_base_rates_that_differ_by_weight(self):
+        rng = np.random.default_rng(2)
+        group = np.repeat(["a", "b"], 10_000)
+        y_true = (rng.random(20_000) < 0.4).astype(int)
+        y_pred = (rng.random(20_000) < np.where(y_true == 1, 0.9, 0.1)).astype(int)
+        weight = np.where((group == "a") & (y_true == 1), 3.0, 1.0)
+        found = fa.audit(
+            y_true, y_pred, sensitive_features={"sex": group}, sample_weight=weight, rng=1,
+            n_resamples=999,
+        )  # fmt: skip
+        rates = [round(100 * one.base_rate) for one in found.base_rates]
+        note = f"base rates differ by sex ({rates[1]} % of b and {rates[0]} % of a)"
+        assert found.verdict == "pass"
+        assert any(note in text for text in found.warnings)
+
+
+class TestTooFewReplicates:
+    """They were refused when all questions had been posed."""
+
+    def given(self, n_groups, n_resamples):
+        group = np.repeat([f"g{i}" for i in range(n_groups)], 80)
+        metrics = ("selection_rate", "tpr", "fpr", "ppv")
+        criteria = [fa.Criterion(metric=one, tolerance=0.1) for one in metrics]
+        decided = alternating(len(group))
+        return {
+            "y_true": np.ones(len(group), int) - (np.arange(len(group)) % 4 == 3),
+            "y_pred": decided,
+            "sensitive_features": {"g": group},
+            "sample_weight": np.random.default_rng(0).uniform(0.5, 2, len(group)),
+            "policy": fa.Policy(name="own", criteria=criteria),
+            "pos_label": 1,
+            "rng": 1,
+            "n_resamples": n_resamples,
+        }
+
+    def counted(self, monkeypatch, given):
+        asked = []
+        plain = questions.ask
+        monkeypatch.setattr(
+            questions, "ask", lambda *a, **kw: asked.append(a[1].name) or plain(*a, **kw)
+        )
+        with pytest.raises(fa.errors.ArgumentError, match="is tested by replicates") as raised:
+            fa.audit(**given)
+        return asked, str(raised.value)
+
+    def test_many_groups_are_refused_with_the_first_question(self, monkeypatch):
+        asked, message = self.counted(monkeypatch, self.given(23, 9_999))
+        assert asked == ["selection_rate"]
+        assert "n_resamples is 9,999" in message
+        assert "253 comparisons at 0.05 need at least 10,120" in message
+
+    def test_no_test_is_made_before(self, monkeypatch):
+        made = []
+        monkeypatch.setattr(
+            ToleranceQuestion, "tests", lambda self, **_: made.append(self.metric.name)
+        )
+        asked, _ = self.counted(monkeypatch, self.given(3, 120))
+        assert asked == ["selection_rate", "true_positive_rate"]
+        assert made == []
+
+    def test_counts_take_no_replicates(self):
+        given = self.given(23, 99) | {"sample_weight": None, "evidence": "none"}
+        assert fa.audit(**given).n_comparisons > 253

@@ -177,17 +177,28 @@ class TestMended:
         assert errors_of(world, text) == []
 
     def test_nothing_is_covered_by_a_question_without_a_test(self):
-        """A ratio within strata of weighted rows has no test: the coverage was 100 %."""
-        rng = np.random.default_rng(1)
+        """AUC within strata has no test: the coverage was 100 %."""
         world = departments()
-        policy = replace(fa.Policy.preset("four_fifths"), lenses=LENSES)
-        world = replace(
-            world, policy=policy, weighted=True, w=np.round(rng.exponential(size=world.n), 3)
-        )
+        criterion = fa.Criterion(metric="auc", tolerance=0.1)
+        policy = fa.Policy(name="own", criteria=[criterion], lenses=LENSES)
+        world = replace(world, policy=policy, y=(np.arange(world.n) % 3 == 0).astype(int))
         text = audited(world, 1)
         assert text.startswith("NOT MEASURABLE (not a pass). ")
         assert "people in tested groups: sex 0.0 %." in text
         assert "not a fail: 1 of 1 binding questions could not be tested." in text
+
+    def test_ratios_of_weighted_rows_within_strata_are_told(self):
+        """They had no test."""
+        rng = np.random.default_rng(1)
+        world = departments()
+        policy = replace(fa.Policy.preset("four_fifths"), lenses=LENSES)
+        world = replace(
+            world, policy=policy, weighted=True, w=np.round(rng.uniform(0.5, 2, world.n), 3)
+        )
+        text = audited(world, 1)
+        assert text.startswith("FAIL. ")
+        assert "people in tested groups: sex 100.0 %." in text
+        assert errors_of(world, text) == []
 
     def test_groups_without_a_value_have_no_false_number_of_rows(self):
         """One eligible row was printed as "0 eligible rows"."""

@@ -321,8 +321,8 @@ class World:
         needs = set(METRICS[asked.metric].needs) <= self.roles
         if not needs or asked.tolerance is None or asked.metric == "calibration_error":
             return False
-        rows_alone = not self.weighted and self.clusters is None
-        return not self.strata or (asked.metric != "auc" and (asked.scale != "ratio" or rows_alone))
+        is_rate = METRICS[asked.metric].is_share and asked.metric != "auc"
+        return not self.strata or is_rate or (asked.metric != "auc" and asked.scale != "ratio")
 
     def pairs(self, asked):
         """The pairs of groups that are compared."""

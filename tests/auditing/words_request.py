@@ -8,6 +8,7 @@ from fairaudit_rs.auditing.sentences import read_part
 from .words import METRICS
 from .words_lines import Lines, names_in, number, says
 
+NO_PASS = "(the policy knows no pass)"
 HEADLINES = {
     "FAIL": "fail",
     "INCONCLUSIVE (not a pass)": "inconclusive",
@@ -15,7 +16,8 @@ HEADLINES = {
     "NOT ASKED": "not asked",
     "PASS": "pass",
     "PASS for the groups that could be measured, not for all": "pass",
-    "NO FAIL (the policy knows no pass)": "no fail",
+    f"NO FAIL {NO_PASS}": "no fail",
+    f"NO FAIL for the groups that could be measured, not for all {NO_PASS}": "no fail",
 }
 #: Verdicts of the table, the worst one first.
 WORST = ["fail", "inconclusive", "not measurable", "pass", "no fail", "not asked"]
@@ -54,7 +56,8 @@ class RequestReader(Lines):
             near = 0.9995 <= least < 1 if text.startswith("more") else says(text, least)
             self.check(near, f"coverage of {name} is {least:.5f}")
         partial = min(map(world.coverage, binding), default=1) < world.policy.strict_coverage - 1e-9
-        self.check(verdict != "PASS" or not partial, "a pass for all, though people are left out")
+        is_for_all = verdict in ("PASS", f"NO FAIL {NO_PASS}")
+        self.check(not (is_for_all and partial), "a pass for all, though people are left out")
 
     def on_asked_data(self, data, rows, version):
         self.check(data == self.world.data, f"data are {self.world.data}")

@@ -29,6 +29,11 @@ class NoteReader(Lines):
         self.check((has == "has") is (len(small) == 1), "verb")
         self.check((floor, rule) == (str(policy.floor), policy.rule), "minimum")
 
+    def on_equal_is(self):
+        criteria = self.world.policy.criteria
+        is_there = any(one.tolerance is None and one.ratio is None for one in criteria)
+        self.check(is_there, "all criteria have thresholds")
+
     def on_table_is(self, confidence):
         self.check(confidence == f"{100 * (1 - self.world.policy.alpha):g} % confidence", "level")
 
@@ -52,8 +57,8 @@ class NoteReader(Lines):
         self.check(len(flags) > 1, "flags")
 
     def on_decides_alike(self, share):
-        p = self.world.p
-        self.check(says(share, max(p.mean(), 1 - p.mean())), "share that is decided alike")
+        positive = np.average(self.world.p, weights=self.world.w)
+        self.check(says(share, max(positive, 1 - positive)), "share that is decided alike")
 
     def _refusals(self, attribute, refused, who, who_share, other, other_share, metric, times=None):
         one = self.asked(attribute, metric, "ratio")
@@ -83,7 +88,7 @@ class NoteReader(Lines):
     def on_base_rates_differ(self, attribute, low_rate, low, high_rate, high, policy, asked):
         rows = self.world.groups[attribute]
         for name, text in ((low, low_rate), (high, high_rate)):
-            rate = self.world.y[rows[name]].mean()
+            rate = np.average(self.world.y[rows[name]], weights=self.world.w[rows[name]])
             self.check(says(text, rate), f"base rate of {name} is {rate:.4f}")
         self.check(policy == self.world.policy.name, "policy")
         for one in self.world.policy.binding:
@@ -159,6 +164,13 @@ class NoteReader(Lines):
         p = breslow_day([(a * n, n, b * m, m) for a, n, b, m, _ in strata if n and m])
         found = re.search(r"p = ([\d.e-]+)", tested_by)
         self.check(found and says(found[1], p), f"p of homogeneity is {p:.5f}")
+
+    def on_many_strata(self, attribute, metric, n):
+        n_strata = {len(set(zip(*self.world.strata.values(), strict=True)))}
+        self.check(10 <= number(n) <= max(n_strata), f"strata: {n_strata}")
+
+    def on_effect_varies(self, **parts):
+        self.on_many_strata(**parts)
 
     def on_gap_differs(self, **parts):
         self._homogeneity(**parts)

@@ -128,7 +128,8 @@ class VerdictReader(Lines):
             self.check({found["first"], found["second"]} == self.told[asked], "groups that differ")
         name, found = read_part("required", required) or ("", {})
         self.check(name != "", "required rows")
-        if name in ("rows_to_pass", "rows_to_fail"):
+        self.check(name != "rows_to_pass" or self.world.policy.has_pass, "the policy has no pass")
+        if name in ("rows_to_pass", "rows_to_no_fail", "rows_to_fail"):
             self.check(self.beyond(asked, size) is (name == "rows_to_fail"), "pass or fail")
             n = {
                 group: self.world.n_eligible(
@@ -149,6 +150,7 @@ class VerdictReader(Lines):
         if "first" in found:
             self.check({found["first"], found["second"]} == self.told[asked], "groups")
         if name == "few_covered":
+            self.check(self.world.policy.has_pass, "the policy has no pass")
             share = self.world.coverage(asked.attribute)
             self.check(number(found["share"]) <= number(found["needed"]), "enough people")
             able = self.world.tested(asked.metric, asked.attribute)

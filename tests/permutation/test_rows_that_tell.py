@@ -144,6 +144,41 @@ class TestAllPairs:
         at_tolerance = times_to_show_all_within([0.52, 0.4], [1e-4] * 2, [(0, 1, 0.014)], 0.1, 0.05)
         assert at_tolerance == math.inf
 
+    @pytest.mark.parametrize("scale", ["difference", "ratio"])
+    def test_equivalence_counts_as_an_audit_does(self, scale):
+        """It took the formula of one pair, whose rows show all pairs in 65 to 72 % of tests."""
+        counts = [(50, 100), (50, 100), (51, 100), (50, 100)]
+        margin = 0.1 if scale == "difference" else 0.8
+        found = equivalent(*counts, margin=margin, scale=scale)
+        tolerance = {"tolerance": margin} if scale == "difference" else {"ratio": margin}
+        policy = fa.Policy(
+            name="own", criteria=[fa.Criterion(metric="selection_rate", **tolerance)]
+        )
+        audit = fa.audit(data=decisions(*counts), policy=policy, rng=1)
+        wanted = audit.questions[0].telling_pair.telling
+        assert found.rows_that_tell.side == wanted.side == "within"
+        assert found.rows_that_tell.factor == pytest.approx(wanted.factor, rel=1e-3)
+        what = "gap" if scale == "difference" else "ratio"
+        assert f"would show with probability 0.8 that every {what} lies within" in str(found)
+        assert "If all values stay as they are, " in str(found)
+
+    def test_equivalence_of_a_reference_and_of_strata(self):
+        """Pairs with one group share its noise; within strata each pair has values of its own."""
+        counts = [(50, 100), (50, 100), (50, 100)]
+        every = equivalent(*counts).rows_that_tell.factor
+        with_one = equivalent(*counts, reference="a").rows_that_tell.factor
+        assert 1.2 < with_one < every
+        group = np.repeat(["a", "b", "c"], 100)
+        decided = np.tile([0, 1], 150)
+        within = fa.equivalence_test(
+            y_pred=decided, sensitive_features=group, metric="selection_rate", margin=0.1,
+            strata=np.tile([0, 0, 1, 1], 75),
+        )  # fmt: skip
+        assert within.rows_that_tell.factor == pytest.approx(every, rel=0.15)
+        values = dict(zip("abc", (0.59, 0.5, 0.5), strict=True))
+        unequal = equivalent(*((round(100 * p), 100) for p in values.values()), margin=0.08)
+        assert unequal.rows_that_tell.side == "beyond"
+
     @pytest.mark.calibration
     @pytest.mark.parametrize(
         ("shares", "sizes"),

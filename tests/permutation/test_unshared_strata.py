@@ -127,6 +127,7 @@ class TestPairs:
 
 EXPOSURE = fa.metrics.ratio_metric("exposure", "exposure")
 WARNING = "If the strata are queries"
+VARYING = "If they are a sample of others"
 
 
 def rankings(rng, n_queries=30, items=20, tau=1.0):
@@ -160,11 +161,36 @@ class TestQueries:
         result = ask("test", metric, METRICS[metric], np.arange(N * 4) // 12, make(N * 4))
         assert any(WARNING in note for note in result.warnings)
 
-    @pytest.mark.parametrize(("n_queries", "items"), [(6, 20), (12, 200)])
-    def test_few_strata_and_large_ones_are_not(self, n_queries, items):
-        given = rankings(np.random.default_rng(1), n_queries, items)
+    @pytest.mark.parametrize(("n_queries", "items", "tau"), [(6, 20, 1.0), (12, 200, 0.0)])
+    def test_few_strata_and_large_ones_are_not(self, n_queries, items, tau):
+        given = rankings(np.random.default_rng(1), n_queries, items, tau)
         result = fa.permutation_test(**given, n_resamples=99, rng=1)
-        assert not any(WARNING in note for note in result.warnings)
+        assert not any(WARNING in note or VARYING in note for note in result.warnings)
+
+    def test_large_strata_with_unequal_effects_are_named(self):
+        """The note looked at the number of strata and their size alone."""
+        given = rankings(np.random.default_rng(1), 12, 200)
+        for ask_of in (fa.permutation_test, fa.intervals):
+            result = ask_of(**given, n_resamples=99, rng=1)
+            [note] = [note for note in result.warnings if VARYING in note]
+            assert note.startswith("the effect differs between the 12 strata that are compared")
+
+    @pytest.mark.parametrize(("sizes", "text"), [((30, 20), WARNING), ((12, 400), VARYING)])
+    @pytest.mark.parametrize("evidence", ["none", "permutation"])
+    def test_audits_name_them_without_evidence(self, evidence, sizes, text):
+        """The note came with the permutation test of equality alone."""
+        rng, (n_strata, n) = np.random.default_rng(3), sizes
+        stratum = np.repeat(np.arange(n_strata), n)
+        group = rng.random(len(stratum)) < 0.5
+        effect = np.where(stratum % 2, 0.3, -0.3) * group
+        audit = fa.audit(
+            y_pred=(rng.random(len(stratum)) < 0.5 + effect).astype(int),
+            sensitive_features={"g": group}, strata={"query": stratum}, evidence=evidence,
+            policy="parity", rng=1, n_resamples=199,
+        )  # fmt: skip
+        [note] = [note for note in audit.warnings if text in note]
+        assert note.startswith("g, selection_rate: ")
+        assert str(n_strata) in note
 
 
 @pytest.mark.calibration

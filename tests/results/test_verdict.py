@@ -105,6 +105,8 @@ class TestRules:
         words = ("pass", "fail", "inconclusive", "not_measurable", "not_asked")
         assert [verdict.exit_code(word) for word in words] == [0, 1, 0, 0, 0]
         assert [verdict.exit_code(word, strict=True) for word in words] == [0, 1, 3, 3, 0]
+        assert verdict.exit_code("no_fail", strict=True) == 0
+        assert verdict.exit_code("no_fail", strict=True, for_all=False) == 3
         assert verdict.exit_code("pass", for_all=False) == 0
         assert verdict.exit_code("pass", strict=True, for_all=False) == 3
         assert not verdict.covers(0.9989, 0.999)

@@ -37,10 +37,9 @@ class Amounts:
 
     def gap(self, one: Found, value: float) -> str:
         """Return a difference, or a ratio."""
-        assert one.tolerance is not None
         if math.isinf(value):
             return "any size"
-        if one.tolerance.scale == "ratio":
+        if one.tolerance is not None and one.tolerance.scale == "ratio":
             return f"{value:.2f}"
         return f"{100 * value:.1f} points" if one.is_share else number(value)
 

@@ -31,9 +31,10 @@ from .rules.categories import bias_audit
 from .rules.report import rule_report
 from .rules.told import own_minimum
 from .setting import Given, Setting
-from .strata import notes_of_homogeneity
+from .strata import notes_of_homogeneity, notes_of_samples
 from .surroundings import (
     base_rates,
+    by_weight,
     notes_of_alike,
     notes_of_conflict,
     notes_of_flags,
@@ -256,7 +257,8 @@ def _audited(
     if "permutation" in wanted(policy):
         findings, tests = with_evidence(asked, findings, evidence, computing)
         results = tests | results
-    rates = base_rates(attributes, computing.pos_label)
+    of_rows = base_rates(attributes, computing.pos_label)
+    rates = by_weight(of_rows, attributes, computing.pos_label)
     made = Audit(
         verdict=overall([*findings, *others]),
         policy=policy,
@@ -273,7 +275,7 @@ def _audited(
         bias_audit=bias_audit(table, policy, computing.pos_label)
         if policy.rule == "nyc_ll144"
         else None,
-        rule_report=rule_report(policy, single, rates),
+        rule_report=rule_report(policy, single, of_rows),
         request=replace(request, excluded=_excluded(attributes, asked)),
     )
     notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
@@ -412,12 +414,9 @@ def _notes(
     notes += own_minimum(made.policy, made.rule_report)
     notes += notes_of_small(findings, named)
     notes += notes_of_flags(attributes)
-    is_weighted = any("sample_weight" in one.table.roles for one in attributes)
-    if not is_weighted:
-        # Base rates count rows.
-        notes += notes_of_alike(made.base_rates)
+    notes += notes_of_alike(made.base_rates)
     notes += notes_of_refusals(findings, named)
-    if not is_weighted:
-        notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
+    notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
     notes += notes_of_homogeneity(findings, named)
+    notes += notes_of_samples(findings)
     return [*notes, *notes_of_lenses(made.others)]

@@ -96,16 +96,20 @@ class Bound:
             measured,
             coverage=found.coverage,
             min_coverage=self.policy.min_coverage,
+            has_pass=self.policy.has_pass,
         )
         reason = found.reason or self._why(found, word)
-        if word == "pass" and not self.policy.has_pass:
-            word = "not_asked"
+        has_pass = self.policy.has_pass
+        tests = [
+            replace(one, verdict=verdict.in_policy(one.verdict, has_pass)) for one in found.tests
+        ]
         return replace(
             found,
             tolerance=Tolerance(value=self.tolerance),
             binding=self.criterion.binding,
             verdict=word,
             reason=reason,
+            tests=tuple(tests),
         )
 
     def _why(self, found: LensFinding, word: str) -> str | None:

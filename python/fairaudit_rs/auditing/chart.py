@@ -17,6 +17,7 @@ Named = Callable[[str, Any], str]
 #: From the best to the worst; colours that people who see no red or green can tell apart.
 _LOOKS: dict[Verdict, tuple[str, str]] = {
     "pass": ("#0072b2", "circle"),
+    "no_fail": ("#56b4e9", "circle"),
     "inconclusive": ("#8c8c8c", "diamond"),
     "fail": ("#d55e00", "square"),
     "not_measurable": ("#8c8c8c", "cross"),

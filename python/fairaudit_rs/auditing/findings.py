@@ -14,6 +14,7 @@ from ..literals import Verdict
 from ..permutation.floors import CountedGroup
 from ..permutation.tolerance import ToleranceTest
 from ..permutation.within_strata import stratum_rows as of_strata
+from ..results.verdict import is_within
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,6 +27,11 @@ class PairFinding(Value):
     verdict: Verdict
     #: When neither is shown: how many rows would tell.
     telling: RowsThatTell | None = None
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the gap is shown to be tolerated, be that a pass or not."""
+        return is_within(self.verdict)
 
     def with_rows_to_pass(self, times: float) -> PairFinding:
         """Return the same where all pairs of the question pass with so many times the rows."""
@@ -101,13 +107,18 @@ class QuestionFinding(Value):
             # The largest gap among those that are shown to be too large.
             failed = [pair for pair in self.pairs if pair.verdict == "fail"]
             return max(failed, key=lambda pair: self._away(pair.test.least))
-        undecided = [pair for pair in self.pairs if pair.verdict != "pass"] or self.pairs
+        undecided = [pair for pair in self.pairs if not pair.is_within] or self.pairs
         return max(undecided, key=lambda pair: self._away(pair.test.most))
 
     def _away(self, value: float) -> float:
         """Return how far a difference or ratio is from equality."""
-        assert self.tolerance is not None
-        return value if self.tolerance.scale == "difference" else -value
+        is_ratio = self.tolerance is not None and self.tolerance.scale == "ratio"
+        return -value if is_ratio else value
+
+    @property
+    def shown_pair(self) -> PairFinding | None:
+        """The pair of a table: the one that decides, or without a tolerance the widest."""
+        return self.widest_pair if self.tolerance is None else self.telling_pair
 
     @property
     def widest_pair(self) -> PairFinding | None:
@@ -124,7 +135,8 @@ class QuestionFinding(Value):
         pair = self.widest_pair
         if pair is not None and pair.test.within is not None:
             return pair.test.by_value
-        if self.tolerance is not None and not self.pairs and len(self.tested) > 1:
+        is_crude = self.tolerance is not None or any(one.is_crude for one in self.tested)
+        if is_crude and not self.pairs and len(self.tested) > 1:
             # Groups that could not be compared have crude values alone.
             return ()
         known = sorted(
@@ -157,7 +169,7 @@ class QuestionFinding(Value):
             open_pairs = [
                 pair
                 for pair in self.pairs
-                if pair.verdict != "pass" and {one.group for one in pair.test.groups} <= names
+                if not pair.is_within and {one.group for one in pair.test.groups} <= names
             ]
             if not open_pairs:
                 return tuple(groups)
@@ -260,9 +272,19 @@ class BaseRate(Value):
     attribute: str
     group: Any
     n_rows: int
-    #: Shares of positive labels and decisions; NaN where there are none.
+    #: Shares of positive labels and decisions, by weight where rows have weights; NaN where there
+    #: are none.
     base_rate: float
     selection_rate: float
+    #: The people whom the rows stand for; None without weights.
+    weight: float | None = None
+    #: Whether they are crude: of all rows of the group, where gaps are taken within strata.
+    is_crude: bool = False
+
+    @property
+    def n_people(self) -> float:
+        """The people of the group: the sum of the weights of its rows, or their number."""
+        return self.n_rows if self.weight is None else self.weight
 
 
 Named = Callable[[str, Any], str]
@@ -284,7 +306,7 @@ def not_run(lens: str, attribute: str, reason: str, metric: str = "") -> LensFin
 
 def question_row(one: QuestionFinding, named: Named) -> dict[str, Any]:
     """Return a question as a row of the findings."""
-    pair, nan = one.telling_pair, math.nan
+    pair, nan = one.shown_pair, math.nan
     test = None if pair is None else pair.test
     return {
         "lens": "permutation",
@@ -452,14 +474,13 @@ def group_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
 
     Values are crude: of all rows of a group, whatever the strata.
     """
-    is_crude = any(pair.test.within for pair in one.pairs)
     return [
         {
             "metric": one.metric,
             "attribute": one.attribute,
             "group": named(one.attribute, group.group),
             "value": group.value,
-            "is_crude": is_crude,
+            "is_crude": group.is_crude,
             "n_rows": group.n_rows,
             "n_used": group.n_counted,
             "n_positive": group.n_positive,

@@ -8,10 +8,16 @@ from ..permutation import margins, melded, strata, within_strata
 #: By name, as in `sentences.SENTENCES`; a note is printed with "Note: " before it and a full stop.
 NOTES = {
     **within_strata.SENTENCES,
+    "many_strata": f"{{attribute}}, {{metric}}: {strata.MANY_STRATA}",
+    "effect_varies": f"{{attribute}}, {{metric}}: {strata.EFFECT_VARIES}",
     "missing_texts": labels.MISSING_TEXTS_NOTE,
     **mixed.SENTENCES,
     **melded.SENTENCES,
     # -- the table and the verdict --
+    "equal_is": (
+        '"p equal" of a question without a threshold is about the two groups with the largest '
+        "observed gap, not adjusted for this choice; the table of pairs has all of them"
+    ),
     "table_is": (
         '"observed" in the table is the gap in these rows between the two groups in "decided by", '
         'and "bound" its limit with {confidence}: < at most, > at least. "p equal" tests whether '

@@ -18,6 +18,7 @@ from ..literals import Verdict
 from ..metrics.directions import agreed_value, better_value, worse_off
 from ..metrics.metric import Metric
 from ..metrics.mirrors import gap_key
+from ..permutation.equality import equality_tests
 from ..permutation.floors import CountedGroup
 from ..permutation.tolerance import ToleranceQuestion, ToleranceTest, ask
 from ..results import verdict
@@ -120,8 +121,11 @@ class Asked:
 
 
 def asked_of(policy: Policy, attributes: Sequence[Attribute], computing: Computing) -> list[Asked]:
-    """Ask every criterion of every attribute that it is about."""
-    found = []
+    """Ask every criterion of every attribute that it is about.
+
+    Replicates that are too few for the comparisons so far are refused before more is read.
+    """
+    found: list[Asked] = []
     for criterion in policy.criteria:
         if criterion.metric is None:
             continue
@@ -141,7 +145,15 @@ def asked_of(policy: Policy, attributes: Sequence[Attribute], computing: Computi
                     question=_ask(criterion, metric, one, policy, computing, binding),
                 )
             )
+            if binding and not one.is_intersection:
+                _check_resamples(found, policy, computing)
     return found
+
+
+def _check_resamples(asked: Sequence[Asked], policy: Policy, computing: Computing) -> None:
+    """Refuse replicates that are too few for the binding questions about single attributes."""
+    single = [one for one in asked if not one.attribute.is_intersection]
+    Family.of(single, policy, computing).check_resamples()
 
 
 def skipped(criterion: Criterion, attribute: Attribute, why: str) -> Asked:
@@ -262,8 +274,21 @@ class Family:
         n_tests = n_others + sum(one.question.n_comparisons for one in counted.values())
         return cls(policy=policy, computing=computing, n_tests=n_tests, counted=counted)
 
+    def check_resamples(self) -> None:
+        """Refuse replicates that are too few for some binding question to fail."""
+        for one in self.counted.values():
+            one.question.check_resamples(
+                self.computing.n_resamples, self._n_each, self.policy.alpha
+            )
+
+    @property
+    def _n_each(self) -> int:
+        """How many comparisons a fail is quoted for."""
+        return self.n_tests if self.policy.adjustment == "holm" else 1
+
     def findings(self, asked: Sequence[Asked]) -> tuple[QuestionFinding, ...]:
         """Test all questions, and give each its verdict."""
+        self.check_resamples()
         tested = {key: self._tests(one, self.n_tests) for key, one in self.counted.items()}
         adjusted = self._adjusted(tested)
         return tuple(self._finding(one, tested, adjusted) for one in asked)
@@ -314,6 +339,10 @@ class Family:
             reason=question.reason,
             worse_off=worse_off(metric, self.policy.punitive),
         )
+        if question.tolerance is None:
+            equal = equality_tests(question)
+            shown = [PairFinding(test=x, adjusted=math.nan, verdict="not_asked") for x in equal]
+            return replace(found, pairs=tuple(shown))
         if not question.pairs:
             return found
         tests: Sequence[ToleranceTest]
@@ -345,12 +374,11 @@ class Family:
             coverage=question.coverage,
             min_coverage=self.policy.min_coverage,
             withheld=bool(question.withheld),
+            has_pass=self.policy.has_pass,
         )
         reason = found.reason
-        if word == "inconclusive" and all(pair.verdict == "pass" for pair in pairs):
+        if word == "inconclusive" and all(pair.is_within for pair in pairs):
             reason = self._why_no_pass(question)
-        if word == "pass" and not self.policy.has_pass:
-            word = "not_asked"
         return replace(found, pairs=pairs, verdict=word, reason=reason)
 
     def _pair(
@@ -365,7 +393,7 @@ class Family:
             beyond = max if tolerance.scale == "difference" else min
             test = replace(test, least=beyond(test.least, tolerance.value))
         elif verdict.rejects(test.p_pass, alpha):
-            word = "pass"
+            word = verdict.in_policy("pass", self.policy.has_pass)
         telling = None
         if word == "inconclusive":
             telling = test.rows_that_tell(tolerance, alpha, n_tests)

@@ -55,9 +55,10 @@ class Audit(Result):
 
     Attributes
     ----------
-    verdict : {"pass", "fail", "inconclusive", "not_measurable", "not_asked"}
+    verdict : {"pass", "fail", "inconclusive", "not_measurable", "no_fail", "not_asked"}
         The worst verdict of the binding questions and lenses. Only ``"pass"`` says that gaps are
-        shown to be within their tolerances; ``"inconclusive"`` says nothing.
+        shown to be within their tolerances; ``"inconclusive"`` says nothing. ``"no_fail"`` stands
+        in the place of a pass under a policy that knows none.
     policy : Policy
         What was asked.
     questions : tuple
@@ -121,7 +122,8 @@ class Audit(Result):
     @property
     def covers_all(self) -> bool:
         """Whether (almost) all people are in tested groups: see `Policy.strict_coverage`."""
-        return verdicts.covers(self.coverage, self.policy.strict_coverage)
+        skipped = any(one.is_skipped for one in self.questions)
+        return not skipped and verdicts.covers(self.coverage, self.policy.strict_coverage)
 
     @cached_property
     def passes_for(self) -> PassesFor | None:
@@ -136,10 +138,10 @@ class Audit(Result):
         Parameters
         ----------
         strict : bool
-            3 for what could not be decided, for a pass that leaves out more people than the
-            ``strict_coverage`` of the policy allows, and for a policy of which no binding question
-            could be asked. A rule that sets no threshold
-            (``nyc_ll144``) has none and ends with 0.
+            3 for what could not be decided, for a pass or "no fail" that leaves out more people
+            than the ``strict_coverage`` of the policy allows, and for a policy of which no binding
+            question could be asked. A rule that sets no threshold (``nyc_ll144``) has none and ends
+            with 0.
         """
         return verdicts.exit_code(
             self.verdict,
@@ -169,7 +171,14 @@ class Audit(Result):
 
     @property
     def _wording(self) -> Wording:
-        return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named, self.others)
+        return Wording(
+            self.questions,
+            self.policy.alpha,
+            self.n_comparisons,
+            _named,
+            self.others,
+            has_pass=self.policy.has_pass,
+        )
 
     @property
     def _request_lines(self) -> list[str]:
@@ -181,7 +190,7 @@ class Audit(Result):
         covered = wording.coverage()
         return sentence(
             "headline",
-            verdict=headline(self.verdict, for_all=self.covers_all, binds=wording.binds),
+            verdict=headline(self.verdict, for_all=self.covers_all),
             n_rows=f"{self.n_rows:,}",
             policy=self.policy.binding_text(),
             covered=part("covered", "covered", shares=covered) if covered else "",
@@ -260,22 +269,9 @@ class Audit(Result):
         parts = [f"# {plain(head)}", plain(told), "\n".join(map(plain, rest))]
         heads, rows = table(self.questions, self._wording)
         parts += ["## Questions", markdown_table(heads, rows)]
-        rates = [
-            [
-                one.attribute,
-                _named(one.attribute, one.group),
-                f"{one.n_rows:,}",
-                _percent(one.base_rate),
-                _percent(one.selection_rate),
-            ]
-            for one in self.base_rates
-        ]
-        heads = ["attribute", "group", "rows", "positive labels", "positive decisions"]
         for title, of_strata, strata in stratum_tables(self.questions, self._wording):
             parts += [f"## Strata: {plain(title)}", markdown_table(of_strata, strata)]
-        is_crude = any(pair.test.within for one in self.questions for pair in one.pairs)
-        crude = " (crude values: all rows, without strata)" if is_crude else ""
-        parts += [f"## Groups{crude}", markdown_table(heads, rates)]
+        parts += self._base_rate_parts()
         others = [one for one in self.others if not one.binding]
         if others:
             lines = [
@@ -294,6 +290,28 @@ class Audit(Result):
         notes = "\n".join(f"- {plain(text)}." for text in self.remarks)
         parts += ["## Notes", notes, f"Seed: {self.seed}", *self._rule_parts()]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+    def _base_rate_parts(self) -> list[str]:
+        """Return the base rates under their title."""
+        is_crude = any(one.is_crude for one in self.base_rates)
+        is_weighted = any(one.weight is not None for one in self.base_rates)
+        how = ["crude values: all rows, without strata"] if is_crude else []
+        how += ["shares by weight"] if is_weighted else []
+        title = f"## Groups ({'; '.join(how)})" if how else "## Groups"
+        people = ["people by weight"] if is_weighted else []
+        heads = ["attribute", "group", "rows", *people, "positive labels", "positive decisions"]
+        rates = [
+            [
+                one.attribute,
+                _named(one.attribute, one.group),
+                f"{one.n_rows:,}",
+                *([f"{one.n_people:,.1f}"] if is_weighted else []),
+                _percent(one.base_rate),
+                _percent(one.selection_rate),
+            ]
+            for one in self.base_rates
+        ]
+        return [title, markdown_table(heads, rates)]
 
     def _rule_parts(self) -> list[str]:
         """Return what the rule says as parts of a page."""
@@ -352,8 +370,10 @@ class Audit(Result):
                     "attribute": one.attribute,
                     "group": _named(one.attribute, one.group),
                     "n_rows": one.n_rows,
+                    "weight": math.nan if one.weight is None else one.weight,
                     "base_rate": one.base_rate,
                     "selection_rate": one.selection_rate,
+                    "is_crude": one.is_crude,
                 }
                 for one in self.base_rates
             ]

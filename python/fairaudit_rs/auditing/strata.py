@@ -10,6 +10,7 @@ from ..permutation.within_strata import (
     PairWithinStrata,
     StratumGap,
     note_of_homogeneity,
+    note_of_sample,
     stratum_name,
 )
 from .findings import PairFinding, QuestionFinding
@@ -69,3 +70,14 @@ def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: Named) -> I
     for one, pair, within in _stratified(findings):
         who = " and ".join(named(one.attribute, group.group) for group in pair.test.groups)
         yield note_of_homogeneity(within, f"{one.attribute}, {one.metric}, {who}")
+
+
+def notes_of_samples(findings: Sequence[QuestionFinding]) -> Iterator[str]:
+    """Warn of strata of binding questions that can be a sample of others, as queries are."""
+    for one in findings:
+        within = [pair.test.within for pair in one.pairs if pair.test.within is not None]
+        if one.binding and within:
+            n_rows = {group.group: group.n_rows for group in one.tested}
+            note = note_of_sample(within, n_rows)
+            if note is not None:
+                yield f"{one.attribute}, {one.metric}: {note}"

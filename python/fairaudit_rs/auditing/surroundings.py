@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..data.groups import label
 from ..data.labels import Label
+from ..data.sums import sums_of
 from ..results.result import Finding
 from ..results.words import listed
 from .findings import BaseRate, LensFinding, QuestionFinding
@@ -48,9 +50,47 @@ def base_rates(attributes: Sequence[Attribute], pos_label: Label) -> tuple[BaseR
                     n_rows=int(n.sum()),
                     base_rate=shares.get("y_true", math.nan),
                     selection_rate=shares.get("y_pred", math.nan),
+                    is_crude=bool(one.table.strata),
                 )
             )
     return tuple(found)
+
+
+def by_weight(
+    rates: Sequence[BaseRate], attributes: Sequence[Attribute], pos_label: Label
+) -> tuple[BaseRate, ...]:
+    """Return base rates of rows as those of people: by weight, where rows have weights."""
+    found = {(rate.attribute, rate.group): rate for rate in rates}
+    for one in attributes:
+        if one.is_intersection or "sample_weight" not in one.table.roles:
+            continue
+        of_attribute = [rate for rate in rates if rate.attribute == one.name]
+        known = {
+            "y_true": any(not math.isnan(rate.base_rate) for rate in of_attribute),
+            "y_pred": any(not math.isnan(rate.selection_rate) for rate in of_attribute),
+        }
+        present = [name for name, is_known in known.items() if is_known]
+        rows = one.table.rows(columns=present, pos_label=pos_label)
+        assert rows.weight is not None
+        n_groups = len(rows.cells.groups)
+        people = sums_of(rows.group, rows.weight, n_groups)
+        sums = {
+            name: sums_of(rows.group, rows.weight * rows.columns[name], n_groups)
+            for name in present
+        }
+        for at, key in enumerate(rows.cells.groups):
+            n = float(people[at])
+            shares = {name: float(total[at]) / n for name, total in sums.items() if n > 0}
+            place = (one.name, label(key))
+            if place not in found:
+                continue  # people without a group
+            found[place] = replace(
+                found[place],
+                weight=n,
+                base_rate=shares.get("y_true", math.nan),
+                selection_rate=shares.get("y_pred", math.nan),
+            )
+    return tuple(found.values())
 
 
 def notes_of_flags(attributes: Sequence[Attribute]) -> Iterator[str]:
@@ -70,8 +110,10 @@ def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:
     if first is None:
         return
     of_one = [one for one in rates if one.attribute == first.attribute]
-    n = sum(one.n_rows for one in of_one)
-    share = sum(one.selection_rate * one.n_rows for one in of_one) / n
+    # Groups of no weight have no rate, and no part.
+    known = [one for one in of_one if one.n_people > 0]
+    n = math.fsum(one.n_people for one in known)
+    share = math.fsum(one.selection_rate * one.n_people for one in known) / (n or math.nan)
     most = max(share, 1 - share)
     if most > _ALIKE:
         yield sentence("decides_alike", share=f"{100 * most:.1f} %")

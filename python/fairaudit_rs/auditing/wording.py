@@ -25,10 +25,16 @@ HEADLINES: dict[Verdict, str] = {
     "fail": "FAIL",
     "inconclusive": "INCONCLUSIVE (not a pass)",
     "not_measurable": "NOT MEASURABLE (not a pass)",
+    "no_fail": "NO FAIL (the policy knows no pass)",
     "not_asked": "NOT ASKED",
 }
-NO_PASS = "NO FAIL (the policy knows no pass)"
-PARTIAL = "PASS for the groups that could be measured, not for all"
+#: Of verdicts that do not cover (almost) all people.
+PARTIAL: dict[Verdict, str] = {
+    "pass": "PASS for the groups that could be measured, not for all",
+    "no_fail": (
+        "NO FAIL for the groups that could be measured, not for all (the policy knows no pass)"
+    ),
+}
 #: So many failing or undecided questions are told in sentences.
 _MOST_TOLD = 3
 #: Who holds up a verdict are few; of many, pairs are counted.
@@ -37,14 +43,10 @@ _MAJORITY = 0.5
 Named = Callable[[str, Any], str]
 
 
-def headline(verdict: Verdict, *, for_all: bool, binds: bool) -> str:
-    """Return the verdict as the first words of an output.
-
-    ``binds`` says whether anything could have failed.
-    """
-    if verdict == "not_asked" and binds:
-        return NO_PASS
-    return PARTIAL if verdict == "pass" and not for_all else HEADLINES[verdict]
+def headline(verdict: Verdict, *, for_all: bool) -> str:
+    """Return the verdict as the first words of an output."""
+    words = HEADLINES[verdict]
+    return words if for_all else PARTIAL.get(verdict, words)
 
 
 class Wording(Amounts):
@@ -57,8 +59,10 @@ class Wording(Amounts):
         n_tests: int,
         named: Named,
         lenses: Sequence[LensFinding] = (),
+        has_pass: bool = True,
     ) -> None:
         super().__init__(alpha, n_tests)
+        self.has_pass = has_pass
         self.binding = [one for one in findings if one.binding]
         self.informing = [one for one in findings if not one.binding]
         self.named = named
@@ -89,7 +93,7 @@ class Wording(Amounts):
             yield from self._fails()
         elif verdict == "pass":
             yield from self._passes()
-        elif verdict != "not_asked":
+        elif verdict not in ("no_fail", "not_asked"):
             yield from self._shares(verdict)
         if verdict in ("fail", "inconclusive", "not_measurable"):
             undecided, lenses = self._of("inconclusive"), self.lenses.of("inconclusive")
@@ -110,7 +114,7 @@ class Wording(Amounts):
         """Whether a binding question or lens was asked and is not decided."""
         words = [one.verdict for one in self.binding if not one.is_skipped]
         words += [one.verdict for one in self.lenses.binding]
-        return any(word != "pass" for word in words)
+        return not all(map(verdicts.is_within, words))
 
     def _of(self, verdict: Verdict) -> list[QuestionFinding]:
         return [one for one in self.binding if one.verdict == verdict]
@@ -291,7 +295,7 @@ class Wording(Amounts):
             yield sentence("one_passes", n_all=n_all) if n == 1 else several
         for one in self._of("inconclusive"):
             still_open = [group for group in one.tested if group not in one.shown_groups]
-            shown = sum(pair.verdict == "pass" for pair in one.pairs)
+            shown = sum(pair.is_within for pair in one.pairs)
             if still_open and shown and one.share_shown < _MAJORITY:
                 yield sentence("pairs_shown", **self._about(one), n=shown, n_all=len(one.pairs))
             elif one.shown_groups and still_open:
@@ -335,9 +339,10 @@ class Wording(Amounts):
         if rows.n_rows is None:
             return part("required", "no_rows")
         smaller = min(pair.test.groups, key=lambda group: group.n_counted)
+        name = "rows_to_pass" if self.has_pass else "rows_to_no_fail"
         return part(
             "required",
-            "rows_to_pass" if rows.side == "within" else "rows_to_fail",
+            name if rows.side == "within" else "rows_to_fail",
             factor=f"{rows.factor:.1f}",
             n_rows=f"{rows.n_rows:,}",
             group=self.named(one.attribute, smaller.group),
@@ -370,6 +375,8 @@ class Wording(Amounts):
 
     def limits(self, policy: Policy, has_labels: bool) -> Iterator[str]:
         """Yield what the verdict rests on, and what it says nothing about."""
+        if any(one.tolerance is None and len(one.pairs) > 1 for one in self.informing):
+            yield sentence("equal_is")
         if not self.binds:
             return
         for one in self.binding:
@@ -410,13 +417,13 @@ class Wording(Amounts):
 
 def _covered(part: float) -> str:
     """Return a share of people, which is everybody only where nobody is left out."""
-    return share(part) if part == 1 or share(part) != share(1) else f"more than {share(0.999)}"
+    is_rounded = not verdicts.covers(part, 1.0) and share(part) == share(1)
+    return f"more than {share(0.999)}" if is_rounded else share(part)
 
 
 def verdict_word(one: QuestionFinding) -> str:
-    """Return the verdict of a question for the table; of a rule without a pass, "no fail"."""
-    is_no_fail = one.verdict == "not_asked" and bool(one.pairs)
-    word = "no fail" if is_no_fail else one.verdict.replace("_", " ")
+    """Return the verdict of a question for the table."""
+    word = one.verdict.replace("_", " ")
     return word if one.binding else f"{word}, not binding"
 
 
@@ -455,7 +462,7 @@ def table(
     """Return the questions as a table for people: heads, and rows of text."""
     rows = []
     for one in findings:
-        pair = one.telling_pair
+        pair = one.shown_pair
         word = verdict_word(one)
         ends = [wording.group(one, group, value) for group, value in one.extremes]
         head = [one.attribute, one.metric, word, *ends, *[""] * (2 - len(ends))]
@@ -465,19 +472,21 @@ def table(
             rows.append([*head, "", "", why, "", ""])
             continue
         low, high = (wording.named(one.attribute, group.group) for group, _ in pair.test.by_value)
-        assert one.tolerance is not None
-        is_gap = one.tolerance.scale == "difference"
-        fails = one.verdict == "fail"
-        sign = ">" if fails == is_gap else "<"
-        bound = pair.test.least if fails else pair.test.most
+        bound = adjusted = ""
+        if one.tolerance is not None:
+            is_gap = one.tolerance.scale == "difference"
+            fails = one.verdict == "fail"
+            sign = ">" if fails == is_gap else "<"
+            bound = f"{sign} {wording.bound(one, pair.test.least if fails else pair.test.most)}"
+            adjusted = f"{pair.adjusted:.2g}"
         rows.append(
             [
                 *head,
                 f"{low}, {high}",
                 wording.gap(one, pair.test.estimate),
-                f"{sign} {wording.bound(one, bound)}",
+                bound,
                 "" if math.isnan(pair.test.p_equal) else f"{pair.test.p_equal:.2g}",
-                f"{pair.adjusted:.2g}",
+                adjusted,
             ]
         )
     return list(HEADS), [*rows, *map(wording.lenses.row, wording.lenses.judged)]

@@ -184,5 +184,6 @@ def _warn(found: Audit, strict: bool) -> None:
     """Say that what is not decided is no pass, where the exit code does not."""
     if not strict and found.exit_code(strict=True) not in (0, found.exit_code()):
         what = found.verdict.replace("_", " ")
-        what = "a pass for some groups only" if what == "pass" else f"{what}, which is no pass"
+        some = {"pass": "a pass for some groups only", "no fail": "no fail for some groups only"}
+        what = some.get(what, f"{what}, which is no pass")
         note(f"warning: {what}; with --strict the exit code is 3")

@@ -18,7 +18,7 @@ from .show import write_json
 @click.command()
 @options.data
 @options.metric("Name of a metric.")
-@options.sensitive()
+@options.sensitive_or_counts
 @options.left_out
 @options.labels
 @options.strata("Column within whose values groups are shuffled.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import click
+
 import fairaudit_rs as fa
 
 from ..data.cell_columns import are_cells
@@ -39,8 +41,12 @@ def holds_cells(data: Any) -> bool:
 def as_cells(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a function of cells: of counts, or as they are where there are none.
 
-    Weights, clusters and scores of counted rows are refused, with the reason.
+    Weights, clusters and scores of counted rows are refused, with the reason. Cells that were
+    written name their attributes; of other data they must be asked.
     """
+    is_written = "counts" not in asked and holds_cells(asked["data"])
+    if "sensitive_features" not in asked and not is_written:
+        raise click.MissingParameter(param_hint="'--sensitive' / '-s'", param_type="option")
     if "counts" in asked:
         for name, option, why in (
             ("sample_weight", "--weight", "the people of a row have no weights of their own"),
@@ -51,8 +57,11 @@ def as_cells(asked: Mapping[str, Any]) -> dict[str, Any]:
                 raise ArgumentError(f"{option} does not go with --count: {why}")
         cells = fa.tabulate(**{k: v for k, v in asked.items() if k in (*_OF_CELLS, "data")})
         found = {k: v for k, v in asked.items() if k not in _OF_CELLS} | {"data": cells}
-    elif holds_cells(asked["data"]):
+    elif is_written:
         found = written_cells(asked)
+        names = found["data"].sensitive_features
+        if "sensitive_features" not in found and len(names) > 1:
+            note(f"groups are those of {' & '.join(names)}, as the counts hold; -s chooses some")
     else:
         return dict(asked)
     return found | ({"strata": "auto"} if found["data"].strata_names else {})

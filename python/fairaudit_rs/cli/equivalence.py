@@ -18,7 +18,7 @@ from .show import print_end, write_json
 @click.command()
 @options.data
 @options.metric()
-@options.sensitive()
+@options.sensitive_or_counts
 @click.option(
     "--margin",
     required=True,

@@ -18,7 +18,7 @@ from .show import print_end, print_intervals, write_json
 @click.command()
 @options.data
 @options.metric()
-@options.sensitive()
+@options.sensitive_or_counts
 @options.gaps(get_args(IntervalMethod), "How intervals are made.")
 def intervals(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
     """Say how large metrics, their gaps and ratios can be in the groups of DATA.

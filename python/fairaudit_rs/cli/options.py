@@ -54,6 +54,13 @@ def sensitive(repeated: str = "the intersections do", required: bool = True) -> 
     )
 
 
+#: Files of counts name their attributes: without the option groups are made of all of them.
+sensitive_or_counts = sensitive(
+    "the intersections do; all attributes of what 'fairaudit tabulate' wrote when left out",
+    required=False,
+)
+
+
 def _metrics(
     context: click.Context, option: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

@@ -17,7 +17,7 @@ from .show import print_end, print_pairs, print_tests, write_json
 @click.command()
 @options.data
 @options.metric()
-@options.sensitive()
+@options.sensitive_or_counts
 @options.labels
 @options.strata("Column within whose values groups are compared; may be repeated.")
 @options.compared
@@ -38,7 +38,6 @@ from .show import print_end, print_pairs, print_tests, write_json
 @options.json_file("results")
 def permutation(
     metric: tuple[str, ...],
-    sensitive_features: tuple[str, ...],
     json_path: Path | None,
     **given: Any,
 ) -> None:
@@ -51,9 +50,9 @@ def permutation(
     """
     options.check_files(json=json_path)
     progress = options.progress()
-    asked = as_cells(options.asked({"sensitive_features": sensitive_features, **given}))
+    asked = as_cells(options.asked(given))
     results = permutation_tests(metric, progress=progress, **asked)
-    print_tests([(" & ".join(sensitive_features), result) for result in results])
+    print_tests([(result.attribute, result) for result in results])
     if len(results) > 1:
         say(
             f"\np, Holm: adjusted over these {len(results)} metrics. The sentences below are about "

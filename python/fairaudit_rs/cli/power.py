@@ -18,7 +18,7 @@ from .show import write_json
 @click.command()
 @options.data
 @options.metric()
-@options.sensitive()
+@options.sensitive_or_counts
 @options.labels_of_gaps
 @options.of_rows
 @click.option(

@@ -18,6 +18,8 @@ _MOST_WORK = 2_000_000
 _MOST_REPLICATES, _FEWEST_REPLICATES = 999, 199
 #: Rows of all replicates that are computed at once.
 _AT_ONCE = 1 << 16
+#: Variances that are less than this share of squares are rounding.
+_ROUNDING = 1e-20
 #: The chi-squared law needs expected counts of 5 in four of five cells (Cochran's rule).
 _EXPECTED, _MOST_BELOW = 5.0, 0.2
 
@@ -103,7 +105,8 @@ def permuted_homogeneity(
     Q = sum (d_s - D)^2 / v_s with the gap d_s of each stratum, its variance v_s and their mean D
     weighted by 1 / v_s (Cochran). Units exchange their groups within strata after each group's own
     value is taken away, e = a - theta_sg d: then all gaps are 0, and so equal. With many units in
-    every group of every stratum Q is compared with the chi-squared law.
+    every group of every stratum Q is compared with the chi-squared law. Strata in which no value
+    varies have v_s = 0 and no weight: they are left out, and the note counts those that are used.
     """
     # Strata are numbers from 0 on, of which some may have no rows here.
     present = np.bincount(stratum) > 0
@@ -117,17 +120,30 @@ def permuted_homogeneity(
     both = np.all((units > 1) & (sums > 0), axis=1)
     if np.count_nonzero(both) < 2:
         return Homogeneity.unknown("fewer than two strata with two rows or more of each group")
+    n_before = int(both.sum())
+    [of_gap] = _gaps(above, below, codes, group[np.newaxis], n_strata)[1]
+    # Equal values differ from their mean by rounding alone.
+    squares = np.bincount(codes, above**2, n_strata)
+    both &= of_gap * sums.sum(axis=1) ** 2 > _ROUNDING * squares
+    if np.count_nonzero(both) < 2:
+        return Homogeneity.unknown("the metric varies in fewer than two strata")
+    note = None
+    if both.sum() < n_before:
+        note = (
+            f"{int(both.sum()):,} of {n_before:,} strata are used, as the metric does not vary in "
+            "the others"
+        )
     keep = both[codes]
     above, below, group = above[keep], below[keep], group[keep]
     codes = (np.cumsum(both) - 1)[codes[keep]]
     n_strata, smallest = int(both.sum()), int(units[both].min())
     statistic = float(_spread(above, below, codes, group[np.newaxis], n_strata)[0])
-    if math.isnan(statistic):
-        return Homogeneity.unknown("the metric does not vary in a group of some stratum")
     df = n_strata - 1
     if smallest >= FEW_ROWS:
         pvalue = chi_square_tail(statistic, df)
-        return Homogeneity(method="chi-squared", statistic=statistic, df=df, pvalue=pvalue)
+        return Homogeneity(
+            method="chi-squared", statistic=statistic, df=df, pvalue=pvalue, note=note
+        )
     n_replicates = min(_MOST_WORK // len(above), _MOST_REPLICATES)
     if n_replicates < _FEWEST_REPLICATES:
         return Homogeneity.unknown(
@@ -150,6 +166,7 @@ def permuted_homogeneity(
         statistic=statistic,
         df=df,
         pvalue=monte_carlo_pvalue(extreme, n_replicates),
+        note=note,
     )
 
 
@@ -164,14 +181,14 @@ def _order(above: Floats, below: Floats, place: NDArray[np.int64]) -> NDArray[np
     return order[np.argsort(small[order], kind="stable")]
 
 
-def _spread(
+def _gaps(
     above: Floats,
     below: Floats,
     codes: NDArray[np.int64],
     group: NDArray[np.int64],
     n_strata: int,
-) -> Floats:
-    """Return Cochran's Q of each line of groups; NaN where a gap has no variance."""
+) -> tuple[Floats, Floats]:
+    """Return gaps by stratum and their variances, for each line of groups; NaN for few units."""
     n_lines, size = len(group), 2 * n_strata
     place = (2 * codes + group + size * np.arange(n_lines)[:, np.newaxis]).ravel()
 
@@ -186,8 +203,19 @@ def _spread(
         theta = sums / totals
         residual = above - theta.ravel()[place].reshape(group.shape) * below
         variance = added(residual**2) * n / (n - 1) / totals**2
-        of_gap = variance.sum(axis=2)
-        gaps = theta[..., 0] - theta[..., 1]
+    return theta[..., 0] - theta[..., 1], variance.sum(axis=2)
+
+
+def _spread(
+    above: Floats,
+    below: Floats,
+    codes: NDArray[np.int64],
+    group: NDArray[np.int64],
+    n_strata: int,
+) -> Floats:
+    """Return Cochran's Q of each line of groups; NaN where a gap has no variance."""
+    gaps, of_gap = _gaps(above, below, codes, group, n_strata)
+    with np.errstate(divide="ignore", invalid="ignore"):
         weight = 1 / of_gap
         mean = (weight * gaps).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
         spread = (weight * (gaps - mean) ** 2).sum(axis=1)

@@ -18,6 +18,7 @@ from ..inference.pvalues import monte_carlo_pvalue, standardized
 from ..inference.tolerance import Tails
 from ..progress import Progress
 from .formulas import NOTHING_KNOWN, Formula, Margins, exponential, log_ratio, log_ratios
+from .row_ratios import RatioTests
 from .skewed import limits, opened
 
 #: Series of replicates of the pairs of groups: one for each pair.
@@ -92,6 +93,8 @@ class Drawn(Formula):
         if melded is not None:
             found: Interval = melded.ratio_interval(pair, level)
             return found
+        if self.problem.stratified:
+            return self._ratio_within(pair, level)
         log, error = log_ratio(self.problem, pair)
         values, variances = log_ratios(self._bootstrap, pair)
         low, high = bootstrap_interval("studentized", log, error, values, variances, level)
@@ -125,6 +128,26 @@ class Drawn(Formula):
                 most = max(found.studentized, found.corrected)
                 tails.append(monte_carlo_pvalue(most, shifts.n))
         return Margins(Tails(*tails), statistic)
+
+    def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
+        """Return the least margin at which both one-sided tests reject; None: not by formula."""
+        ends = self._ratio_ends(pair, 1 - 2 * level, scale)
+        return None if ends is None else max(ends[1], -ends[0])
+
+    def shown_beyond(self, pair: Pair, level: float, scale: str) -> float | None:
+        """Return the largest margin that the tests refute together; None: not by formula.
+
+        At half the level on each side: the two tails of a gap within the margin add up to less.
+        """
+        ends = self._ratio_ends(pair, 1 - level, scale)
+        return None if ends is None else max(ends[0], -ends[1], 0.0)
+
+    def _ratio_ends(self, pair: Pair, level: float, scale: str) -> Interval | None:
+        """Return the logarithms of the limits of a ratio within strata; None of other gaps."""
+        if scale != "ratio" or not self.problem.stratified or self.why_unknown(pair) is not None:
+            return None
+        low, high = self._ratios(pair).interval(level)
+        return math.log(low) if low > 0 else -math.inf, math.log(high)
 
     def why_unknown(self, pair: Pair) -> str | None:
         """Say why nothing can be shown about a gap: a tail can be missing from a group."""
@@ -161,23 +184,58 @@ class Drawn(Formula):
         if pair not in self._made:
             # Many pairs are many replicates; intervals ask of one after the other.
             self._made.clear()
-            series = _FIRST_SERIES + pair[0] * len(self.problem.keys) + pair[1]
-            draws = _native.Draws(self.draws.n, seed=self.draws.seed, series=series)
-            call = _native.Call(self.n_threads, self.progress.tick())
-            self._made[pair] = self.problem.test(pair).shifts(draws, call)
+            self._made[pair] = self._draw(self.problem.test(pair), pair)
             self._reasons[pair] = self.problem.why_unknown(pair, self._made[pair])
-            self.progress.finish(drawn=True)
         return self._made[pair]
+
+    def _draw(self, test: Any, pair: Pair) -> _native.Shifts:
+        """Draw the replicates of a native test of two groups."""
+        series = _FIRST_SERIES + pair[0] * len(self.problem.keys) + pair[1]
+        draws = _native.Draws(self.draws.n, seed=self.draws.seed, series=series)
+        shifts: _native.Shifts = test.shifts(
+            draws, _native.Call(self.n_threads, self.progress.tick())
+        )
+        self.progress.finish(drawn=True)
+        return shifts
 
     @cached_property
     def _bootstrap(self) -> Bootstrap:
         drawn: Bootstrap = self.problem.bootstrap(self.draws, self._call)
         return drawn
 
+    def _ratio_within(self, pair: Pair, level: float) -> Interval:
+        """Return the interval of a ratio within strata."""
+        shifts = self._shifts(pair)
+        if self.problem.why_withheld(pair, shifts, rejected=False) is not None:
+            return NOTHING
+        low, high = self._ratios(pair).interval(level)
+        if self.problem.why_withheld(pair, shifts, rejected=True) is not None:
+            # Too few rows for the verdict that there is a gap: not for its other side.
+            return (0.0 if low > 1 else low), (math.inf if high < 1 else high)
+        return low, high
+
+    def _ratios(self, pair: Pair) -> RatioTests:
+        if pair not in self._of_ratios:
+            self._of_ratios.clear()
+            self._of_ratios[pair] = RatioTests(
+                problem=self.problem,
+                pair=pair,
+                draw=lambda test: self._draw(test, pair),
+                call=self._call,
+            )
+        return self._of_ratios[pair]
+
+    @cached_property
+    def _of_ratios(self) -> dict[Pair, RatioTests]:
+        return {}
+
     def _ratio_margins(self, pair: Pair, margin: float) -> Margins:
         varies = all(self.problem.evaluations[i].variance > 0 for i in pair)
         if not varies or self.why_unknown(pair) is not None:
             return NOTHING_KNOWN
+        if self.problem.stratified:
+            statistic = self._ratio_statistic(pair, margin)
+            return self._ratios(pair).margins(math.exp(-margin), statistic)
         estimate, error = log_ratio(self.problem, pair)
         values, variances = log_ratios(self._bootstrap, pair)
         t = studentize(values, estimate, variances)
@@ -185,10 +243,10 @@ class Drawn(Formula):
 
     def _ratio_statistic(self, pair: Pair, margin: float) -> float:
         """Return the standard errors to the nearer margin: a ratio of 0 lies infinitely far out."""
-        a, b = (self.problem.evaluations[i].value for i in pair)
+        a, b = self.problem.compared(pair)
         if not (a > 0 and b > 0):
             return -math.inf if a > 0 or b > 0 else math.nan
-        estimate, error = log_ratio(self.problem, pair)
+        estimate, error = self.problem.log_ratio(pair)
         ends = [standardized(estimate - end, error) for end in (-margin, margin)]
         return min(ends[0], -ends[1], key=abs)
 

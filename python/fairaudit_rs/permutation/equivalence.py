@@ -12,7 +12,13 @@ from ..data.groups import attribute_name, label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError
-from ..inference.rows_that_tell import PROMISED, RowsThatTell, rows_that_tell
+from ..inference.rows_that_tell import (
+    PROMISED,
+    RowsThatTell,
+    required,
+    rows_that_tell,
+    times_to_show_all_within,
+)
 from ..literals import EquivalenceMethod, Missing, MixedClusters, Scale, Undefined
 from ..metrics.metric import AnyMetric
 from ..results.verdict import rejects
@@ -155,20 +161,24 @@ class EquivalenceResult(StratifiedFinding):
             )
         if telling.n_rows is not None and telling.factor <= 1:
             return ""  # a formula for many rows, which says of few that they tell
+        of_all = telling.side == "within" and len(self.comparisons) > 1
+        stays = "If all values stay as they are" if of_all else f"If the {what} stays as it is"
         if telling.n_rows is None:
-            return f" If the {what} stays as it is, no realistic number of rows would tell."
+            return f" {stays}, no realistic number of rows would tell."
         smaller = min((worst.first, worst.second), key=self.group_sizes.__getitem__)
         return (
-            f" If the {what} stays as it is, {telling.factor:.3g} times the rows "
-            f"({telling.n_rows:,} of {self.name_of(smaller)}) would show with probability "
-            f"{PROMISED:g} that it lies {telling.side} these bounds."
+            f" {stays}, {telling.factor:.3g} times the rows ({telling.n_rows:,} of "
+            f"{self.name_of(smaller)}) would show with probability {PROMISED:g} that "
+            f"{f'every {what}' if of_all else 'it'} lies {telling.side} these bounds."
         )
 
     @property
     def rows_that_tell(self) -> RowsThatTell | None:
-        """How many rows would tell, if the gap that is hardest to show stays as it is seen.
+        """How many rows would tell, if all values stay as they are observed.
 
-        None when the groups are shown to be equal, or nothing is known of the gap.
+        Where the gap that is hardest to show is within the margin, the rows with which all pairs
+        are shown to lie within it, as an audit counts them. None when the groups are shown to be
+        equal, or nothing is known of the gap.
         """
         worst = max(self.comparisons, key=lambda pair: pair.pvalue)
         level = 1 - self.confidence_level
@@ -180,7 +190,36 @@ class EquivalenceResult(StratifiedFinding):
             gap, error, tolerance = math.log(gap), error / gap, -math.log(tolerance)
         n_smaller = min(self.group_sizes[group] for group in (worst.first, worst.second))
         n_tests = len(self.comparisons)
+        if n_tests > 1 and abs(gap) < tolerance:
+            return required("within", self._times_to_show_all(tolerance, level), n_smaller)
         return rows_that_tell(gap, error, tolerance, level, n_smaller, n_tests)
+
+    def _times_to_show_all(self, tolerance: float, level: float) -> float:
+        """Return by how much all groups must grow for all pairs to be shown within the margin."""
+        is_ratio = self.scale == "ratio"
+        place: dict[Any, int] = {}
+        values, variances, pairs = [], [], []
+        of_group = {one.group: one for one in self.values if one.metric == self.metric}
+        for k, pair in enumerate(self.comparisons):
+            gap, error = pair.estimate, pair.standard_error
+            if is_ratio:
+                if not gap > 0:
+                    return math.inf
+                gap, error = math.log(gap), error / gap
+            ends = []
+            for group, own in ((pair.first, gap), (pair.second, 0.0)):
+                # Within strata a group has a value of its own in each comparison.
+                key = (group, k) if self.strata else group
+                if key not in place:
+                    place[key] = len(place)
+                    value, spread = of_group[group].value, of_group[group].standard_error
+                    if is_ratio and not self.strata:
+                        value, spread = math.log(value), spread / value
+                    values.append(own if self.strata else value)
+                    variances.append(error**2 / 2 if self.strata else spread**2)
+                ends.append(place[key])
+            pairs.append((ends[0], ends[1], error))
+        return times_to_show_all_within(values, variances, pairs, tolerance, level)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per pair of groups, then one per group that is left out."""

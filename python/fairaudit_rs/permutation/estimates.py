@@ -226,10 +226,9 @@ class Maker:
                 "be above 0"
             )
 
-    def notes_of_values(self) -> Iterator[str]:
+    def notes_of_values(self, has_ratios: bool) -> Iterator[str]:
         """Say what values are where gaps and ratios are taken within strata."""
         shown = self.problem.shown_method(self.method) if self.drawn is None else self.drawn.shown
-        has_ratios = self.problem.is_proportion
         what = "gaps and ratios" if has_ratios else "gaps"
         yield (
             f"{what} are those within strata; values are crude, of all rows of a group ({shown} "

@@ -34,6 +34,8 @@ class CountedGroup(Value):
     #: Rows in the denominator of the metric; of weighted rows those of positive weight.
     n_counted: int
     value: float
+    #: Whether the value is crude: of all rows of the group, where gaps are taken within strata.
+    is_crude: bool = False
     #: Of the value, over its samples.
     variance: float = float("nan")
     #: Rows of each label that count, of metrics that rest on both.
@@ -159,6 +161,7 @@ def _counted(posed: Question, floor: Floor, weights: Mapping[Any, float]) -> Ite
             "n_rows": problem.n_rows[i],
             "n_counted": problem.n_used(i) if of_rows is None else int(np.count_nonzero(of_rows)),
             "value": problem.evaluations[i].value,
+            "is_crude": problem.stratified,
             "variance": problem.evaluations[i].variance,
             "n_positive": positive,
             "n_negative": negative,

@@ -67,6 +67,9 @@ class Measured(Protocol):
     def limited(self, position: int) -> mover.Limited:
         """Return the metric of a group with its limits."""
 
+    def log_ratio(self, pair: Pair) -> tuple[float, float]:
+        """Return the logarithm of the ratio of two values above 0, and its standard error."""
+
 
 class Margins(NamedTuple):
     """What is known of a difference or ratio at a lower and an upper margin."""
@@ -151,6 +154,14 @@ class Formula(ABC):
 
     def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
         """Return the least margin at which both one-sided tests reject; None: not by formula.
+
+        Of ratios the logarithm of it.
+        """
+        del pair, level, scale
+        return None
+
+    def shown_beyond(self, pair: Pair, level: float, scale: str) -> float | None:
+        """Return the largest margin that the tests refute together; None: not by formula.
 
         Of ratios the logarithm of it.
         """
@@ -282,12 +293,12 @@ class _Normal(Formula):
         return around(entry.value, math.sqrt(entry.variance), normal_of_level(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
-        low, high = around(*log_ratio(self.problem, pair), normal_of_level(level))
+        low, high = around(*self.problem.log_ratio(pair), normal_of_level(level))
         return exponential(low), exponential(high)
 
     def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
         if scale == "ratio":
-            estimate, error = log_ratio(self.problem, pair)
+            estimate, error = self.problem.log_ratio(pair)
             margin = -math.log(margin)
         else:
             gap = self.problem.gap(pair)

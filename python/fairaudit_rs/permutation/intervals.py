@@ -357,7 +357,8 @@ def intervals(
         warnings=(
             *warnings_of(question, bootstrap, maker),
             *notes,
-            *(maker.ratio_notes() if marginal is None else of_values.notes_of_values()),
+            *(maker.ratio_notes() if problem.has_ratios else ()),
+            *(() if marginal is None else of_values.notes_of_values(problem.has_ratios)),
         ),
         metric=problem.metric.name,
         values=tuple(of_values.value(i, names) for i in range(k)),

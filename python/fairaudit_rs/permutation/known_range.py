@@ -32,6 +32,9 @@ class _Bounded:
     def gap(self, pair: Pair) -> Difference:
         return self.problem.gap(pair)
 
+    def log_ratio(self, pair: Pair) -> tuple[float, float]:
+        return self.problem.log_ratio(pair)
+
     def limited(self, position: int) -> mover.Limited:
         entry = self.evaluations[position]
         return mover.by_logit(entry.value, math.sqrt(entry.variance), self.range)

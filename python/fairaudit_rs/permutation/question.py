@@ -28,7 +28,7 @@ from .problem import Problem
 from .rows import RowProblem
 from .strata import refuse_unshared
 from .units import without_strata
-from .within_strata import PairWithinStrata, note_of_homogeneity
+from .within_strata import PairWithinStrata, note_of_homogeneity, note_of_sample
 
 #: One replicate of the AUC costs 600 row visits per distinct score on cells: cells win above 600
 #: rows per score.
@@ -76,15 +76,21 @@ class Question:
         def named(group: Any) -> str:
             return group_name(group, attribute_name(self.features))
 
-        known = [one for one in self.within if not math.isnan(one.homogeneity.pvalue)]
-        told = list(self.within)
+        within = self.within
+        if not within:
+            return []
+        known = [one for one in within if not math.isnan(one.homogeneity.pvalue)]
+        told = list(within)
         if len(told) > 1:
             # Of several pairs the surest one, adjusted for all of them.
             told = sorted(known, key=lambda one: one.homogeneity.pvalue)[:1]
-        return [
+        notes = [
             note_of_homogeneity(one, f"{named(one.first)} and {named(one.second)}", len(known))
             for one in told
         ]
+        n_rows = dict(zip(map(label, self.problem.keys), self.problem.n_rows, strict=True))
+        of_sample = note_of_sample(within, n_rows, only_varying=True)
+        return notes if of_sample is None else [*notes, of_sample]
 
     def of_pairs(self, chosen: Collection[frozenset[Any]]) -> Question:
         """Return the question of some of its pairs, given by the labels of their groups.

@@ -21,7 +21,7 @@ from ..inference.homogeneity import Homogeneity
 from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.kind import confusion_classes
 from ..metrics.metric import Metric
-from ..metrics.row_values import RowValues, fewer_of_labels
+from ..metrics.row_values import RatioValues, RowValues, fewer_of_labels
 from .labelled import LabelledProblem
 from .melded import FEWEST_DEVIATING, Melding, melding_of
 from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
@@ -231,6 +231,42 @@ class RowProblem(LabelledProblem):
     def by_stratum(self) -> ByStratum | None:
         """The metric by stratum and group; None without strata of the user's."""
         return rows_by_stratum(self)
+
+    @property
+    def has_ratios(self) -> bool:
+        """Whether two groups have a ratio: within strata of the user's only rates have one."""
+        return not self.stratified or (self.metric.is_proportion and self._prefers_inversion)
+
+    def compared(self, pair: Pair) -> tuple[float, float]:
+        """Return the values of two groups that their ratio is made of."""
+        if self.by_stratum is None:
+            return super().compared(pair)
+        within = self.by_stratum.of(pair, lambda: Homogeneity.unknown("not asked"))
+        return within.first_value, within.second_value
+
+    def log_ratio(self, pair: Pair) -> tuple[float, float]:
+        """Return the logarithm of the ratio of two values above 0, and its standard error."""
+        if not self.stratified:
+            return super().log_ratio(pair)
+        first, second = self.compared(pair)
+        ratio = first / second
+        contrast = self.ratio_test(pair, ratio).contrast(0, 1)
+        assert contrast is not None
+        return math.log(ratio), math.sqrt(contrast.variance) * max(ratio, 1.0) / first
+
+    def ratio_test(self, pair: Pair, ratio: float) -> _native.PermutationTest:
+        """Return the test of a gap of 0 where the second group has so many times its numerators.
+
+        All numerators are divided by a ratio above 1, so that none is too large.
+        """
+        codes, keep = group_codes(self.rows, self.position, pair)
+        units = make_units(self.rows, self.keys, codes, keep, pair, self.own_strata_codes())
+        terms = self.values.taken(keep).terms()
+        assert terms is not None
+        above, below = terms
+        scaled = np.where(codes == 1, min(ratio, 1.0), min(1 / ratio, 1.0)) * above
+        exchange = units.exchange(len(pair), self.scaling, self.call)
+        return RatioValues(scaled, below).test(exchange, False)
 
     def homogeneity(self, pair: Pair) -> Homogeneity:
         """Test whether the gap of two groups is the same in all strata."""

@@ -17,6 +17,17 @@ FEW_IN_STRATUM = 50
 #: From so many strata on, with at most so many rows of a group in each, strata can be queries.
 LEAST_QUERIES = 10
 _MOST_IN_QUERY = 25
+#: Sentences of notes about strata that can be a sample of others.
+MANY_STRATA = (
+    "{n} strata with few rows each are compared: rows of a stratum count as independent. If the "
+    "strata are queries (ranked lists), or the gap differs from stratum to stratum, the test "
+    "rejects too often: 19 % of fair rankings of 30 lists at 5 %. Rankings have no unit of their "
+    "own yet"
+)
+EFFECT_VARIES = (
+    "the effect differs between the {n} strata that are compared: the test is about these strata "
+    "alone. If they are a sample of others (queries, courts, branches), it rejects too often"
+)
 #: The sentence of `why_unshared`.
 UNSHARED = (
     "no stratum holds a value of {metric} in both {first} and {second}: nothing is compared within "
@@ -74,14 +85,14 @@ def notes_of_strata(problem: Any) -> list[str]:
             "too short; its test holds"
         )
     n_queries = max(
-        (used[pair] for pair, n in rows.items() if n <= _MOST_IN_QUERY),
+        (used[pair] for pair, n in rows.items() if can_be_queries(used[pair], n * used[pair])),
         default=0,
     )
-    if n_queries >= LEAST_QUERIES:
-        notes.append(
-            f"{n_queries:,} strata with few rows each are compared: rows of a stratum count as "
-            "independent. If the strata are queries (ranked lists), or the gap differs from "
-            "stratum to stratum, the test rejects too often: 19 % of fair rankings of 30 lists at "
-            "5 %. Rankings have no unit of their own yet"
-        )
+    if n_queries:
+        notes.append(MANY_STRATA.format(n=f"{n_queries:,}"))
     return notes
+
+
+def can_be_queries(n_strata: int, n_rows: float) -> bool:
+    """Whether strata can be queries: there are many, with few rows of a group in each."""
+    return n_strata >= LEAST_QUERIES and n_rows <= _MOST_IN_QUERY * n_strata

@@ -179,6 +179,26 @@ class ToleranceQuestion:
         """The groups that could be tested, and are left out by a floor that was raised."""
         return tuple(one for one in self.groups if one.withheld)
 
+    @cached_property
+    def is_drawn(self) -> bool:
+        """Whether tests take replicates."""
+        if not self.pairs or self.posed is None or self.tolerance is None:
+            return False
+        method = deciding_method(self.posed, self.tolerance)
+        return method in ("inversion", "studentized") or any(
+            map(self.posed.problem.is_melded, self.pairs)
+        )
+
+    def check_resamples(self, n_resamples: int, n_tests: int, alpha: float) -> None:
+        """Refuse replicates that are too few for a simulated test to fail."""
+        needed = fewest_resamples(n_tests, alpha)
+        if n_resamples < needed and self.is_drawn:
+            raise ArgumentError(
+                f"n_resamples is {n_resamples:,}; {self.metric.name} is tested by "
+                f"replicates, and {n_tests:,} comparisons at {alpha:g} need at least "
+                f"{needed:,}"
+            )
+
     def rows_to_pass(self, tests: Sequence[ToleranceTest], alpha: float) -> float:
         """Return by how much all groups must grow for all pairs to pass in 8 of 10 audits.
 
@@ -388,7 +408,7 @@ class _Run:
         problem, scale = self._posed.problem, self.tolerance.scale
         method = deciding_method(self._posed, self.tolerance)
         assert method is not None
-        self._check_resamples(method)
+        self.question.check_resamples(self.n_resamples, self.n_tests, self.alpha)
         formula: Formula | None
         bootstrap = None
         if method == "inversion":
@@ -411,19 +431,6 @@ class _Run:
         found = self._posed.problem.bootstrap_t(_native.Draws(n, seed=self.seed), call)
         progress.finish(drawn=True)
         return found
-
-    def _check_resamples(self, method: str) -> None:
-        """Refuse replicates that are too few for a simulated test to fail."""
-        needed = fewest_resamples(self.n_tests, self.alpha)
-        drawn = method in ("inversion", "studentized") or any(
-            self._posed.problem.is_melded(pair) for pair in self.question.pairs
-        )
-        if drawn and self.n_resamples < needed:
-            raise ArgumentError(
-                f"n_resamples is {self.n_resamples:,}; {self.question.metric.name} is tested by "
-                f"replicates, and {self.n_tests:,} comparisons at {self.alpha:g} need at least "
-                f"{needed:,}"
-            )
 
     def test(self, pair: Pair) -> ToleranceTest:
         """Test a pair, and find what gaps the data allow."""
@@ -455,7 +462,7 @@ class _Run:
         unknown = math.isnan(at_tolerance.statistic)
         least, most = 0.0, self._widest
         if not unknown:
-            least = largest_refuted(p_fail, each, min(seen, self._widest))
+            least = self._least(pair, p_fail, each, min(seen, self._widest))
             most = self._most(pair, p_pass, seen)
             if better is not None:
                 # Ratios above 1 count: as distances below 0.
@@ -490,6 +497,17 @@ class _Run:
             has_required_rows=not self._has_few_clusters(pair),
             can_fail=pair not in self.question.pass_only,
         )
+
+    def _least(
+        self, pair: Pair, p_fail: Callable[[float], float], each: float, seen: float
+    ) -> float:
+        """Return the largest distance that the data refute."""
+        formula, known = self._tests.formula, None
+        if formula is not None and self.question.better is None:
+            if pair in self.question.pass_only:
+                return 0.0
+            known = formula.shown_beyond(pair, each, self.tolerance.scale)
+        return largest_refuted(p_fail, each, seen) if known is None else min(known, seen)
 
     def _most(self, pair: Pair, p_pass: Callable[[float], float], seen: float) -> float:
         """Return the largest distance that is still possible."""

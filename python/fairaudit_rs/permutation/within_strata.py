@@ -12,7 +12,7 @@ value_1 / value_2 the Mantel-Haenszel ratio.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from ..inference.intervals import Pair
 from ..results.result import Finding
 from ..results.verdict import rejects
 from ..results.words import p_text
+from .strata import EFFECT_VARIES, LEAST_QUERIES, MANY_STRATA, can_be_queries
 
 #: Strata that a result lists for each of up to ten pairs; of more it gives the number.
 MOST_LISTED = 1_000
@@ -250,6 +251,30 @@ def stratum_rows(
         for one in within
         for row in one.rows()
     ]
+
+
+def note_of_sample(
+    within: Sequence[PairWithinStrata], n_rows: Mapping[Any, int], only_varying: bool = False
+) -> str | None:
+    """Warn of strata that can be a sample of others: of few rows each, or with unequal effects.
+
+    ``n_rows`` are the rows of each group. ``only_varying``: of small strata the problem warns.
+    """
+    few = [
+        one.n_compared
+        for one in within
+        if can_be_queries(one.n_compared, (n_rows[one.first] + n_rows[one.second]) / 2)
+    ]
+    if few:
+        return None if only_varying else MANY_STRATA.format(n=f"{max(few):,}")
+    tested = [one for one in within if not math.isnan(one.homogeneity.pvalue)]
+    varying = [
+        one.n_compared
+        for one in tested
+        if one.n_compared >= LEAST_QUERIES
+        and rejects(min(one.homogeneity.pvalue * len(tested), 1.0), _LEVEL)
+    ]
+    return EFFECT_VARIES.format(n=f"{max(varying):,}") if varying else None
 
 
 def note_of_homogeneity(within: PairWithinStrata, about: str, n_pairs: int = 1) -> str:

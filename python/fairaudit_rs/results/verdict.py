@@ -3,8 +3,10 @@
 The rules of an audit. A question, a metric in the groups of an attribute, *fails* when some pair of
 its groups has an adjusted p-value of lying within the tolerance at the level; it *passes* when
 every pair is shown to lie within it, and enough people are in groups that were tested; with fewer
-than two groups that can be tested it is *not measurable*; otherwise it is *inconclusive*. A lens
-that binds is judged by limits in the place of p-values. The worst verdict of several counts.
+than two groups that can be tested it is *not measurable*; otherwise it is *inconclusive*. Under a
+policy without a pass the word for "every pair lies within it" is *no fail*, whatever the share of
+people in tested groups: no pass could mislead. A lens that binds is judged by limits in the place
+of p-values. The worst verdict of several counts.
 """
 
 from __future__ import annotations
@@ -37,7 +39,13 @@ class Pairs(NamedTuple):
 
 
 def of_question(
-    pairs: Pairs, *, alpha: float, coverage: float, min_coverage: float, withheld: bool = False
+    pairs: Pairs,
+    *,
+    alpha: float,
+    coverage: float,
+    min_coverage: float,
+    withheld: bool = False,
+    has_pass: bool = True,
 ) -> Verdict:
     """Return the verdict of a question.
 
@@ -45,12 +53,15 @@ def of_question(
     groups that were tested, and ``withheld`` says that a policy left out some group that could have
     been tested, however few its people. (With a floor of 200 rows instead of 30, 96 % of audits
     of 3,000 rows would pass a model that disadvantages a group of 4 %.)
+    Without a pass (``has_pass``) there is nothing to buy.
     """
     if not len(pairs.p_pass):
         return "not_measurable"
     if any(rejects(pvalue, alpha) for pvalue in pairs.adjusted_fail):
         return "fail"
     shown = all(rejects(pvalue, alpha) for pvalue in pairs.p_pass)
+    if shown and not has_pass:
+        return "no_fail"
     if shown and covers(coverage, min_coverage) and not withheld:
         return "pass"
     return "inconclusive"
@@ -66,14 +77,28 @@ def of_limits(least: float, most: float, tolerance: float) -> Verdict:
     return "pass" if most < tolerance else "inconclusive"
 
 
-def of_lens(words: Sequence[Verdict], *, coverage: float, min_coverage: float) -> Verdict:
+def of_lens(
+    words: Sequence[Verdict], *, coverage: float, min_coverage: float, has_pass: bool = True
+) -> Verdict:
     """Return the verdict of a lens from those of all its comparisons that could be measured."""
     if not words:
         return "not_measurable"
     if "fail" in words:
         return "fail"
-    shown = all(word == "pass" for word in words)
+    shown = all(map(is_within, words))
+    if shown and not has_pass:
+        return "no_fail"
     return "pass" if shown and covers(coverage, min_coverage) else "inconclusive"
+
+
+def is_within(verdict: Verdict) -> bool:
+    """Return whether a gap is shown to be tolerated, be that a pass or not."""
+    return verdict in ("pass", "no_fail")
+
+
+def in_policy(verdict: Verdict, has_pass: bool) -> Verdict:
+    """Return the verdict of a comparison in the words of its policy, which may have no pass."""
+    return "no_fail" if verdict == "pass" and not has_pass else verdict
 
 
 def covers(coverage: float, min_coverage: float) -> bool:
@@ -91,11 +116,11 @@ def exit_code(
 ) -> int:
     """Return the exit code of a command that ends in a verdict.
 
-    1 for a fail; 3 in a strict run for what could not be decided, for a pass that is not one
-    for everybody (``for_all``), and for an audit that could not fail although its policy should be
-    able to (``could_fail``); 0 otherwise.
+    1 for a fail; 3 in a strict run for what could not be decided, for a pass or "no fail" that is
+    not one for everybody (``for_all``), and for an audit that could not fail although its policy
+    should be able to (``could_fail``); 0 otherwise.
     """
     if verdict == "fail":
         return VIOLATED
-    decided = (verdict == "not_asked" and could_fail) or (verdict == "pass" and for_all)
+    decided = (verdict == "not_asked" and could_fail) or (is_within(verdict) and for_all)
     return PASSED if decided or not strict else UNDECIDED

@@ -1,0 +1,69 @@
+"""Tests of equality for questions without a tolerance: values are shown, and whether they differ.
+
+p = P(0) + P(-0), the two-sided test of a gap of 0 by the method that decides questions with a
+tolerance. Only methods without replicates are used: they cost nothing on counts.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..data.groups import label
+from ..inference.intervals import Pair
+from ..inference.tolerance import Tolerance
+from .margins import MarginTests
+from .question import Question
+from .tolerance import ToleranceQuestion, ToleranceTest, deciding_method
+
+#: The methods that need no replicates.
+_FORMULAS = ("score", "mantel-haenszel", "mover")
+#: With more pairs of groups than this, values alone are shown.
+MOST_PAIRS = 2_000
+
+
+def equality_tests(question: ToleranceQuestion) -> tuple[ToleranceTest, ...]:
+    """Test whether the groups of a question differ; () where this takes replicates."""
+    posed = question.posed
+    if posed is None:
+        return ()
+    method = deciding_method(posed, Tolerance(value=0.0))
+    problem = posed.problem
+    if method not in _FORMULAS or problem.known_range is not None:
+        return ()
+    tested = {one.group for one in question.groups if one.is_tested}
+    able = {i for i, key in enumerate(problem.keys) if label(key) in tested}
+    pairs = [pair for pair in posed.pairs if set(pair) <= able]
+    if len(pairs) > MOST_PAIRS:
+        return ()
+    tests = MarginTests(problem=problem, scale="difference", formula=problem.formula(method))
+    return tuple(_test(question, posed, tests, method, pair) for pair in pairs)
+
+
+def _test(
+    question: ToleranceQuestion, posed: Question, tests: MarginTests, method: str, pair: Pair
+) -> ToleranceTest:
+    """Test a pair, the group with the higher value first."""
+    problem = posed.problem
+    gap, margins = problem.gap(pair), tests.at(pair, 0.0)
+    is_unknown = math.isnan(margins.statistic)
+    within = problem.within_strata(pair)
+    groups = {one.group: one for one in question.groups}
+    first, second = (groups[label(problem.keys[i])] for i in pair)
+    if gap.estimate < 0:
+        first, second = second, first
+        within = None if within is None else within.swapped()
+    p_equal = min(margins.tails.p_fail(is_above) for is_above in (True, False))
+    return ToleranceTest(
+        first=first,
+        second=second,
+        estimate=abs(gap.estimate),
+        standard_error=gap.standard_error,
+        p_fail=math.nan,
+        p_pass=math.nan,
+        p_equal=math.nan if is_unknown else p_equal,
+        least=math.nan,
+        most=math.nan,
+        method=method,
+        reason=tests.why_nothing(pair) if is_unknown else None,
+        within=within,
+    )
