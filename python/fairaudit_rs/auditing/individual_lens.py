@@ -27,8 +27,8 @@ from ..models.linear import LinearScores
 from . import lens_words as words
 from .binding import Bound
 from .findings import LensFinding, LensTest, not_run
+from .lens_sentences import OF_POLICY, OF_ROWS
 from .lens_tests import of_growth
-from .lens_verdicts import OF_POLICY, OF_ROWS
 from .likeness import (
     WAY_OUT,
     LikenessRows,

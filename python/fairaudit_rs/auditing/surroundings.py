@@ -180,7 +180,8 @@ def warnings_of_lenses(
         for warning in said:
             about.setdefault((lens, warning), []).append(what)
     for (lens, warning), names in about.items():
-        yield f"{lens}, {listed(list(dict.fromkeys(names)))}: {warning.removesuffix('.')}"
+        about_it = listed(list(dict.fromkeys(names)))
+        yield sentence("lens_warning", lens=lens, about=about_it, warning=warning.removesuffix("."))
 
 
 def _asked(findings: Sequence[QuestionFinding]) -> str:
