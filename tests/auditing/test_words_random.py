@@ -13,16 +13,19 @@ from fairaudit_rs.auditing.sentences import SENTENCES
 from fairaudit_rs.permutation.tolerance import ToleranceTest
 
 from .words import World
-from .words_audits import LENSES, audited, audited_from_file, random_world
+from .words_audits import LENSES, audited, audited_from_file, lens_world, random_world
 from .words_read import Reader, errors_of
 
 AUDITS = 100
-#: Every tenth audit is one of a file, of the rows that a filter keeps.
-OF_FILE = 10
+#: Every tenth audit is one of a file, of the rows that a filter keeps; every third one has lenses.
+OF_FILE, OF_LENSES = 10, 3
 
 
 def errors_of_seed(seed, folder):
     """Return what is false in the words of a random audit."""
+    if seed % OF_LENSES == 0:
+        world = lens_world(seed)
+        return errors_of(world, audited(world, seed))
     world = random_world(seed)
     if seed % OF_FILE == OF_FILE - 1:
         world, text = audited_from_file(world, seed, folder)

@@ -14,6 +14,8 @@ from itertools import combinations
 import numpy as np
 from scipy import stats
 
+from .words_lenses import Lenses
+
 #: Of each metric: its words, numerator and denominator of a row (label, decision, score), whether
 #: it is a share of rows, and the columns that it needs.
 Metric = namedtuple("Metric", "words above below is_share needs")
@@ -79,6 +81,7 @@ SAME_GAPS = {
 }
 #: Where low values are errors, and where high ones are right.
 ERRORS = ("false_positive_rate", "false_negative_rate")
+_OTHER = {"lower": "higher", "higher": "lower", None: None}
 UNKNOWN = {"unknown", "?", "n/a", "not known", "not stated", ""}
 
 Pair = namedtuple("Pair", "first second outside strata")
@@ -125,6 +128,12 @@ class World:
     data: str = "arrays"
     where: str = ""
     n_before: int = 0
+    #: What lenses are run with: features with their names, the coefficients and the intercept of
+    #: a linear model, and scores after a flip of the attribute.
+    X: object = None
+    coef: tuple = None
+    intercept: float = 0.0
+    flipped: object = None
 
     @property
     def n(self):
@@ -196,7 +205,11 @@ class World:
     def n_eligible(self, metric, rows):
         return int(self.eligible(metric, rows).sum())
 
-    def is_large(self, metric, rows):
+    @cached_property
+    def lenses(self):
+        return Lenses(self)
+
+    def is_large(self, metric, rows, floor=None):
         """Whether a group has enough rows for a verdict."""
         eligible = self.eligible(metric, rows)
         least = 50 if metric == "auc" else 30
@@ -209,7 +222,7 @@ class World:
             if min(positive, len(w) - positive) < self.least_of_label:
                 return False
         worth = w.sum() ** 2 / (w @ w)
-        return min(len(w), worth + 1e-9) >= max(least, self.policy.floor)
+        return min(len(w), worth + 1e-9) >= max(least, floor or self.policy.floor)
 
     @cached_property
     def least_of_label(self):
@@ -283,14 +296,16 @@ class World:
         """The label of a group as policies name it."""
         return int(group.rpartition("=")[2]) if "=" in group else group
 
+    def worse_off(self, metric):
+        """Which values are bad for people; None where decisions do not say so."""
+        worse = WORSE.get(metric)
+        return _OTHER[worse] if self.policy.punitive else worse
+
     def better(self, metric):
         """Which values are better; None where errors and people's interest disagree."""
         errors = "lower" if metric in ERRORS else "higher"
         errors = None if metric in ("selection_rate", "rejection_rate", "base_rate") else errors
-        worse = WORSE.get(metric)
-        if worse and self.policy.punitive:
-            worse = {"lower": "higher", "higher": "lower"}[worse]
-        people = {"lower": "higher", "higher": "lower", None: None}[worse]
+        people = _OTHER[self.worse_off(metric)]
         return None if errors and people and errors != people else errors or people
 
     def one_sided(self, asked):
@@ -307,7 +322,7 @@ class World:
             Asked(criterion, name)
             for criterion in self.policy.criteria
             for name in self.attributes
-            if criterion.covers(name)
+            if criterion.metric is not None and criterion.covers(name)
         ]
         first = [one for one in all_of_them if one.criterion.binding]
         return first + [one for one in all_of_them if not one.criterion.binding]
@@ -345,7 +360,7 @@ class World:
             metric = SAME_GAPS.get(one.metric, one.metric) if mirrored else one.metric
             key = metric, one.scale, one.tolerance, one.attribute, criterion.reference
             seen.setdefault(key, len(self.pairs(one)))
-        return sum(seen.values())
+        return sum(seen.values()) + self.lenses.n_tests
 
     def extremes(self, asked):
         """The groups farthest apart with their values, the lower one first."""
@@ -383,6 +398,11 @@ class World:
     def coverage(self, attribute):
         """The least share of people in tested groups, over the binding questions."""
         shares = [1.0]
+        shares += [
+            self.lenses.coverage(one)
+            for one in self.lenses.binding
+            if one.attribute in (attribute, "")
+        ]
         for one in self.binding:
             if one.attribute == attribute:
                 able = self.tested(one.metric, attribute) if self.pairs(one) else []

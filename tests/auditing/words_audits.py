@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 from click.testing import CliRunner
 
 import fairaudit_rs as fa
@@ -67,6 +68,84 @@ def random_world(seed):
     return world
 
 
+def model_of(world):
+    return fa.LinearModel(world.coef, world.intercept, feature_names=list(world.X.columns))
+
+
+def lens_world(seed):
+    """Draw rows, a linear model and a policy of lenses, beside a few metrics."""
+    rng = np.random.default_rng([seed, 1])
+    n = int(rng.choice([400, 1_500, 4_000, 12_000], p=[0.25, 0.35, 0.25, 0.15]))
+    woman = rng.random(n) < rng.choice([0.2, 0.5])
+    effect = rng.choice([0.0, 0.3, 1.0])
+    attributes = {"sex": np.where(woman, "woman", "man").astype(object)}
+    if rng.random() < 0.35:
+        race = rng.choice(3, n, p=rng.dirichlet([4, 2, 1]))
+        attributes["race"] = np.array(["White", "Black", "Asian"], dtype=object)[race]
+        if rng.random() < 0.4:
+            attributes["race"][rng.random(n) < 0.03] = "Unknown"
+    X = pd.DataFrame(
+        {
+            "income": rng.normal(0, 1, n) - effect * woman,
+            "hours": rng.normal(0, 1, n) - 0.3 * effect * woman,
+            "part": ((rng.random(n) < 0.3) | (woman & (rng.random(n) < 0.3))).astype(float),
+        }
+    )
+    coef = [float(rng.choice([0.3, 1.0])), float(rng.choice([0.0, 0.4])), -0.5]
+    if rng.random() < 0.75:
+        X, coef = X.assign(sex=woman.astype(float)), [*coef, float(rng.choice([-0.6, 0.0, 0.2]))]
+    intercept = float(rng.choice([-0.5, 0.0, 0.8]))
+    score = 1 / (1 + np.exp(-(X.to_numpy() @ np.array(coef) + intercept)))
+    y = (rng.random(n) < score).astype(int)
+    design = rng.choice(["rows", "weights", "clusters", "strata"], p=[0.7, 0.12, 0.1, 0.08])
+    w = np.round(rng.exponential(1.0, n), 3) if design == "weights" else np.ones(n)
+    own = np.char.add(woman.astype(str), rng.integers(0, 60, n).astype(str))
+    given = rng.choice(["model", "flips", "features", "scores"], p=[0.6, 0.2, 0.1, 0.1])
+    flipped = None
+    if given == "flips":
+        flipped = np.clip(score + rng.choice([0.02, 0.2]) * rng.beta(2, 4, n) * (1 + woman), 0, 1)
+    world = World(
+        y=y if rng.random() < 0.9 else None, p=(score >= 0.5).astype(int), s=score, w=w,
+        weighted=design == "weights", attributes=attributes,
+        strata={"dept": rng.choice(["A", "B"], n)} if design == "strata" else {},
+        clusters=own if design == "clusters" and len(attributes) == 1 else None, policy=None,
+        X=X if given in ("model", "features") else None,
+        coef=tuple(coef) if given == "model" else None, intercept=intercept, flipped=flipped,
+    )  # fmt: skip
+    return replace(world, policy=_lens_policy(rng, world))
+
+
+def _lens_policy(rng, world):
+    """Draw which lenses inform, and which ones are held to what."""
+    metrics = ["selection_rate"] if world.y is None else OWN[:1] + OWN[2:5]
+    criteria = [
+        fa.Criterion(
+            metric=str(metric),
+            tolerance=float(rng.choice([0.05, 0.1, 0.3])),
+            binding=bool(rng.random() < 0.5),
+        )
+        for metric in rng.permutation(metrics)[: rng.integers(1, 3)]
+    ]
+    able = ["projection", "individual", "influence", "extremes"]
+    tolerances = {
+        "projection": [0.02, 0.1, 0.3], "individual": [1.1, 1.5, 3.0, 6.0],
+        "influence": [0.02, 0.1, 0.3], "extremes": [0.01, 0.05, 0.2, 0.5],
+    }  # fmt: skip
+    for lens in able:
+        if rng.random() < 0.45:
+            continue
+        binding = bool(rng.random() < 0.75)
+        options = {}
+        if lens == "individual" and (len(world.attributes) > 1 or rng.random() < 0.6):
+            options["fair_metric"] = {"features": ["income"]}
+        tolerance = float(rng.choice(tolerances[lens]))
+        criteria.append(fa.Criterion(lens=lens, tolerance=tolerance, binding=binding, **options))
+    names = [one.lens for one in criteria if one.lens is not None]
+    lenses = ["permutation", *(one for one in able if one in names or rng.random() < 0.6)]
+    alpha = float(rng.choice([0.05, 0.05, 0.1]))
+    return fa.Policy(name="lenses", criteria=criteria, lenses=lenses, alpha=alpha)
+
+
 def _policy(rng, world):
     """Draw a policy that the columns are enough for."""
     presets = ["parity", "four_fifths", "us_eeoc", "co_insurance_draft", "nyc_ll144"]
@@ -115,13 +194,24 @@ def groups_of(world):
 
 def audited(world, seed):
     """Return the text of an audit through Python."""
+    return audit_of(world, seed).to_text()
+
+
+def audit_of(world, seed):
+    """Return an audit through Python."""
     words = np.array(world.values, dtype=object if world.values[0] != 0 else int)
     given = {"sample_weight": world.w} if world.weighted else {}
     if world.clusters is not None:
         given["clusters"] = world.clusters
     if world.strata:
         given["strata"] = world.strata
-    audit = fa.audit(
+    if world.X is not None:
+        given["X"] = world.X
+    if world.coef is not None:
+        given["model"] = model_of(world)
+    if world.flipped is not None:
+        given["counterfactual_score"] = world.flipped
+    return fa.audit(
         None if world.y is None else words[world.y],
         words[world.p],
         y_score=world.s,
@@ -133,7 +223,6 @@ def audited(world, seed):
         n_threads=1,
         **given,
     )
-    return audit.to_text()
 
 
 def audited_from_file(world, seed, folder):

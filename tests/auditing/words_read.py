@@ -7,6 +7,7 @@ sentence that has no method, are errors.
 
 from fairaudit_rs.auditing.sentences import read_sentence
 
+from .words_lens_read import LensReader
 from .words_lines import WORDS
 from .words_request import RequestReader
 from .words_rules import RuleReader
@@ -23,7 +24,7 @@ PROMISES = {
 }
 
 
-class Reader(RequestReader, VerdictReader, NoteReader, TableReader, RuleReader):
+class Reader(RequestReader, VerdictReader, LensReader, NoteReader, TableReader, RuleReader):
     """The lines of a text, and what is wrong with them."""
 
     def __init__(self, world, text):
@@ -32,6 +33,8 @@ class Reader(RequestReader, VerdictReader, NoteReader, TableReader, RuleReader):
         self.read, self.told = set(), {}
         #: The rows of the table of questions: the verdict, and the groups that decide.
         self.rows, self.crossed_rows = {}, []
+        #: Verdicts of lenses in that table, and those that have a sentence.
+        self.lens_rows, self.told_lenses = {}, []
         self._lines(text)
 
     # -- parts of the text -------------------------------------------------------------------
@@ -58,6 +61,7 @@ class Reader(RequestReader, VerdictReader, NoteReader, TableReader, RuleReader):
         self.line = "the whole text"
         self.promises()
         self.all_are_told()
+        self.all_lenses_are_told()
         self.request_is_whole()
 
     def sentence(self, text, line):

@@ -40,6 +40,7 @@ class NoteReader(Lines):
         _, found = read_part("tests", tests)
         n = number(found.get("n", "1"))
         self.check(n == self.world.n_tests, f"comparisons: {self.world.n_tests}")
+        self.check(("lens" in tests) is bool(self.world.lenses.binding), "tests of lenses")
         self.check(("together" in together) == (n > 1), "together")
 
     def on_flag(self, attribute, same_attribute, yes, no):
@@ -86,7 +87,7 @@ class NoteReader(Lines):
             rate = self.world.y[rows[name]].mean()
             self.check(says(text, rate), f"base rate of {name} is {rate:.4f}")
         self.check(policy == self.world.policy.name, "policy")
-        for one in self.world.policy.binding:
+        for one in self.world.binding:
             self.check(METRICS[one.metric].words in asked, "what is asked")
 
     def on_small_intersections(self, n, groups):
@@ -111,7 +112,9 @@ class NoteReader(Lines):
         for attribute in world.groups.keys() - world.attributes.keys():
             for one in world.policy.criteria:
                 parts = attribute.split(" and ")
-                if one.is_fixed_reference or not all(map(one.covers, parts)):
+                if one.metric is None or one.is_fixed_reference:
+                    continue
+                if not all(map(one.covers, parts)):
                     continue
                 if not set(METRICS[one.metric].needs) <= world.roles:
                     continue
@@ -120,9 +123,6 @@ class NoteReader(Lines):
                         n = world.n_eligible(one.metric, rows)
                         small.setdefault((attribute, name), set()).add(n)
         return small
-
-    def on_lenses_silent(self, lenses):
-        self.check(lenses == "individual; influence; extremes", "lenses")
 
     def on_folded(self, note, groups, n):
         self.sentence(note, note)
@@ -185,8 +185,13 @@ class TableReader(Lines):
     def table(self, lines):
         """The table of questions: one row for each, in the order of the policy."""
         heads, rows = cells_of(lines)
+        lenses = self.world.lenses.asked
         for place, row in enumerate(rows):
             self.line = "  ".join(row)
+            lens = next((one for one in lenses if row[:2] == [one.attribute, one.lens]), None)
+            if lens is not None:
+                self.lens_row(lens, row)
+                continue
             if place < len(self.world.questions):
                 asked = self.world.questions[place]
             else:
@@ -196,7 +201,8 @@ class TableReader(Lines):
                 self.check(False, f"row {place} is about {asked}")
                 continue
             self.row(place, asked, row)
-        self.check(len(rows) >= len(self.world.questions), "rows of the table")
+        n = len(self.world.questions) + len(lenses)
+        self.check(len(rows) >= n and len(self.lens_rows) == len(lenses), "rows of the table")
         del heads
 
     def crossed(self, row):

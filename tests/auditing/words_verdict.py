@@ -6,7 +6,7 @@ import numpy as np
 
 from fairaudit_rs.auditing.sentences import read_part
 
-from .words import METRICS, WORSE
+from .words import METRICS
 from .words_lines import BY_WORDS, Lines, names_in, number, read_bound, says
 
 
@@ -85,9 +85,7 @@ class VerdictReader(Lines):
 
     def worse(self, asked, text, low, high, found):
         """Who is worse off: the lower value of a good decision, the higher one of a bad one."""
-        wanted = WORSE.get(asked.metric)
-        if wanted and self.world.policy.punitive:
-            wanted = {"lower": "higher", "higher": "lower"}[wanted]
+        wanted = self.world.worse_off(asked.metric)
         part = read_part("worse", text)
         lower, higher = (low, high) if found.first <= found.second else (high, low)
         who = {"lower": lower, "higher": higher, None: None}[wanted]
@@ -252,7 +250,7 @@ class VerdictReader(Lines):
             told = sum(self.verdict(asked) == word for asked in self.told)
             self.check(told == min(self.n_of(word), 3), f"questions that are {word}: {told}")
         told = sum(self.verdict(asked) == "pass" for asked in self.told)
-        passes = self.n_of("pass") and self.n_of("pass") == len(self.world.binding)
+        passes = self.n_of("pass") and self.n_of_all("pass") == self.n_asked
         kinds = {(one.metric, one.scale) for one in self.world.binding}
         self.check(not passes or told == min(len(kinds), 3), f"questions that pass: {told}")
 
@@ -275,31 +273,39 @@ class VerdictReader(Lines):
     def on_one_more_undecided(self):
         self.on_more_undecided("1")
 
+    def n_of_all(self, word):
+        """How many binding questions and lenses have a verdict."""
+        return self.n_of(word) + self.n_of_lenses(word)
+
+    @property
+    def n_asked(self):
+        return len(self.world.binding) + len(self.world.lenses.binding)
+
     def on_besides(self, n):
-        self.check(number(n) == self.n_of("inconclusive"), "number of undecided questions")
+        self.check(number(n) == self.n_of_all("inconclusive"), "number of undecided questions")
 
     def on_besides_one(self):
         self.on_besides("1")
 
     def on_some_pass(self, n, n_all):
-        self.check(number(n) == self.n_of("pass"), "number of passes")
-        self.check(number(n_all) == len(self.world.binding), "number of questions")
+        self.check(number(n) == self.n_of_all("pass"), "number of passes")
+        self.check(number(n_all) == self.n_asked, "number of questions")
 
     def on_one_passes(self, n_all):
         self.on_some_pass("1", n_all)
 
     def on_fail_is(self):
-        self.check(self.n_of("fail"), "nothing fails")
+        self.check(self.n_of_all("fail"), "nothing fails")
 
     def on_pass_is(self):
-        self.check(self.n_of("pass") == len(self.world.binding), "not all pass")
+        self.check(self.n_of_all("pass") == self.n_asked, "not all pass")
 
     def on_neither(self):
-        self.check(self.n_of("inconclusive"), "no question is undecided")
+        self.check(self.n_of_all("inconclusive"), "no question is undecided")
 
     def on_no_verdict(self, n, n_all):
-        self.check(number(n) == self.n_of("not measurable"), "number of untested questions")
-        self.check(number(n_all) == len(self.world.binding), "number of questions")
+        self.check(number(n) == self.n_of_all("not measurable"), "number of untested questions")
+        self.check(number(n_all) == self.n_asked, "number of questions")
 
     def on_not_binding(self, what):
         names = [
@@ -308,6 +314,11 @@ class VerdictReader(Lines):
             if not one.criterion.binding and self.verdict(one) == "fail"
         ]
         names += [f"{row[1]} by {row[0]}" for row in self.crossed_rows]
+        names += [
+            f"{one.lens} by {one.attribute}"
+            for one, word in self.lens_rows.items()
+            if not one.binding and word == "fail"
+        ]
         left = what
         for name in sorted(names, key=len, reverse=True):
             left = left.replace(name, "")

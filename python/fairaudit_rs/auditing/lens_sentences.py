@@ -58,16 +58,17 @@ LENSES = {
     ),
     "undecided_lens": (
         "- {attribute}, {lens_title}: {gap} seen{seen_of}; the data allow up to {bound}{alike_as}; "
-        "tolerated {tolerance}. {why_not_shown}."
+        "tolerated {tolerance}. {remark}."
     ),
     "lacking_lens": "- {of_attribute}{lens_title}: not measurable: {reason}.",
     "silent_lens": "nothing is said about some groups of {attribute} by the lens {lens}: {reasons}",
 }
 #: Parts of these sentences.
 PARTS_OF_LENSES = {
+    # The first one that fits is read: the longer ones come first.
     "lens_title": {
-        lens: f"{title}{' of the {rate}' if lens == 'influence' else ''} ({lens})"
-        for lens, title in _TITLES.items()
+        "influence_of_rate": f"{_TITLES['influence']} of the {{rate}} (influence)",
+        **{lens: f"{title} ({lens})" for lens, title in _TITLES.items()},
     },
     "lens_note": {"lens_note": " ({note})"},
     "who_are": {

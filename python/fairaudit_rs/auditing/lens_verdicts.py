@@ -121,7 +121,7 @@ class LensWording(Amounts):
             seen_of="" if test.first is None else part("seen_of", "seen_of", **_sides(one, test)),
             bound=self._bound(one, test.most),
             alike_as=part("alike_as", "alike_as", alike=one.alike) if one.alike else "",
-            why_not_shown=f"{why[:1].upper()}{why[1:]}",
+            remark=f"{why[:1].upper()}{why[1:]}",
             **parts,
         )
 
@@ -189,7 +189,9 @@ class LensWording(Amounts):
 
     def _title(self, one: LensFinding) -> str:
         """Return what a lens measures, with its name."""
-        return part("lens_title", one.lens, rate=_plain(one.metric))
+        if one.lens == "influence" and one.metric:
+            return part("lens_title", "influence_of_rate", rate=_plain(one.metric))
+        return part("lens_title", one.lens)
 
     def _of(self, one: LensFinding, test: LensTest, place: int) -> str:
         """Return a group with its value and rows, as in tables."""
@@ -208,7 +210,7 @@ def _side(one: LensFinding, test: LensTest, place: int) -> tuple[str | None, str
 
 def _sides(one: LensFinding, test: LensTest) -> dict[str, str]:
     """Return both groups of a comparison as parts of a sentence; the first has the higher value."""
-    parts = {}
+    parts: dict[str, str] = {}
     for place, end in enumerate(("high", "low")):
         name, value, n = _side(one, test, place)
         assert n is not None

@@ -363,9 +363,11 @@ class Wording(Amounts):
             # A group without another one to compare it with was not tested.
             covered = one.coverage if one.pairs else 0.0
             least[one.attribute] = min(least.get(one.attribute, 1.0), covered)
-        for lens in self.lenses.binding:
+        # What was not run at all tested nobody, whatever the attribute.
+        for lens in sorted(self.lenses.binding, key=lambda lens: not lens.attribute):
             part = 0.0 if math.isnan(lens.coverage) else lens.coverage
-            least[lens.attribute] = min(least.get(lens.attribute, 1.0), part)
+            for name in [lens.attribute] if lens.attribute else list(least):
+                least[name] = min(least.get(name, 1.0), part)
         return ", ".join(f"{name} {_covered(part)}" for name, part in least.items())
 
     def limits(self, policy: Policy, has_labels: bool) -> Iterator[str]:
