@@ -373,7 +373,7 @@ class LensReader(Lines):
         return each[0] + each.min() > cut + 1e-9
 
     def on_lacking_lens(self, of_attribute, lens_title, reason):
-        lens, parts = self.title(lens_title)
+        lens, _ = self.title(lens_title)
         about = read_part("of_attribute", of_attribute)
         one = self.lens_asked(lens, about[1]["attribute"] if about else "")
         if one is None:

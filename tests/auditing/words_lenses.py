@@ -286,7 +286,7 @@ class Lenses:
             return None
         values = np.sort(self.discrimination[self.world.groups[attribute][group]])[::-1]
         n = len(values)
-        if n < FEWEST_ROWS or HORIZON > 5 * n:
+        if n < FEWEST_ROWS or 5 * n < HORIZON:
             return None
         if extremes.is_measured(n, HORIZON, 1 - self.alpha):
             k = int(n / HORIZON)

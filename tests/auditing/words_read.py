@@ -52,7 +52,8 @@ class Reader(RequestReader, VerdictReader, LensReader, NoteReader, TableReader, 
                 self.table(lines)
             elif lines:
                 self.stratum_table(lines)
-        for line in summary.splitlines():
+        self.summary = summary.splitlines()
+        for line in self.summary:
             self.sentence(line.removeprefix("  "), line)
         for line in notes:
             self.sentence(line.removeprefix("Note: ").removesuffix("."), line)

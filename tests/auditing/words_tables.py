@@ -264,9 +264,12 @@ class TableReader(Lines):
         self.check(found is not None, "title of a table of strata")
         if found is None:
             return
+        self.strata_of(title, cells_of(lines)[1])
+
+    def strata_of(self, title, rows):
+        found = re.match(r"(.+?), (\w+): (.+?) and (.+?) in each stratum", title)
         attribute, metric, first, second = found.groups()
         pair = self.world.compared(metric, attribute, first, second)
-        _, rows = cells_of(lines)
         many = len(pair.strata) > 12
         self.check(len(rows) == (12 if many else len(pair.strata)), "number of strata")
         for name, one, two, gap, weight in rows:
