@@ -1,5 +1,6 @@
 """Random audits: rows and requests, and the texts of their audits."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -226,7 +227,10 @@ def audit_of(world, seed):
 
 
 def audited_from_file(world, seed, folder):
-    """Return the text of an audit through the command line, of the rows that ``--where`` keeps."""
+    """Return an audit through the command line, of the rows that ``--where`` keeps.
+
+    The rows that are kept, and its text, its page of Markdown and its JSON.
+    """
     import polars as pl
 
     from fairaudit_rs.cli import main
@@ -263,7 +267,9 @@ def audited_from_file(world, seed, folder):
     policy.write_text(world.policy.to_toml())
     where = "person_age >= 25"
     kept = others["person_age"] >= 25
+    others_out = [str(folder / "out.md"), str(folder / "out.json")]
     args += ["--policy", str(policy), "--where", where, "-o", str(out), "--seed", str(seed)]
+    args += ["-o", others_out[0], "-o", others_out[1]]
     args += ["--evidence", "none", "--n-resamples", "1999", "--quiet"]
     result = CliRunner().invoke(main, ["audit", str(path), *args])
     assert result.exit_code in (0, 1), result.output
@@ -281,4 +287,5 @@ def audited_from_file(world, seed, folder):
         n_before=world.n,
     )
     text = out.read_text()
-    return kept_world, text[: text.rindex("\n\nseed ")]
+    page, content = ((folder / name).read_text() for name in ("out.md", "out.json"))
+    return kept_world, text[: text.rindex("\n\nseed ")], page, json.loads(content)

@@ -237,9 +237,7 @@ class DictReader:
 
     def all_lenses(self):
         asked = {(one.lens, one.attribute): one for one in self.world.lenses.asked}
-        told = [
-            one for one in self.content["others"] if (one["lens"], one["attribute"]) in asked
-        ]
+        told = [one for one in self.content["others"] if (one["lens"], one["attribute"]) in asked]
         self.check(len(told) == len(asked), "lenses that have a verdict")
         for found in told:
             one = asked[found["lens"], found["attribute"]]

@@ -261,7 +261,7 @@ class LensReader(Lines):
 
     def is_growth(self, text, note):
         dropped = re.findall(r"without (\w+): no feature", note or "")
-        value = self.lenses.growth(dropped)
+        value = self.lenses.growth(tuple(dropped))
         self.check(value is None or near(text, value), f"growth is {value}")
 
     def on_fail_gap(self, attribute, quantity, tolerance, bound, confidence, lens_note, goes_with,

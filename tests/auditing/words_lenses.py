@@ -2,7 +2,7 @@
 
 from collections import namedtuple
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import combinations
 from math import comb
 
@@ -22,6 +22,19 @@ HORIZON, FEWEST_ROWS, GROUP_ROWS = 1_000, 100, 30
 
 #: Two groups of a lens: the one with the higher value first; p of a gap within the tolerance.
 Gap = namedtuple("Gap", "high low high_value low_value high_n low_n size p_fail p_pass")
+
+
+def kept(method):
+    """Keep what a method found: text, page and content of an audit all ask for it."""
+
+    @wraps(method)
+    def found(self, *given):
+        key = method.__name__, *given
+        if key not in self.known:
+            self.known[key] = method(self, *given)
+        return self.known[key]
+
+    return found
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,7 @@ class Lenses:
     def __init__(self, world):
         self.world, self.policy = world, world.policy
         self.alpha = self.policy.alpha
+        self.known = {}
 
     # -- what is asked -----------------------------------------------------------------------
 
@@ -161,6 +175,7 @@ class Lenses:
     def notion(self):
         return "statistical_parity" if self.world.y is None else "equal_opportunity"
 
+    @kept
     def departures(self, one):
         """Pairs of groups whose scores are projected to rates that are nearly equal."""
         found = []
@@ -201,6 +216,7 @@ class Lenses:
         p = np.nan if found is None else found["pvalue"]
         return p, sides[0][1] - sides[1][1], sides
 
+    @kept
     def of_others(self, one):
         """The gap of every group to all others together, by the score test of two shares."""
         metric, attribute = self.rate_of(one.attribute), one.attribute
@@ -227,6 +243,7 @@ class Lenses:
 
     # -- the individual lens -----------------------------------------------------------------
 
+    @kept
     def growth(self, dropped=()):
         """The growth of the loss; None where the metric is fitted to groups of several levels."""
         world, criterion = self.world, self.criterion("individual", "")
@@ -280,6 +297,7 @@ class Lenses:
             return False
         return bool(world.coef[list(world.X.columns).index("sex")])
 
+    @kept
     def level(self, attribute, group):
         """The least and the largest value that the level of a group may be told with."""
         if not self.flips(attribute):
@@ -295,6 +313,7 @@ class Lenses:
         fitted = extremes.fitted_level(values, HORIZON, k, 1.0)
         return fitted - 2e-4, fitted + 2e-4
 
+    @kept
     def limits(self, attribute, first, second, confidence):
         """Limits of the first level less the second that hold for every law."""
         groups = self.world.groups[attribute]
@@ -325,6 +344,7 @@ class Lenses:
 
     # -- coverage ----------------------------------------------------------------------------
 
+    @kept
     def coverage(self, one):
         """The share of people in groups that a lens compared."""
         world, lens, name = self.world, one.lens, one.attribute

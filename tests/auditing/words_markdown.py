@@ -2,7 +2,6 @@
 
 import re
 
-
 from .words import Asked
 from .words_lines import number, says
 from .words_read import Reader
@@ -10,6 +9,9 @@ from .words_read import Reader
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]<>|#])")
 #: Headings that an audit may have, besides those of strata.
 PARTS = ("Questions", "Groups", "Other lenses", "Notes", "What the rule says")
+
+#: Sentences of categories, which are tables here.
+OF_TABLES = {"category", "ratios_are_to", "unknown_category", "small_highest"}
 
 
 def literal(text):
@@ -32,9 +34,14 @@ class MarkdownReader(Reader):
         self.line = "the whole page"
         self.check(self.summary == of_text.summary, "other sentences than in the text")
         self.check(self.told == of_text.told, "other comparisons than in the text")
-        self.check(self.rows == of_text.rows, f"other rows than in the text: {of_text.rows}")
+        for place, row in self.rows.items():
+            if place >= 0:
+                self.check(of_text.rows.get(place) == row, f"another row than in the text: {row}")
+        crossed = [row[:3] for row in self.crossed_rows]
+        self.check(crossed == [row[:3] for row in of_text.crossed_rows], "other intersections")
         self.check(self.lens_rows == of_text.lens_rows, "other lenses than in the text")
-        self.check(self.read == of_text.read, f"other sentences: {self.read ^ of_text.read}")
+        other = (self.read ^ of_text.read) - OF_TABLES
+        self.check(not other, f"other sentences: {other}")
 
     def _lines(self, text):
         head, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
@@ -97,6 +104,29 @@ class MarkdownReader(Reader):
         for line in body.splitlines():
             if line.startswith("- "):
                 self.rule_line(literal(line[2:]))
+        for table in re.findall(r"(?:^\|.*\n?)+", body, flags=re.MULTILINE):
+            [head], rows = cells_of(table.splitlines()[:1]), cells_of(table.splitlines()[2:])
+            self.categories(head, rows)
+        for n, by in re.findall(r"^Not in this table: ([\d,]+) p\w+ of unknown ([^.]+?)\.?$", body,
+                                flags=re.MULTILINE):  # fmt: skip
+            self.line = f"{n} of unknown {by}"
+            self.on_unknown_category(by, f"{n} people", by, "are")
+
+    def categories(self, head, rows):
+        """A table of categories: applicants, rates and impact ratios."""
+        by, _, rate_name, *_ = head
+        counts = self.category_counts(by, rate_name)
+        highest = max(x / n for x, n in counts.values())
+        for row in rows:
+            self.line = "  ".join(row)
+            x, n = counts.get(row[0], (0, 0))
+            self.check(number(row[1]) == n, f"{row[0]} has {n} applicants")
+            if not n:
+                continue
+            self.check(says(row[2], x / n), f"the rate is {x / n:.4f}")
+            ratio = row[head.index("impact ratio")] if "impact ratio" in head else ""
+            ratio = ratio if re.fullmatch(r"[\d.]+", ratio) else ""
+            self.check(not ratio or says(ratio, x / n / highest), "impact ratio")
 
     # -- tables ------------------------------------------------------------------------------
 
@@ -171,7 +201,7 @@ class MarkdownReader(Reader):
             value = number(estimate)
             if lens == "individual" and self.world.y is not None:
                 dropped = re.findall(r"without (\w+): no feature", note)
-                growth = lenses.growth(dropped)
+                growth = lenses.growth(tuple(dropped))
                 close = growth is None or abs(value - growth) <= 2e-3 * growth
                 self.check(close, f"growth is {growth}")
             elif lens == "influence":
@@ -185,5 +215,3 @@ class MarkdownReader(Reader):
 def errors_of_page(world, page, of_text):
     """Return what is false in a page of Markdown."""
     return [f"Markdown: {error}" for error in MarkdownReader(world, page, of_text).errors]
-
-

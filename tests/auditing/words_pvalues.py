@@ -181,14 +181,10 @@ def times_to_fail(world, asked, first, second, n_tests):
 
 def can_tell_rows(world, asked):
     """Whether the required rows are those of plain shares in both directions."""
-    return (
-        Compared.is_known(world, asked) and world.stratum is None and not world.one_sided(asked)
-    )
+    return Compared.is_known(world, asked) and world.stratum is None and not world.one_sided(asked)
 
 
 def adjusted(world, pvalues):
     """Holm's p-values of a family in which further comparisons are not rejected."""
     found = tolerance.holm([*pvalues, *[1.0] * (world.n_tests - len(pvalues))])
     return found[: len(pvalues)]
-
-
