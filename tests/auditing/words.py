@@ -205,6 +205,11 @@ class World:
     def n_eligible(self, metric, rows):
         return int(self.eligible(metric, rows).sum())
 
+    @property
+    def takes_replicates(self):
+        """Whether rows are no plain counts."""
+        return self.weighted or self.clusters is not None
+
     @cached_property
     def lenses(self):
         return Lenses(self)
@@ -361,6 +366,12 @@ class World:
             key = metric, one.scale, one.tolerance, one.attribute, criterion.reference
             seen.setdefault(key, len(self.pairs(one)))
         return sum(seen.values()) + self.lenses.n_tests
+
+    def each(self, asked):
+        """The level at which one of all comparisons fails."""
+        policy = self.policy
+        n = self.n_tests if asked.criterion.binding else len(self.pairs(asked))
+        return policy.alpha / max(n, 1) if policy.adjustment == "holm" else policy.alpha
 
     def extremes(self, asked):
         """The groups farthest apart with their values, the lower one first."""

@@ -143,8 +143,11 @@ def _lens_policy(rng, world):
         criteria.append(fa.Criterion(lens=lens, tolerance=tolerance, binding=binding, **options))
     names = [one.lens for one in criteria if one.lens is not None]
     lenses = ["permutation", *(one for one in able if one in names or rng.random() < 0.6)]
-    alpha = float(rng.choice([0.05, 0.05, 0.1]))
-    return fa.Policy(name="lenses", criteria=criteria, lenses=lenses, alpha=alpha)
+    given = {
+        "alpha": float(rng.choice([0.05, 0.05, 0.1])),
+        "adjustment": str(rng.choice(["holm", "holm", "holm", "none"])),
+    }
+    return fa.Policy(name="lenses", criteria=criteria, lenses=lenses, **given)
 
 
 def _policy(rng, world):
@@ -186,6 +189,9 @@ def _policy(rng, world):
         floor=int(rng.choice([30, 30, 60])),
         punitive=bool(rng.random() < 0.25),
         lenses=LENSES,
+        adjustment=str(rng.choice(["holm", "holm", "none"])),
+        # Small levels take more replicates where rows are no plain counts.
+        alpha=float(rng.choice([0.05, 0.05, 0.1 if world.takes_replicates else 0.01])),
     )
 
 

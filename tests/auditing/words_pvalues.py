@@ -109,8 +109,9 @@ class Compared:
 
     @cached_property
     def p_equal(self):
-        """p of equal shares: twice the smaller side."""
-        return min(1.0, 2 * min(self.at()))
+        """p of equal shares, twice the smaller side; NaN where all rows are alike."""
+        n_hits, n_rows = (sum(map(sum, counts)) for counts in (self.hits, self.rows))
+        return math.nan if n_hits in (0, n_rows) else min(1.0, 2 * min(self.at()))
 
     @property
     def error(self):
@@ -169,13 +170,13 @@ def times_to_pass(world, asked):
     return high**2
 
 
-def times_to_fail(world, asked, first, second, n_tests):
+def times_to_fail(world, asked, first, second):
     """By how much all groups must grow for two of them to fail in 8 of 10 audits."""
     pair = Compared(world, asked, first, second)
     limit, gap = asked.tolerance, abs(pair.values[0] - pair.values[1])
     if asked.scale == "ratio":
         limit, gap = -math.log(limit), abs(math.log(pair.values[0] / pair.values[1]))
-    z = stats.norm.isf(world.policy.alpha / n_tests) + stats.norm.ppf(PROMISED)
+    z = stats.norm.isf(world.each(asked)) + stats.norm.ppf(PROMISED)
     return (z * pair.error / (gap - limit)) ** 2
 
 
@@ -186,5 +187,7 @@ def can_tell_rows(world, asked):
 
 def adjusted(world, pvalues):
     """Holm's p-values of a family in which further comparisons are not rejected."""
+    if world.policy.adjustment == "none":
+        return pvalues
     found = tolerance.holm([*pvalues, *[1.0] * (world.n_tests - len(pvalues))])
     return found[: len(pvalues)]

@@ -30,7 +30,7 @@ class Reader(RequestReader, VerdictReader, LensReader, NoteReader, TableReader, 
     def __init__(self, world, text):
         self.world, self.errors, self.line = world, [], ""
         #: The sentences that were read, by name, and the comparisons that they are about.
-        self.read, self.told = set(), {}
+        self.read, self.told, self.known_p = set(), {}, {}
         #: The rows of the table of questions: the verdict, and the groups that decide.
         self.rows, self.crossed_rows = {}, []
         #: Verdicts of lenses in that table, and those that have a sentence.

@@ -41,7 +41,9 @@ class NoteReader(Lines):
         n = number(found.get("n", "1"))
         self.check(n == self.world.n_tests, f"comparisons: {self.world.n_tests}")
         self.check(("lens" in tests) is bool(self.world.lenses.binding), "tests of lenses")
-        self.check(("together" in together) == (n > 1), "together")
+        at_once = n > 1 and self.world.policy.adjustment == "holm"
+        self.check(("together" in together) is at_once, "together")
+        self.check(("alone" in together) is (n > 1 and not at_once), "alone")
 
     def on_flag(self, attribute, same_attribute, yes, no):
         values = set(self.world.attributes[attribute])
@@ -241,6 +243,9 @@ class TableReader(Lines):
             return
         size = world.size(asked, *decided)
         self.check(says(row[6], size), f"the gap of {decided} is {size:.4f}")
+        p = np.nan if not row[8] else self.p_equal(asked, *decided)
+        holds = np.isnan(p) or abs(float(row[8]) - p) <= 0.051 * p + 1e-300
+        self.check(holds, f"p of equality is {p:.4g}")
         limit = asked.tolerance
         bound = read_bound(row[7].lstrip("<> "))
         sizes = [world.size(asked, *pair) for pair in pairs]

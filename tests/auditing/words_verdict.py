@@ -8,6 +8,7 @@ from fairaudit_rs.auditing.sentences import read_part
 
 from .words import METRICS
 from .words_lines import BY_WORDS, Lines, names_in, number, read_bound, says
+from .words_pvalues import can_tell_rows, p_equal, times_to_fail, times_to_pass
 
 
 class VerdictReader(Lines):
@@ -77,7 +78,8 @@ class VerdictReader(Lines):
                 self.check(says(parts[f"{name}_crude"], value), f"crude value {value:.4f}")
 
     def confident(self, text):
-        of_all = " for all comparisons" if self.world.n_tests > 1 else ""
+        together = self.world.n_tests > 1 and self.world.policy.adjustment == "holm"
+        of_all = " for all comparisons" if together else ""
         level = f"{100 * (1 - self.world.policy.alpha):g} % confidence"
         self.check(
             text == f"{level}{of_all}, before the verdict was known", "the confidence of a bound"
@@ -124,6 +126,7 @@ class VerdictReader(Lines):
         self.check(name != "", "whether groups differ")
         if {"first", "second"} <= found.keys():
             self.check({found["first"], found["second"]} == self.told[asked], "groups that differ")
+        self.differs(asked, name, found)
         name, found = read_part("required", required) or ("", {})
         self.check(name != "", "required rows")
         if name in ("rows_to_pass", "rows_to_fail"):
@@ -136,10 +139,49 @@ class VerdictReader(Lines):
             }
             now = number(found["n_now"])
             self.check(n.get(found["group"]) == min(n.values()) == now, f"smaller group: {n}")
+            self.times(asked, name, number(found["factor"]))
             times = number(found["n_rows"]) / now
             self.check(abs(times - number(found["factor"])) <= 0.06 + 1 / now, "times as many rows")
         if name == "reason":
             self.why_open(asked, found["reason"])
+
+    def differs(self, asked, name, found):
+        """Whether groups differ at all: p of equal counts, by SciPy."""
+        world, level = self.world, self.world.each(asked)
+        own = self.p_equal(asked, *self.told[asked])
+        if np.isnan(own):
+            return
+        known = {pair: self.p_equal(asked, *pair) for pair in world.pairs(asked)}
+        if any(abs(p / level - 1) < 1e-3 for p in known.values()):
+            return
+        surest = min(known.values())
+        wanted = "they_differ" if own <= level else "not_shown_to_differ"
+        if own <= level and self.beyond(asked, world.size(asked, *self.told[asked])):
+            wanted = "only_tolerance_open"
+        elif own > level and surest <= level:
+            wanted = "others_differ"
+            pair = found.get("third", ""), found.get("fourth", "")
+            p = known.get(pair, known.get(pair[::-1], np.nan))
+            self.check(p <= surest * 1.001 + 1e-300, f"the surest p is {surest:.3g}")
+        self.check(name == wanted, f"p of equality is {own:.4g} of {level:.4g}: {wanted}")
+
+    def p_equal(self, asked, first, second):
+        """p of equal values; NaN where it is not that of counts."""
+        key = asked, frozenset((first, second))
+        if key not in self.known_p:
+            self.known_p[key] = p_equal(self.world, asked, first, second)
+        return self.known_p[key]
+
+    def times(self, asked, name, said):
+        """How many times as many rows decide, where the values stay as they are."""
+        world = self.world
+        if not can_tell_rows(world, asked):
+            return
+        if name == "rows_to_pass":
+            wanted = times_to_pass(world, asked)
+        else:
+            wanted = times_to_fail(world, asked, *self.told[asked])
+        self.check(abs(said - wanted) <= 0.06 + 0.06 * wanted, f"{wanted:.3f} times the rows")
 
     def why_open(self, asked, text):
         name, found = read_part("why_open", text[:1].lower() + text[1:]) or ("", {})
@@ -184,6 +226,9 @@ class VerdictReader(Lines):
         level = f"{100 * (1 - self.world.policy.alpha):g} % confidence"
         self.check(confidence == level, "confidence")
         self.check(not differ or read_part("differ", differ)[0] == "small_gap", "differ")
+        p, level = self.p_equal(asked, first, second), self.world.each(asked)
+        near_it = np.isnan(p) or abs(p / level - 1) < 1e-3
+        self.check(near_it or bool(differ) is bool(p <= level), f"p of equality is {p:.4g}")
 
     def on_pass_difference(self, **parts):
         self._pass("difference", **parts)

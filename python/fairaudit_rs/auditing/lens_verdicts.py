@@ -16,8 +16,14 @@ from .sentences import part, sentence
 class LensWording(Amounts):
     """The sentences of lenses that are held to a tolerance."""
 
-    def __init__(self, findings: Sequence[LensFinding], alpha: float, n_tests: int) -> None:
-        super().__init__(alpha, n_tests)
+    def __init__(
+        self,
+        findings: Sequence[LensFinding],
+        alpha: float,
+        n_tests: int,
+        adjusts: bool = True,
+    ) -> None:
+        super().__init__(alpha, n_tests, adjusts)
         #: Those that a criterion with a tolerance names, the binding ones first.
         self.judged = sorted(
             (one for one in findings if one.tolerance is not None), key=lambda one: not one.binding

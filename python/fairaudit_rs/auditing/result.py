@@ -169,7 +169,14 @@ class Audit(Result):
 
     @property
     def _wording(self) -> Wording:
-        return Wording(self.questions, self.policy.alpha, self.n_comparisons, _named, self.others)
+        return Wording(
+            self.questions,
+            self.policy.alpha,
+            self.n_comparisons,
+            _named,
+            self.others,
+            adjusts=self.policy.adjustment == "holm",
+        )
 
     @property
     def _request_lines(self) -> list[str]:

@@ -57,12 +57,14 @@ class Wording(Amounts):
         n_tests: int,
         named: Named,
         lenses: Sequence[LensFinding] = (),
+        *,
+        adjusts: bool = True,
     ) -> None:
-        super().__init__(alpha, n_tests)
+        super().__init__(alpha, n_tests, adjusts)
         self.binding = [one for one in findings if one.binding]
         self.informing = [one for one in findings if not one.binding]
         self.named = named
-        self.lenses = LensWording(lenses, alpha, n_tests)
+        self.lenses = LensWording(lenses, alpha, n_tests, adjusts)
 
     @property
     def binds(self) -> bool:
@@ -249,6 +251,8 @@ class Wording(Amounts):
 
     def _each(self, one: QuestionFinding) -> float:
         """Return the level of one of all comparisons."""
+        if not self.adjusts:
+            return self.alpha
         return self.alpha / max(self.n_tests if one.binding else len(one.pairs), 1)
 
     def _differ(self, one: QuestionFinding, pair: PairFinding) -> str:
