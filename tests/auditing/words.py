@@ -6,7 +6,7 @@ k = D1 D2 / (D1 + D2), and everything else follows from values. `words_read` rea
 compares it with them.
 """
 
-from collections import namedtuple
+from collections import Counter, namedtuple
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -128,6 +128,8 @@ class World:
     data: str = "arrays"
     where: str = ""
     n_before: int = 0
+    #: What is done with clusters that have rows in several groups: "", "split" or "drop".
+    mixed: str = ""
     #: What lenses are run with: features with their names, the coefficients and the intercept of
     #: a linear model, and scores after a flip of the attribute.
     X: object = None
@@ -147,6 +149,25 @@ class World:
 
     @cached_property
     def groups(self):
+        """Rows of each known group that take part, by attribute: without dropped clusters."""
+        if self.mixed != "drop":
+            return self.people
+        return {
+            attribute: {
+                name: rows & ~np.isin(self.clusters, self.mixed_clusters(attribute))
+                for name, rows in groups.items()
+            }
+            for attribute, groups in self.people.items()
+        }
+
+    def mixed_clusters(self, attribute):
+        """The clusters with rows in several known groups of an attribute."""
+        found = [set(self.clusters[rows]) for rows in self.people[attribute].values()]
+        counts = Counter(name for clusters in found for name in clusters)
+        return [name for name, n in counts.items() if n > 1]
+
+    @cached_property
+    def people(self):
         """Rows of each known group by attribute, also of pairs of attributes."""
         found = {}
         for n in (1, 2):
@@ -222,18 +243,11 @@ class World:
         if len(w) == 0:
             return False
         if metric == "auc":
-            # The lower of the minimum that the package may ask of each label, 10 or 20.
             positive = int(self.y[eligible].sum())
-            if min(positive, len(w) - positive) < self.least_of_label:
+            if min(positive, len(w) - positive) < 20:
                 return False
         worth = w.sum() ** 2 / (w @ w)
         return min(len(w), worth + 1e-9) >= max(least, floor or self.policy.floor)
-
-    @cached_property
-    def least_of_label(self):
-        from fairaudit_rs.permutation.floors import OF_EACH_LABEL
-
-        return OF_EACH_LABEL
 
     def tested(self, metric, attribute):
         """The groups that have enough rows, if two have: without another one nothing is tested."""
@@ -436,7 +450,7 @@ class World:
 
     def counts(self, attribute):
         """Positive decisions and rows of each group, as rules count them."""
-        groups = self.groups[attribute]
+        groups = self.people[attribute]
         return {name: (int(self.p[rows].sum()), int(rows.sum())) for name, rows in groups.items()}
 
 

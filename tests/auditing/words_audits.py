@@ -47,17 +47,25 @@ def random_world(seed):
             strata["year"] = rng.choice([1, 2], n)
     weighted = bool(rng.random() < 0.25)
     w = np.round(rng.exponential(1.0, n), 3) if weighted else np.ones(n)
-    clusters = None
-    if rng.random() < 0.2 and not weighted:
+    clusters, mixed = None, ""
+    if rng.random() < 0.25:
+        mixed = str(rng.choice(["", "", "split", "drop"]))
         keys = [*attributes.values(), *strata.values()]
         own = np.array([" ".join(map(str, row)) for row in zip(*keys, strict=True)])
         clusters = np.char.add(np.char.add(own, "-"), rng.integers(0, 40, n).astype(str))
+        if mixed:
+            # Some homes hold people of several groups.
+            home = np.char.add("home ", rng.integers(0, n // 8, n).astype(str))
+            for column in strata.values():
+                home = np.char.add(np.char.add(home, " "), column.astype(str))
+            clusters = np.where(rng.random(n) < 0.3, home, clusters)
     s = np.round(np.clip(1 / (1 + np.exp(-rng.normal(push, 1.0))), 0, 1), 3)
     y = (rng.random(n) < np.clip(s, 0.1, 0.9)).astype(int)
     p = (s > rng.choice([0.3, 0.5, 0.6])).astype(int)
     world = World(
         y=y, p=p, s=s if rng.random() < 0.5 else None, w=w, weighted=weighted,
         attributes=attributes, strata=strata, clusters=clusters, policy=None,
+        mixed=mixed,
     )  # fmt: skip
     if rng.random() < 0.2:
         world = replace(world, y=None)
@@ -210,6 +218,8 @@ def audit_of(world, seed):
     given = {"sample_weight": world.w} if world.weighted else {}
     if world.clusters is not None:
         given["clusters"] = world.clusters
+        if world.mixed:
+            given["mixed_clusters"] = world.mixed
     if world.strata:
         given["strata"] = world.strata
     if world.X is not None:
@@ -263,6 +273,7 @@ def audited_from_file(world, seed, folder):
     if world.clusters is not None:
         columns["home"] = world.clusters.tolist()
         args += ["--clusters", "home"]
+        args += ["--mixed-clusters", world.mixed] if world.mixed else []
         names["clusters"] = "home"
     for name in world.attributes:
         args += ["-s", name]

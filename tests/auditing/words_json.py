@@ -74,7 +74,7 @@ class DictReader:
     def base_rate(self, one):
         world = self.world
         name = named(one["group"], one["attribute"])
-        rows = world.groups[one["attribute"]].get(name)
+        rows = world.people[one["attribute"]].get(name)
         if rows is None:
             # People of an unknown group have base rates, too.
             return

@@ -173,7 +173,7 @@ class MarkdownReader(Reader):
         world = self.world
         for attribute, group, n, labels, decisions in cells_of(lines):
             self.line = f"{attribute} {group} {n} {labels} {decisions}"
-            rows = world.groups[attribute].get(group)
+            rows = world.people[attribute].get(group)
             if rows is None:
                 # People of an unknown group.
                 continue

@@ -115,18 +115,26 @@ class RequestReader(Lines):
                 n_light = int((self.world.w == 0).sum())
                 self.check(number(text.split()[0]) == n_light, f"{n_light} rows of weight 0")
                 continue
+            found = re.fullmatch(r"([\d,]+) rows of clusters in several groups of (.+)", text)
+            if found is not None:
+                people, kept = (
+                    sum(rows.sum() for rows in of[found[2]].values())
+                    for of in (self.world.people, self.world.groups)
+                )
+                self.check(number(found[1]) == people - kept, f"dropped are {people - kept}")
+                continue
             who, name = text.rsplit(" without a known ", 1)
-            known = sum(rows.sum() for rows in self.world.groups[name].values())
+            known = sum(rows.sum() for rows in self.world.people[name].values())
             self.check(number(who.split()[0]) == self.world.n - known, f"people without {name}")
             if self.world.weighted:
-                inside = sum(self.world.w[r].sum() for r in self.world.groups[name].values())
+                inside = sum(self.world.w[r].sum() for r in self.world.people[name].values())
                 share = re.search(r"\(([\d.]+ %) of people by weight\)", who)
                 self.check(share and says(share[1], 1 - inside / self.world.w.sum()), "share")
 
     def request_is_whole(self):
         """Strata, clusters, a filter and people without a group are named."""
         world = self.world
-        known = [sum(r.sum() for r in world.groups[name].values()) for name in world.attributes]
+        known = [sum(r.sum() for r in world.people[name].values()) for name in world.attributes]
         for name, there in (
             ("data", True), ("columns", True), ("favourable", True), ("strata", world.strata),
             ("clusters", world.clusters is not None), ("filter", world.where),

@@ -182,7 +182,7 @@ class RuleReader(Lines):
 
     def on_mean_difference(self, group, mean, n, reference, reference_mean, reference_n, smd,
                            spread, differ_significantly, side, how, flag_of_means):  # fmt: skip
-        s, groups = self.world.s, self.world.groups[self.attribute]
+        s, groups = self.world.s, self.world.people[self.attribute]
         one, two = s[groups[group]], s[groups[reference]]
         known = np.concatenate([s[rows] for rows in groups.values()])
         gap = one.mean() - two.mean()
@@ -230,7 +230,12 @@ class RuleReader(Lines):
         return " and ".join(names[one] for one in by.split(" and "))
 
     def category_counts(self, by, rate_name):
-        groups, world = self.world.groups[self.of_category(by)], self.world
+        world, attribute = self.world, self.of_category(by)
+        groups = world.people.get(attribute)
+        if groups is None:
+            # The rule names sex first, whatever the order of the attributes.
+            turned = world.people[" and ".join(reversed(attribute.split(" and ")))]
+            groups = {" & ".join(reversed(k.split(" & "))): rows for k, rows in turned.items()}
         chosen = world.p if rate_name == "selection rate" else world.s > np.median(world.s)
         return {name: (int(chosen[rows].sum()), int(rows.sum())) for name, rows in groups.items()}
 
@@ -253,8 +258,9 @@ class RuleReader(Lines):
         self.check(near(rate, x / n, 3), "rate")
 
     def on_unknown_category(self, by, people, same_by, are):
-        groups = self.world.groups[self.of_category(by)]
-        n = self.world.n - sum(rows.sum() for rows in groups.values())
+        names = self.of_category(by).split(" and ")
+        known = [np.any(list(self.world.people[name].values()), axis=0) for name in names]
+        n = self.world.n - int(np.all(known, axis=0).sum())
         self.check(int(people.split()[0].replace(",", "")) == n and by == same_by, f"unknown: {n}")
 
     def on_small_highest(self, by, small_note):

@@ -130,6 +130,29 @@ class NoteReader(Lines):
         self.sentence(note, note)
         self.check(number(n) > 2, "notes of a kind")
 
+    def _mixed(self, found, n_rows):
+        """Clusters with rows in several groups of some attribute, and their rows."""
+        world = self.world
+        n_mixed, n_all = (
+            number(n) for n in re.match(r"([\d,]+) of ([\d,]+) clusters", found).groups()
+        )
+        sizes = set()
+        for name, groups in world.people.items():
+            mixed = world.mixed_clusters(name)
+            known = np.any(list(groups.values()), axis=0)
+            inside = int((known & np.isin(world.clusters, mixed)).sum())
+            sizes.add((len(mixed), len(set(world.clusters[known])), inside))
+        said = n_mixed, n_all, number(n_rows)
+        self.check(said in sizes, f"clusters of several groups: {sizes}")
+
+    def on_clusters_dropped(self, found, n_rows):
+        self.check(self.world.mixed == "drop", "clusters are dropped")
+        self._mixed(found, n_rows)
+
+    def on_clusters_split(self, found, n_rows):
+        self.check(self.world.mixed == "split", "clusters are split")
+        self._mixed(found, n_rows)
+
     def on_known_range(self, metric, low, high, reason):
         self.check(metric in METRICS, "metric")
         self.check((low, high) in {("0", "1"), ("-1", "1")} or metric == "mean_residual", "range")

@@ -416,7 +416,9 @@ class Wording(Amounts):
 
 def _covered(part: float) -> str:
     """Return a share of people, which is everybody only where nobody is left out."""
-    return share(part) if part == 1 or share(part) != share(1) else f"more than {share(0.999)}"
+    # Sums of weights are rounded.
+    is_all = verdicts.covers(part, 1.0)
+    return share(part) if is_all or share(part) != share(1) else f"more than {share(0.999)}"
 
 
 def verdict_word(one: QuestionFinding) -> str:
