@@ -132,7 +132,7 @@ def p_equal(world, asked, first, second):
 
 def times_to_pass(world, asked):
     """By how much all groups must grow for all pairs of a question to pass in 8 of 10 audits."""
-    pairs, alpha = world.pairs(asked), world.policy.alpha
+    pairs, alpha = world.pairs_shown(asked), world.policy.alpha
     limit = asked.tolerance if asked.scale == "difference" else -math.log(asked.tolerance)
     names = sorted({name for pair in pairs for name in pair})
     rng, z = np.random.default_rng(3), stats.norm.isf(alpha)

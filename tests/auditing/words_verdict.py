@@ -129,7 +129,10 @@ class VerdictReader(Lines):
         self.differs(asked, name, found)
         name, found = read_part("required", required) or ("", {})
         self.check(name != "", "required rows")
-        if name in ("rows_to_pass", "rows_to_fail"):
+        if name in ("rows_to_pass", "rows_to_fail", "rows_without_fail"):
+            knows_pass = self.world.policy.has_pass
+            self.check(name != "rows_to_pass" or knows_pass, "a pass that the policy does not know")
+            self.check(name != "rows_without_fail" or not knows_pass, "a policy that knows a pass")
             self.check(self.beyond(asked, size) is (name == "rows_to_fail"), "pass or fail")
             n = {
                 group: self.world.n_eligible(
@@ -177,7 +180,7 @@ class VerdictReader(Lines):
         world = self.world
         if not can_tell_rows(world, asked):
             return
-        if name == "rows_to_pass":
+        if name != "rows_to_fail":
             wanted = times_to_pass(world, asked)
         else:
             wanted = times_to_fail(world, asked, *self.told[asked])

@@ -176,6 +176,7 @@ class Audit(Result):
             _named,
             self.others,
             adjusts=self.policy.adjustment == "holm",
+            has_pass=self.policy.has_pass,
         )
 
     @property

@@ -153,6 +153,11 @@ PARTS = {
             "{n_rows} eligible rows from {group}, now {n_now}) would show a PASS of this question "
             "in 8 of 10 audits."
         ),
+        "rows_without_fail": (
+            "If all values stay as observed, {factor} times as many rows of each group (about "
+            "{n_rows} eligible rows from {group}, now {n_now}) would rule out a FAIL of this "
+            "question in 8 of 10 audits."
+        ),
         "rows_to_fail": (
             "If the gap is as large as observed, which is more likely too large than too small, "
             "{factor} times as many rows of each group (about {n_rows} eligible rows from {group}, "

@@ -59,8 +59,10 @@ class Wording(Amounts):
         lenses: Sequence[LensFinding] = (),
         *,
         adjusts: bool = True,
+        has_pass: bool = True,
     ) -> None:
         super().__init__(alpha, n_tests, adjusts)
+        self.has_pass = has_pass
         self.binding = [one for one in findings if one.binding]
         self.informing = [one for one in findings if not one.binding]
         self.named = named
@@ -339,9 +341,10 @@ class Wording(Amounts):
         if rows.n_rows is None:
             return part("required", "no_rows")
         smaller = min(pair.test.groups, key=lambda group: group.n_counted)
+        within = "rows_to_pass" if self.has_pass else "rows_without_fail"
         return part(
             "required",
-            "rows_to_pass" if rows.side == "within" else "rows_to_fail",
+            within if rows.side == "within" else "rows_to_fail",
             factor=f"{rows.factor:.1f}",
             n_rows=f"{rows.n_rows:,}",
             group=self.named(one.attribute, smaller.group),
