@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fairaudit_rs as fa
-from fairaudit_rs.auditing import request, wording
+from fairaudit_rs.auditing import lens_verdicts, request, result, wording
 from fairaudit_rs.auditing.findings import QuestionFinding
 from fairaudit_rs.auditing.rules import report
 from fairaudit_rs.auditing.sentences import SENTENCES
@@ -120,6 +121,28 @@ def test_a_sentence_without_a_template_is_an_error():
     assert any("no template fits" in error for error in errors_of(world, changed))
 
 
+def town():
+    """Women have lower scores; two lenses bind."""
+    rng = np.random.default_rng(1)
+    n = 1_500
+    woman = np.arange(n) % 2 == 0
+    X = pd.DataFrame({"income": rng.normal(0, 1, n) - 1.5 * woman, "hours": rng.normal(0, 1, n)})
+    score = 1 / (1 + np.exp(-X["income"].to_numpy()))
+    criteria = [
+        fa.Criterion(metric="selection_rate", tolerance=0.3, binding=False),
+        fa.Criterion(lens="influence", tolerance=0.02),
+        fa.Criterion(lens="projection", tolerance=0.02),
+    ]
+    policy = fa.Policy(
+        name="lenses", criteria=criteria, lenses=["permutation", "projection", "influence"]
+    )
+    return World(
+        y=None, p=(score >= 0.5).astype(int), s=score, w=np.ones(n), weighted=False,
+        attributes={"sex": np.where(woman, "woman", "man").astype(object)}, strata={},
+        clusters=None, policy=policy, X=X, coef=(1.0, 0.0),
+    )  # fmt: skip
+
+
 class TestPlanted:
     def test_crude_values_in_a_stratified_sentence(self, monkeypatch):
         """A1: values of all rows, size and direction from the strata."""
@@ -172,6 +195,74 @@ class TestPlanted:
         monkeypatch.setattr(report, "_means", lambda *_: ([], []))
         errors = errors_of(world, audited(world, 1))
         assert any("promised and missing: standardized mean" in error for error in errors)
+
+    def test_the_groups_of_a_lens_change_places(self, monkeypatch):
+        """A lens: the group with the higher rate is named as the one with the lower rate."""
+        world = town()
+        assert errors_of(world, audited(world, 1)) == []
+        sides = lens_verdicts._sides
+
+        def turned(one, test):
+            parts = sides(one, test)
+            return parts | {"low_group": parts["high_group"], "high_group": parts["low_group"]}
+
+        monkeypatch.setattr(lens_verdicts, "_sides", turned)
+        errors = errors_of(world, audited(world, 1))
+        assert any(error.startswith("order: sex: the selection rate") for error in errors)
+
+    def test_the_tolerance_of_a_lens(self, monkeypatch):
+        world = town()
+        known = lens_verdicts.LensWording._known
+        monkeypatch.setattr(
+            lens_verdicts.LensWording, "_known", lambda self, one: (known(self, one)[0], "0.3")
+        )
+        errors = errors_of(world, audited(world, 1))
+        assert any("tolerated is 2.0 points" in error for error in errors)
+
+    def test_a_page_with_other_shares(self, monkeypatch):
+        """Markdown: the table of groups has the shares of negative decisions."""
+        world = departments()
+        assert read_outputs(*outputs_of(world, audit_of(world, 1)))[0] == []
+        percent = result._percent
+        monkeypatch.setattr(result, "_percent", lambda share: percent(1 - share))
+        errors, _ = read_outputs(*outputs_of(world, audit_of(world, 1)))
+        assert all(error.startswith("Markdown: ") for error in errors)
+        assert any("the share is 0.3600" in error for error in errors)
+
+    def test_a_page_without_a_sentence(self, monkeypatch):
+        world = departments()
+        summary = result.Audit.summary
+
+        def page(audit):
+            monkeypatch.setattr(
+                result.Audit, "summary", lambda self: summary(self).replace(" man.", " woman.")
+            )
+            text = type(audit).to_markdown(audit)
+            monkeypatch.setattr(result.Audit, "summary", summary)
+            return text
+
+        audit = audit_of(world, 1)
+        errors, _ = read_outputs(world, audit.to_text(), page(audit), audit.to_dict())
+        assert any("Markdown: worse off is man" in error for error in errors)
+        assert any("other sentences than in the text" in error for error in errors)
+
+    @pytest.mark.parametrize(
+        ("key", "value", "words"),
+        [
+            ("p_fail", 0.5, "p_fail of man and woman"),
+            ("p_equal", 0.5, "p of equality of man and woman"),
+            ("least", 0.01, "least and p of man and woman"),
+            ("estimate", 0.3, "size of man and woman"),
+        ],
+    )
+    def test_a_number_of_the_content(self, key, value, words):
+        world = departments()
+        audit = audit_of(world, 1)
+        content = audit.to_dict()
+        content["questions"][0]["pairs"][0]["test"][key] = value
+        errors, _ = read_outputs(world, audit.to_text(), audit.to_markdown(), content)
+        turned = words.replace("man and woman", "woman and man")
+        assert any(one in error for error in errors for one in (f"JSON: {words}", turned))
 
     def test_another_group_is_worse_off(self, monkeypatch):
         world = departments()
@@ -253,3 +344,83 @@ class TestMended:
         [row] = [line for line in text.splitlines() if line.startswith("  sex        sel")]
         assert "no fail" in row
         assert "not asked" not in row
+
+    def test_a_lens_that_is_not_run_has_no_share_of_its_own(self):
+        """The headline said "people in tested groups: sex 100.0 %,  0.0 %"."""
+        world = replace(town(), X=None, coef=None)
+        criteria = [
+            fa.Criterion(metric="selection_rate", tolerance=0.5),
+            fa.Criterion(lens="influence", tolerance=0.02),
+        ]
+        lenses = ["permutation", "influence"]
+        world = replace(world, policy=fa.Policy(name="own", criteria=criteria, lenses=lenses))
+        text = audited(world, 1)
+        assert "people in tested groups: sex 0.0 %." in text
+        assert "- gap of a group to all others (influence): not measurable: needs X" in text
+        assert errors_of(world, text) == []
+
+    def test_bounds_that_are_not_adjusted_hold_each_alone(self):
+        """With adjustment none they were told to hold "for all comparisons"."""
+        world = departments()
+        rng = np.random.default_rng(1)
+        attributes = world.attributes | {"race": rng.choice(["a", "b"], world.n).astype(object)}
+        policy = replace(world.policy, adjustment="none")
+        world = replace(world, attributes=attributes, policy=policy)
+        text = audited(world, 1)
+        assert "95 % confidence, before the verdict was known" in text
+        assert "for all comparisons" not in text
+        assert "for each of them alone" in text
+        assert errors_of(world, text) == []
+
+    def test_weights_that_are_rounded_leave_nobody_out(self):
+        """The headline said "more than 99.9 %" where the sum of weights was rounded."""
+        assert wording._covered(1 - 2e-16) == "100.0 %"
+        assert wording._covered(1 - 1e-6) == "more than 99.9 %"
+
+    def test_a_policy_without_a_pass_promises_none(self):
+        """us_eeoc said how many rows "would show a PASS of this question"."""
+        p = np.concatenate([np.arange(100) < 60, np.arange(100) < 55]).astype(int)
+        sex = np.repeat(np.array(["man", "woman"], dtype=object), 100)
+        policy = replace(fa.Policy.preset("us_eeoc"), lenses=LENSES)
+        world = replace(
+            departments(), p=p, s=None, w=np.ones(200), attributes={"sex": sex}, strata={},
+            policy=policy,
+        )  # fmt: skip
+        text = audited(world, 1)
+        assert "would rule out a FAIL of this question in 8 of 10 audits" in text
+        assert "would show a PASS" not in text
+        assert errors_of(world, text) == []
+
+    def test_the_level_of_the_projection_is_that_of_the_policy(self):
+        """At another alpha it said "not shown" at 5 %."""
+        world = next(
+            one
+            for one in map(lens_world, range(100, 110))
+            if one.policy.alpha == 0.1 and "projection" in one.policy.lenses
+            and not one.lenses.refused("projection")
+        )  # fmt: skip
+        found = audit_of(world, 105).results
+        projected = [one for name, one in found.items() if name.startswith("projection")]
+        assert {one.confidence_level for one in projected} == {0.9}
+
+    def test_people_who_do_not_exist_are_told_with_a_value_that_informs(self):
+        """A tolerance took the note away, and left "more than 1.5 times is shown"."""
+        rng = np.random.default_rng(1)
+        n = 600
+        woman = np.arange(n) % 2 == 0
+        X = pd.DataFrame({"income": rng.normal(size=n), "hours": (rng.random(n) < 0.5) * 1.0})
+        criteria = [
+            fa.Criterion(metric="selection_rate", tolerance=0.3),
+            fa.Criterion(
+                lens="individual", tolerance=1.2, binding=False,
+                fair_metric={"features": ["hours"]},
+            ),
+        ]  # fmt: skip
+        model = fa.LinearModel([1.0, 3.0], -1.0, feature_names=list(X.columns))
+        audit = fa.audit(
+            (rng.random(n) < 0.5).astype(int), model.decision(X).astype(int),
+            sensitive_features={"sex": np.where(woman, "f", "m")}, model=model, X=X, rng=1,
+            policy=fa.Policy(name="own", criteria=criteria, lenses=["permutation", "individual"]),
+        )  # fmt: skip
+        [line] = [one for one in audit.summary().splitlines() if one.startswith("- individual")]
+        assert "out of the observed range of hours (0 to 1)" in line
