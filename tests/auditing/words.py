@@ -82,7 +82,7 @@ SAME_GAPS = {
 #: Where low values are errors, and where high ones are right.
 ERRORS = ("false_positive_rate", "false_negative_rate")
 _OTHER = {"lower": "higher", "higher": "lower", None: None}
-UNKNOWN = {"unknown", "?", "n/a", "not known", "not stated", ""}
+UNKNOWN = {"unknown", "none", "nan", "na", "?", "n/a", "not known", "not stated", ""}
 
 Pair = namedtuple("Pair", "first second outside strata")
 
@@ -389,9 +389,11 @@ class World:
 
     def extremes(self, asked):
         """The groups farthest apart with their values, the lower one first."""
-        if self.strata and self.pairs(asked):
+        sizes = {pair: self.size(asked, *pair) for pair in self.pairs_shown(asked)}
+        sizes = {pair: size for pair, size in sizes.items() if not np.isnan(size)}
+        if self.strata and sizes:
             sign = 1 if asked.scale == "ratio" else -1
-            pair = min(self.pairs_shown(asked), key=lambda pair: sign * self.size(asked, *pair))
+            pair = min(sizes, key=lambda pair: sign * sizes[pair])
             found = self.compared(asked.metric, asked.attribute, *pair)
             both = sorted(zip((found.first, found.second), pair, strict=True))
             return [(name, value) for value, name in both]

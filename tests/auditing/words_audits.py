@@ -13,9 +13,9 @@ from .words import World
 
 _GROUPS = [
     ["woman", "man"], ["White", "Black", "Asian"], ["a", "b", "c", "d"],
-    ["north", "south", "east", "west", "mid land"], [0, 1],
+    ["north", "south", "east", "west", "mid land"], [0, 1], [0, 1],
 ]  # fmt: skip
-_NAMES = ["sex", "race", "region", "place", "veteran"]
+_NAMES = ["sex", "race", "region", "place", "veteran", "disabled"]
 OWN = [
     "selection_rate", "rejection_rate", "true_positive_rate", "false_positive_rate",
     "false_negative_rate", "true_negative_rate", "positive_predictive_value", "accuracy",
@@ -27,7 +27,7 @@ def random_world(seed):
     """Draw rows and a request."""
     rng = np.random.default_rng(seed)
     n = int(rng.choice([150, 500, 1_500, 4_000]))
-    chosen = rng.permutation(5)[: rng.integers(1, 4)]
+    chosen = rng.permutation(6)[: rng.integers(1, 4)]
     attributes, push = {}, np.zeros(n)
     for i in chosen:
         share = rng.dirichlet(np.full(len(_GROUPS[i]), 2.0))
@@ -35,7 +35,7 @@ def random_world(seed):
         column = np.array(_GROUPS[i], dtype=object)[code]
         push += (rng.normal(0, rng.choice([0, 0.4, 1.2]), len(share)))[code]
         if rng.random() < 0.2 and i < 4:
-            column[rng.random(n) < 0.02] = "Unknown"
+            column[rng.random(n) < 0.02] = str(rng.choice(["Unknown", "Unknown", "None"]))
         attributes[_NAMES[i]] = column
     strata = {}
     if rng.random() < 0.4:
@@ -52,7 +52,9 @@ def random_world(seed):
         mixed = str(rng.choice(["", "", "split", "drop"]))
         keys = [*attributes.values(), *strata.values()]
         own = np.array([" ".join(map(str, row)) for row in zip(*keys, strict=True)])
-        clusters = np.char.add(np.char.add(own, "-"), rng.integers(0, 40, n).astype(str))
+        clusters = np.char.add(
+            np.char.add(own, "-"), rng.integers(0, int(rng.choice([6, 40])), n).astype(str)
+        )
         if mixed:
             # Some homes hold people of several groups.
             home = np.char.add("home ", rng.integers(0, n // 8, n).astype(str))
@@ -61,7 +63,9 @@ def random_world(seed):
             clusters = np.where(rng.random(n) < 0.3, home, clusters)
     s = np.round(np.clip(1 / (1 + np.exp(-rng.normal(push, 1.0))), 0, 1), 3)
     y = (rng.random(n) < np.clip(s, 0.1, 0.9)).astype(int)
-    p = (s > rng.choice([0.3, 0.5, 0.6])).astype(int)
+    p = (s > rng.choice([0.1, 0.3, 0.5, 0.5, 0.6, 0.6, 0.98])).astype(int)
+    if p.min() == p.max():
+        p[:5] = 1 - p[:5]
     world = World(
         y=y, p=p, s=s if rng.random() < 0.5 else None, w=w, weighted=weighted,
         attributes=attributes, strata=strata, clusters=clusters, policy=None,
@@ -172,6 +176,11 @@ def _policy(rng, world):
         if name == "fair_lending":
             groups = {k: world.plain(next(iter(v))) for k, v in groups_of(world).items()}
             given = {"ratio": 0.8, "references": groups}
+        if name == "nyc_ll144":
+            lenses = {"lenses": LENSES, "rule_options": {}}
+            if rng.random() < 0.5:
+                lenses["rule_options"] = {"date": "2026-03-01", "data": "records of 2025"}
+            return replace(fa.Policy.preset(name), **lenses)
         return replace(fa.Policy.preset(name, **given), lenses=LENSES)
     able = OWN if world.y is not None else OWN[:2]
     metrics = rng.permutation(able)[: rng.integers(1, 4)]

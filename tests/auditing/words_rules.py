@@ -203,6 +203,41 @@ class RuleReader(Lines):
         self.check(found is None or found[1]["group"] == group, "group")
         self.check(flag_of_means == "No threshold is set, so nothing is flagged", "flag")
 
+    @property
+    def known(self):
+        """Rows of the groups of an attribute."""
+        return {name: int(rows.sum()) for name, rows in self.world.people[self.attribute].items()}
+
+    @property
+    def reference(self):
+        """The group that a lender compares all others of an attribute with."""
+        [one] = [one for one in self.world.policy.criteria if one.covers(self.attribute)]
+        [name] = [name for name in self.known if self.world.plain(name) == one.reference]
+        return name
+
+    def on_no_decisions(self):
+        self.check(self.world.p is None, "there are decisions")
+
+    def on_one_group(self):
+        self.check(len(self.known) < 2, f"groups are {self.known}")
+
+    def on_no_mean_of_group(self, group):
+        self.check(self.known.get(group) == 1, f"groups are {self.known}")
+
+    def on_no_means_of_few(self):
+        others = [n for name, n in self.known.items() if name != self.reference]
+        few = self.known[self.reference] == 1 or set(others) == {1}
+        self.check(few, f"groups are {self.known}")
+
+    def on_means_refused(self, reason):
+        self.check("s" in self.world.roles and "y_score" in reason, "no scores that are refused")
+
+    def on_bias_audit(self, made, source_of_data):
+        options = self.world.policy.rule_options
+        made, source = read_part("made", made), read_part("source_of_data", source_of_data)
+        self.check((made and made[1]["date"]) == options.get("date"), f"made: {options}")
+        self.check((source and source[1]["source"]) == options.get("data"), f"data: {options}")
+
     def on_no_means(self):
         self.check(self.world.s is None, "scores were given")
 
@@ -294,6 +329,9 @@ class RuleReader(Lines):
             "the so",
         )
         self.check(what.startswith(known), "what is missing")
+        options = self.world.policy.rule_options
+        self.check(not (what.startswith("the date") and "date" in options), "there is a date")
+        self.check(not (what.startswith("the so") and "data" in options), "there is a source")
 
     def on_no_threshold(self):
         self.check(not self.world.policy.binding, "the policy binds")

@@ -50,6 +50,13 @@ class NoteReader(Lines):
         self.check(attribute == same_attribute and (yes, no) == ("1", "0"), "flag")
         self.check(values == {0, 1}, "values of the attribute")
 
+    def on_missing_texts(self, name, texts):
+        column = self.world.attributes[name]
+        said = {text: number(n) for text, n in re.findall(r"'(\w+)' in ([\d,]+) rows?", texts)}
+        found = {text: int((column == text).sum()) for text in ("None", "nan", "NA")}
+        found = {text: n for text, n in found.items() if n}
+        self.check(said == found, f"missing are {found}")
+
     def on_several_flags(self):
         flags = [c for c in self.world.attributes.values() if set(c) == {0, 1}]
         self.check(len(flags) > 1, "flags")
@@ -73,7 +80,8 @@ class NoteReader(Lines):
             }
         left, right = 1 - value[who], 1 - value[other]
         self.check(says(who_share, left) and says(other_share, right), f"{left:.4f}, {right:.4f}")
-        self.check(times is None or says(times, left / right), "times")
+        wanted = left / right if right > 1e-9 else np.nan
+        self.check(says(times, wanted) if times else np.isnan(wanted), f"{wanted:.2f} times")
         of_decisions = refused == "negative decisions are"
         self.check(of_decisions is (one.metric == "selection_rate"), "what is refused")
 
@@ -265,7 +273,8 @@ class TableReader(Lines):
             self.check(False, "the groups that decide")
             return
         size = world.size(asked, *decided)
-        self.check(says(row[6], size), f"the gap of {decided} is {size:.4f}")
+        unknown = np.isnan(size) and row[6] == "not measurable"
+        self.check(unknown or says(row[6], size), f"the gap of {decided} is {size:.4f}")
         p = np.nan if not row[8] else self.p_equal(asked, *decided)
         holds = np.isnan(p) or abs(float(row[8]) - p) <= 0.051 * p + 1e-300
         self.check(holds, f"p of equality is {p:.4g}")

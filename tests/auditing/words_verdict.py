@@ -245,7 +245,7 @@ class VerdictReader(Lines):
         asked = self.asked(attribute, metric, scale)
         if asked is None:
             return
-        sizes = [self.world.size(asked, *pair) for pair in self.world.pairs(asked)]
+        sizes = [self.world.size(asked, *pair) for pair in self.world.pairs_shown(asked)]
         widest = max(sizes) if scale == "difference" else min(sizes)
         size = self.world.size(asked, low_group, high_group)
         self.check(abs(size - widest) < 1e-9, f"the widest gap is {widest}")
@@ -394,11 +394,30 @@ class VerdictReader(Lines):
     def on_not_measurable(self, attribute, metric, reason):
         named = [one for one in self.world.binding if one.attribute == attribute]
         named = [one for one in named if METRICS[one.metric].words == metric]
+        empty = re.match(r"\w+ is (0|1e-\d+) and (0|1e-\d+) in (.+) and (.+): nothing is", reason)
+        if empty is not None:
+            # The comparison with the widest limit is one of two shares of 0.
+            groups = self.world.groups[attribute]
+            values = {
+                self.world.value(named[0].metric, groups[name]) for name in empty.groups()[2:]
+            }
+            self.check(values == {0.0}, f"values are {values}")
+            [one] = [one for one in named if one.scale == "ratio"]
+            self.told[one] = set(empty.groups()[2:])
+            return
         self.check(any(self.verdict(one) == "not measurable" for one in named), "measurable")
         self.check(any(not self.world.pairs(one) for one in named), "there are groups to compare")
         for name in self.world.groups[attribute]:
             found = re.search(rf"(?<!\w){re.escape(name)}: (.+)", reason)
             self.lack(named[0].metric, attribute, name, found[1] if found else "")
+
+    def on_not_asked(self, attribute, metric, reason):
+        self.check(self.world.policy.intersections == "bind", "all questions are asked")
+        names = attribute.split(" and ")
+        self.check(len(names) > 1 and set(names) <= set(self.world.attributes), "attributes")
+
+    def on_some_not_asked(self):
+        self.check("not_asked" in self.read or self.world.policy.intersections == "bind", "all are")
 
     def lack(self, metric, attribute, name, text):
         """What a group has too little of."""

@@ -40,6 +40,8 @@ class Amounts:
     def gap(self, one: Found, value: float) -> str:
         """Return a difference, or a ratio."""
         assert one.tolerance is not None
+        if math.isnan(value):
+            return number(value)
         if math.isinf(value):
             return "any size"
         if one.tolerance.scale == "ratio":
