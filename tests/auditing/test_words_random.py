@@ -1,6 +1,7 @@
 """Random audits whose every sentence is read back and compared with NumPy: see `words`."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,9 @@ import fairaudit_rs as fa
 from fairaudit_rs.auditing import lens_verdicts, request, result, wording
 from fairaudit_rs.auditing.findings import QuestionFinding
 from fairaudit_rs.auditing.rules import report
-from fairaudit_rs.auditing.sentences import SENTENCES
+from fairaudit_rs.auditing.sentences import SENTENCES, read_sentence
 from fairaudit_rs.permutation.tolerance import ToleranceTest
+from fairaudit_rs.results.words import folded
 
 from .words import World
 from .words_audits import (
@@ -23,6 +25,7 @@ from .words_audits import (
     random_world,
 )
 from .words_json import DictReader
+from .words_lines import WORDS
 from .words_markdown import errors_of_page
 from .words_read import Reader, errors_of
 
@@ -96,21 +99,7 @@ def test_most_sentences_are_among_them(tmp_path):
 
 def test_every_sentence_has_a_check():
     """A sentence without a method of the reader would be an error in the first audit with it."""
-    unchecked = {name for name in SENTENCES if not hasattr(Reader, f"on_{name}")}
-    assert unchecked == {
-        # Prints where other checks of audits look: refused groups, clusters of several groups.
-        "bias_audit",
-        "clusters_dropped",
-        "clusters_split",
-        "means_refused",
-        "missing_texts",
-        "no_decisions",
-        "no_mean_of_group",
-        "no_means_of_few",
-        "not_asked",
-        "one_group",
-        "some_not_asked",
-    }
+    assert [name for name in SENTENCES if not hasattr(Reader, f"on_{name}")] == []
 
 
 def test_a_sentence_without_a_template_is_an_error():
@@ -141,6 +130,143 @@ def town():
         attributes={"sex": np.where(woman, "woman", "man").astype(object)}, strata={},
         clusters=None, policy=policy, X=X, coef=(1.0, 0.0),
     )  # fmt: skip
+
+
+def of_groups(sizes, preset, **given):
+    """An audit of groups by sex: rows and positive decisions of each."""
+    p = np.concatenate([np.arange(n) < x for x, n in sizes.values()]).astype(int)
+    sex = np.repeat(np.array(list(sizes), dtype=object), [n for _, n in sizes.values()])
+    policy = fa.Policy.preset(preset, **given) if isinstance(preset, str) else preset
+    return replace(
+        departments(), p=p, s=None, w=np.ones(len(p)), attributes={"sex": sex}, strata={},
+        policy=replace(policy, lenses=LENSES),
+    )  # fmt: skip
+
+
+LENDING = {"ratio": 0.8, "references": {"sex": "man"}}
+
+
+class TestRare:
+    """Sentences that few random audits have."""
+
+    def read(self, world):
+        errors, read = read_outputs(*outputs_of(world, audit_of(world, 1)))
+        assert errors == []
+        return read
+
+    @pytest.mark.parametrize(("n", "name"), [(4, "one_more_fails"), (6, "more_fail")])
+    def test_more_than_three_fails(self, n, name):
+        world = of_groups({"man": (900, 1_000), "woman": (500, 1_000)}, "parity")
+        [column] = world.attributes.values()
+        attributes = {f"attribute {i}": column for i in range(n)}
+        assert name in self.read(replace(world, attributes=attributes))
+
+    def test_a_reference_that_nobody_else_has(self):
+        sizes = {"man": (0, 200), "woman": (20, 200)}
+        assert "no_adverse_impact" in self.read(of_groups(sizes, "fair_lending", **LENDING))
+
+    def test_an_attribute_without_a_reference(self):
+        world = of_groups({"man": (90, 200), "woman": (80, 200)}, "fair_lending", **LENDING)
+        race = np.where(np.arange(400) % 2, "a", "b").astype(object)
+        world = replace(world, attributes=world.attributes | {"race": race})
+        assert "no_reference" in self.read(world)
+
+    @pytest.mark.parametrize(
+        ("sizes", "name"),
+        [
+            ({"man": (90, 200), "woman": (80, 200), "other": (1, 1)}, "no_mean_of_group"),
+            ({"man": (90, 200), "other": (1, 1)}, "no_means_of_few"),
+        ],
+    )
+    def test_means_of_one_row(self, sizes, name):
+        world = of_groups(sizes, "fair_lending", **LENDING)
+        score = np.round(np.random.default_rng(1).random(world.n), 3)
+        assert name in self.read(replace(world, s=score))
+
+    def test_one_group(self):
+        world = of_groups({"man": (90, 200), "woman": (80, 200)}, "us_eeoc")
+        race = np.array(["a"] * 400, dtype=object)
+        world = replace(world, attributes=world.attributes | {"race": race})
+        assert "one_group" in self.read(world)
+
+    def test_nobody_is_selected(self):
+        sizes = {"man": (0, 200), "woman": (0, 100), "Unknown": (20, 20)}
+        assert "nobody_selected" in self.read(of_groups(sizes, "us_eeoc"))
+
+    def test_a_small_category_with_the_highest_rate(self):
+        sizes = {"man": (100, 500), "woman": (90, 500), "other": (8, 9)}
+        assert "small_highest" in self.read(of_groups(sizes, "nyc_ll144"))
+
+    @pytest.mark.parametrize(
+        ("make", "seed", "name"),
+        [(random_world, 321, "few_events"), (lens_world, 333, "silent_lens")],
+    )
+    def test_a_random_audit_that_has_it(self, make, seed, name):
+        world = make(seed)
+        errors, read = read_outputs(*outputs_of(world, audit_of(world, seed)))
+        assert errors == []
+        assert name in read
+
+    def test_notes_of_one_kind_are_folded(self):
+        notes = [
+            f"extremes, race: the p-value of {first} and {second} is a bound: cuts are simulated"
+            for first, second in combinations("abc", 2)
+        ]
+        [line] = folded(notes, ["a", "b", "c"])
+        name, parts = read_sentence(line, WORDS)
+        # A warning goes on after its first words, and is read as such first.
+        assert name in ("lens_warning", "folded")
+        assert line.endswith("; the same of a and c and b and c (3 notes of this kind)")
+
+    def test_gaps_that_differ_between_strata(self):
+        parts = [("A", "man", 0.8), ("A", "woman", 0.4), ("B", "man", 0.4), ("B", "woman", 0.8)]
+        p = np.concatenate([np.arange(500) < round(500 * rate) for *_, rate in parts]).astype(int)
+        dept, sex = (np.repeat([part[i] for part in parts], 500) for i in (0, 1))
+        world = replace(
+            departments(), p=p, s=None, w=np.ones(2_000), attributes={"sex": sex.astype(object)},
+            strata={"dept": dept},
+        )  # fmt: skip
+        assert "odds_differ" in self.read(world)
+        w = np.round(np.random.default_rng(1).uniform(0.5, 1.5, 2_000), 3)
+        assert "gap_differs" in self.read(replace(world, weighted=True, w=w))
+
+    def test_no_decisions(self):
+        """A rule about decisions, of labels alone."""
+        rng = np.random.default_rng(1)
+        audit = fa.audit(
+            rng.integers(0, 2, 200), sensitive_features={"sex": np.repeat(["m", "f"], 100)},
+            policy=replace(fa.Policy.preset("co_insurance_draft"), lenses=LENSES), rng=1,
+        )  # fmt: skip
+        [line] = [one for one in audit.rule_lines if one.startswith("sex")]
+        assert line == "sex: no decisions were given"
+
+    def test_intersections_that_are_not_asked(self):
+        rng = np.random.default_rng(1)
+        n = 4_000
+        sex, race = rng.choice(["m", "f"], n), rng.choice(["a", "b"], n)
+        criterion = fa.Criterion(
+            metric="selection_rate", tolerance=0.3, attributes=["sex"], reference="m"
+        )
+        policy = fa.Policy(
+            name="own", criteria=[criterion], intersections="bind", lenses=["permutation"]
+        )
+        audit = fa.audit(
+            y_pred=rng.integers(0, 2, n), sensitive_features={"sex": sex, "race": race},
+            policy=policy, rng=1,
+        )  # fmt: skip
+        world = World(
+            y=None, p=None, s=None, w=np.ones(n), weighted=False, clusters=None, strata={},
+            attributes={"sex": sex, "race": race}, policy=policy,
+        )  # fmt: skip
+        names = {}
+        for line in audit.summary().splitlines():
+            name, parts = read_sentence(line, WORDS)
+            names[name] = parts
+        assert {"not_asked", "some_not_asked"} <= names.keys()
+        assert names["not_asked"]["attribute"] == "sex and race"
+        assert "fixed reference" in names["not_asked"]["reason"]
+        assert audit.verdict == "inconclusive"
+        assert world.policy.intersections == "bind"
 
 
 class TestPlanted:

@@ -16,7 +16,7 @@ from .words_verdict import VerdictReader
 
 #: What descriptions of policies promise, with the columns that it takes and its sentences.
 PROMISES = {
-    "standardized mean differences": ("s", {"mean_difference"}),
+    "standardized mean differences": ("s", {"mean_difference", "no_means_of_few"}),
     "Adverse impact ratios": ("p", {"adverse_impact", "no_adverse_impact"}),
     "test of equal rates": ("p", {"impact_ratio", "nobody_selected"}),
     "Impact ratios of Local Law 144": ("p", {"category", "missing"}),
