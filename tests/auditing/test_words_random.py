@@ -213,7 +213,7 @@ class TestRare:
             for first, second in combinations("abc", 2)
         ]
         [line] = folded(notes, ["a", "b", "c"])
-        name, parts = read_sentence(line, WORDS)
+        name, _ = read_sentence(line, WORDS)
         # A warning goes on after its first words, and is read as such first.
         assert name in ("lens_warning", "folded")
         assert line.endswith("; the same of a and c and b and c (3 notes of this kind)")

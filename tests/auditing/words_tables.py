@@ -124,6 +124,9 @@ class NoteReader(Lines):
                 parts = attribute.split(" and ")
                 if one.metric is None or one.is_fixed_reference:
                     continue
+                # A group whose clusters are all dropped stops the whole question.
+                if not all(rows.any() for rows in world.groups[attribute].values()):
+                    continue
                 if not all(map(one.covers, parts)):
                     continue
                 if not set(METRICS[one.metric].needs) <= world.roles:
