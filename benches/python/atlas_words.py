@@ -1,4 +1,4 @@
-"""The words of 2,000 random audits: every sentence is read back and compared with NumPy.
+"""The words of 2,000 random audits: text, Markdown and JSON are compared with NumPy and SciPy.
 
 The audits and the checks are those of `tests/auditing/words.py`, of other seeds. Goes on where it
 was stopped; the results are in target/atlas_words.jsonl. Ends with 1 where a sentence is false.
@@ -15,7 +15,7 @@ from atlas_tools import ROOT, load, run
 from tests.auditing.test_words_random import errors_of_seed
 
 #: Raise it when a change of the package or of the audits changes what is said.
-VERSION = 1
+VERSION = 2
 RESULTS = ROOT / "target" / "atlas_words.jsonl"
 AUDITS, IN_ONE = 2_000, 50
 #: The seeds of the tests come before.

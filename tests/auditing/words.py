@@ -6,13 +6,15 @@ k = D1 D2 / (D1 + D2), and everything else follows from values. `words_read` rea
 compares it with them.
 """
 
-from collections import namedtuple
+from collections import Counter, namedtuple
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 from scipy import stats
+
+from .words_lenses import Lenses
 
 #: Of each metric: its words, numerator and denominator of a row (label, decision, score), whether
 #: it is a share of rows, and the columns that it needs.
@@ -79,7 +81,8 @@ SAME_GAPS = {
 }
 #: Where low values are errors, and where high ones are right.
 ERRORS = ("false_positive_rate", "false_negative_rate")
-UNKNOWN = {"unknown", "?", "n/a", "not known", "not stated", ""}
+_OTHER = {"lower": "higher", "higher": "lower", None: None}
+UNKNOWN = {"unknown", "none", "nan", "na", "?", "n/a", "not known", "not stated", ""}
 
 Pair = namedtuple("Pair", "first second outside strata")
 
@@ -125,6 +128,14 @@ class World:
     data: str = "arrays"
     where: str = ""
     n_before: int = 0
+    #: What is done with clusters that have rows in several groups: "", "split" or "drop".
+    mixed: str = ""
+    #: What lenses are run with: features with their names, the coefficients and the intercept of
+    #: a linear model, and scores after a flip of the attribute.
+    X: object = None
+    coef: tuple = None
+    intercept: float = 0.0
+    flipped: object = None
 
     @property
     def n(self):
@@ -138,6 +149,25 @@ class World:
 
     @cached_property
     def groups(self):
+        """Rows of each known group that take part, by attribute: without dropped clusters."""
+        if self.mixed != "drop":
+            return self.people
+        return {
+            attribute: {
+                name: rows & ~np.isin(self.clusters, self.mixed_clusters(attribute))
+                for name, rows in groups.items()
+            }
+            for attribute, groups in self.people.items()
+        }
+
+    def mixed_clusters(self, attribute):
+        """The clusters with rows in several known groups of an attribute."""
+        found = [set(self.clusters[rows]) for rows in self.people[attribute].values()]
+        counts = Counter(name for clusters in found for name in clusters)
+        return [name for name, n in counts.items() if n > 1]
+
+    @cached_property
+    def people(self):
         """Rows of each known group by attribute, also of pairs of attributes."""
         found = {}
         for n in (1, 2):
@@ -196,7 +226,16 @@ class World:
     def n_eligible(self, metric, rows):
         return int(self.eligible(metric, rows).sum())
 
-    def is_large(self, metric, rows):
+    @property
+    def takes_replicates(self):
+        """Whether rows are no plain counts."""
+        return self.weighted or self.clusters is not None
+
+    @cached_property
+    def lenses(self):
+        return Lenses(self)
+
+    def is_large(self, metric, rows, floor=None):
         """Whether a group has enough rows for a verdict."""
         eligible = self.eligible(metric, rows)
         least = 50 if metric == "auc" else 30
@@ -204,18 +243,11 @@ class World:
         if len(w) == 0:
             return False
         if metric == "auc":
-            # The lower of the minimum that the package may ask of each label, 10 or 20.
             positive = int(self.y[eligible].sum())
-            if min(positive, len(w) - positive) < self.least_of_label:
+            if min(positive, len(w) - positive) < 20:
                 return False
         worth = w.sum() ** 2 / (w @ w)
-        return min(len(w), worth + 1e-9) >= max(least, self.policy.floor)
-
-    @cached_property
-    def least_of_label(self):
-        from fairaudit_rs.permutation.floors import OF_EACH_LABEL
-
-        return OF_EACH_LABEL
+        return min(len(w), worth + 1e-9) >= max(least, floor or self.policy.floor)
 
     def tested(self, metric, attribute):
         """The groups that have enough rows, if two have: without another one nothing is tested."""
@@ -283,14 +315,16 @@ class World:
         """The label of a group as policies name it."""
         return int(group.rpartition("=")[2]) if "=" in group else group
 
+    def worse_off(self, metric):
+        """Which values are bad for people; None where decisions do not say so."""
+        worse = WORSE.get(metric)
+        return _OTHER[worse] if self.policy.punitive else worse
+
     def better(self, metric):
         """Which values are better; None where errors and people's interest disagree."""
         errors = "lower" if metric in ERRORS else "higher"
         errors = None if metric in ("selection_rate", "rejection_rate", "base_rate") else errors
-        worse = WORSE.get(metric)
-        if worse and self.policy.punitive:
-            worse = {"lower": "higher", "higher": "lower"}[worse]
-        people = {"lower": "higher", "higher": "lower", None: None}[worse]
+        people = _OTHER[self.worse_off(metric)]
         return None if errors and people and errors != people else errors or people
 
     def one_sided(self, asked):
@@ -307,7 +341,7 @@ class World:
             Asked(criterion, name)
             for criterion in self.policy.criteria
             for name in self.attributes
-            if criterion.covers(name)
+            if criterion.metric is not None and criterion.covers(name)
         ]
         first = [one for one in all_of_them if one.criterion.binding]
         return first + [one for one in all_of_them if not one.criterion.binding]
@@ -345,13 +379,21 @@ class World:
             metric = SAME_GAPS.get(one.metric, one.metric) if mirrored else one.metric
             key = metric, one.scale, one.tolerance, one.attribute, criterion.reference
             seen.setdefault(key, len(self.pairs(one)))
-        return sum(seen.values())
+        return sum(seen.values()) + self.lenses.n_tests
+
+    def each(self, asked):
+        """The level at which one of all comparisons fails."""
+        policy = self.policy
+        n = self.n_tests if asked.criterion.binding else len(self.pairs(asked))
+        return policy.alpha / max(n, 1) if policy.adjustment == "holm" else policy.alpha
 
     def extremes(self, asked):
         """The groups farthest apart with their values, the lower one first."""
-        if self.strata and self.pairs(asked):
+        sizes = {pair: self.size(asked, *pair) for pair in self.pairs_shown(asked)}
+        sizes = {pair: size for pair, size in sizes.items() if not np.isnan(size)}
+        if self.strata and sizes:
             sign = 1 if asked.scale == "ratio" else -1
-            pair = min(self.pairs_shown(asked), key=lambda pair: sign * self.size(asked, *pair))
+            pair = min(sizes, key=lambda pair: sign * sizes[pair])
             found = self.compared(asked.metric, asked.attribute, *pair)
             both = sorted(zip((found.first, found.second), pair, strict=True))
             return [(name, value) for value, name in both]
@@ -383,6 +425,11 @@ class World:
     def coverage(self, attribute):
         """The least share of people in tested groups, over the binding questions."""
         shares = [1.0]
+        shares += [
+            self.lenses.coverage(one)
+            for one in self.lenses.binding
+            if one.attribute in (attribute, "")
+        ]
         for one in self.binding:
             if one.attribute == attribute:
                 able = self.tested(one.metric, attribute) if self.pairs(one) else []
@@ -405,7 +452,7 @@ class World:
 
     def counts(self, attribute):
         """Positive decisions and rows of each group, as rules count them."""
-        groups = self.groups[attribute]
+        groups = self.people[attribute]
         return {name: (int(self.p[rows].sum()), int(rows.sum())) for name, rows in groups.items()}
 
 

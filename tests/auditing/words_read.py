@@ -7,6 +7,7 @@ sentence that has no method, are errors.
 
 from fairaudit_rs.auditing.sentences import read_sentence
 
+from .words_lens_read import LensReader
 from .words_lines import WORDS
 from .words_request import RequestReader
 from .words_rules import RuleReader
@@ -15,7 +16,7 @@ from .words_verdict import VerdictReader
 
 #: What descriptions of policies promise, with the columns that it takes and its sentences.
 PROMISES = {
-    "standardized mean differences": ("s", {"mean_difference"}),
+    "standardized mean differences": ("s", {"mean_difference", "no_means_of_few"}),
     "Adverse impact ratios": ("p", {"adverse_impact", "no_adverse_impact"}),
     "test of equal rates": ("p", {"impact_ratio", "nobody_selected"}),
     "Impact ratios of Local Law 144": ("p", {"category", "missing"}),
@@ -23,15 +24,17 @@ PROMISES = {
 }
 
 
-class Reader(RequestReader, VerdictReader, NoteReader, TableReader, RuleReader):
+class Reader(RequestReader, VerdictReader, LensReader, NoteReader, TableReader, RuleReader):
     """The lines of a text, and what is wrong with them."""
 
     def __init__(self, world, text):
         self.world, self.errors, self.line = world, [], ""
         #: The sentences that were read, by name, and the comparisons that they are about.
-        self.read, self.told = set(), {}
+        self.read, self.told, self.known_p = set(), {}, {}
         #: The rows of the table of questions: the verdict, and the groups that decide.
         self.rows, self.crossed_rows = {}, []
+        #: Verdicts of lenses in that table, and those that have a sentence.
+        self.lens_rows, self.told_lenses = {}, []
         self._lines(text)
 
     # -- parts of the text -------------------------------------------------------------------
@@ -49,7 +52,8 @@ class Reader(RequestReader, VerdictReader, NoteReader, TableReader, RuleReader):
                 self.table(lines)
             elif lines:
                 self.stratum_table(lines)
-        for line in summary.splitlines():
+        self.summary = summary.splitlines()
+        for line in self.summary:
             self.sentence(line.removeprefix("  "), line)
         for line in notes:
             self.sentence(line.removeprefix("Note: ").removesuffix("."), line)
@@ -58,6 +62,7 @@ class Reader(RequestReader, VerdictReader, NoteReader, TableReader, RuleReader):
         self.line = "the whole text"
         self.promises()
         self.all_are_told()
+        self.all_lenses_are_told()
         self.request_is_whole()
 
     def sentence(self, text, line):

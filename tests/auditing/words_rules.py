@@ -182,9 +182,10 @@ class RuleReader(Lines):
 
     def on_mean_difference(self, group, mean, n, reference, reference_mean, reference_n, smd,
                            spread, differ_significantly, side, how, flag_of_means):  # fmt: skip
-        s, groups = self.world.s, self.world.groups[self.attribute]
+        s, groups = self.world.s, self.world.people[self.attribute]
         one, two = s[groups[group]], s[groups[reference]]
-        known = np.concatenate([s[rows] for rows in groups.values()])
+        # Groups of one row have no spread of their own, and take no part.
+        known = np.concatenate([s[rows] for rows in groups.values() if rows.sum() > 1])
         gap = one.mean() - two.mean()
         self.check(abs(float(mean) - one.mean()) < 6e-4, f"mean {one.mean():.4f}")
         self.check(abs(float(reference_mean) - two.mean()) < 6e-4, f"mean {two.mean():.4f}")
@@ -202,6 +203,41 @@ class RuleReader(Lines):
         self.check((found and found[0]) == word, f"side is {word}")
         self.check(found is None or found[1]["group"] == group, "group")
         self.check(flag_of_means == "No threshold is set, so nothing is flagged", "flag")
+
+    @property
+    def known(self):
+        """Rows of the groups of an attribute."""
+        return {name: int(rows.sum()) for name, rows in self.world.people[self.attribute].items()}
+
+    @property
+    def reference(self):
+        """The group that a lender compares all others of an attribute with."""
+        [one] = [one for one in self.world.policy.criteria if one.covers(self.attribute)]
+        [name] = [name for name in self.known if self.world.plain(name) == one.reference]
+        return name
+
+    def on_no_decisions(self):
+        self.check(self.world.p is None, "there are decisions")
+
+    def on_one_group(self):
+        self.check(len(self.known) < 2, f"groups are {self.known}")
+
+    def on_no_mean_of_group(self, group):
+        self.check(self.known.get(group) == 1, f"groups are {self.known}")
+
+    def on_no_means_of_few(self):
+        others = [n for name, n in self.known.items() if name != self.reference]
+        few = self.known[self.reference] == 1 or set(others) == {1}
+        self.check(few, f"groups are {self.known}")
+
+    def on_means_refused(self, reason):
+        self.check("s" in self.world.roles and "y_score" in reason, "no scores that are refused")
+
+    def on_bias_audit(self, made, source_of_data):
+        options = self.world.policy.rule_options
+        made, source = read_part("made", made), read_part("source_of_data", source_of_data)
+        self.check((made and made[1]["date"]) == options.get("date"), f"made: {options}")
+        self.check((source and source[1]["source"]) == options.get("data"), f"data: {options}")
 
     def on_no_means(self):
         self.check(self.world.s is None, "scores were given")
@@ -230,7 +266,12 @@ class RuleReader(Lines):
         return " and ".join(names[one] for one in by.split(" and "))
 
     def category_counts(self, by, rate_name):
-        groups, world = self.world.groups[self.of_category(by)], self.world
+        world, attribute = self.world, self.of_category(by)
+        groups = world.people.get(attribute)
+        if groups is None:
+            # The rule names sex first, whatever the order of the attributes.
+            turned = world.people[" and ".join(reversed(attribute.split(" and ")))]
+            groups = {" & ".join(reversed(k.split(" & "))): rows for k, rows in turned.items()}
         chosen = world.p if rate_name == "selection rate" else world.s > np.median(world.s)
         return {name: (int(chosen[rows].sum()), int(rows.sum())) for name, rows in groups.items()}
 
@@ -253,8 +294,9 @@ class RuleReader(Lines):
         self.check(near(rate, x / n, 3), "rate")
 
     def on_unknown_category(self, by, people, same_by, are):
-        groups = self.world.groups[self.of_category(by)]
-        n = self.world.n - sum(rows.sum() for rows in groups.values())
+        names = self.of_category(by).split(" and ")
+        known = [np.any(list(self.world.people[name].values()), axis=0) for name in names]
+        n = self.world.n - int(np.all(known, axis=0).sum())
         self.check(int(people.split()[0].replace(",", "")) == n and by == same_by, f"unknown: {n}")
 
     def on_small_highest(self, by, small_note):
@@ -288,6 +330,9 @@ class RuleReader(Lines):
             "the so",
         )
         self.check(what.startswith(known), "what is missing")
+        options = self.world.policy.rule_options
+        self.check(not (what.startswith("the date") and "date" in options), "there is a date")
+        self.check(not (what.startswith("the so") and "data" in options), "there is a source")
 
     def on_no_threshold(self):
         self.check(not self.world.policy.binding, "the policy binds")

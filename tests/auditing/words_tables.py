@@ -45,12 +45,22 @@ class NoteReader(Lines):
         _, found = read_part("tests", tests)
         n = number(found.get("n", "1"))
         self.check(n == self.world.n_tests, f"comparisons: {self.world.n_tests}")
-        self.check(("together" in together) == (n > 1), "together")
+        self.check(("lens" in tests) is bool(self.world.lenses.binding), "tests of lenses")
+        at_once = n > 1 and self.world.policy.adjustment == "holm"
+        self.check(("together" in together) is at_once, "together")
+        self.check(("alone" in together) is (n > 1 and not at_once), "alone")
 
     def on_flag(self, attribute, same_attribute, yes, no):
         values = set(self.world.attributes[attribute])
         self.check(attribute == same_attribute and (yes, no) == ("1", "0"), "flag")
         self.check(values == {0, 1}, "values of the attribute")
+
+    def on_missing_texts(self, name, texts):
+        column = self.world.attributes[name]
+        said = {text: number(n) for text, n in re.findall(r"'(\w+)' in ([\d,]+) rows?", texts)}
+        found = {text: int((column == text).sum()) for text in ("None", "nan", "NA")}
+        found = {text: n for text, n in found.items() if n}
+        self.check(said == found, f"missing are {found}")
 
     def on_several_flags(self):
         flags = [c for c in self.world.attributes.values() if set(c) == {0, 1}]
@@ -75,7 +85,8 @@ class NoteReader(Lines):
             }
         left, right = 1 - value[who], 1 - value[other]
         self.check(says(who_share, left) and says(other_share, right), f"{left:.4f}, {right:.4f}")
-        self.check(times is None or says(times, left / right), "times")
+        wanted = left / right if right > 1e-9 else np.nan
+        self.check(says(times, wanted) if times else np.isnan(wanted), f"{wanted:.2f} times")
         of_decisions = refused == "negative decisions are"
         self.check(of_decisions is (one.metric == "selection_rate"), "what is refused")
 
@@ -91,7 +102,7 @@ class NoteReader(Lines):
             rate = np.average(self.world.y[rows[name]], weights=self.world.w[rows[name]])
             self.check(says(text, rate), f"base rate of {name} is {rate:.4f}")
         self.check(policy == self.world.policy.name, "policy")
-        for one in self.world.policy.binding:
+        for one in self.world.binding:
             self.check(METRICS[one.metric].words in asked, "what is asked")
 
     def on_small_intersections(self, n, groups):
@@ -116,7 +127,12 @@ class NoteReader(Lines):
         for attribute in world.groups.keys() - world.attributes.keys():
             for one in world.policy.criteria:
                 parts = attribute.split(" and ")
-                if one.is_fixed_reference or not all(map(one.covers, parts)):
+                if one.metric is None or one.is_fixed_reference:
+                    continue
+                # A group whose clusters are all dropped stops the whole question.
+                if not all(rows.any() for rows in world.groups[attribute].values()):
+                    continue
+                if not all(map(one.covers, parts)):
                     continue
                 if not set(METRICS[one.metric].needs) <= world.roles:
                     continue
@@ -126,12 +142,32 @@ class NoteReader(Lines):
                         small.setdefault((attribute, name), set()).add(n)
         return small
 
-    def on_lenses_silent(self, lenses):
-        self.check(lenses == "individual; influence; extremes", "lenses")
-
     def on_folded(self, note, groups, n):
         self.sentence(note, note)
         self.check(number(n) > 2, "notes of a kind")
+
+    def _mixed(self, found, n_rows):
+        """Clusters with rows in several groups of some attribute, and their rows."""
+        world = self.world
+        n_mixed, n_all = (
+            number(n) for n in re.match(r"([\d,]+) of ([\d,]+) clusters", found).groups()
+        )
+        sizes = set()
+        for name, groups in world.people.items():
+            mixed = world.mixed_clusters(name)
+            known = np.any(list(groups.values()), axis=0)
+            inside = int((known & np.isin(world.clusters, mixed)).sum())
+            sizes.add((len(mixed), len(set(world.clusters[known])), inside))
+        said = n_mixed, n_all, number(n_rows)
+        self.check(said in sizes, f"clusters of several groups: {sizes}")
+
+    def on_clusters_dropped(self, found, n_rows):
+        self.check(self.world.mixed == "drop", "clusters are dropped")
+        self._mixed(found, n_rows)
+
+    def on_clusters_split(self, found, n_rows):
+        self.check(self.world.mixed == "split", "clusters are split")
+        self._mixed(found, n_rows)
 
     def on_known_range(self, metric, low, high, reason):
         self.check(metric in METRICS, "metric")
@@ -197,8 +233,13 @@ class TableReader(Lines):
     def table(self, lines):
         """The table of questions: one row for each, in the order of the policy."""
         heads, rows = cells_of(lines)
+        lenses = self.world.lenses.asked
         for place, row in enumerate(rows):
             self.line = "  ".join(row)
+            lens = next((one for one in lenses if row[:2] == [one.attribute, one.lens]), None)
+            if lens is not None:
+                self.lens_row(lens, row)
+                continue
             if place < len(self.world.questions):
                 asked = self.world.questions[place]
             else:
@@ -208,7 +249,8 @@ class TableReader(Lines):
                 self.check(False, f"row {place} is about {asked}")
                 continue
             self.row(place, asked, row)
-        self.check(len(rows) >= len(self.world.questions), "rows of the table")
+        n = len(self.world.questions) + len(lenses)
+        self.check(len(rows) >= n and len(self.lens_rows) == len(lenses), "rows of the table")
         del heads
 
     def crossed(self, row):
@@ -246,7 +288,11 @@ class TableReader(Lines):
             self.check(False, "the groups that decide")
             return
         size = world.size(asked, *decided)
-        self.check(says(row[6], size), f"the gap of {decided} is {size:.4f}")
+        unknown = np.isnan(size) and row[6] == "not measurable"
+        self.check(unknown or says(row[6], size), f"the gap of {decided} is {size:.4f}")
+        p = np.nan if not row[8] else self.p_equal(asked, *decided)
+        holds = np.isnan(p) or abs(float(row[8]) - p) <= 0.051 * p + 1e-300
+        self.check(holds, f"p of equality is {p:.4g}")
         limit = asked.tolerance
         bound = read_bound(row[7].lstrip("<> "))
         sizes = [world.size(asked, *pair) for pair in pairs]
@@ -270,9 +316,12 @@ class TableReader(Lines):
         self.check(found is not None, "title of a table of strata")
         if found is None:
             return
+        self.strata_of(title, cells_of(lines)[1])
+
+    def strata_of(self, title, rows):
+        found = re.match(r"(.+?), (\w+): (.+?) and (.+?) in each stratum", title)
         attribute, metric, first, second = found.groups()
         pair = self.world.compared(metric, attribute, first, second)
-        _, rows = cells_of(lines)
         many = len(pair.strata) > 12
         self.check(len(rows) == (12 if many else len(pair.strata)), "number of strata")
         for name, one, two, gap, weight in rows:

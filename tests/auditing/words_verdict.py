@@ -6,8 +6,9 @@ import numpy as np
 
 from fairaudit_rs.auditing.sentences import read_part
 
-from .words import METRICS, WORSE
+from .words import METRICS
 from .words_lines import BY_WORDS, Lines, names_in, number, read_bound, says
+from .words_pvalues import can_tell_rows, p_equal, times_to_fail, times_to_pass
 
 
 class VerdictReader(Lines):
@@ -77,7 +78,8 @@ class VerdictReader(Lines):
                 self.check(says(parts[f"{name}_crude"], value), f"crude value {value:.4f}")
 
     def confident(self, text):
-        of_all = " for all comparisons" if self.world.n_tests > 1 else ""
+        together = self.world.n_tests > 1 and self.world.policy.adjustment == "holm"
+        of_all = " for all comparisons" if together else ""
         level = f"{100 * (1 - self.world.policy.alpha):g} % confidence"
         self.check(
             text == f"{level}{of_all}, before the verdict was known", "the confidence of a bound"
@@ -85,9 +87,7 @@ class VerdictReader(Lines):
 
     def worse(self, asked, text, low, high, found):
         """Who is worse off: the lower value of a good decision, the higher one of a bad one."""
-        wanted = WORSE.get(asked.metric)
-        if wanted and self.world.policy.punitive:
-            wanted = {"lower": "higher", "higher": "lower"}[wanted]
+        wanted = self.world.worse_off(asked.metric)
         part = read_part("worse", text)
         lower, higher = (low, high) if found.first <= found.second else (high, low)
         who = {"lower": lower, "higher": higher, None: None}[wanted]
@@ -126,6 +126,7 @@ class VerdictReader(Lines):
         self.check(name != "", "whether groups differ")
         if {"first", "second"} <= found.keys():
             self.check({found["first"], found["second"]} == self.told[asked], "groups that differ")
+        self.differs(asked, name, found)
         name, found = read_part("required", required) or ("", {})
         self.check(name != "", "required rows")
         self.check(name != "rows_to_pass" or self.world.policy.has_pass, "the policy has no pass")
@@ -139,10 +140,49 @@ class VerdictReader(Lines):
             }
             now = number(found["n_now"])
             self.check(n.get(found["group"]) == min(n.values()) == now, f"smaller group: {n}")
+            self.times(asked, name, number(found["factor"]))
             times = number(found["n_rows"]) / now
             self.check(abs(times - number(found["factor"])) <= 0.06 + 1 / now, "times as many rows")
         if name == "reason":
             self.why_open(asked, found["reason"])
+
+    def differs(self, asked, name, found):
+        """Whether groups differ at all: p of equal counts, by SciPy."""
+        world, level = self.world, self.world.each(asked)
+        own = self.p_equal(asked, *self.told[asked])
+        if np.isnan(own):
+            return
+        known = {pair: self.p_equal(asked, *pair) for pair in world.pairs(asked)}
+        if any(abs(p / level - 1) < 1e-3 for p in known.values()):
+            return
+        surest = min(known.values())
+        wanted = "they_differ" if own <= level else "not_shown_to_differ"
+        if own <= level and self.beyond(asked, world.size(asked, *self.told[asked])):
+            wanted = "only_tolerance_open"
+        elif own > level and surest <= level:
+            wanted = "others_differ"
+            pair = found.get("third", ""), found.get("fourth", "")
+            p = known.get(pair, known.get(pair[::-1], np.nan))
+            self.check(p <= surest * 1.001 + 1e-300, f"the surest p is {surest:.3g}")
+        self.check(name == wanted, f"p of equality is {own:.4g} of {level:.4g}: {wanted}")
+
+    def p_equal(self, asked, first, second):
+        """p of equal values; NaN where it is not that of counts."""
+        key = asked, frozenset((first, second))
+        if key not in self.known_p:
+            self.known_p[key] = p_equal(self.world, asked, first, second)
+        return self.known_p[key]
+
+    def times(self, asked, name, said):
+        """How many times as many rows decide, where the values stay as they are."""
+        world = self.world
+        if not can_tell_rows(world, asked):
+            return
+        if name != "rows_to_fail":
+            wanted = times_to_pass(world, asked)
+        else:
+            wanted = times_to_fail(world, asked, *self.told[asked])
+        self.check(abs(said - wanted) <= 0.06 + 0.1 * wanted, f"{wanted:.3f} times the rows")
 
     def why_open(self, asked, text):
         name, found = read_part("why_open", text[:1].lower() + text[1:]) or ("", {})
@@ -184,10 +224,13 @@ class VerdictReader(Lines):
         self.check(not any(self.beyond(asked, size) for size in sizes), f"gaps are {sizes}")
         most, size = read_bound(bound), self.world.size(asked, first, second)
         outer = most >= size - 5e-4 if scale == "difference" else most <= size + 5e-3
-        self.check(outer and not self.beyond(asked, most), "bound of a pass")
+        self.check((outer or np.isnan(size)) and not self.beyond(asked, most), "bound of a pass")
         level = f"{100 * (1 - self.world.policy.alpha):g} % confidence"
         self.check(confidence == level, "confidence")
         self.check(not differ or read_part("differ", differ)[0] == "small_gap", "differ")
+        p, level = self.p_equal(asked, first, second), self.world.each(asked)
+        near_it = np.isnan(p) or abs(p / level - 1) < 1e-3
+        self.check(near_it or bool(differ) is bool(p <= level), f"p of equality is {p:.4g}")
 
     def on_pass_difference(self, **parts):
         self._pass("difference", **parts)
@@ -201,7 +244,7 @@ class VerdictReader(Lines):
         asked = self.asked(attribute, metric, scale)
         if asked is None:
             return
-        sizes = [self.world.size(asked, *pair) for pair in self.world.pairs(asked)]
+        sizes = [self.world.size(asked, *pair) for pair in self.world.pairs_shown(asked)]
         widest = max(sizes) if scale == "difference" else min(sizes)
         size = self.world.size(asked, low_group, high_group)
         self.check(abs(size - widest) < 1e-9, f"the widest gap is {widest}")
@@ -254,7 +297,7 @@ class VerdictReader(Lines):
             told = sum(self.verdict(asked) == word for asked in self.told)
             self.check(told == min(self.n_of(word), 3), f"questions that are {word}: {told}")
         told = sum(self.verdict(asked) == "pass" for asked in self.told)
-        passes = self.n_of("pass") and self.n_of("pass") == len(self.world.binding)
+        passes = self.n_of("pass") and self.n_of_all("pass") == self.n_asked
         kinds = {(one.metric, one.scale) for one in self.world.binding}
         self.check(not passes or told == min(len(kinds), 3), f"questions that pass: {told}")
 
@@ -277,31 +320,39 @@ class VerdictReader(Lines):
     def on_one_more_undecided(self):
         self.on_more_undecided("1")
 
+    def n_of_all(self, word):
+        """How many binding questions and lenses have a verdict."""
+        return self.n_of(word) + self.n_of_lenses(word)
+
+    @property
+    def n_asked(self):
+        return len(self.world.binding) + len(self.world.lenses.binding)
+
     def on_besides(self, n):
-        self.check(number(n) == self.n_of("inconclusive"), "number of undecided questions")
+        self.check(number(n) == self.n_of_all("inconclusive"), "number of undecided questions")
 
     def on_besides_one(self):
         self.on_besides("1")
 
     def on_some_pass(self, n, n_all):
-        self.check(number(n) == self.n_of("pass"), "number of passes")
-        self.check(number(n_all) == len(self.world.binding), "number of questions")
+        self.check(number(n) == self.n_of_all("pass"), "number of passes")
+        self.check(number(n_all) == self.n_asked, "number of questions")
 
     def on_one_passes(self, n_all):
         self.on_some_pass("1", n_all)
 
     def on_fail_is(self):
-        self.check(self.n_of("fail"), "nothing fails")
+        self.check(self.n_of_all("fail"), "nothing fails")
 
     def on_pass_is(self):
-        self.check(self.n_of("pass") == len(self.world.binding), "not all pass")
+        self.check(self.n_of_all("pass") == self.n_asked, "not all pass")
 
     def on_neither(self):
-        self.check(self.n_of("inconclusive"), "no question is undecided")
+        self.check(self.n_of_all("inconclusive"), "no question is undecided")
 
     def on_no_verdict(self, n, n_all):
-        self.check(number(n) == self.n_of("not measurable"), "number of untested questions")
-        self.check(number(n_all) == len(self.world.binding), "number of questions")
+        self.check(number(n) == self.n_of_all("not measurable"), "number of untested questions")
+        self.check(number(n_all) == self.n_asked, "number of questions")
 
     def on_not_binding(self, what):
         names = [
@@ -310,6 +361,11 @@ class VerdictReader(Lines):
             if not one.criterion.binding and self.verdict(one) == "fail"
         ]
         names += [f"{row[1]} by {row[0]}" for row in self.crossed_rows]
+        names += [
+            f"{one.lens} by {one.attribute}"
+            for one, word in self.lens_rows.items()
+            if not one.binding and word == "fail"
+        ]
         left = what
         for name in sorted(names, key=len, reverse=True):
             left = left.replace(name, "")
@@ -317,7 +373,7 @@ class VerdictReader(Lines):
 
     def on_pairs_shown(self, attribute, metric, n, n_all):
         sizes = {
-            len(self.world.pairs(one))
+            len(self.world.pairs_shown(one))
             for one in self.world.binding
             if (one.attribute, METRICS[one.metric].words) == (attribute, metric)
         }
@@ -337,11 +393,30 @@ class VerdictReader(Lines):
     def on_not_measurable(self, attribute, metric, reason):
         named = [one for one in self.world.binding if one.attribute == attribute]
         named = [one for one in named if METRICS[one.metric].words == metric]
+        empty = re.match(r"\w+ is (0|1e-\d+) and (0|1e-\d+) in (.+) and (.+): nothing is", reason)
+        if empty is not None:
+            # The comparison with the widest limit is one of two shares of 0.
+            groups = self.world.groups[attribute]
+            values = {
+                self.world.value(named[0].metric, groups[name]) for name in empty.groups()[2:]
+            }
+            self.check(values == {0.0}, f"values are {values}")
+            [one] = [one for one in named if one.scale == "ratio"]
+            self.told[one] = set(empty.groups()[2:])
+            return
         self.check(any(self.verdict(one) == "not measurable" for one in named), "measurable")
         self.check(any(not self.world.pairs(one) for one in named), "there are groups to compare")
         for name in self.world.groups[attribute]:
             found = re.search(rf"(?<!\w){re.escape(name)}: (.+)", reason)
             self.lack(named[0].metric, attribute, name, found[1] if found else "")
+
+    def on_not_asked(self, attribute, metric, reason):
+        self.check(self.world.policy.intersections == "bind", "all questions are asked")
+        names = attribute.split(" and ")
+        self.check(len(names) > 1 and set(names) <= set(self.world.attributes), "attributes")
+
+    def on_some_not_asked(self):
+        self.check("not_asked" in self.read or self.world.policy.intersections == "bind", "all are")
 
     def lack(self, metric, attribute, name, text):
         """What a group has too little of."""

@@ -21,8 +21,10 @@ def share(part: float) -> str:
 class Amounts:
     """How sizes are told among so many comparisons."""
 
-    def __init__(self, alpha: float, n_tests: int) -> None:
+    def __init__(self, alpha: float, n_tests: int, adjusts: bool = True) -> None:
         self.alpha, self.n_tests = alpha, n_tests
+        #: Whether fails are adjusted for all comparisons, so that their bounds hold together.
+        self.adjusts = adjusts
 
     @property
     def confidence(self) -> str:
@@ -31,12 +33,14 @@ class Amounts:
 
     @property
     def of_all(self) -> str:
-        """The confidence of the bounds of fails, which hold at once, whatever the verdict."""
-        of_all = f"{self.confidence} for all comparisons" if self.n_tests > 1 else self.confidence
-        return f"{of_all}, before the verdict was known"
+        """The confidence of the bounds of fails: of all at once where they are adjusted."""
+        together = " for all comparisons" if self.adjusts and self.n_tests > 1 else ""
+        return f"{self.confidence}{together}, before the verdict was known"
 
     def gap(self, one: Found, value: float) -> str:
         """Return a difference, or a ratio."""
+        if math.isnan(value):
+            return number(value)
         if math.isinf(value):
             return "any size"
         if one.tolerance is not None and one.tolerance.scale == "ratio":

@@ -27,6 +27,7 @@ from .criterion import Criterion
 from .findings import LensFinding, LensTest
 from .policy import Policy
 from .questions import Asked, Attribute
+from .sentences import part
 
 #: Replicates of the individual lens, unless so many comparisons need more.
 _ENOUGH = 999
@@ -119,9 +120,11 @@ class Bound:
             return "; ".join(reasons) or "fewer than two groups with enough rows"
         shown = all(one.verdict == "pass" for one in found.tests if one.reason is None)
         if word == "inconclusive" and shown:
-            return (
-                f"only {100 * found.coverage:.1f} % of people are in groups that could be "
-                f"compared; a pass needs {100 * self.policy.min_coverage:g} %"
+            return part(
+                "why_not_shown",
+                "few_people",
+                share=f"{100 * found.coverage:.1f}",
+                needed=f"{100 * self.policy.min_coverage:g}",
             )
         return None
 

@@ -27,8 +27,8 @@ from ..models.linear import LinearScores
 from . import lens_words as words
 from .binding import Bound
 from .findings import LensFinding, LensTest, not_run
+from .lens_sentences import OF_POLICY, OF_ROWS
 from .lens_tests import of_growth
-from .lens_verdicts import OF_POLICY, OF_ROWS
 from .likeness import (
     WAY_OUT,
     LikenessRows,
@@ -88,7 +88,9 @@ def _attacked(setting: Setting, name: str, form: Form) -> Ran:
     impossible = left is not None and left.share > _MOST_OUTSIDE
     low, high = result.confidence_interval
     unknown = math.isnan(result.pvalue)
-    notes = [*attack.notes, str(left)] if impossible and bound is None else attack.notes
+    binds = bound is not None and bound.criterion.binding
+    # A binding lens has no verdict then, and its reason says so.
+    notes = [*attack.notes, str(left)] if impossible and not binds else attack.notes
     finding = LensFinding(
         lens="individual",
         metric="loss_ratio",

@@ -14,7 +14,6 @@ from ..data.groups import group_name
 from ..data.tables import AuditTable
 from ..errors import FairAuditError
 from ..extremes.comparison import fewest_rows, free_limits
-from ..extremes.problem import PERSONS
 from ..extremes.result import ExtremeResult, TailComparison
 from ..individual.result import IndividualResult
 from ..inference.tolerance import Tolerance
@@ -25,6 +24,7 @@ from .findings import LensTest
 from .questions import Attribute, Computing
 from .refusals import reason_of
 from .seeds import seed_of
+from .sentences import part
 from .setting import People
 
 #: A group, and all others, in a table of the two.
@@ -177,10 +177,7 @@ def rows_of_levels(bound: Bound, result: ExtremeResult) -> str:
     groups = {group for pair in measured_pairs(result) for group in pair}
     if all(result.group_sizes[group] >= max(passes, fails) for group in groups):
         return ""
-    return (
-        f"fitted tails decide nothing: a PASS needs {passes:,} rows in each group, a FAIL "
-        f"{fails:,} in the group with the milder worst cases"
-    )
+    return part("why_not_shown", "few_rows", passes=f"{passes:,}", fails=f"{fails:,}")
 
 
 def repeats_of_levels(result: ExtremeResult) -> str:
@@ -190,9 +187,7 @@ def repeats_of_levels(result: ExtremeResult) -> str:
         for group, tail in result.tails.items()
         if tail.problem.footing.n_repeated
     ]
-    return (
-        f"of the largest differences {listed(found)} equal another one; {PERSONS}" if found else ""
-    )
+    return part("why_not_shown", "equal_differences", groups=listed(found)) if found else ""
 
 
 def _difference(

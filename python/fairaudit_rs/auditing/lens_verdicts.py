@@ -8,21 +8,22 @@ from collections.abc import Iterator, Sequence
 from ..literals import Verdict
 from ..results.words import number
 from .amounts import Amounts, share
-from .criterion import LENS_WORDS
 from .findings import LensFinding, LensTest
-
-_CHANCE = "even after allowing for chance"
-_ALONE = ", for this attack alone"
-#: Under which metric the individual lens has its limits.
-OF_POLICY = "under the metric of this policy"
-OF_ROWS = "under every metric that the rows allow"
+from .lens_sentences import OF_POLICY, OF_ROWS
+from .sentences import part, sentence
 
 
 class LensWording(Amounts):
     """The sentences of lenses that are held to a tolerance."""
 
-    def __init__(self, findings: Sequence[LensFinding], alpha: float, n_tests: int) -> None:
-        super().__init__(alpha, n_tests)
+    def __init__(
+        self,
+        findings: Sequence[LensFinding],
+        alpha: float,
+        n_tests: int,
+        adjusts: bool = True,
+    ) -> None:
+        super().__init__(alpha, n_tests, adjusts)
         #: Those that a criterion with a tolerance names, the binding ones first.
         self.judged = sorted(
             (one for one in findings if one.tolerance is not None), key=lambda one: not one.binding
@@ -47,66 +48,98 @@ class LensWording(Amounts):
     def fail(self, one: LensFinding) -> str:
         """Say what is shown to be too large."""
         test, limit = self._known(one)
+        parts = {
+            "attribute": one.attribute,
+            "tolerance": limit,
+            "confidence": self.of_all,
+            "lens_note": _note(one),
+        }
         if one.lens == "projection":
-            return (
-                f"{one.attribute}: scores depart from {_plain(one.metric)} by more than the "
-                f"tolerated {limit} between {test.first} and {test.second}, {_CHANCE} (a gap of "
-                f"{self.gap(one, test.estimate)} is seen; {self.of_all}){_note(one)}."
+            return sentence(
+                "fail_projection",
+                notion=_plain(one.metric),
+                first=test.first,
+                second=test.second,
+                gap=self.gap(one, test.estimate),
+                **parts,
             )
-        least = f"at least {self._bound(one, test.least)}, {self.of_all}"
+        parts["bound"] = self._bound(one, test.least)
         if one.lens == "individual":
-            return (
-                f"{one.attribute}: {_growth(one, test)}. That is more than the tolerated {limit} "
-                f"{_CHANCE} ({least}{_of_rows(one)}){_note(one)}."
+            return sentence(
+                "fail_individual",
+                who_are=part("who_are", "of_policy" if one.alike == OF_POLICY else "fitted"),
+                growth=number(test.estimate),
+                of_rows=part("of_rows", "of_rows") if one.alike == OF_ROWS else "",
+                **parts,
             )
-        return (
-            f"{one.attribute}: {self._what(one)} is {self._for(one, test, 1)} and "
-            f"{self._for(one, test, 0)}. The difference of {self.gap(one, test.estimate)} is "
-            f"larger than the tolerated {limit} {_CHANCE} ({least}){_note(one)}."
-            f"{_features(one, test)}"
+        return sentence(
+            "fail_gap",
+            quantity=part("quantity", one.lens, rate=_plain(one.metric)),
+            gap=self.gap(one, test.estimate),
+            goes_with=_features(one, test),
+            **_sides(one, test),
+            **parts,
         )
 
     def passed(self, one: LensFinding) -> str:
         """Say how much the data leave possible."""
         test, limit = self._known(one)
-        most = self._bound(one, test.most)
-        who = "" if test.first is None else f"{test.first} and {test.second} "
-        alone = f"{_ALONE}, {one.alike}" if one.lens == "individual" else ""
-        return (
-            f"{one.attribute}, {self._title(one)}: shown to be within its tolerance: the most that "
-            f"the data leave possible is {most}{alone} ({who}by {one.attribute}; tolerated: "
-            f"{limit}; {self.confidence}){_note(one)}."
+        between = ""
+        if test.first is not None:
+            between = part("between", "between", first=test.first, second=test.second)
+        return sentence(
+            "pass_lens",
+            attribute=one.attribute,
+            lens_title=self._title(one),
+            bound=self._bound(one, test.most),
+            alone=part("alone", "alone", alike=one.alike) if one.lens == "individual" else "",
+            between=between,
+            same_attribute=one.attribute,
+            tolerance=limit,
+            confidence=self.confidence,
+            lens_note=_note(one),
         )
 
     def undecided(self, one: LensFinding) -> str:
         """Say what is seen, and what stays possible."""
         test, limit = self._known(one)
-        about = f"- {one.attribute}, {self._title(one)}"
+        parts = {
+            "attribute": one.attribute,
+            "lens_title": self._title(one),
+            "tolerance": limit,
+        }
         if one.lens == "projection":
-            return (
-                f"{about}: that scores depart from {_plain(one.metric)} by more than the tolerated "
-                f"{limit} is not shown (gap seen {self.gap(one, test.estimate)}, {test.first} and "
-                f"{test.second}). The projection never shows that they do not, so it cannot "
-                f"pass{_note(one)}."
+            return sentence(
+                "undecided_projection",
+                notion=_plain(one.metric),
+                gap=self.gap(one, test.estimate),
+                first=test.first,
+                second=test.second,
+                lens_note=_note(one),
+                **parts,
             )
-        seen = f"{self._size(one, test.estimate)} seen"
-        if test.first is not None:
-            seen += f" ({self._of(one, test, 0)}, {self._of(one, test, 1)})"
-        alike = f" {one.alike}" if one.alike else ""
-        why = one.reason or (
-            "" if one.lens == "extremes" else "how many rows would tell is not known"
-        )
-        why = "; ".join(filter(None, (why, one.note))) or "how many rows would tell is not known"
-        return (
-            f"{about}: {seen}; the data allow up to {self._bound(one, test.most)}{alike}; "
-            f"tolerated {limit}. {why[:1].upper()}{why[1:]}."
+        unknown = part("why_not_shown", "unknown_rows")
+        why = one.reason or ("" if one.lens == "extremes" else unknown)
+        why = "; ".join(filter(None, (why, one.note))) or unknown
+        return sentence(
+            "undecided_lens",
+            gap=self._size(one, test.estimate),
+            seen_of="" if test.first is None else part("seen_of", "seen_of", **_sides(one, test)),
+            bound=self._bound(one, test.most),
+            alike_as=part("alike_as", "alike_as", alike=one.alike) if one.alike else "",
+            remark=f"{why[:1].upper()}{why[1:]}",
+            **parts,
         )
 
     def lacking(self, one: LensFinding) -> str:
         """Say why it could not be measured."""
-        reason = (one.reason or "").removeprefix("not run: ")
-        about = f"{one.attribute}, " if one.attribute else ""
-        return f"- {about}{self._title(one)}: not measurable: {reason}."
+        about = part("of_attribute", "of_attribute", attribute=one.attribute)
+        return sentence(
+            "lacking_lens",
+            of_attribute=about if one.attribute else "",
+            lens_title=self._title(one),
+            reason=(one.reason or "").removeprefix("not run: "),
+        )
 
     def silent(self) -> Iterator[str]:
         """Say of which groups nothing is said, though others have tests."""
@@ -119,9 +152,11 @@ class LensWording(Amounts):
                 if test.reason and not {test.first, test.second} <= measured
             }
             if measured and lacks:
-                yield (
-                    f"nothing is said about some groups of {one.attribute} by the lens {one.lens}: "
-                    f"{'; '.join(sorted(filter(None, lacks)))}"
+                yield sentence(
+                    "silent_lens",
+                    attribute=one.attribute,
+                    lens=one.lens,
+                    reasons="; ".join(sorted(filter(None, lacks))),
                 )
 
     def row(self, one: LensFinding) -> list[str]:
@@ -160,24 +195,14 @@ class LensWording(Amounts):
 
     def _title(self, one: LensFinding) -> str:
         """Return what a lens measures, with its name."""
-        words = LENS_WORDS[one.lens].partition(",")[0]
-        what = f" of the {_plain(one.metric)}" if one.lens == "influence" else ""
-        return f"{words}{what} ({one.lens})"
-
-    def _what(self, one: LensFinding) -> str:
-        if one.lens == "influence":
-            return f"the {_plain(one.metric)}"
-        return "what the worst cases would gain at least by a flip"
+        if one.lens == "influence" and one.metric:
+            return part("lens_title", "influence_of_rate", rate=_plain(one.metric))
+        return part("lens_title", one.lens)
 
     def _of(self, one: LensFinding, test: LensTest, place: int) -> str:
         """Return a group with its value and rows, as in tables."""
         name, value, n = _side(one, test, place)
         return f"{name} {value}" if n is None else f"{name} {value} of {n:,}"
-
-    def _for(self, one: LensFinding, test: LensTest, place: int) -> str:
-        """Return a value with its group and rows, as in sentences."""
-        name, value, n = _side(one, test, place)
-        return f"{value} for {name}" if n is None else f"{value} for {name} ({n:,} rows that count)"
 
 
 def _side(one: LensFinding, test: LensTest, place: int) -> tuple[str | None, str, int | None]:
@@ -189,25 +214,21 @@ def _side(one: LensFinding, test: LensTest, place: int) -> tuple[str | None, str
     return name, share(value) if one.is_share else number(value), n
 
 
+def _sides(one: LensFinding, test: LensTest) -> dict[str, str]:
+    """Return both groups of a comparison as parts of a sentence; the first has the higher value."""
+    parts: dict[str, str] = {}
+    for place, end in enumerate(("high", "low")):
+        name, value, n = _side(one, test, place)
+        assert n is not None
+        parts |= {f"{end}_group": str(name), f"{end}_value": value, f"{end}_n": f"{n:,}"}
+    return parts
+
+
 def _features(one: LensFinding, test: LensTest) -> str:
     """Return what goes with the gap of influence, where it is that of the group it looked at."""
     if not one.features or one.first not in (test.first, test.second):
         return ""
-    return f" {one.features[:1].upper()}{one.features[1:]}."
-
-
-def _growth(one: LensFinding, test: LensTest) -> str:
-    who = (
-        f"are alike {OF_POLICY}"
-        if one.alike == OF_POLICY
-        else "differ in little but what tells groups apart"
-    )
-    return f"between people who {who} the loss grows to {number(test.estimate)} times itself"
-
-
-def _of_rows(one: LensFinding) -> str:
-    """Return under which metrics a limit holds, where they are several."""
-    return f", {one.alike}" if one.alike == OF_ROWS else ""
+    return part("goes_with", "goes_with", features=f"{one.features[:1].upper()}{one.features[1:]}")
 
 
 def _plain(metric: str) -> str:
@@ -216,4 +237,4 @@ def _plain(metric: str) -> str:
 
 def _note(one: LensFinding) -> str:
     """Return how a lens was run otherwise than asked for."""
-    return f" ({one.note})" if one.note else ""
+    return part("lens_note", "lens_note", note=one.note) if one.note else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..results.verdict import rejects
 from ..results.words import limits_text, listed, number, numbers
+from .sentences import part
 
 if TYPE_CHECKING:
     from ..extremes.result import ExtremeResult
@@ -22,31 +23,32 @@ def _level(confidence: float) -> str:
     return f"{100 * confidence:g} % confidence"
 
 
+def _found(name: str, **parts: object) -> str:
+    return part("lens_found", name, **parts)
+
+
 def of_projection(result: ProjectionResult) -> str:
     """Return what the projection of scores shows; it never shows that there is no gap."""
     shown = rejects(result.pvalue, 1 - result.confidence_level)
-    what = f"that scores depart from {result.notion}"
-    return f"{what} is shown" if shown else f"{what} is not shown, which is no evidence of none"
+    return _found("departs" if shown else "departs_not_shown", notion=result.notion)
 
 
 def of_individual(result: IndividualResult, metric: str) -> str:
     """Return how much larger losses get for people who are alike, under which metric."""
     value, low, high = numbers(result.estimate, result.lower_bound, result.upper_bound)
-    level = _level(result.confidence_level)
-    seen = (
-        "between people who differ in little but what tells groups apart the loss grows to "
-        f"{value} times itself under {metric}"
-    )
+    name = "grows_open"
     if result.lower_bound > result.delta:
-        return f"{seen}, at least {low} ({level}): more than {result.delta:g} times is shown"
-    if result.upper_bound < result.delta:
-        return (
-            f"{seen}, at most {high} ({level}): less than {result.delta:g} times is shown, for "
-            "this attack alone"
-        )
-    return (
-        f"{seen}, and the data allow {low} to {high} ({level}): neither more nor less than "
-        f"{result.delta:g} times is shown"
+        name = "grows_more"
+    elif result.upper_bound < result.delta:
+        name = "grows_less"
+    return _found(
+        name,
+        growth=value,
+        likeness=metric,
+        low=low,
+        high=high,
+        level=_level(result.confidence_level),
+        delta=f"{result.delta:g}",
     )
 
 
@@ -54,13 +56,20 @@ def of_influence(result: InfluenceResult, first: str, second: str) -> str:
     """Return the gap of a group and the features that are shown to go with it."""
     low, high = result.confidence_interval
     value, *ends = numbers(result.estimate, low, high)
-    gap = (
-        f"the {result.metric.replace('_', ' ')} of {first} less that of {second} is {value}, and "
-        f"the data allow {ends[0]} to {ends[1]} ({_level(result.confidence_level)})"
+    has_direction = low > 0 or high < 0
+    return _found(
+        "influence",
+        rate=result.metric.replace("_", " "),
+        first=first,
+        second=second,
+        gap=value,
+        low=ends[0],
+        high=ends[1],
+        level=_level(result.confidence_level),
+        features_found=of_features(result)
+        if has_direction
+        else part("features_found", "no_direction"),
     )
-    if not (low > 0 or high < 0):
-        return f"{gap}: no direction is shown, and so no feature that goes with it"
-    return f"{gap}: {of_features(result)}"
 
 
 def of_features(result: InfluenceResult) -> str:
@@ -76,10 +85,8 @@ def of_features(result: InfluenceResult) -> str:
         return listed(list(dict.fromkeys(found)))
 
     own, alone = shown(False), shown(True)
-    text = f"shown to go with it: {own}" if own else "no feature is shown to go with it"
-    if alone:
-        text += f"; with all else held fixed the decisions move with {alone}"
-    return f"{text}. Not that they cause it" if own else text
+    name = ("both" if alone else "features") if own else ("moving" if alone else "none")
+    return part("features_found", name, features=own, moving=alone)
 
 
 def of_extremes(result: ExtremeResult) -> str:
@@ -94,17 +101,25 @@ def of_extremes(result: ExtremeResult) -> str:
     values = [result.levels[one].value for one in groups]
     first, second, gap, *ends = numbers(*values, estimate, low, high)
     names = [result.name_of(one) for one in groups]
-    limits = limits_text(low, high, (ends[0], ends[1]))
-    shown = rejects(result.pvalue, 1 - result.confidence_level)
-    what = f"what one row in {result.horizon:,.0f} would gain at least by a flip is"
-    told = f"{what} {first} in {names[0]} and {second} in {names[1]}, a difference of"
+    parts = {}
     if len(known) > 2:
         worst = max(known, key=lambda group: known[group])
-        told = (
-            f"{what} highest in {result.name_of(worst)}, {number(known[worst])}; of {len(known)} "
-            f"groups {names[0]} ({first}) and {names[1]} ({second}) differ most clearly, by"
-        )
-    return (
-        f"{told} {gap} ({limits}, {_level(result.confidence_level)}): that worst cases differ is "
-        f"{'shown' if shown else 'not shown, which is no evidence of equality'}"
+        parts = {
+            "worst": result.name_of(worst),
+            "worst_level": number(known[worst]),
+            "n_groups": f"{len(known)}",
+        }
+    shown = rejects(result.pvalue, 1 - result.confidence_level)
+    return _found(
+        "extremes_of_several" if parts else "extremes_of_two",
+        horizon=f"{result.horizon:,.0f}",
+        first=names[0],
+        first_level=first,
+        second=names[1],
+        second_level=second,
+        gap=gap,
+        limits=limits_text(low, high, (ends[0], ends[1])),
+        level=_level(result.confidence_level),
+        differ_shown=part("differ_shown", "shown" if shown else "not_shown"),
+        **parts,
     )

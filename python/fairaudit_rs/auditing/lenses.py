@@ -130,7 +130,7 @@ def _projections(setting: Setting, threshold: float) -> Iterator[tuple[LensFindi
         if why is not None:
             yield not_run("projection", one.name, why, notion), None
             continue
-        finding, result = _projected(one, notion, threshold, computing)
+        finding, result = _projected(one, notion, threshold, computing, setting.confidence)
         bound = setting.bound("projection", one.name)
         if bound is not None:
             finding = _held(finding, bound, setting, one, partial(_pair, one, notion, threshold))
@@ -138,7 +138,7 @@ def _projections(setting: Setting, threshold: float) -> Iterator[tuple[LensFindi
 
 
 def _projected(
-    one: Attribute, notion: NotionName, threshold: float, computing: Computing
+    one: Attribute, notion: NotionName, threshold: float, computing: Computing, level: float
 ) -> tuple[LensFinding, Any]:
     """Project the scores of all groups of an attribute."""
     try:
@@ -148,6 +148,7 @@ def _projected(
             threshold=threshold,
             groups=one.groups,
             pos_label=computing.pos_label,
+            level=level,
             seed=seed_of(computing.seed, "projection", notion, one.name),
             n_threads=computing.n_threads,
         )

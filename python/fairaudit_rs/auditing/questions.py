@@ -396,7 +396,8 @@ class Family:
             word = verdict.in_policy("pass", self.policy.has_pass)
         telling = None
         if word == "inconclusive":
-            telling = test.rows_that_tell(tolerance, alpha, n_tests)
+            each = n_tests if self.policy.adjustment == "holm" else 1
+            telling = test.rows_that_tell(tolerance, alpha, each)
         return PairFinding(test=test, adjusted=adjusted, verdict=word, telling=telling)
 
     def _why_no_pass(self, question: ToleranceQuestion) -> str:

@@ -177,6 +177,7 @@ class Audit(Result):
             self.n_comparisons,
             _named,
             self.others,
+            adjusts=self.policy.adjustment == "holm",
             has_pass=self.policy.has_pass,
         )
 
@@ -201,7 +202,7 @@ class Audit(Result):
         lines = [self._first_line(), *self._request_lines, *self._wording.told(self.verdict)]
         told = [_told(one) for one in self.others if one.told and not one.binding]
         if told:
-            lines += ["Other lenses, which inform and do not bind:", *told]
+            lines += [sentence("others_inform"), *told]
         return "\n".join(lines)
 
     @property
@@ -423,8 +424,10 @@ def _named(attribute: str, group: Any) -> str:
 
 def _told(one: LensFinding) -> str:
     """Return what a lens found as a line."""
-    note = f" ({one.note})" if one.note else ""
-    return f"- {one.lens}, {one.attribute}: {one.told}{note}."
+    note = part("lens_note", "lens_note", note=one.note) if one.note else ""
+    return sentence(
+        "lens_told", lens=one.lens, attribute=one.attribute, lens_found=one.told, lens_note=note
+    )
 
 
 def _shown(*values: float) -> list[str]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import get_args
 
+from ..literals import LensName
+from .lens_sentences import LENSES, PARTS_OF_LENSES
 from .note_sentences import NOTES, PARTS_OF_NOTES
 from .rules.sentences import PARTS_OF_RULES, RULES
 
@@ -17,6 +20,7 @@ SENTENCES = {
     "headline": "{verdict}. {n_rows} rows; {policy}{covered}.",
     **NOTES,
     **RULES,
+    **LENSES,
     # -- the request --
     "asked_data": "Data: {data}, {rows} (fairaudit_rs {version}).",
     "asked_filter": "Read: {filter}.",
@@ -105,6 +109,7 @@ PARTS = {
     "to": {"to": " to {reference}"},
     **PARTS_OF_NOTES,
     **PARTS_OF_RULES,
+    **PARTS_OF_LENSES,
     "covered": {"covered": "; people in tested groups: {shares}"},
     "worse": {"worse": ", to the disadvantage of {group}"},
     # The first one that fits is read: the longer ones come first.
@@ -169,6 +174,7 @@ PARTS = {
 _PART = re.compile(r"\{(\w+)\}")
 #: Parts that are values of groups, and how these are written.
 _VALUES = ("value", "low_value", "high_value", "first_crude", "second_crude")
+_LENSES = f"(?:{'|'.join(get_args(LensName))})"
 _VALUE = r"-?(?:[\d,]*\.?\d+(?:e[+-]?\d+)?|infinite)(?: %)?|not measurable"
 
 
@@ -209,7 +215,7 @@ def _read(
 @cache
 def _pattern(template: str, metrics: tuple[str, ...]) -> re.Pattern[str]:
     """Return the pattern of a template."""
-    known = dict.fromkeys(_VALUES, f"(?:{_VALUE})")
+    known = dict.fromkeys(_VALUES, f"(?:{_VALUE})") | {"lens": _LENSES}
     if metrics:
         known["metric"] = f"(?:{'|'.join(map(re.escape, metrics))})"
     return re.compile(_expression(template, known, is_named=True), re.DOTALL)

@@ -22,6 +22,8 @@ from .sentences import part, sentence
 _ALIKE = 0.99
 #: Base rates that differ by more than this cannot go with all kinds of equality at once.
 _UNLIKE = 0.05
+#: Shares below this are sums of rounded numbers.
+_ROUNDED = 1e-9
 
 Named = Callable[[str, Any], str]
 
@@ -131,7 +133,7 @@ def notes_of_refusals(findings: Sequence[QuestionFinding], named: Named) -> Iter
         if len(ends) < 2:
             continue
         (low, low_value), (high, high_value) = ends
-        refused = 1 - low_value, 1 - high_value
+        refused = _refused(low_value), _refused(high_value)
         if not (low_value > 0.5 and refused[0] * one.tolerance.value > refused[1]):
             continue
         who, other = (named(one.attribute, group.group) for group in (low, high))
@@ -148,6 +150,12 @@ def notes_of_refusals(findings: Sequence[QuestionFinding], named: Named) -> Iter
             other_share=f"{100 * refused[1]:.1f} %",
             metric=one.description,
         )
+
+
+def _refused(value: float) -> float:
+    """Return what a share leaves; values within strata are sums that are rounded."""
+    left = 1 - value
+    return left if left > _ROUNDED else 0.0
 
 
 def notes_of_conflict(
@@ -222,7 +230,8 @@ def warnings_of_lenses(
         for warning in said:
             about.setdefault((lens, warning), []).append(what)
     for (lens, warning), names in about.items():
-        yield f"{lens}, {listed(list(dict.fromkeys(names)))}: {warning.removesuffix('.')}"
+        about_it = listed(list(dict.fromkeys(names)))
+        yield sentence("lens_warning", lens=lens, about=about_it, warning=warning.removesuffix("."))
 
 
 def _asked(findings: Sequence[QuestionFinding]) -> str:

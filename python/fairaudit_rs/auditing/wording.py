@@ -59,14 +59,16 @@ class Wording(Amounts):
         n_tests: int,
         named: Named,
         lenses: Sequence[LensFinding] = (),
+        *,
+        adjusts: bool = True,
         has_pass: bool = True,
     ) -> None:
-        super().__init__(alpha, n_tests)
+        super().__init__(alpha, n_tests, adjusts)
         self.has_pass = has_pass
         self.binding = [one for one in findings if one.binding]
         self.informing = [one for one in findings if not one.binding]
         self.named = named
-        self.lenses = LensWording(lenses, alpha, n_tests)
+        self.lenses = LensWording(lenses, alpha, n_tests, adjusts)
 
     @property
     def binds(self) -> bool:
@@ -253,6 +255,8 @@ class Wording(Amounts):
 
     def _each(self, one: QuestionFinding) -> float:
         """Return the level of one of all comparisons."""
+        if not self.adjusts:
+            return self.alpha
         return self.alpha / max(self.n_tests if one.binding else len(one.pairs), 1)
 
     def _differ(self, one: QuestionFinding, pair: PairFinding) -> str:
@@ -368,9 +372,11 @@ class Wording(Amounts):
             # A group without another one to compare it with was not tested.
             covered = one.coverage if one.pairs else 0.0
             least[one.attribute] = min(least.get(one.attribute, 1.0), covered)
-        for lens in self.lenses.binding:
+        # What was not run at all tested nobody, whatever the attribute.
+        for lens in sorted(self.lenses.binding, key=lambda lens: not lens.attribute):
             part = 0.0 if math.isnan(lens.coverage) else lens.coverage
-            least[lens.attribute] = min(least.get(lens.attribute, 1.0), part)
+            for name in [lens.attribute] if lens.attribute else list(least):
+                least[name] = min(least.get(name, 1.0), part)
         return ", ".join(f"{name} {_covered(part)}" for name, part in least.items())
 
     def limits(self, policy: Policy, has_labels: bool) -> Iterator[str]:
