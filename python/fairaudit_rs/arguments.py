@@ -41,14 +41,16 @@ def choice(name: str, value: object, accepted: Iterable[Word]) -> Word:
     accepted = list(accepted)
     if isinstance(value, str) and value in accepted:
         return accepted[accepted.index(value)]
-    raise ArgumentError(f"{name} is {value!r}; accepted: {', '.join(map(repr, accepted))}")
+    raise ArgumentError(
+        f"{name} is {value!r}; accepted: {', '.join(map(repr, accepted))}", argument=name
+    )
 
 
 def flag(name: str, value: object) -> bool:
     """Return the value when it is True or False."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise ArgumentTypeError(f"{name} is {value!r}; accepted: True, False")
+    raise ArgumentTypeError(f"{name} is {value!r}; accepted: True, False", argument=name)
 
 
 def count(name: str, value: object, low: int, high: int) -> int:
@@ -59,11 +61,11 @@ def count(name: str, value: object, low: int, high: int) -> int:
         whole = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ArgumentTypeError(
-            f"{name} is {value!r}; accepted: a whole number from {low:,} to {high:,}"
+            f"{name} is {value!r}; accepted: a whole number from {low:,} to {high:,}", argument=name
         ) from None
     if not low <= whole <= high:
         raise ArgumentError(
-            f"{name} is {whole:,}; accepted: a whole number from {low:,} to {high:,}"
+            f"{name} is {whole:,}; accepted: a whole number from {low:,} to {high:,}", argument=name
         )
     return whole
 
@@ -74,10 +76,10 @@ def number(
     """Return a number that lies within what is accepted; an array of one number is one too."""
     one = value.ravel()[0] if isinstance(value, np.ndarray) and value.size == 1 else value
     if not is_number(one):
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}", argument=name)
     found = as_float(one)
     if not within(found):
-        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
+        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}", argument=name)
     return found
 
 
@@ -134,10 +136,12 @@ def parts(value: object, names: Sequence[str]) -> tuple[float, ...]:
     """Return shares of the rows that add up to 1, one for each name."""
     what = f"{len(names)} shares that add up to 1 ({', '.join(names)})"
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != len(names):
-        raise ArgumentTypeError(f"parts is {value!r}; accepted: {what}")
+        raise ArgumentTypeError(f"parts is {value!r}; accepted: {what}", argument="parts")
     shares = tuple(finite("parts", share) for share in value)
     if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
-        raise ArgumentError(f"parts is {value!r}; accepted: {what}, none of them 0")
+        raise ArgumentError(
+            f"parts is {value!r}; accepted: {what}, none of them 0", argument="parts"
+        )
     return shares
 
 
@@ -146,13 +150,16 @@ def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
     try:
         array = np.array(value, dtype=np.float64)
     except Exception as error:  # what is turned into an array may raise what it likes
-        raise ArgumentTypeError(f"{name} is no array of numbers: {error}") from None
+        raise ArgumentTypeError(f"{name} is no array of numbers: {error}", argument=name) from None
     if array.ndim != dimensions or not array.size:
         raise ArgumentError(
-            f"{name} has shape {array.shape}; accepted: {dimensions} dimension(s), not empty"
+            f"{name} has shape {array.shape}; accepted: {dimensions} dimension(s), not empty",
+            argument=name,
         )
     if not np.isfinite(array).all():
-        raise ArgumentError(f"{name} is not finite in some places; accepted: finite numbers")
+        raise ArgumentError(
+            f"{name} is not finite in some places; accepted: finite numbers", argument=name
+        )
     array.setflags(write=False)
     return array
 
@@ -163,7 +170,12 @@ def seed(rng: object, random_state: object = None) -> int:
     An int below 2^64 is the seed itself, so a result is repeated by ``rng=result.seed``.
     """
     if rng is not None and random_state is not None:
-        raise ArgumentTypeError("rng and random_state are two names of one argument; pass one")
+        raise ArgumentTypeError(
+            "rng and random_state are two names of one argument; pass one",
+            argument="rng",
+            mentions=("random_state",),
+            code="conflicting-arguments",
+        )
     if random_state is not None:
         return _seed("random_state", random_state)
     return _seed("rng", rng)
@@ -185,10 +197,10 @@ def _seed(name: str, value: object) -> int:
         whole = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ArgumentTypeError(
-            f"{name} is a {type(value).__name__}; accepted: {accepted}"
+            f"{name} is a {type(value).__name__}; accepted: {accepted}", argument=name
         ) from None
     if whole < 0:
-        raise ArgumentError(f"{name} is {whole}; accepted: {accepted}")
+        raise ArgumentError(f"{name} is {whole}; accepted: {accepted}", argument=name)
     return whole if whole < 2**64 else _from_sequence(np.random.SeedSequence(whole))
 
 
@@ -201,7 +213,9 @@ def _missing(name: str, value: object) -> str | None:
     words = get_args(Missing)
     if value is None or (isinstance(value, str) and value in words):
         return value
-    raise ArgumentError(f"{name} is {value!r}; accepted: None, {', '.join(map(repr, words))}")
+    raise ArgumentError(
+        f"{name} is {value!r}; accepted: None, {', '.join(map(repr, words))}", argument=name
+    )
 
 
 def _threads(name: str, value: object) -> int:
@@ -211,9 +225,9 @@ def _threads(name: str, value: object) -> int:
     try:
         return count(name, value, 1, _MAX_THREADS)
     except ArgumentTypeError as error:
-        raise ArgumentTypeError(f"{error}, or -1 for all cores") from None
+        raise ArgumentTypeError(f"{error}, or -1 for all cores", argument=name) from None
     except ArgumentError as error:
-        raise ArgumentError(f"{error}, or -1 for all cores") from None
+        raise ArgumentError(f"{error}, or -1 for all cores", argument=name) from None
 
 
 def _cores() -> int:
@@ -230,7 +244,8 @@ def _progress(name: str, value: object) -> ProgressCallback | None:
         return Printer()
     if not callable(value):
         raise ArgumentTypeError(
-            f"{name} is {value!r}; accepted: None, True, or a callable of (done, total)"
+            f"{name} is {value!r}; accepted: None, True, or a callable of (done, total)",
+            argument=name,
         )
     callback: Callable[[int, int], Any] = value
     return callback

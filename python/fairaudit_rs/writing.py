@@ -89,22 +89,24 @@ class _Target:
 def _target(name: str, given: object) -> _Target:
     """Return where a name leads to when something can be written there."""
     if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
-        raise ArgumentTypeError(f"{name} is {given!r}; accepted: the path of a file")
+        raise ArgumentTypeError(f"{name} is {given!r}; accepted: the path of a file", argument=name)
     path, is_handle = _follow(name, Path(given))
     try:
         found = path.stat()
     except FileNotFoundError:
         found = None
     if found is not None and stat.S_ISDIR(found.st_mode):
-        raise FileError(f"{name} is {given}, which is a directory; accepted: a file")
+        raise FileError(f"{name} is {given}, which is a directory; accepted: a file", argument=name)
     if found is not None and not os.access(path, os.W_OK):
-        raise FileError(f"{name} is {given}, which may not be written; accepted: another file")
+        raise FileError(
+            f"{name} is {given}, which may not be written; accepted: another file", argument=name
+        )
     regular = found is not None and stat.S_ISREG(found.st_mode)
     in_place = found is not None and (is_handle or not regular)
     if not in_place and not path.parent.is_dir():
-        raise FileError(f"{name} is {given}; its directory does not exist")
+        raise FileError(f"{name} is {given}; its directory does not exist", argument=name)
     if not in_place and not os.access(path.parent, os.W_OK | os.X_OK):
-        raise FileError(f"{name} is {given}; its directory may not be written")
+        raise FileError(f"{name} is {given}; its directory may not be written", argument=name)
     mode = None if found is None else stat.S_IMODE(found.st_mode)
     return _Target(path=path, mode=mode, regular=regular, in_place=in_place)
 
@@ -119,7 +121,9 @@ def _follow(name: str, given: Path) -> tuple[Path, bool]:
         if not path.is_symlink():
             return path, False
         path = path.parent / path.readlink()
-    raise FileError(f"{name} is {given}, a link that leads back to itself; accepted: a file")
+    raise FileError(
+        f"{name} is {given}, a link that leads back to itself; accepted: a file", argument=name
+    )
 
 
 class _named:  # noqa: N801 (a context manager that reads like a phrase)
@@ -138,5 +142,6 @@ class _named:  # noqa: N801 (a context manager that reads like a phrase)
         if isinstance(error, OSError | ValueError | RuntimeError):
             reason = getattr(error, "strerror", None) or error
             raise FileError(
-                f"{self.name} is {str(self.path)!r}, which cannot be written: {reason}"
+                f"{self.name} is {str(self.path)!r}, which cannot be written: {reason}",
+                argument=self.name,
             ) from error

@@ -39,7 +39,8 @@ def check_bands(policy: Policy, attributes: Sequence[Attribute]) -> None:
             raise ArgumentError(
                 f"bands of {name!r} is {list(cuts)}, which cuts nothing of {one.name!r}, whose "
                 f"values are {listed([repr(group) for group in others])}; accepted: cuts between "
-                "the smallest and the greatest of numbers, or no bands"
+                "the smallest and the greatest of numbers, or no bands",
+                argument="bands",
             )
 
 
@@ -61,5 +62,6 @@ def _unknown_attribute(key: str, name: str, attributes: Sequence[str]) -> Argume
     return ArgumentError(
         f"{key} has {name!r}, which is not an attribute of the data; {nearest(name, attributes)}"
         f"accepted: {', '.join(map(repr, attributes))}, or another column that you add to "
-        "sensitive_features"
+        "sensitive_features",
+        mentions=("sensitive_features",),
     )

@@ -291,17 +291,20 @@ def _form(X: Any, data: Any, table: AuditTable) -> Form:
         if kind not in ("pandas", "polars") or hasattr(data, "collect"):
             raise ArgumentTypeError(
                 f"X is {X!r}; accepted: a frame or an array with a row for each of the data, or "
-                "names of columns where data is a frame of pandas or polars"
+                "names of columns where data is a frame of pandas or polars",
+                argument="X",
             )
         check_columns(names, list(data.columns), "the data")
         X = data[names]
     if not table.source.holds_rows:
-        raise ArgumentTypeError("X does not go with data=cells, which hold no rows")
+        raise ArgumentTypeError(
+            "X does not go with data=cells, which hold no rows", argument="X", mentions=("data",)
+        )
     form = form_of(X)
     check_indices(indices_of({"the labels and decisions": table.index, "X": X}))
     n_rows = table.loaded("X").n_rows
     if form.n_rows != n_rows:
-        raise DataError(f"X has {form.n_rows:,} rows; the data have {n_rows:,}")
+        raise DataError(f"X has {form.n_rows:,} rows; the data have {n_rows:,}", argument="X")
     return form
 
 
@@ -320,7 +323,8 @@ def _policy(policy: object, table: AuditTable) -> Policy:
         return policy
     raise ArgumentTypeError(
         f"policy is a {type(policy).__name__}; accepted: a Policy, the name of a preset such as "
-        "'opportunity', a file ending in .toml, or None for the default"
+        "'opportunity', a file ending in .toml, or None for the default",
+        argument="policy",
     )
 
 
@@ -335,13 +339,19 @@ def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
         if policy.positive_label([0, 1]) != 1:
             raise ArgumentTypeError(
                 f"favourable is {policy.favourable!r} with data=cells, whose positive value is 1; "
-                "accepted: cells that were counted with another pos_label"
+                "accepted: cells that were counted with another pos_label",
+                argument="favourable",
+                mentions=(
+                    "data",
+                    "pos_label",
+                ),
             )
         return pos_label
     if pos_label is not None:
         raise ArgumentTypeError(
             f"pos_label is {pos_label!r}, and favourable is {policy.favourable!r} in the policy; "
-            "accepted: one of them"
+            "accepted: one of them",
+            argument="pos_label",
         )
     return policy.positive_label(table.values(named[0]))
 
@@ -358,7 +368,12 @@ def _check_says(policy: Policy, role: str, table: AuditTable) -> None:
         first, second = sorted(values)
         raise ArgumentError(
             f"favourable is None and {role} holds {first!r}, {second!r}; accepted: the one that "
-            "people want, as favourable of the policy, or the positive one, as pos_label"
+            "people want, as favourable of the policy, or the positive one, as pos_label",
+            argument="favourable",
+            mentions=(
+                "pos_label",
+                role,
+            ),
         )
 
 

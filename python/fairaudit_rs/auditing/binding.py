@@ -86,7 +86,8 @@ class Bound:
             raise ArgumentError(
                 f"n_resamples is {given:,}; the lens {self.criterion.name} is tested by "
                 f"replicates, and {self.n_adjusted:,} comparisons at {self.policy.alpha:g} need at "
-                f"least {needed:,}"
+                f"least {needed:,}",
+                argument="n_resamples",
             )
         return min(given, max(needed, _ENOUGH))
 

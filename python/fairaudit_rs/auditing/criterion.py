@@ -88,10 +88,13 @@ class Criterion:
         if self.metric is not None and self.lens is not None:
             raise ArgumentError(
                 f"lens is {self.lens!r} and metric is {self.metric!r}; accepted: one of them, and "
-                "two criteria for both"
+                "two criteria for both",
+                argument="lens",
             )
         if self.metric is None and self.lens is None:
-            raise ArgumentError(f"metric is None and lens is None; accepted: {_EITHER}")
+            raise ArgumentError(
+                f"metric is None and lens is None; accepted: {_EITHER}", argument="metric"
+            )
         if self.tolerance is not None:
             _keep(self, tolerance=arguments.check(tolerance=self.tolerance).tolerance)
         if self.ratio is not None:
@@ -100,7 +103,9 @@ class Criterion:
         if attributes is not None:
             attributes = names("attributes", attributes)
             if not attributes:
-                raise ArgumentError("attributes is empty; accepted: names, or None for all")
+                raise ArgumentError(
+                    "attributes is empty; accepted: names, or None for all", argument="attributes"
+                )
         _keep(self, attributes=attributes)
         _keep(self, binding=arguments.flag("binding", self.binding))
         _keep(self, reference=_reference(self.reference))
@@ -108,13 +113,16 @@ class Criterion:
         if self.fair_metric is not None:
             if self.lens != "individual":
                 raise ArgumentError(
-                    f"fair_metric is given for {self.name}; accepted with the lens individual alone"
+                    f"fair_metric is given for {self.name}; accepted with the lens individual "
+                    "alone",
+                    argument="fair_metric",
                 )
             _keep(self, fair_metric=PolicyMetric.read(self.fair_metric))
         if self.is_fixed_reference and (attributes is None or len(attributes) != 1):
             raise ArgumentError(
                 f"reference is {self.reference!r} and attributes is {attributes!r}; accepted: the "
-                "one attribute that it is a group of, None for all pairs, 'highest' or 'best'"
+                "one attribute that it is a group of, None for all pairs, 'highest' or 'best'",
+                argument="reference",
             )
 
     def _check_name(self) -> None:
@@ -132,30 +140,35 @@ class Criterion:
             if getattr(self, name) is not None:
                 raise ArgumentError(
                     f"{name} is {getattr(self, name)!r}; {lens} is a lens, which takes a tolerance "
-                    "and compares all groups"
+                    "and compares all groups",
+                    argument=name,
                 )
         if self.attributes is not None and lens == "individual":
             raise ArgumentError(
                 f"attributes is {list(self.attributes)!r}; the individual lens takes all "
-                "attributes at once; accepted: None"
+                "attributes at once; accepted: None",
+                argument="attributes",
             )
         if self.tolerance is None:
             if self.binding:
                 raise ArgumentError(
                     f"tolerance is None, but the lens {lens} binds; accepted: a number such as "
                     f"{1.25 if lens == 'individual' else 0.1}, or binding false for what is only "
-                    "shown"
+                    "shown",
+                    argument="tolerance",
                 )
         elif lens == "individual" and self.tolerance <= 1:
             raise ArgumentError(
                 f"tolerance is {self.tolerance!r}; of the individual lens it is how many times "
-                "itself a loss may grow to; accepted: a number above 1, such as 1.25"
+                "itself a loss may grow to; accepted: a number above 1, such as 1.25",
+                argument="tolerance",
             )
         elif lens != "individual" and self.tolerance >= 1:
             raise ArgumentError(
                 f"tolerance is {self.tolerance!r}; of {lens} it is a difference of shares or "
                 "scores, so that nothing could fail; accepted: a number above 0 and below 1, such "
-                "as 0.1"
+                "as 0.1",
+                argument="tolerance",
             )
 
     def _check_threshold(self, metric: metrics.Metric) -> None:
@@ -163,18 +176,21 @@ class Criterion:
         if self.reference == BEST and better_value(metric, punitive=False) is None:
             raise ArgumentError(
                 f"reference is 'best'; neither high nor low values of {metric.name} are better; "
-                "accepted: None for all pairs, 'highest', or a group"
+                "accepted: None for all pairs, 'highest', or a group",
+                argument="reference",
             )
         if self.tolerance is not None and self.ratio is not None:
             raise ArgumentError(
                 f"tolerance is {self.tolerance!r} and ratio is {self.ratio!r}; accepted: one of "
-                "them, and two criteria for both"
+                "them, and two criteria for both",
+                argument="tolerance",
             )
         if not self.has_threshold:
             if self.binding:
                 raise ArgumentError(
                     f"tolerance is None and ratio is None, but {self.metric} binds; accepted: one "
-                    "of them, such as tolerance 0.1, or binding false for what is only shown"
+                    "of them, such as tolerance 0.1, or binding false for what is only shown",
+                    argument="tolerance",
                 )
             return
         given = f"tolerance is {self.tolerance!r}" if self.ratio is None else self._ratio_is
@@ -225,7 +241,9 @@ class Criterion:
         """Return the criterion that a dict holds; keys that it does not know are refused."""
         known_keys("a criterion", content, [entry.name for entry in fields(cls)])
         if "metric" not in content and "lens" not in content:
-            raise ArgumentError(f"metric is missing in a criterion; accepted: {_EITHER}")
+            raise ArgumentError(
+                f"metric is missing in a criterion; accepted: {_EITHER}", argument="metric"
+            )
         return cls(**{name: grouped(name, value) for name, value in content.items()})
 
     def __repr__(self) -> str:
@@ -302,7 +320,8 @@ def _metric(name: object) -> metrics.Metric:
     if not isinstance(name, str):
         raise ArgumentTypeError(
             f"metric is {name!r}; accepted: the name of a metric of the registry; your own gets "
-            "one by metrics.register"
+            "one by metrics.register",
+            argument="metric",
         )
     return metrics.get(name)
 
@@ -350,7 +369,8 @@ def label(name: str, value: object) -> Label:
     if isinstance(value, str | bool | int) or (isinstance(value, float) and value == value):
         return value
     raise ArgumentTypeError(
-        f"{name} is {value!r}; accepted: a value of the data: text, a number, True or False"
+        f"{name} is {value!r}; accepted: a value of the data: text, a number, True or False",
+        argument=name,
     )
 
 

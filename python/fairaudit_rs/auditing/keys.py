@@ -11,13 +11,15 @@ from ..errors import ArgumentError, ArgumentTypeError
 def names(name: str, value: object) -> tuple[str, ...]:
     """Return a sequence of different texts as a tuple."""
     if not arguments.is_listing(value) or isinstance(value, Mapping):
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a list of texts")
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a list of texts", argument=name)
     found = tuple(value)
     for one in found:
         if not isinstance(one, str):
-            raise ArgumentTypeError(f"{name} holds {one!r}; accepted: a list of texts")
+            raise ArgumentTypeError(
+                f"{name} holds {one!r}; accepted: a list of texts", argument=name
+            )
         if found.count(one) > 1:
-            raise ArgumentError(f"{name} holds {one!r} twice; accepted: each once")
+            raise ArgumentError(f"{name} holds {one!r} twice; accepted: each once", argument=name)
     return found
 
 

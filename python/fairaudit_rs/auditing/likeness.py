@@ -144,13 +144,15 @@ def fitted_metric(rows: LikenessRows, protected: dict[str, Any], notes: list[str
     if not kept:
         raise ArgumentError(
             f"no feature of X is shown to go with {' or '.join(protected)}, so that none stands "
-            "for a difference of groups; individual_test takes a fair_metric"
+            "for a difference of groups; individual_test takes a fair_metric",
+            mentions=("fair_metric",),
         )
     found = rows.metric(kept)
     if not found.rank:
         raise ArgumentError(
             f"what tells groups of {' and '.join(kept)} apart spans all {found.n_features} "
-            "features of X, so that all people are alike; individual_test takes a fair_metric"
+            "features of X, so that all people are alike; individual_test takes a fair_metric",
+            mentions=("fair_metric",),
         )
     return found
 

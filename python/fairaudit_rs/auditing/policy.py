@@ -170,7 +170,8 @@ class Policy:
         if self.punitive and self.rule is not None:
             raise ArgumentError(
                 f"punitive is True with the rule {self.rule}, which counts favourable decisions; "
-                "name the favourable value of the decisions by favourable instead"
+                "name the favourable value of the decisions by favourable instead",
+                argument="punitive",
             )
 
     def _check_lenses(self) -> None:
@@ -179,7 +180,8 @@ class Policy:
             if one.lens is not None and self.lenses != "auto" and one.lens not in self.lenses:
                 raise ArgumentError(
                     f"lenses is {list(self.lenses)!r}, without {one.lens}, of which there is a "
-                    f"criterion; accepted: 'auto', or a list with {one.lens!r}"
+                    f"criterion; accepted: 'auto', or a list with {one.lens!r}",
+                    argument="lenses",
                 )
 
     # -- from elsewhere ----------------------------------------------------------------------
@@ -295,10 +297,13 @@ class Policy:
             raise ArgumentError(f"schema_version is {version!r}; accepted: {_VERSION}")
         for name in ("name", "criteria"):
             if name not in given:
-                raise ArgumentError(f"{name} is missing in a policy; accepted: {_NEEDED[name]}")
+                raise ArgumentError(
+                    f"{name} is missing in a policy; accepted: {_NEEDED[name]}", argument=name
+                )
         if not isinstance(given["criteria"], list | tuple):
             raise ArgumentTypeError(
-                f"criteria is {given['criteria']!r}; accepted: {_NEEDED['criteria']}"
+                f"criteria is {given['criteria']!r}; accepted: {_NEEDED['criteria']}",
+                argument="criteria",
             )
         given["criteria"] = [Criterion.from_dict(one) for one in given["criteria"]]
         return cls(**given)
@@ -367,7 +372,8 @@ class Policy:
         if not found:
             raise DataError(
                 f"favourable is {self.favourable!r}, which is no value of labels and decisions; "
-                f"accepted: {', '.join(map(repr, values))}"
+                f"accepted: {', '.join(map(repr, values))}",
+                argument="favourable",
             )
         if not self.punitive:
             return found[0]
@@ -375,7 +381,8 @@ class Policy:
         if len(others) != 1:
             raise DataError(
                 f"favourable is {self.favourable!r} and there are {len(others):,} other values; "
-                f'accepted for the punitive policy "{self.name}": one other, which is the positive'
+                f'accepted for the punitive policy "{self.name}": one other, which is the positive',
+                argument="favourable",
             )
         return others[0]
 
@@ -484,11 +491,14 @@ def _of_table(table: Mapping[str, Any], criteria: Sequence[Criterion] | None) ->
         for name in ("ratio", "references"):
             if name in table:
                 raise ArgumentError(
-                    f'{name} is {table[name]!r}; accepted with preset = "fair_lending" alone'
+                    f'{name} is {table[name]!r}; accepted with preset = "fair_lending" alone',
+                    argument=name,
                 )
         for name, there in (("name", "name" in table), ("criterion", criteria)):
             if not there:
-                raise ArgumentError(f"{name} is missing in [policy], which has no preset")
+                raise ArgumentError(
+                    f"{name} is missing in [policy], which has no preset", argument=name
+                )
         return Policy(**given, criteria=criteria or ())
     name = arguments.choice("preset", table["preset"], get_args(PresetName))
     base = Policy.preset(name, ratio=table.get("ratio"), references=table.get("references"))
@@ -499,6 +509,7 @@ def _of_table(table: Mapping[str, Any], criteria: Sequence[Criterion] | None) ->
     if "name" not in table:
         raise ArgumentError(
             f"name is missing in [policy], whose criteria are not those of {name}; accepted: a "
-            "name of your own"
+            "name of your own",
+            argument="name",
         )
     return replace(base, **{**dict.fromkeys(TEXTS, ""), **given}, criteria=criteria)

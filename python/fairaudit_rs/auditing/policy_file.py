@@ -77,7 +77,9 @@ class PolicyFile:
             inner = re.match(r"\w+ of '([^']*)' is ", message)
             if inner and (*place, inner[1]) in self.lines:
                 place = (*place, inner[1])
-        return type(error)(f"{self.name}{self._at(place)}: {message}")
+        return type(error)(
+            f"{self.name}{self._at(place)}: {message}", argument=error.argument, code=error.code
+        )
 
     def _at(self, place: Path) -> str:
         """Return the line of a place, or of the nearest table around it."""
@@ -89,7 +91,9 @@ class PolicyFile:
 def read(path: str | FilePath) -> PolicyFile:
     """Return what a file says of policy and roles."""
     if not isinstance(path, str | FilePath):
-        raise ArgumentTypeError(f"path is {path!r}; accepted: the path of a .toml file")
+        raise ArgumentTypeError(
+            f"path is {path!r}; accepted: the path of a .toml file", argument="path"
+        )
     name = str(path)
     try:
         text = FilePath(path).read_bytes().decode("utf-8")
@@ -149,7 +153,8 @@ def _combined(value: object) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, Mapping) or not all(isinstance(one, list) for one in value.values()):
         raise ArgumentTypeError(
             f"combine is {value!r}; accepted: attributes, each with a list of columns, as "
-            '{ race = ["black", "white"] }'
+            '{ race = ["black", "white"] }',
+            argument="combine",
         )
     return {name: names(f"combine of {name!r}", columns) for name, columns in value.items()}
 
@@ -159,7 +164,9 @@ def _columns(name: str, value: object) -> str | tuple[str, ...]:
         return (value,) if ROLES[name] else value
     if not ROLES[name] or not isinstance(value, list) or not value:
         many = ", or a list of them" if ROLES[name] else ""
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: the name of a column{many}")
+        raise ArgumentTypeError(
+            f"{name} is {value!r}; accepted: the name of a column{many}", argument=name
+        )
     return names(name, value)
 
 

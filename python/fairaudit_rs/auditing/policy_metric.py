@@ -56,7 +56,8 @@ class PolicyMetric:
             raise ArgumentError(
                 f"fair_metric has {'both' if is_free else 'no'} features or directions and "
                 f"{'a' if is_free else 'no'} matrix; accepted: features, directions, or both of "
-                "them, or else a matrix"
+                "them, or else a matrix",
+                argument="fair_metric",
             )
         if len(self.matrix) != len(self.matrix_features):
             raise ArgumentError(
@@ -77,7 +78,8 @@ class PolicyMetric:
         if not isinstance(given, FairMetric):
             raise ArgumentTypeError(
                 f"fair_metric is {given!r}; accepted: a table with features, directions or matrix, "
-                "or a FairMetric"
+                "or a FairMetric",
+                argument="fair_metric",
             )
         called = given.feature_names or tuple(f"x{place}" for place in range(given.n_features))
         units = dict(zip(called, given.units.tolist(), strict=True))
@@ -105,7 +107,8 @@ class PolicyMetric:
             if lacking:
                 raise ColumnError(
                     f"fair_metric has no row for the feature {lacking[0]!r}; accepted: a row for "
-                    "each feature of X"
+                    "each feature of X",
+                    argument="fair_metric",
                 )
             order = [_place(place, name, "matrix_features") for name in self.matrix_features]
             matrix = np.zeros((len(called), len(called)))
@@ -125,7 +128,8 @@ class PolicyMetric:
         if not made.rank:
             raise ArgumentError(
                 "fair_metric makes all people alike: no difference costs anything; accepted: fewer "
-                "features and directions"
+                "features and directions",
+                argument="fair_metric",
             )
         kind = f"{made.kind}, given by the policy"
         return replace(made, kind=kind, units=units, feature_names=features.names)
@@ -148,7 +152,8 @@ def _place(place: Mapping[str, int], name: str, key: str) -> int:
 
         raise ColumnError(
             f"{key} of fair_metric names {name!r}, which is no feature of X; accepted: "
-            f"{some(list(place), 20)}"
+            f"{some(list(place), 20)}",
+            mentions=("fair_metric",),
         )
     return place[name]
 
@@ -159,7 +164,9 @@ def _number(name: str, value: object) -> float:
 
 def _units(given: object) -> dict[str, float]:
     if not isinstance(given, Mapping):
-        raise ArgumentTypeError(f"units is {given!r}; accepted: a table of features and numbers")
+        raise ArgumentTypeError(
+            f"units is {given!r}; accepted: a table of features and numbers", argument="units"
+        )
     return {
         str(name): arguments.number(
             f"units of {str(name)!r}", value, "a number above 0", lambda unit: 0 < unit < math.inf

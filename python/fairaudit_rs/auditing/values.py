@@ -30,14 +30,16 @@ def unique(value: object) -> tuple[Criterion, ...]:
     """Return criteria that do not repeat each other."""
     accepted = "a list of Criterion, one or more"
     if isinstance(value, Mapping) or not arguments.is_listing(value):
-        raise ArgumentTypeError(f"criteria is {value!r}; accepted: {accepted}")
+        raise ArgumentTypeError(f"criteria is {value!r}; accepted: {accepted}", argument="criteria")
     criteria = tuple(value)
     if not criteria:
-        raise ArgumentError(f"criteria is empty; accepted: {accepted}")
+        raise ArgumentError(f"criteria is empty; accepted: {accepted}", argument="criteria")
     seen: set[Any] = set()
     for one in criteria:
         if not isinstance(one, Criterion):
-            raise ArgumentTypeError(f"criteria holds {one!r}; accepted: {accepted}")
+            raise ArgumentTypeError(
+                f"criteria holds {one!r}; accepted: {accepted}", argument="criteria"
+            )
         if one.lens is not None:
             _check_apart(one, [lens for lens in seen if isinstance(lens, Criterion)])
             seen.add(one)
@@ -47,7 +49,8 @@ def unique(value: object) -> tuple[Criterion, ...]:
             kind = "ratio" if one.ratio is not None else "tolerance"
             raise ArgumentError(
                 f"criteria has {one.metric} with a {kind} twice; accepted: one criterion for each "
-                "metric, attributes and reference"
+                "metric, attributes and reference",
+                argument="criteria",
             )
         seen.add(key)
     return criteria
@@ -61,7 +64,8 @@ def _check_apart(one: Criterion, others: Iterable[Criterion]) -> None:
             about = f" for {' and '.join(sorted(both))}" if both else ""
             raise ArgumentError(
                 f"criteria has the lens {one.lens} twice{about}; accepted: one criterion for each "
-                "lens and attribute"
+                "lens and attribute",
+                argument="criteria",
             )
 
 
@@ -69,7 +73,8 @@ def cuts_of(value: object) -> Mapping[str, tuple[float, ...]]:
     """Return the cuts of each attribute."""
     if not isinstance(value, Mapping):
         raise ArgumentTypeError(
-            f"bands is {value!r}; accepted: cuts by attribute, such as {{'age': (25, 45)}}"
+            f"bands is {value!r}; accepted: cuts by attribute, such as {{'age': (25, 45)}}",
+            argument="bands",
         )
     return MappingProxyType(
         {text("bands", name): _cuts(name, cuts) for name, cuts in value.items()}
@@ -80,13 +85,13 @@ def _cuts(attribute: str, value: object) -> tuple[float, ...]:
     name = f"bands of {attribute!r}"
     accepted = "numbers that grow, such as 25 and 45"
     if isinstance(value, Mapping) or not arguments.is_listing(value):
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}")
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}", argument=name)
     # Whole numbers stay as they are: groups are named by them.
     cuts = tuple(cut if isinstance(cut, int) else arguments.finite(name, cut) for cut in value)
     for cut in cuts:
         arguments.finite(name, cut)
     if not cuts or any(low >= high for low, high in pairwise(cuts)):
-        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}")
+        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}", argument=name)
     return cuts
 
 
@@ -101,7 +106,9 @@ def lens_names(value: object) -> Any:
         raise error(f"lenses is {value!r}; accepted: 'auto', or a list of {accepted}")
     found = names("lenses", value)
     if not found:
-        raise ArgumentError("lenses is empty; accepted: 'auto', or a list of lenses")
+        raise ArgumentError(
+            "lenses is empty; accepted: 'auto', or a list of lenses", argument="lenses"
+        )
     return tuple(arguments.choice("lenses", one, words) for one in found)
 
 
@@ -118,12 +125,15 @@ def options_of(rule: str | None, value: object) -> Mapping[str, str | bool]:
     accepted = ", ".join(map(repr, known)) if known else f"none, as the rule is {rule!r}"
     if not isinstance(value, Mapping):
         raise ArgumentTypeError(
-            f"rule_options is {value!r}; accepted: a table of options: {accepted}"
+            f"rule_options is {value!r}; accepted: a table of options: {accepted}",
+            argument="rule_options",
         )
     found: dict[str, str | bool] = {}
     for name, one in value.items():
         if name not in known:
-            raise ArgumentError(f"rule_options has {name!r}; accepted: {accepted}")
+            raise ArgumentError(
+                f"rule_options has {name!r}; accepted: {accepted}", argument="rule_options"
+            )
         is_text = known[name] is str
         what = f"rule_options of {name!r}"
         found[name] = text(what, one) if is_text else arguments.flag(what, one)
@@ -135,12 +145,14 @@ def of_lenders(ratio: float | None, references: object) -> list[Criterion]:
     if ratio is None:
         raise ArgumentError(
             "ratio is None; accepted for fair_lending: the impact ratio below which a group is "
-            "flagged, such as 0.8, which no regulation sets"
+            "flagged, such as 0.8, which no regulation sets",
+            argument="ratio",
         )
     if not isinstance(references, Mapping) or not references:
         raise ArgumentError(
             f"references is {references!r}; accepted for fair_lending: a dict with the group that "
-            "others are compared with for each attribute, such as {'race': 'white'}"
+            "others are compared with for each attribute, such as {'race': 'white'}",
+            argument="references",
         )
     for name, group in references.items():
         for part in group if isinstance(group, tuple) else (group,):

@@ -157,7 +157,9 @@ def _looked_at(data: str, given: Mapping[str, Any]) -> tuple[list[Column], tuple
         )
     hint = hint_of(names)
     if hint:
-        raise DataError(f"data from {data} have one column, {columns[0].name!r}{hint}")
+        raise DataError(
+            f"data from {data} have one column, {columns[0].name!r}{hint}", argument="data"
+        )
     marked = () if form.missing else missing_texts(columns)
     if marked:
         columns = _columns(data, replace(form, missing=marked), given["counts"])
@@ -171,7 +173,8 @@ def _columns(data: str, form: TextFormat, counts: str | None) -> list[Column]:
         check_columns([counts], schema.names())
         if not schema[counts].is_integer():
             raise ArgumentError(
-                f"counts names {counts!r}, which holds {schema[counts]}; accepted: whole numbers"
+                f"counts names {counts!r}, which holds {schema[counts]}; accepted: whole numbers",
+                argument="counts",
             )
     return columns_of(frame, counts)
 

@@ -210,7 +210,9 @@ class ArraySource:
         values = _floats(name, self.columns[key])
         known = ~np.isnan(values)
         if np.isinf(values).any():
-            raise DataError(f"{name} is infinite in some rows; accepted: finite numbers")
+            raise DataError(
+                f"{name} is infinite in some rows; accepted: finite numbers", argument=name
+            )
         return values, known
 
     def floats(self, key: str, name: str) -> NDArray[np.float64]:
@@ -247,7 +249,8 @@ class ArraySource:
         if n_bad:
             raise DataError(
                 f"{name} is {values[row]:g} in row {row} and missing or infinite in "
-                f"{n_bad:,} of {len(values):,} rows; accepted: finite numbers"
+                f"{n_bad:,} of {len(values):,} rows; accepted: finite numbers",
+                argument=name,
             )
         if self._kept is not None:
             self._kept.numbers[key] = values
@@ -334,7 +337,9 @@ def refuse_scores(n_outside: int, n_rows: int, example: float, edges: NDArray[np
     """Raise because some scores are in no bin."""
     raise DataError(
         f"y_score is missing or not between {edges[0]:g} and {edges[-1]:g} in {n_outside:,} of "
-        f"{n_rows:,} rows (for example {example:g}); accepted: scores inside of score_bins"
+        f"{n_rows:,} rows (for example {example:g}); accepted: scores inside of score_bins",
+        argument="y_score",
+        mentions=("score_bins",),
     )
 
 

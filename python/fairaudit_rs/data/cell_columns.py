@@ -51,7 +51,8 @@ def score_edges_of(score_bins: int | ArrayLike | None) -> NDArray[np.float64]:
     ):
         raise ArgumentError(
             f"score_bins is {score_bins!r}; accepted: a number of bins, or at least two "
-            "increasing edges"
+            "increasing edges",
+            argument="score_bins",
         )
     return edges.astype(np.float64)
 
@@ -66,13 +67,20 @@ def label_series(name: str, labels: list[Label]) -> pl.Series:
     kinds = {type(label) for label in labels if label is not None}
     dtype = pl.Float64 if kinds == {int, float} else None
     if dtype and any(isinstance(label, int) and abs(label) > MAX_ROWS for label in labels):
-        raise DataError(f"labels of {name!r} do not fit into one column: fractions beside 2^53")
+        raise DataError(
+            f"labels of {name!r} do not fit into one column: fractions beside 2^53",
+            argument="labels",
+        )
     try:
         series = pl.Series(name, labels, dtype=dtype, strict=dtype is None)
     except (TypeError, OverflowError, UnicodeError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"labels of {name!r} do not fit into one column: {error}") from None
+        raise DataError(
+            f"labels of {name!r} do not fit into one column: {error}", argument="labels"
+        ) from None
     if series.null_count() != labels.count(None) or series.n_unique() != len(set(labels)):
-        raise DataError(f"labels of {name!r} do not fit into one column of {series.dtype}")
+        raise DataError(
+            f"labels of {name!r} do not fit into one column of {series.dtype}", argument="labels"
+        )
     return series
 
 

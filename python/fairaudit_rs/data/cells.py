@@ -139,7 +139,10 @@ class Cells:
         """Keep some of the sensitive features and add up over the others."""
         kept = tuple(names_of("sensitive_features", sensitive_features))
         if not kept:
-            raise ArgumentError("sensitive_features is empty; accepted: at least one name")
+            raise ArgumentError(
+                "sensitive_features is empty; accepted: at least one name",
+                argument="sensitive_features",
+            )
         check_columns(kept, self.sensitive_features, "the cells")
         if kept == self.sensitive_features:
             return self
@@ -166,7 +169,8 @@ class Cells:
                 f"{int(self.count.sum()):,} rows in {n_strata:,} strata, {len(groups):,} groups "
                 f"and {n_classes:,} classes need a table of {entries:,} counts, "
                 f"{entries / 2**27:.3g} GB; accepted: up to {MAX_ENTRIES:,} counts, from coarser "
-                "strata, fewer groups (groups=), or fewer scores"
+                "strata, fewer groups (groups=), or fewer scores",
+                mentions=("groups",),
             )
         flat = (self.stratum[keep] * len(groups) + group[keep]) * n_classes + classes[keep]
         counts = np.zeros(entries, dtype=np.uint64)
@@ -308,7 +312,8 @@ class Cells:
             if not group_columns:
                 raise ArgumentError(
                     "sensitive_features is None; accepted: names of columns of the frame, which "
-                    f"has: {', '.join(table.columns)}"
+                    f"has: {', '.join(table.columns)}",
+                    argument="sensitive_features",
                 )
             if "missing" in table.columns and len(table):
                 held = table["missing"][0]
@@ -319,10 +324,15 @@ class Cells:
             group_columns = names_of("sensitive_features", sensitive_features)
             strata_columns = names_of("strata", [] if strata is None else strata)
             if not group_columns:
-                raise ArgumentError("sensitive_features is empty; accepted: at least one name")
+                raise ArgumentError(
+                    "sensitive_features is empty; accepted: at least one name",
+                    argument="sensitive_features",
+                )
         for role, column in {"y_true": y_true, "y_pred": y_pred, "count": count}.items():
             if not isinstance(column, str) and (column is not None or role == "count"):
-                raise ArgumentTypeError(f"{role} is {column!r}; accepted: the name of a column")
+                raise ArgumentTypeError(
+                    f"{role} is {column!r}; accepted: the name of a column", argument=role
+                )
         labels = [column for column in (y_true, y_pred) if column is not None]
         keys = [*group_columns, *strata_columns, *labels]
         check_columns([*keys, count], table.columns)
@@ -435,7 +445,11 @@ def _canonical(
                 raise DataError(
                     f"missing values of {role} {name!r} are a group of their own in some cells and "
                     "none in others; accepted: cells that were all made with missing='own', or "
-                    "without"
+                    "without",
+                    mentions=(
+                        "missing",
+                        role,
+                    ),
                 )
     for i in range(len(names)):
         groups = with_one_order(groups, i)

@@ -63,7 +63,7 @@ def check_numeric(name: str, column: Column) -> None:
     else:
         text = column.dtype.kind not in "biuf"
     if text:
-        raise ArgumentTypeError(f"{name} holds text; accepted: numbers")
+        raise ArgumentTypeError(f"{name} holds text; accepted: numbers", argument=name)
 
 
 def _polars() -> Any:
@@ -75,7 +75,9 @@ def _polars() -> Any:
 def column_array(name: str, value: Any) -> Column:
     """Return one column as a one-dimensional array of numbers, booleans or text."""
     if isinstance(value, str | bytes) or value is None:
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: a column, one value per row")
+        raise ArgumentTypeError(
+            f"{name} is {value!r}; accepted: a column, one value per row", argument=name
+        )
     package = type(value).__module__.partition(".")[0]
     if package == "polars":
         return _from_series(name, value)
@@ -96,12 +98,13 @@ def column_array(name: str, value: Any) -> Column:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{name} is not a column: {error}") from None
+        raise ArgumentTypeError(f"{name} is not a column: {error}", argument=name) from None
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
         raise ArgumentTypeError(
-            f"{name} has {array.ndim} dimensions; accepted: a column, one value per row"
+            f"{name} has {array.ndim} dimensions; accepted: a column, one value per row",
+            argument=name,
         )
     # A list that mixes text and numbers became text; look at its own values instead.
     if array.dtype.kind == "U" and isinstance(value, list | tuple):
@@ -116,7 +119,7 @@ def column_array(name: str, value: Any) -> Column:
         return array.astype(np.float64)
     if array.dtype.kind not in "biufUS":
         raise ArgumentTypeError(
-            f"{name} has dtype {array.dtype}; accepted: numbers, booleans, text"
+            f"{name} has dtype {array.dtype}; accepted: numbers, booleans, text", argument=name
         )
     return array
 
@@ -127,7 +130,8 @@ def _from_pandas(name: str, value: Any) -> Any:
     if isinstance(value, pandas.DataFrame):
         raise ArgumentTypeError(
             f"{name} is a frame with the columns {list(map(str, value.columns))}; accepted: one "
-            "column (names must not occur twice)"
+            "column (names must not occur twice)",
+            argument=name,
         )
     series = value if isinstance(value, pandas.Series) else pandas.Series(value)
     if str(series.dtype) == "category":
@@ -187,7 +191,8 @@ def _from_objects(name: str, values: list[Any]) -> Column:
     if kind.__module__ == "datetime" or (package == "pandas" and hasattr(kind, "isoformat")):
         return _coded([None if v is None else str(v) for v in values])
     raise ArgumentTypeError(
-        f"{name} holds values of type {kind.__name__}; accepted: numbers, booleans, text"
+        f"{name} holds values of type {kind.__name__}; accepted: numbers, booleans, text",
+        argument=name,
     )
 
 
@@ -234,7 +239,8 @@ def _from_series(name: str, series: pl.Series) -> Column:
     pl = _polars()
     if not isinstance(series, pl.Series):
         raise ArgumentTypeError(
-            f"{name} is a {type(series).__name__}; accepted: a column, one value per row"
+            f"{name} is a {type(series).__name__}; accepted: a column, one value per row",
+            argument=name,
         )
     if series.dtype == pl.Null:
         return np.full(len(series), np.nan)
@@ -257,7 +263,9 @@ def _from_series(name: str, series: pl.Series) -> Column:
         if not series.null_count():
             return np.asarray(series.to_numpy())
     elif series.dtype != pl.String:
-        raise ArgumentTypeError(f"{name} holds {series.dtype}; accepted: numbers, booleans, text")
+        raise ArgumentTypeError(
+            f"{name} holds {series.dtype}; accepted: numbers, booleans, text", argument=name
+        )
     labels = series.drop_nulls().unique().sort()
     text = labels.cast(pl.String)
     codes = series.cast(pl.String).cast(pl.Enum(text)).to_physical().cast(pl.UInt32)

@@ -51,7 +51,9 @@ def combine_columns(flags: Any) -> NDArray[np.object_]:
     """
     frame = as_frame("flags", flags)
     if frame.width < 2:
-        raise ArgumentError(f"flags has {frame.width} column; accepted: at least two")
+        raise ArgumentError(
+            f"flags has {frame.width} column; accepted: at least two", argument="flags"
+        )
     made = with_combined(frame.lazy(), {_MADE: frame.columns}, "flags")
     found: NDArray[np.object_] = made.select(_MADE).collect()[_MADE].to_numpy().astype(object)
     return found
@@ -86,12 +88,14 @@ def _check_names(name: str, columns: Sequence[str], existing: Sequence[str]) -> 
     if len(columns) < 2 or len(set(columns)) < len(columns):
         raise ArgumentError(
             f"combine names {', '.join(columns) or 'no columns'} for {name!r}; accepted: at least "
-            "two columns, each named once"
+            "two columns, each named once",
+            argument="combine",
         )
     check_columns(columns, existing)
     if name in existing:
         raise ArgumentError(
-            f"combine names {name!r}, which is a column of the data; accepted: a new name"
+            f"combine names {name!r}, which is a column of the data; accepted: a new name",
+            argument="combine",
         )
 
 

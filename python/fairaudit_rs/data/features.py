@@ -74,17 +74,21 @@ def read_features(
         raise DataError(
             f"X has {shown} columns"
             + (f" ({some(present)})" if columns is not None else "")
-            + f"; accepted: the {n_features} features of the model"
+            + f"; accepted: the {n_features} features of the model",
+            argument="X",
         )
     if not values.size:
-        raise DataError(f"X has shape {values.shape}; accepted: at least one row and one column")
+        raise DataError(
+            f"X has shape {values.shape}; accepted: at least one row and one column", argument="X"
+        )
     n_bad, place = count_not_finite(values.ravel())
     if n_bad:
         row, column = divmod(place, values.shape[1])
         called = repr(names[column]) if names else str(column)
         raise DataError(
             f"X is {values[row, column]:g} in row {row}, column {called}, and missing or infinite "
-            f"in {n_bad:,} places; accepted: finite numbers"
+            f"in {n_bad:,} places; accepted: finite numbers",
+            argument="X",
         )
     return Features(values, names)
 
@@ -146,7 +150,9 @@ def named_columns(X: Any) -> list[tuple[str, Column]]:
         return [(f"x{place + 1}", values[:, place]) for place in range(values.shape[1])]
     names = [name for name, _ in columns]
     if len(set(names)) < len(names):
-        raise DataError(f"X has several columns of one name ({some(names)}); accepted: each once")
+        raise DataError(
+            f"X has several columns of one name ({some(names)}); accepted: each once", argument="X"
+        )
     return [(name, column_array(f"column {name!r} of X", column)) for name, column in columns]
 
 
@@ -156,7 +162,9 @@ def _frame_columns(X: Any) -> list[tuple[str, Any]] | None:
     if is_pandas(X) and hasattr(X, "iloc") and hasattr(X, "columns"):
         return [(str(name), X.iloc[:, place]) for place, name in enumerate(X.columns)]
     if package == "polars" and hasattr(X, "collect"):
-        raise ArgumentTypeError("X is a LazyFrame; accepted: an array or a frame (collect it)")
+        raise ArgumentTypeError(
+            "X is a LazyFrame; accepted: an array or a frame (collect it)", argument="X"
+        )
     if package == "polars" and hasattr(X, "get_columns"):
         return [(column.name, column) for column in X.get_columns()]
     if hasattr(X, "__arrow_c_stream__") and hasattr(X, "column_names"):
@@ -180,10 +188,11 @@ def _only(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
     if not found:
         raise ColumnError(
             f"X has no column {name!r}, a feature of the model; its columns: "
-            f"{some([name for name, _ in columns], 20)}"
+            f"{some([name for name, _ in columns], 20)}",
+            argument="X",
         )
     if len(found) > 1:
-        raise DataError(f"X has {len(found)} columns {name!r}; accepted: one")
+        raise DataError(f"X has {len(found)} columns {name!r}; accepted: one", argument="X")
     return found[0]
 
 
@@ -204,7 +213,7 @@ def _any_numbers(X: Any) -> NDArray[Any]:
     """Return a two-dimensional array of numbers of any kind, as it is where it is one already."""
     accepted = "a two-dimensional array of numbers (rows x features), or a frame"
     if hasattr(X, "toarray"):
-        raise ArgumentTypeError(f"X is sparse; accepted: {accepted} (X.toarray())")
+        raise ArgumentTypeError(f"X is sparse; accepted: {accepted} (X.toarray())", argument="X")
     if hasattr(X, "detach") and hasattr(X, "numpy"):
         X = X.detach().cpu().numpy()
     if np.ma.isMaskedArray(X):
@@ -215,12 +224,12 @@ def _any_numbers(X: Any) -> NDArray[Any]:
             array = array.astype(np.float64)
     except Exception as error:  # what is turned into an array may raise what it likes
         raise ArgumentTypeError(
-            f"X is no array of numbers: {error}; accepted: {accepted}"
+            f"X is no array of numbers: {error}; accepted: {accepted}", argument="X"
         ) from None
     if array.dtype.kind not in "biuf":
-        raise ArgumentTypeError(f"X has dtype {array.dtype}; accepted: {accepted}")
+        raise ArgumentTypeError(f"X has dtype {array.dtype}; accepted: {accepted}", argument="X")
     if array.ndim != 2:
-        raise ArgumentError(f"X has {array.ndim} dimensions; accepted: {accepted}")
+        raise ArgumentError(f"X has {array.ndim} dimensions; accepted: {accepted}", argument="X")
     return array
 
 
@@ -231,11 +240,14 @@ def positions_of(
     chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
     if not arguments.is_listing(chosen):
         raise ArgumentTypeError(
-            f"{argument} is {columns!r}; accepted: names or positions of features"
+            f"{argument} is {columns!r}; accepted: names or positions of features",
+            argument=argument,
         )
     places = [_position_of(argument, column, names, n_features) for column in chosen]
     if len(set(places)) < len(places):
-        raise ArgumentError(f"{argument} names a feature twice: {some(list(chosen), 20)}")
+        raise ArgumentError(
+            f"{argument} names a feature twice: {some(list(chosen), 20)}", argument=argument
+        )
     return np.array(places, dtype=np.intp)
 
 
@@ -246,12 +258,14 @@ def _position_of(
         if names is None:
             raise ArgumentTypeError(
                 f"{argument} contains the name {column!r}, but neither X nor the model names the "
-                f"features; accepted: positions from 0 to {n_features - 1}"
+                f"features; accepted: positions from 0 to {n_features - 1}",
+                argument=argument,
             )
         if column not in names:
             raise ColumnError(
                 f"{argument} contains {column!r}; accepted: features of the model, which are "
-                f"{some(names, 20)}"
+                f"{some(names, 20)}",
+                argument=argument,
             )
         return names.index(column)
     try:
@@ -260,11 +274,13 @@ def _position_of(
         place = operator.index(column)  # type: ignore[arg-type]
     except TypeError:
         raise ArgumentTypeError(
-            f"{argument} contains {column!r}; accepted: names or positions of features"
+            f"{argument} contains {column!r}; accepted: names or positions of features",
+            argument=argument,
         ) from None
     if not 0 <= place < n_features:
         raise ArgumentError(
-            f"{argument} contains {place}; accepted: positions from 0 to {n_features - 1}"
+            f"{argument} contains {place}; accepted: positions from 0 to {n_features - 1}",
+            argument=argument,
         )
     return place
 
@@ -275,7 +291,8 @@ def names_of(feature_names: Sequence[str] | None, n_features: int | None) -> tup
         return None
     if not arguments.is_listing(feature_names):
         raise ArgumentTypeError(
-            f"feature_names is {feature_names!r}; accepted: a sequence of names, one per feature"
+            f"feature_names is {feature_names!r}; accepted: a sequence of names, one per feature",
+            argument="feature_names",
         )
     # Those that know their column stay as they are.
     names = tuple(name if isinstance(name, str) else str(name) for name in feature_names)
@@ -283,6 +300,7 @@ def names_of(feature_names: Sequence[str] | None, n_features: int | None) -> tup
     if len(names) != wanted or len(set(names)) < len(names):
         raise ArgumentError(
             f"feature_names has {len(names)} names ({some(names)}); accepted: {wanted} "
-            "different ones, one per feature"
+            "different ones, one per feature",
+            argument="feature_names",
         )
     return names

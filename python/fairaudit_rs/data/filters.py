@@ -60,13 +60,18 @@ def decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, pl.Expr
     except ValueError:
         cut = float("nan")
     if not name or cut != cut:
-        raise ArgumentError(f"cut is {text!r}; accepted: a column and a number, as score=0.7")
+        raise ArgumentError(
+            f"cut is {text!r}; accepted: a column and a number, as score=0.7", argument="cut"
+        )
     if name not in schema:
         raise ColumnError(
-            f"cut names {name!r}, which does not exist; the data have: {some(list(schema), 30)}"
+            f"cut names {name!r}, which does not exist; the data have: {some(list(schema), 30)}",
+            argument="cut",
         )
     if not schema[name].is_numeric():
-        raise ArgumentError(f"cut names {name!r}, which holds {schema[name]}; accepted: numbers")
+        raise ArgumentError(
+            f"cut names {name!r}, which holds {schema[name]}; accepted: numbers", argument="cut"
+        )
     score = pl.col(name).cast(pl.Float64).fill_nan(None)
     return f"{name} >= {threshold.strip()}", (score >= cut).cast(pl.Int8)
 
@@ -94,7 +99,7 @@ class _Reader:
         return found
 
     def _wrong(self, why: str) -> ArgumentError:
-        return ArgumentError(f"where is {self.text!r}: {why}; {_EXAMPLE}")
+        return ArgumentError(f"where is {self.text!r}: {why}; {_EXAMPLE}", argument="where")
 
     def _next(self) -> tuple[str, str]:
         return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "the end")
@@ -180,7 +185,8 @@ class _Reader:
         if name not in self.schema:
             raise ColumnError(
                 f"where names column {name!r}, which does not exist; the data have: "
-                f"{some(list(self.schema), 30)}"
+                f"{some(list(self.schema), 30)}",
+                argument="where",
             )
         return name
 

@@ -106,7 +106,8 @@ class FrameSource:
             name = self.columns[score]
             if not schema[name].is_numeric():
                 raise ArgumentTypeError(
-                    f"y_score column {name!r} holds {schema[name]}; accepted: numbers"
+                    f"y_score column {name!r} holds {schema[name]}; accepted: numbers",
+                    mentions=("y_score",),
                 )
             chosen.append(pl.col(name).cast(pl.Float64).fill_null(float("nan")).alias("score"))
             by.append("bin")
@@ -256,7 +257,9 @@ class reading:  # noqa: N801 (a context manager that reads like a phrase)
             lines = str(error).strip().splitlines()
             reason = lines[0] if lines else repr(error)
             hint = f"; {OTHER_ENCODING}" if "utf-8" in reason else ""
-            raise DataError(f"data from {self.origin} cannot be read: {reason}{hint}") from error
+            raise DataError(
+                f"data from {self.origin} cannot be read: {reason}{hint}", argument="data"
+            ) from error
 
 
 def as_frame(argument: str, value: Any, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -277,7 +280,8 @@ def as_frame(argument: str, value: Any, columns: Sequence[str] | None = None) ->
             return pl.DataFrame(value).with_columns(**ordered_dictionaries(value))
     raise ArgumentTypeError(
         f"{argument} is a {type(value).__name__}; accepted: a polars, pandas or Arrow frame, or a "
-        "mapping of columns"
+        "mapping of columns",
+        argument=argument,
     )
 
 
@@ -287,10 +291,12 @@ def names_of(role: str, value: Any) -> list[str]:
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(
             f"{role} is a {type(value).__name__}; with data= it is the name of a column or a list "
-            "of names"
+            "of names",
+            argument=role,
+            mentions=("data",),
         )
     if len(set(names)) != len(names):
-        raise ArgumentError(f"{role} is {list(names)!r}; a column is named twice")
+        raise ArgumentError(f"{role} is {list(names)!r}; a column is named twice", argument=role)
     return list(names)
 
 
@@ -331,7 +337,8 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
     else:
         raise ArgumentTypeError(
             f"data is a {type(data).__name__}; accepted: a polars, pandas or Arrow frame, a polars "
-            "LazyFrame, a path or glob of Parquet or CSV files, or a mapping of columns"
+            "LazyFrame, a path or glob of Parquet or CSV files, or a mapping of columns",
+            argument="data",
         )
     with reading(origin):
         check_columns(wanted, frame.collect_schema().names())
@@ -361,16 +368,17 @@ def column_names(data: str | Path, form: TextFormat = PLAIN) -> list[str]:
 def check_regular(name: str, file: str | Path) -> None:
     """Refuse what is read without an end, or waits for a writer: pipes, devices, sockets."""
     if not isinstance(file, str | Path):
-        raise ArgumentTypeError(f"{name} is {file!r}; accepted: the path of a file")
+        raise ArgumentTypeError(f"{name} is {file!r}; accepted: the path of a file", argument=name)
     try:
         mode = Path(file).stat().st_mode
     except (OSError, ValueError) as error:
-        raise DataError(f"data from {file} cannot be read: {error}") from None
+        raise DataError(f"data from {file} cannot be read: {error}", argument="data") from None
     if not stat.S_ISREG(mode):
         kind = "a named pipe" if stat.S_ISFIFO(mode) else "no regular file"
         raise DataError(
             f"{name} is {str(file)!r}, which is {kind}; accepted: a regular file. Write what it "
-            "gives to a file first, or read it into a frame"
+            "gives to a file first, or read it into a frame",
+            argument=name,
         )
 
 
@@ -379,7 +387,7 @@ def check_pages(file: str | Path, columns: list[str] | None = None) -> None:
     try:
         _native.check_parquet(file, columns, _native.Call())
     except ArgumentError as error:
-        raise DataError(f"data from {file} cannot be read: {error}") from None
+        raise DataError(f"data from {file} cannot be read: {error}", argument="data") from None
 
 
 def _files(path: str | Path) -> list[str]:
@@ -391,7 +399,7 @@ def _files(path: str | Path) -> list[str]:
     try:
         is_folder, is_there = place.is_dir(), place.exists()
     except OSError as error:  # such as a name that is too long
-        raise DataError(f"data from {text} cannot be read: {error}") from None
+        raise DataError(f"data from {text} cannot be read: {error}", argument="data") from None
     if text and is_folder:
         inside = sorted(place.rglob("*.parquet"))
         # Parts that a writer has hidden (_temporary, .cache) are not data.
@@ -402,11 +410,13 @@ def _files(path: str | Path) -> list[str]:
             if not any(part.startswith(hidden) for part in file.relative_to(place).parts)
         ]
         if not files:
-            raise DataError(f"data is {text!r}, a directory without Parquet files")
+            raise DataError(f"data is {text!r}, a directory without Parquet files", argument="data")
         return files
     files = [text] if text and is_there else sorted(glob.glob(text))  # noqa: PTH207
     if not files:
-        raise DataError(f"data is {text!r}; no such file, and no file fits it as a pattern")
+        raise DataError(
+            f"data is {text!r}; no such file, and no file fits it as a pattern", argument="data"
+        )
     return files
 
 
@@ -463,11 +473,14 @@ def _are_text(files: Sequence[str], form: TextFormat) -> bool:
         raise DataError(
             f"data are files of type {', '.join(kinds) or 'unknown'}; accepted: "
             ".parquet and .csv (.tsv, .csv.gz), not mixed; other text files with --delimiter (from "
-            "Python: read them into a frame)"
+            "Python: read them into a frame)",
+            argument="data",
         )
     for name in ("columns", "skip_lines"):
         if getattr(form, name):
-            raise ArgumentError(f"{name} does not go with Parquet files, which name their columns")
+            raise ArgumentError(
+                f"{name} does not go with Parquet files, which name their columns", argument=name
+            )
     return False
 
 
@@ -490,7 +503,9 @@ def _scan_csv(file: str, wanted: list[str]) -> tuple[pl.LazyFrame, pl.LazyFrame 
         rows = _native.read_csv(file, [] if _N_ROWS in wanted else wanted, _native.Call())
     except ArgumentError as error:
         hint = f"; {OTHER_ENCODING}" if "utf-8" in str(error) else ""
-        raise DataError(f"data from {file} cannot be read: {error}{hint}") from None
+        raise DataError(
+            f"data from {file} cannot be read: {error}{hint}", argument="data"
+        ) from None
     schema = pl.scan_csv(file, glob=False, infer_schema_length=_CSV_SCHEMA_ROWS).collect_schema()
     scan = pl.scan_csv(file, glob=False, schema=schema)
     if rows.distinct is None:

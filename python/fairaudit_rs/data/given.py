@@ -17,7 +17,11 @@ def add_columns(
 ) -> tuple[str, ...]:
     """Add one array, or the several ones of a mapping, frame, list or 2-D array."""
     if isinstance(value, str):
-        raise ArgumentTypeError(f"{role} is the text {value!r}; names of columns go with data=")
+        raise ArgumentTypeError(
+            f"{role} is the text {value!r}; names of columns go with data=",
+            argument=role,
+            mentions=("data",),
+        )
     if isinstance(value, tuple) and not value:
         return ()
     single = {"sensitive_features": "group", "strata": "stratum"}.get(role, "cluster")
@@ -40,11 +44,11 @@ def add_columns(
     else:
         named = [(series_name(value) or single, value)]
     if not named:
-        raise ArgumentError(f"{role} has no columns")
+        raise ArgumentError(f"{role} has no columns", argument=role)
     for name, column in named:
         key = f"{role}:{name}"
         if key in columns:
-            raise ArgumentError(f"{role} names {name!r} twice")
+            raise ArgumentError(f"{role} names {name!r} twice", argument=role)
         columns[key] = column_array(f"{role} {name!r}", column)
         keys[key] = name
     return tuple(f"{role}:{name}" for name, _ in named)
@@ -56,14 +60,15 @@ def check_lengths(lengths: dict[str, int]) -> None:
         shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
         raise DataError(f"the columns differ in length: {shown}")
     if 0 in lengths.values():
-        raise DataError("the data have no rows")
+        raise DataError("the data have no rows", argument="data")
 
 
 def named_columns(data: Any, wanted: Mapping[str, str]) -> dict[str, Column]:
     """Return columns of a pandas frame or a mapping by their role."""
     if not isinstance(data, Mapping) and not hasattr(data, "columns"):
         raise ArgumentTypeError(
-            f"data is a {type(data).__name__}; accepted: a frame or a mapping of columns"
+            f"data is a {type(data).__name__}; accepted: a frame or a mapping of columns",
+            argument="data",
         )
     existing = list(data) if isinstance(data, Mapping) else list(data.columns)
     # A column named by a number goes by its text.

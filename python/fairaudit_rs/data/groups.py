@@ -26,10 +26,14 @@ def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) ->
         chosen = existing
     else:
         if not arguments.is_listing(groups):
-            raise ArgumentTypeError(f"groups is {groups!r}; accepted: a sequence of groups")
+            raise ArgumentTypeError(
+                f"groups is {groups!r}; accepted: a sequence of groups", argument="groups"
+            )
         chosen = [find_group("groups", label, existing) for label in groups]
         if len(set(chosen)) < len(chosen):
-            raise ArgumentError(f"groups is {list(groups)!r}; a group is named twice")
+            raise ArgumentError(
+                f"groups is {list(groups)!r}; a group is named twice", argument="groups"
+            )
     if len(chosen) < 2 < 1 + len(existing):
         raise DataError(
             f"only one group: groups is {list(groups or [])!r}; a comparison needs at least two"
@@ -68,7 +72,8 @@ def find_group(argument: str, wanted: Any, existing: Sequence[GroupKey]) -> Grou
         else ""
     )
     raise DataError(
-        f"{argument} names {wanted!r}, which is no group of the data; groups: {shown}{hint}"
+        f"{argument} names {wanted!r}, which is no group of the data; groups: {shown}{hint}",
+        argument=argument,
     )
 
 
@@ -80,7 +85,11 @@ def pairs_of(keys: Sequence[GroupKey], reference: Any) -> list[tuple[int, int]]:
     if n_pairs > MAX_PAIRS:
         raise DataError(
             f"{len(keys):,} groups make {n_pairs:,} pairs; accepted: at most {MAX_PAIRS:,} pairs. "
-            "Compare with one group by reference=, or name some groups by groups="
+            "Compare with one group by reference=, or name some groups by groups=",
+            mentions=(
+                "reference",
+                "groups",
+            ),
         )
     return list(combinations(range(len(keys)), 2))
 

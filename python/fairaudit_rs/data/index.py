@@ -78,7 +78,8 @@ def _refuse(name: str, first: Any, other: str, index: Any) -> None:
     raise DataError(
         f"the indices of {name} and {other} differ: {_shown(first)} and {_shown(index)}, {how}; "
         "accepted: one index. Bring both into one order with .reindex(...), or pass .to_numpy() "
-        "where rows belong together by their position"
+        "where rows belong together by their position",
+        mentions=(other,),
     )
 
 

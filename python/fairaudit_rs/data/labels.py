@@ -72,7 +72,10 @@ def check_one_kind(name: str, labels: Sequence[Label]) -> None:
         if label is not None and not is_missing_group(label)
     }
     if len(kinds) > 1:
-        raise DataError(f"{name} holds {' and '.join(sorted(kinds))}; accepted: labels of one kind")
+        raise DataError(
+            f"{name} holds {' and '.join(sorted(kinds))}; accepted: labels of one kind",
+            argument=name,
+        )
 
 
 def relabel(
@@ -196,7 +199,7 @@ def name_combinations(
     texts such as "nan" as missing in features; all else keeps them as labels.
     """
     if not len(counted.counts) or not counted.counts.sum():
-        raise DataError("the data have no rows")
+        raise DataError("the data have no rows", argument="data")
     values = [[_plain(value) for value in column] for column in counted.values]
     if missing is None:
         values[:n_features] = [
@@ -238,7 +241,8 @@ def _with_missing(values: list[Label]) -> list[Label]:
     if None in values and any(v == MISSING and not is_missing_group(v) for v in values):
         raise DataError(
             f"missing is 'own', and a column holds {str(MISSING)!r} beside missing values; "
-            "accepted: one of both (fill them in, or give the label another name)"
+            "accepted: one of both (fill them in, or give the label another name)",
+            argument="missing",
         )
     return [MISSING if value is None else value for value in values]
 
@@ -272,7 +276,8 @@ def _refuse_missing(
     if rows:
         raise DataError(
             f"{name} is missing (NaN or None) in {rows:,} of {int(counted.counts.sum()):,} rows; "
-            f"leave these rows out or fill them in {hint}"
+            f"leave these rows out or fill them in {hint}",
+            argument=name,
         )
 
 
@@ -286,7 +291,8 @@ def check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> Non
         held: list[Label] = sorted(set(seen), key=sort_key)
         raise ArgumentError(
             f"pos_label is {pos_label!r}, which does not occur in {' or '.join(columns)}; they "
-            f"hold {some(held)}"
+            f"hold {some(held)}",
+            argument="pos_label",
         )
 
 
@@ -308,10 +314,13 @@ def binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64
         raise DataError(
             f"{name} holds {some(shown)}; accepted: 0/1 or booleans. Name the positive class with "
             f"pos_label, such as pos_label={shown[-1]!r}"
-            + ("; scores belong in y_score" if text and name.startswith("y_") else "")
+            + ("; scores belong in y_score" if text and name.startswith("y_") else ""),
+            argument=name,
+            mentions=("pos_label",),
         )
     if not found and len(values) > 1:
         raise ArgumentError(
-            f"pos_label is {pos_label!r}, which does not occur in {name}; it holds {some(shown)}"
+            f"pos_label is {pos_label!r}, which does not occur in {name}; it holds {some(shown)}",
+            argument="pos_label",
         )
     return np.array([int(matches(value, wanted)) for value in values], dtype=np.int64)

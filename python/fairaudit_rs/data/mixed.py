@@ -73,7 +73,11 @@ def settle(
             f"{n_mixed:,} of {n_clusters:,} clusters have rows in more than one group: cluster "
             f"{name_of(row)} has rows in {groups}. Accepted: clusters of one group each, or "
             "mixed_clusters='split' (a cluster for each group) or 'drop'. Rows that share "
-            "something else than a group belong in strata="
+            "something else than a group belong in strata=",
+            mentions=(
+                "mixed_clusters",
+                "strata",
+            ),
         )
     found = f"{n_mixed:,} of {n_clusters:,} clusters have rows in more than one group"
     n_rows = int(inside.sum())

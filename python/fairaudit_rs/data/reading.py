@@ -51,7 +51,8 @@ class Reading:
             if not n_kept:
                 raise DataError(
                     f"where is {self.where!r}, which is true of none of the {n_rows:,} rows of "
-                    f"{data}; accepted: what keeps some"
+                    f"{data}; accepted: what keeps some",
+                    argument="where",
                 )
             kept = (int(n_kept), int(n_rows))
             frame = frame.filter(rows)

@@ -48,12 +48,15 @@ def read_roles(
     if several["sensitive_features"] is None and not isinstance(data, Cells):
         raise ArgumentTypeError(
             "sensitive_features is missing; accepted: an array of group labels, several of "
-            "them in a dict or frame, or with data= the name(s) of its column(s)"
+            "them in a dict or frame, or with data= the name(s) of its column(s)",
+            argument="sensitive_features",
+            mentions=("data",),
         )
     _check_counts(given, several)
     if data is None and extra:
         raise ArgumentTypeError(
-            f"column {extra[0]!r} is named by the metric; names of columns go with data="
+            f"column {extra[0]!r} is named by the metric; names of columns go with data=",
+            mentions=("data",),
         )
     if data is None:
         return _of_arrays(given, several)
@@ -79,7 +82,8 @@ def _check_counts(given: Mapping[str, Any], several: Mapping[str, Any]) -> None:
         if there is not None:
             raise ArgumentTypeError(
                 f"{name} does not go with counts: {why}; accepted: rows of persons with {name}, or "
-                "counts alone"
+                "counts alone",
+                argument=name,
             )
 
 
@@ -96,7 +100,9 @@ def _of_cells(
     for name in ("y_true", "y_pred", "y_score", "strata"):
         if rows_only[name] is not None:
             raise ArgumentTypeError(
-                f"{name} does not go with data=cells, which hold their own columns"
+                f"{name} does not go with data=cells, which hold their own columns",
+                argument=name,
+                mentions=("data",),
             )
     features = several["sensitive_features"]
     source = CellsSource(cells if features is None else cells.marginalize(features))
@@ -116,7 +122,11 @@ def _of_cells(
 def _of_arrays(given: Mapping[str, Any], several: Mapping[str, Any]) -> Roles:
     for name, value in given.items():
         if isinstance(value, str):
-            raise ArgumentTypeError(f"{name} is the text {value!r}; names of columns go with data=")
+            raise ArgumentTypeError(
+                f"{name} is the text {value!r}; names of columns go with data=",
+                argument=name,
+                mentions=("data",),
+            )
     columns, keys, names = _arrays(given, several)
     check_lengths({name.split(":")[-1]: len(column) for name, column in columns.items()})
     indices = indices_of({**given, **several})
@@ -186,7 +196,10 @@ def _of_data(
         role: names_of(role, several[role]) for role in several if role in asked.keys() - beside
     }
     if named.get("sensitive_features") == [] and not isinstance(asked["sensitive_features"], tuple):
-        raise ArgumentError("sensitive_features is empty; accepted: at least one name")
+        raise ArgumentError(
+            "sensitive_features is empty; accepted: at least one name",
+            argument="sensitive_features",
+        )
     roles = {name: asked[name] for name in given if name in asked.keys() - beside}
     names = {f"{role}:{name}": name for role, some in named.items() for name in some}
     wanted = roles | names | {f"extra:{name}": name for name in extra}
@@ -233,12 +246,16 @@ def _check_beside(name: str, value: Any, data: Any) -> None:
     if where is not None:
         raise ArgumentTypeError(
             f"{name} is a {type(value).__name__} beside data={where}, whose rows are not in "
-            "memory; accepted: the name of a column, or a frame that is (read it first)"
+            "memory; accepted: the name of a column, or a frame that is (read it first)",
+            argument=name,
+            mentions=("data",),
         )
     if not hasattr(value, "__len__") and np.ndim(value) == 0:
         raise ArgumentTypeError(
             f"{name} is a {type(value).__name__}; with data= it is the name of a column, or an "
-            "array of as many values as data have rows"
+            "array of as many values as data have rows",
+            argument=name,
+            mentions=("data",),
         )
 
 

@@ -105,7 +105,8 @@ class CellsSource:
     def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Refuse: cells hold no rows."""
         raise ArgumentTypeError(
-            f"data is a Cells, which hold counts; {needed_by} needs the rows themselves"
+            f"data is a Cells, which hold counts; {needed_by} needs the rows themselves",
+            argument="data",
         )
 
 

@@ -24,7 +24,9 @@ def column_names_of(table: Any) -> list[str] | None:
 def check_once(name: str, existing: Sequence[str], origin: object) -> None:
     """Raise when several columns have this name."""
     if existing.count(name) > 1:
-        raise DataError(f"data from {origin} cannot be read: column {name!r} occurs twice")
+        raise DataError(
+            f"data from {origin} cannot be read: column {name!r} occurs twice", argument="data"
+        )
 
 
 def only_columns(table: Any, names: Sequence[str]) -> Any:

@@ -102,7 +102,8 @@ class AuditTable:
         checked = arguments.check(missing=missing, mixed_clusters=mixed_clusters)
         if checked.mixed_clusters != "refuse" and clusters is None:
             raise ArgumentTypeError(
-                f"mixed_clusters is {mixed_clusters!r} without clusters; accepted: both"
+                f"mixed_clusters is {mixed_clusters!r} without clusters; accepted: both",
+                argument="mixed_clusters",
             )
         read = read_roles(data, given, several, extra, rows_for)
         return cls(
@@ -133,7 +134,7 @@ class AuditTable:
         """Collapse the rows to cells over the given ones of y_true, y_pred and y_score."""
         used = self.roles if columns is None else set(columns)
         for name in used - self.roles:
-            raise ArgumentError(f"{name} is None; it is needed here")
+            raise ArgumentError(f"{name} is None; it is needed here", argument=name)
         present = [name for name in ("y_true", "y_pred") if name in used]
         keys = [*self.sensitive_features, *self.strata, *present]
         if isinstance(self.source, CellsSource) and self.source.has_just(
@@ -178,7 +179,8 @@ class AuditTable:
             if name in self.roles:
                 raise ArgumentTypeError(
                     f"{name} does not go with counts: a row of counts has labels and decisions; "
-                    "accepted: cells with bins of scores, which tabulate makes"
+                    "accepted: cells with bins of scores, which tabulate makes",
+                    argument=name,
                 )
         return AuditTable.make(data=self.cells(pos_label=pos_label), missing=self.missing)
 
@@ -457,14 +459,16 @@ class AuditTable:
         if self.missing == "own":
             raise ArgumentError(
                 f"missing is {self.missing!r}, and {needed_by} is a correlation with numbers; "
-                "accepted: None"
+                "accepted: None",
+                argument="missing",
             )
         source = self.source.in_memory(needed_by)
         names = [self._keys[key] for key in self.sensitive_features]
         if len(names) != 1:
             raise ArgumentError(
                 f"sensitive_features names {len(names)} columns ({', '.join(names)}); a "
-                "correlation needs one continuous attribute"
+                "correlation needs one continuous attribute",
+                argument="sensitive_features",
             )
         attribute, known = source.numbers_or_missing(
             self.sensitive_features[0], f"sensitive feature {names[0]!r}"

@@ -85,7 +85,9 @@ def tabulate(
     Cells: 200 rows in 4 cells, 2 groups by group, with y_pred
     """
     if isinstance(data, Cells):
-        raise ArgumentTypeError("data is a Cells, tabulated already; see marginalize and +")
+        raise ArgumentTypeError(
+            "data is a Cells, tabulated already; see marginalize and +", argument="data"
+        )
     table = AuditTable.make(
         data=data,
         y_true=y_true,

@@ -50,12 +50,14 @@ class TextFormat:
             raise ArgumentError(
                 f"columns names {repeated[0]!r}, which is "
                 f"{'used twice' if repeated[0] else 'empty'}; accepted: a different name for each "
-                "column, as a,b,c"
+                "column, as a,b,c",
+                argument="columns",
             )
         one = self.delimiter
         if one is not None and (len(one) != 1 or one in '\r\n"' or not one.isascii()):
             raise ArgumentError(
-                f"delimiter is {one!r}; accepted: one character, as ';' or '|', or tab"
+                f"delimiter is {one!r}; accepted: one character, as ';' or '|', or tab",
+                argument="delimiter",
             )
         if self.encoding is not None:
             try:
@@ -63,7 +65,8 @@ class TextFormat:
             except (LookupError, ValueError):
                 raise ArgumentError(
                     f"encoding is {self.encoding!r}, which is not known; accepted: utf-8, "
-                    "latin-1, cp1252, utf-16 and others of Python"
+                    "latin-1, cp1252, utf-16 and others of Python",
+                    argument="encoding",
                 ) from None
 
     def is_text(self, file: str | Path) -> bool:
@@ -120,7 +123,7 @@ class TextFormat:
             if not self.columns:
                 next(rows, None)
             if not names:
-                raise DataError(f"data from {file} cannot be read: it is empty")
+                raise DataError(f"data from {file} cannot be read: it is empty", argument="data")
             write = csv.writer(plain, lineterminator="\n").writerow
             write(names)
             for row in rows:
@@ -132,7 +135,8 @@ class TextFormat:
                     raise DataError(
                         f"data from {file} cannot be read: line {line:,} has {len(row):,} values, "
                         f"and {'--columns names' if self.columns else first} {len(names):,}"
-                        f"{self._hint_of_lines(line)}"
+                        f"{self._hint_of_lines(line)}",
+                        argument="data",
                     )
                 values = self._values(row, blanks)
                 if values == [""]:
@@ -176,11 +180,12 @@ class TextFormat:
         except UnicodeError as error:
             raise DataError(
                 f"data from {file} cannot be read as {self.encoding or 'utf-8'}: {error.args[-1]}; "
-                f"{OTHER_ENCODING}"
+                f"{OTHER_ENCODING}",
+                argument="data",
             ) from None
         except (OSError, EOFError, zlib.error, csv.Error) as error:
             reason = getattr(error, "strerror", None) or error
-            raise DataError(f"data from {file} cannot be read: {reason}") from None
+            raise DataError(f"data from {file} cannot be read: {reason}", argument="data") from None
 
 
 OTHER_ENCODING = (

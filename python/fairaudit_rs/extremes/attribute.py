@@ -76,7 +76,10 @@ def read_attribute(given: Any, form: Form) -> Attribute:
     names = tuple(part.name for part in parts)
     places = tuple(place for part in parts for place in part.places)
     if len(set(names)) < len(names) or len(set(places)) < len(places):
-        raise ArgumentError(f"attribute is {given!r}, which names a column twice; accepted: once")
+        raise ArgumentError(
+            f"attribute is {given!r}, which names a column twice; accepted: once",
+            argument="attribute",
+        )
     # Levels of a feature are those that the model reads, texts such as "none" among them.
     columns = {part.name: part.column for part in parts}
     table = AuditTable.make(sensitive_features=columns, missing="keep_texts")
@@ -97,7 +100,8 @@ def read_attribute(given: Any, form: Form) -> Attribute:
     if len(keys) < 2:
         raise DataError(
             f"attribute {' and '.join(map(repr, names))} is {label(keys[0])!r} in every row of X; "
-            "accepted: at least two levels, or flip= as a function of X"
+            "accepted: at least two levels, or flip= as a function of X",
+            mentions=("flip",),
         )
     code = rows.group.astype(np.int64)
     return Attribute(
@@ -114,13 +118,13 @@ def read_attribute(given: Any, form: Form) -> Attribute:
 def _parts(given: Any, form: Form) -> tuple[list[_Part], tuple[str, ...]]:
     if isinstance(given, Mapping):
         if not given:
-            raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}")
+            raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}", argument="attribute")
         return [replace(_part(one, form), name=str(name)) for name, one in given.items()], ()
     if not isinstance(given, list | tuple):
         return [_part(given, form)], ()
     entries = list(given)
     if not entries:
-        raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}")
+        raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}", argument="attribute")
     if any(isinstance(entry, list | tuple) for entry in entries):
         return [_part(entry, form) for entry in entries], ()
     return _one_or_several(entries, form)
@@ -130,7 +134,10 @@ def _part(given: Any, form: Form) -> _Part:
     """Return one attribute: a list of columns is one-hot."""
     if isinstance(given, list | tuple):
         if not given:
-            raise ArgumentError(f"attribute has an empty list of columns; accepted: {_ACCEPTED}")
+            raise ArgumentError(
+                f"attribute has an empty list of columns; accepted: {_ACCEPTED}",
+                argument="attribute",
+            )
         if len(given) == 1:
             return _part(given[0], form)
         return _one_hot([_place(entry, form) for entry in given], form)
@@ -158,7 +165,8 @@ def _one_or_several(entries: Sequence[Any], form: Form) -> tuple[list[_Part], tu
             f"attribute is {list(entries)!r}, columns of two values of which at most one is at its "
             "higher value in any row: levels of one attribute, or several; accepted: a dict, such "
             f"as {{'name': {list(entries)!r}}} for one, or { {str(e): e for e in entries} } for "
-            "several"
+            "several",
+            argument="attribute",
         )
     note = (
         f"columns {', '.join(bare[:5])} of X, of which at most one is at its higher value in any "
@@ -174,14 +182,16 @@ def _one_hot(places: Sequence[int], form: Form, prefix: str | None = None) -> _P
     if high is None:
         raise DataError(
             f"attribute names {some(bare)} as one-hot columns, one of which has other than one "
-            "or two values, or misses some; accepted: columns of a lower and a higher value"
+            "or two values, or misses some; accepted: columns of a lower and a higher value",
+            argument="attribute",
         )
     n_high = high.sum(axis=0, dtype=np.int64)
     if n_high.max() > 1:
         row = int((n_high > 1).argmax())
         raise DataError(
             f"attribute names {some(bare)} as one-hot columns, of which {n_high[row]} are at "
-            f"their higher value in row {row}; accepted: at most one in every row"
+            f"their higher value in row {row}; accepted: at most one in every row",
+            argument="attribute",
         )
     name, levels, none = _named_levels(bare, _prefix(bare) if prefix is None else prefix)
     if form.names is None:
@@ -269,12 +279,15 @@ def _place(given: Any, form: Form) -> int:
     names = form.names
     if isinstance(given, bool) or not isinstance(given, str | int | np.integer):
         shown = repr(given) if isinstance(given, bool | float) else f"a {type(given).__name__}"
-        raise ArgumentTypeError(f"attribute is {shown}; accepted: {_ACCEPTED}")
+        raise ArgumentTypeError(
+            f"attribute is {shown}; accepted: {_ACCEPTED}", argument="attribute"
+        )
     if names is None:
         return int(positions_of("attribute", given, None, form.n_columns)[0])
     if str(given) not in names:
         raise ColumnError(
             f"attribute is {given!r}, which is no column of X and the prefix of none; its columns: "
-            f"{some(names, 20)}"
+            f"{some(names, 20)}",
+            argument="attribute",
         )
     return names.index(str(given))

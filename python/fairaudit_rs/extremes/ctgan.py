@@ -61,7 +61,8 @@ class CTGAN:
         self.n_epochs = arguments.check(n_epochs=n_epochs).n_epochs
         if options is not None and not isinstance(options, Mapping):
             raise ArgumentTypeError(
-                f"options is {options!r}; accepted: a dict of arguments of ctgan.CTGAN, or None"
+                f"options is {options!r}; accepted: a dict of arguments of ctgan.CTGAN, or None",
+                argument="options",
             )
         self.options = dict(options or {})
         self.losses: NDArray[np.float64] | None = None
@@ -132,5 +133,6 @@ def _package() -> Any:
     except ImportError as error:
         raise ArgumentError(
             f"generator is 'ctgan', and the package ctgan cannot be imported ({error}); accepted: "
-            "'tvae', 'copula', 'bootstrap', or install it (pip install ctgan; mind its licence)"
+            "'tvae', 'copula', 'bootstrap', or install it (pip install ctgan; mind its licence)",
+            argument="generator",
         ) from error

@@ -34,27 +34,32 @@ class Labels:
     def of(cls, y: Any, form: Form, pos_label: Label) -> Labels:
         """Check labels of two classes, one for each row."""
         if y is None:
-            raise ArgumentTypeError("y is None; accepted: a label for every row of X")
+            raise ArgumentTypeError("y is None; accepted: a label for every row of X", argument="y")
         column = column_array("y", y)
         if len(column) != form.n_rows:
-            raise DataError(f"y has {len(column):,} rows; X has {form.n_rows:,}")
+            raise DataError(f"y has {len(column):,} rows; X has {form.n_rows:,}", argument="y")
         if isinstance(column, Coded):
             values = [*map(_item, column.labels), None]
             used = np.unique(column.codes)
             if len(values) - 1 in used:
-                raise DataError("y is missing in some rows; accepted: a label in every row")
+                raise DataError(
+                    "y is missing in some rows; accepted: a label in every row", argument="y"
+                )
             labels, code = [values[at] for at in used.tolist()], np.searchsorted(used, column.codes)
         else:
             distinct, code = np.unique(column, return_inverse=True)
             code = code.ravel()
             labels = distinct.tolist()
         if len(labels) != 2 or any(one != one for one in labels):
-            raise DataError(f"y holds {some(labels)}; accepted: labels of two classes")
+            raise DataError(
+                f"y holds {some(labels)}; accepted: labels of two classes", argument="y"
+            )
         wanted = _item(pos_label)
         found = [at for at, one in enumerate(labels) if matches(one, wanted)]
         if pos_label is not None and not found:
             raise ArgumentError(
-                f"pos_label is {pos_label!r}, which does not occur in y; it holds {some(labels)}"
+                f"pos_label is {pos_label!r}, which does not occur in y; it holds {some(labels)}",
+                argument="pos_label",
             )
         # The second class of scikit-learn is the larger label.
         at = found[0] if found else labels.index(max(labels))

@@ -107,22 +107,39 @@ def fit_tail(
     if method == "gev":
         for name, given in (("threshold", threshold), ("upper", upper)):
             if given is not None:
-                raise ArgumentError(f"{name} does not go with method='gev'; accepted: None")
+                raise ArgumentError(
+                    f"{name} does not go with method='gev'; accepted: None",
+                    argument=name,
+                    mentions=("method",),
+                )
         for name, value in (("resolution", resolution), ("n_exceedances", n_exceedances)):
             if not (isinstance(value, str) and value == "auto"):
-                raise ArgumentError(f"{name} does not go with method='gev'; accepted: 'auto'")
+                raise ArgumentError(
+                    f"{name} does not go with method='gev'; accepted: 'auto'",
+                    argument=name,
+                    mentions=("method",),
+                )
         maxima = block_maxima(numbers, blocks=blocks, block_size=block_size)
         return fit_gev(maxima, confidence_level=level, call=_native.Call(n_threads))
     if blocks is not None:
-        raise ArgumentError(f"blocks goes with method='gev'; method is {method!r}")
+        raise ArgumentError(
+            f"blocks goes with method='gev'; method is {method!r}",
+            argument="blocks",
+            mentions=("method",),
+        )
     size = None
     if method == "point_process":
         size = horizon_of("block_size", 1_000 if block_size is None else block_size)
     elif block_size is not None:
-        raise ArgumentError("block_size goes with method='gev' or 'point_process'; method is 'gpd'")
+        raise ArgumentError(
+            "block_size goes with method='gev' or 'point_process'; method is 'gpd'",
+            argument="block_size",
+            mentions=("method",),
+        )
     if len(numbers) < FEWEST_ROWS:
         raise NotMeasurableError(
-            f"values has {len(numbers)} rows; a tail needs at least {FEWEST_ROWS}"
+            f"values has {len(numbers)} rows; a tail needs at least {FEWEST_ROWS}",
+            argument="values",
         )
     if numbers.max() == numbers.min():
         raise NotMeasurableError(
@@ -131,7 +148,8 @@ def fit_tail(
     if upper is not None and numbers.max() > upper:
         raise DataError(
             f"values has {numbers.max():g}, above upper, {upper:g}; accepted: an end that no value "
-            "exceeds, or None"
+            "exceeds, or None",
+            argument="values",
         )
     problem = TailProblem(
         values=numbers,
@@ -146,14 +164,18 @@ def fit_tail(
     if threshold is not None and problem.k < FEWEST_EXCEEDANCES:
         raise NotMeasurableError(
             f"threshold is {threshold:g}, and {problem.k} rows exceed it; a fit needs at least "
-            f"{FEWEST_EXCEEDANCES}"
+            f"{FEWEST_EXCEEDANCES}",
+            argument="threshold",
         )
     if problem.k >= len(numbers):
-        raise ArgumentError(f"threshold is {threshold:g}, which all values exceed")
+        raise ArgumentError(
+            f"threshold is {threshold:g}, which all values exceed", argument="threshold"
+        )
     if problem.resolution is not None and problem.resolution > numbers.max() - numbers.min():
         raise ArgumentError(
             f"resolution is {problem.resolution:g}, and all values lie within "
-            f"{numbers.max() - numbers.min():g}; accepted: a smaller step"
+            f"{numbers.max() - numbers.min():g}; accepted: a smaller step",
+            argument="resolution",
         )
     return tail_of(problem, method=method, block_size=size)
 
@@ -164,11 +186,16 @@ def exceedances_of(value: object, n: int, threshold: float | None = None) -> int
         if value != "auto":
             raise ArgumentError(
                 f"n_exceedances is {value!r}; accepted: 'auto', or a whole number from "
-                f"{FEWEST_EXCEEDANCES}"
+                f"{FEWEST_EXCEEDANCES}",
+                argument="n_exceedances",
             )
         return None
     if threshold is not None:
-        raise ArgumentError("n_exceedances and threshold are two ways to say one thing; pass one")
+        raise ArgumentError(
+            "n_exceedances and threshold are two ways to say one thing; pass one",
+            argument="n_exceedances",
+            code="conflicting-arguments",
+        )
     most = min(max(n - 1, FEWEST_EXCEEDANCES), _MOST_EXCEEDANCES)
     return arguments.count("n_exceedances", value, FEWEST_EXCEEDANCES, most)
 
@@ -178,5 +205,8 @@ def resolution_of(value: object) -> float | None:
     if value is None or (isinstance(value, str) and value == "auto"):
         return None
     if isinstance(value, str):
-        raise ArgumentError(f"resolution is {value!r}; accepted: 'auto', None, or a number above 0")
+        raise ArgumentError(
+            f"resolution is {value!r}; accepted: 'auto', None, or a number above 0",
+            argument="resolution",
+        )
     return arguments.positive("resolution", value)

@@ -147,7 +147,8 @@ def flips_of(flip: Any, form: Form, attribute: Attribute) -> LevelFlips:
         raise DataError(
             f"attribute {attribute.name!r} has {len(keys):,} levels; accepted: at most "
             f"{MAX_LEVELS}: put values into classes first, or pass flip= as a dict, or as a "
-            "function of X"
+            "function of X",
+            mentions=("flip",),
         )
     if flip is None:
         n = len(keys)
@@ -158,7 +159,8 @@ def flips_of(flip: Any, form: Form, attribute: Attribute) -> LevelFlips:
     elif isinstance(flip, list):
         raise ArgumentTypeError(
             f"flip is {flip!r}; accepted: None, a level, a dict of levels by level, or a function "
-            "of X and the level of each row"
+            "of X and the level of each row",
+            argument="flip",
         )
     else:
         level = keys.index(find_group("flip", flip, keys))
@@ -175,7 +177,9 @@ def _by_level(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDArray[np.i
         several = to if isinstance(to, list) else [to]
         targets = [keys.index(find_group("flip", one, keys)) for one in several]
         if level in wanted:
-            raise ArgumentError(f"flip names {given!r} twice; accepted: each level once")
+            raise ArgumentError(
+                f"flip names {given!r} twice; accepted: each level once", argument="flip"
+            )
         if level in targets:
             raise ArgumentError(f"flip sends {given!r} to itself; accepted: other levels")
         if not targets or len(set(targets)) < len(targets):
@@ -184,7 +188,7 @@ def _by_level(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDArray[np.i
             )
         wanted[level] = targets
     if not wanted:
-        raise ArgumentError("flip is empty; accepted: a dict of levels by level")
+        raise ArgumentError("flip is empty; accepted: a dict of levels by level", argument="flip")
     most = max(map(len, wanted.values()))
     found = np.full((len(keys), most), -1, dtype=np.int64)
     for level, targets in wanted.items():
@@ -203,7 +207,10 @@ def mapped_flips(flip: Callable[[Any, Any], Any], form: Form, levels: Any) -> Ma
     one = not isinstance(made, list | tuple) or isinstance(form.given, list | tuple)
     several = [made] if one else list(made)
     if not several:
-        raise DataError("flip gives no counterfactuals; accepted: rows like X, or a list of such")
+        raise DataError(
+            "flip gives no counterfactuals; accepted: rows like X, or a list of such",
+            argument="flip",
+        )
     forms: list[Form] = []
     seen: list[tuple[NDArray[np.uint64], ...]] = []
     everything = np.arange(form.n_rows, dtype=np.int64)

@@ -45,12 +45,25 @@ def check_design(design: Design) -> None:
     if design.model is None:
         raise ArgumentError(
             "generator goes with model and X: the scores of generated rows are asked of the model; "
-            "accepted: None with y_score and counterfactual_score"
+            "accepted: None with y_score and counterfactual_score",
+            argument="generator",
+            mentions=(
+                "y_score",
+                "counterfactual_score",
+            ),
         )
     if design.attribute is None:
-        raise ArgumentError("generator goes with attribute=, which says what is flipped")
+        raise ArgumentError(
+            "generator goes with attribute=, which says what is flipped",
+            argument="generator",
+            mentions=("attribute",),
+        )
     if design.upper == ROW_BOUNDS:
-        raise ArgumentError("generator does not go with upper='row'; accepted: a number, or None")
+        raise ArgumentError(
+            "generator does not go with upper='row'; accepted: a number, or None",
+            argument="generator",
+            mentions=("upper",),
+        )
 
 
 def augmented(
@@ -85,7 +98,9 @@ def augmented(
         ).prepared(upper)
         rows = np.arange(n_known, asked.form.n_rows)
         if not asked.flips.kept[rows].all():
-            raise ArgumentError("flip leaves generated rows without a flip; accepted: one of all")
+            raise ArgumentError(
+                "flip leaves generated rows without a flip; accepted: one of all", argument="flip"
+            )
         return score_rows(probability, asked.form, asked.flips, rows, None).discrimination
 
     def tail(c: Floats) -> TailEstimates:

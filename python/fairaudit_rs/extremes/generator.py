@@ -51,12 +51,16 @@ def new_generator(generator: Any) -> Generator:
     accepted = f"{', '.join(map(repr, NAMED))}, or an object with fit(X, rng) and sample(n, rng)"
     if isinstance(generator, str):
         if generator not in NAMED:
-            raise ArgumentError(f"generator is {generator!r}; accepted: {accepted}")
+            raise ArgumentError(
+                f"generator is {generator!r}; accepted: {accepted}", argument="generator"
+            )
         return NAMED[generator]()
     lacking = [name for name in ("fit", "sample") if not callable(getattr(generator, name, None))]
     if lacking or isinstance(generator, type):
         what = "a class" if isinstance(generator, type) else f"without {lacking[0]}"
-        raise ArgumentTypeError(f"generator is {generator!r}, {what}; accepted: {accepted}")
+        raise ArgumentTypeError(
+            f"generator is {generator!r}, {what}; accepted: {accepted}", argument="generator"
+        )
     made: Generator = copy.deepcopy(generator)
     return made
 
@@ -82,7 +86,9 @@ class FittedGenerator:
         except FairAuditError:
             raise
         except Exception as error:
-            raise FunctionError(f"sample of generator {name} failed: {error!r}") from error
+            raise FunctionError(
+                f"sample of generator {name} failed: {error!r}", argument="sample"
+            ) from error
         n_found = len(coded_like(self.rows, found, what))
         if n_found != checked.n:
             raise DataError(f"{what} has {n_found:,} rows; accepted: the {checked.n:,} asked for")

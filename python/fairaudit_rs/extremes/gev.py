@@ -59,7 +59,8 @@ class BlockMaxima:
             blocks = "1 block" if n == 1 else f"{n} blocks"
             raise NotMeasurableError(
                 f"{blocks} of rows; block maxima need at least {FEWEST_BLOCKS}: "
-                "smaller blocks, or method='gpd'"
+                "smaller blocks, or method='gpd'",
+                mentions=("method",),
             )
         counts = np.unique(self.maxima, return_counts=True)[1]
         if len(counts) == 1:
@@ -111,7 +112,8 @@ def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = No
         given = "neither blocks nor block_size" if blocks is None else "blocks and block_size"
         raise ArgumentTypeError(
             f"{given} given; accepted: blocks (a label per row), or block_size (rows of a block "
-            "where the order of the rows has a meaning)"
+            "where the order of the rows has a meaning)",
+            mentions=("block_size",),
         )
     if block_size is not None:
         size = arguments.count("block_size", block_size, 1, _LARGEST_BLOCK)
@@ -125,7 +127,8 @@ def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = No
     except Exception as error:  # what is turned into an array may raise what it likes
         raise ArgumentTypeError(
             f"blocks is no array of labels: {error}; accepted: a label for each of "
-            f"{len(numbers)} rows"
+            f"{len(numbers)} rows",
+            argument="blocks",
         ) from None
     return _labelled(numbers, labels)
 
@@ -133,21 +136,27 @@ def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = No
 def _labelled(numbers: Floats, labels: NDArray[Any]) -> BlockMaxima:
     if labels.shape != numbers.shape:
         raise ArgumentError(
-            f"blocks has shape {labels.shape}; accepted: a label for each of {len(numbers)} rows"
+            f"blocks has shape {labels.shape}; accepted: a label for each of {len(numbers)} rows",
+            argument="blocks",
         )
     if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise ArgumentError("blocks has missing labels; accepted: a number or a text for each row")
+        raise ArgumentError(
+            "blocks has missing labels; accepted: a number or a text for each row",
+            argument="blocks",
+        )
     try:
         _, block, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"blocks has labels that cannot be told apart ({error}); accepted: numbers, or texts"
+            f"blocks has labels that cannot be told apart ({error}); accepted: numbers, or texts",
+            argument="blocks",
         ) from None
     least, most = int(sizes.min()), int(sizes.max())
     if most > UNEVEN * least:
         raise ArgumentError(
             f"blocks has labels of {least:,} to {most:,} rows; accepted: blocks of about equal "
-            f"sizes, none with more than {UNEVEN} times the rows of another"
+            f"sizes, none with more than {UNEVEN} times the rows of another",
+            argument="blocks",
         )
     maxima = np.full(len(sizes), -np.inf)
     np.maximum.at(maxima, block, numbers)
@@ -274,7 +283,8 @@ class GevFit(Result):
             border = self.location - self.scale / self.shape
             side = "below" if self.shape < 0 else "above"
             raise ArgumentError(
-                f"threshold is {at:g}; accepted: a number {side} {border:g}, where the law ends"
+                f"threshold is {at:g}; accepted: a number {side} {border:g}, where the law ends",
+                argument="threshold",
             )
         return scale, expected
 

@@ -271,7 +271,8 @@ def _refuse_nothing(found: Measured, m: float, null: str) -> None:
         ]
         raise NotMeasurableError(
             f"null='equal_laws' permutes fitted levels; {'; '.join(reasons)}; accepted: "
-            "'equal_levels'"
+            "'equal_levels'",
+            mentions=("null",),
         )
     refused = refusals([(group.name, group.problem) for group in found.groups], m)
     raise NotMeasurableError(refused or found.comparisons[0].reason)

@@ -28,7 +28,8 @@ class Maker:
         if train is not None and not callable(train):
             raise ArgumentTypeError(
                 f"train is a {type(train).__name__}; accepted: a function of the model, X, y and "
-                "the settings"
+                "the settings",
+                argument="train",
             )
         is_class = isinstance(estimator, type)
         if not is_class and hasattr(estimator, "get_params") and hasattr(estimator, "set_params"):
@@ -37,18 +38,21 @@ class Maker:
             if unknown:
                 raise ArgumentError(
                     f"space names {unknown[0]!r}, which is no parameter of "
-                    f"{type(estimator).__name__}; accepted: {some(known, 30)}"
+                    f"{type(estimator).__name__}; accepted: {some(known, 30)}",
+                    argument="space",
                 )
             return cls(estimator, train, True)
         if "torch" in sys.modules and isinstance(estimator, sys.modules["torch"].nn.Module):
             raise ArgumentTypeError(
                 "estimator is a torch module, which has no settings; accepted: a function of "
-                "settings that makes one"
+                "settings that makes one",
+                argument="estimator",
             )
         if not callable(estimator):
             raise ArgumentTypeError(
                 f"estimator is a {type(estimator).__name__}; accepted: a scikit-learn estimator, "
-                "or a function of settings that makes a model"
+                "or a function of settings that makes a model",
+                argument="estimator",
             )
         return cls(estimator, train, False)
 
@@ -68,7 +72,9 @@ class Maker:
             if not hasattr(model, "fit"):
                 raise ArgumentTypeError(
                     f"estimator makes a {type(model).__name__} without fit; accepted: train= as a "
-                    "function that fits it"
+                    "function that fits it",
+                    argument="estimator",
+                    mentions=("train",),
                 )
             model.fit(stacked(X) if isinstance(X, Mapping) else X, y)
         return model

@@ -106,7 +106,8 @@ def read_mixed(X: Any, least: int = 2) -> MixedRows:
     if n_rows < least:
         raise DataError(
             f"X has {n_rows} rows and {len(named)} columns; accepted: at least {least} rows and "
-            "one column"
+            "one column",
+            argument="X",
         )
     found = [
         _column(name, column, own)

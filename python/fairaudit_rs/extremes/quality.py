@@ -165,13 +165,16 @@ def generator_quality(
     n_folds, seed = checked.n_folds, checked.seed
     values = coded_like(rows, generated, "generated", unseen=True)
     if len(values) < 2:
-        raise DataError(f"generated has {len(values)} rows; accepted: at least 2")
+        raise DataError(
+            f"generated has {len(values)} rows; accepted: at least 2", argument="generated"
+        )
     # Their order plays no part.
     values = values[np.lexsort(values.T[::-1])]
     fewest = min(len(rows), len(values))
     if n_folds > fewest:
         raise ArgumentError(
-            f"n_folds is {n_folds}; accepted: at most {fewest}, the rows of the smaller frame"
+            f"n_folds is {n_folds}; accepted: at most {fewest}, the rows of the smaller frame",
+            argument="n_folds",
         )
     scores = {
         column.name: math.exp(-_divergence(rows, place, values[:, place]))
@@ -238,7 +241,10 @@ def _f1s(
         )
     names = [column.name for column in rows.columns]
     if target not in names:
-        raise ColumnError(f"target is {target!r}; accepted: a column of real, {some(names, 20)}")
+        raise ColumnError(
+            f"target is {target!r}; accepted: a column of real, {some(names, 20)}",
+            argument="target",
+        )
     at = names.index(target)
     labels = rows.columns[at].labels
     if len(labels) != 2:
@@ -247,11 +253,15 @@ def _f1s(
             "two levels"
         )
     if len(names) == 1:
-        raise DataError(f"real has no column but target {target!r}; accepted: features beside it")
+        raise DataError(
+            f"real has no column but target {target!r}; accepted: features beside it",
+            argument="real",
+        )
     for name in ("fit", "predict"):
         if estimator is not None and not callable(getattr(estimator, name, None)):
             raise ArgumentTypeError(
-                f"estimator is {estimator!r}, without {name}; accepted: fit and predict"
+                f"estimator is {estimator!r}, without {name}; accepted: fit and predict",
+                argument="estimator",
             )
     held = coded_like(rows, test, "test", unseen=True)
     design = Design(rows, tuple(place for place in range(len(names)) if place != at))

@@ -103,7 +103,12 @@ class Design:
         if self.model is None and self.X is None and self.attribute is None:
             raise ArgumentError(
                 "model and y_score are None; accepted: model, X and attribute, or y_score and "
-                "counterfactual_score"
+                "counterfactual_score",
+                argument="model",
+                mentions=(
+                    "y_score",
+                    "counterfactual_score",
+                ),
             )
         return self._of_model(upper, progress)
 
@@ -114,11 +119,18 @@ class Design:
             if getattr(self, name) is not None:
                 raise ArgumentTypeError(
                     f"{name} does not go with y_score and counterfactual_score; accepted: these "
-                    "two, or model, X and attribute"
+                    "two, or model, X and attribute",
+                    argument=name,
+                    mentions=(
+                        "y_score",
+                        "counterfactual_score",
+                    ),
                 )
         for name in ("y_score", "counterfactual_score"):
             if getattr(self, name) is None:
-                raise ArgumentError(f"{name} is None; accepted: both scores of every row")
+                raise ArgumentError(
+                    f"{name} is None; accepted: both scores of every row", argument=name
+                )
         table = AuditTable.make(
             data=self.data,
             y_score=self.y_score,
@@ -154,13 +166,23 @@ class Design:
         if self.data is not None:
             raise ArgumentTypeError(
                 "data does not go with model; accepted: X= with the features, or y_score= and "
-                "counterfactual_score= with data="
+                "counterfactual_score= with data=",
+                argument="data",
+                mentions=(
+                    "y_score",
+                    "counterfactual_score",
+                ),
             )
         for name in ("model", "X"):
             if getattr(self, name) is None:
                 raise ArgumentError(
                     f"{name} is None; accepted: model, X and attribute, or y_score and "
-                    "counterfactual_score"
+                    "counterfactual_score",
+                    argument=name,
+                    mentions=(
+                        "y_score",
+                        "counterfactual_score",
+                    ),
                 )
         probability = probability_of(self.model, self.pos_label)
         return self.prepared(upper).ask(probability, progress=progress)
@@ -171,7 +193,9 @@ class Design:
         if self.missing is not None and self.sensitive_features is None:
             raise ArgumentTypeError(
                 f"missing is {self.missing!r} without sensitive_features; accepted: both, or an "
-                "attribute with a level in every row"
+                "attribute with a level in every row",
+                argument="missing",
+                mentions=("sensitive_features",),
             )
         form = form_of(self.X)
         flips, cells, group, called, notes = self._flips(form)
@@ -203,7 +227,8 @@ class Design:
             if key in wanted and key in named:
                 raise DataError(
                     f"flip leaves no row of group {label(key)!r}; accepted: a flip for rows of "
-                    "the groups that are compared, of which there must be two"
+                    "the groups that are compared, of which there must be two",
+                    argument="flip",
                 )
         return [label(key) for key in left] if self.groups is None else self.groups
 
@@ -216,7 +241,12 @@ class Design:
             if not callable(self.flip) or groups is None:
                 raise ArgumentError(
                     "attribute is None; accepted: the column of X that is flipped, or flip= as a "
-                    "function of X, and sensitive_features="
+                    "function of X, and sensitive_features=",
+                    argument="attribute",
+                    mentions=(
+                        "flip",
+                        "sensitive_features",
+                    ),
                 )
             cells, group = groups
             columns = [
@@ -248,7 +278,8 @@ class Design:
         rows = table.rows(columns=())
         if len(rows.group) != form.n_rows:
             raise DataError(
-                f"sensitive_features has {len(rows.group):,} rows; X has {form.n_rows:,}"
+                f"sensitive_features has {len(rows.group):,} rows; X has {form.n_rows:,}",
+                argument="sensitive_features",
             )
         return rows.cells, rows.group.astype(np.int64)
 
@@ -406,7 +437,8 @@ def upper_of(value: object) -> float | str | None:
             return value
         raise ArgumentError(
             f"upper is {value!r}; accepted: a finite number above 0, None where no upper end is "
-            "known, or 'row' for 1 - score in each row"
+            "known, or 'row' for 1 - score in each row",
+            argument="upper",
         )
     return arguments.positive("upper", value)
 
@@ -418,5 +450,7 @@ def _check_probabilities(name: str, column: Floats) -> None:
         raise DataError(
             f"{name} is {column[row]:g} in row {row} and not from 0 to 1 in "
             f"{int(bad.sum()):,} of {len(column):,} rows; accepted: probabilities, or upper=None "
-            "for scores on another scale"
+            "for scores on another scale",
+            argument=name,
+            mentions=("upper",),
         )

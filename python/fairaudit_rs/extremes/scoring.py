@@ -57,14 +57,16 @@ class Probability:
         else:
             raise DataError(
                 f"model gives an array of shape {found.shape} for {len(rows):,} rows; accepted: a "
-                f"probability per row, or one for each of {self.n_classes} classes"
+                f"probability per row, or one for each of {self.n_classes} classes",
+                argument="model",
             )
         bad = ~((found >= -_ROUNDING) & (found <= 1 + _ROUNDING))
         if bad.any():
             place = int(bad.argmax())
             raise DataError(
                 f"model gives {found[place]:g} for {what} row {rows[place]}; accepted: "
-                "probabilities, from 0 to 1, for all rows"
+                "probabilities, from 0 to 1, for all rows",
+                argument="model",
             )
         return np.asarray(found.clip(0.0, 1.0))
 
@@ -72,7 +74,9 @@ class Probability:
 def probability_of(model: Any, pos_label: Label = None) -> Probability:
     """Return what gives the probability of the favourable label, of any model."""
     if isinstance(model, type):
-        raise ArgumentTypeError(f"model is the class {model.__name__}; accepted: a fitted model")
+        raise ArgumentTypeError(
+            f"model is the class {model.__name__}; accepted: a fitted model", argument="model"
+        )
     if "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module):
         return _of_module(model, pos_label)
     if hasattr(model, "predict_proba"):
@@ -85,12 +89,14 @@ def probability_of(model: Any, pos_label: Label = None) -> Probability:
         )
     if not callable(model):
         raise ArgumentTypeError(
-            f"model is a {type(model).__name__} without predict_proba; accepted: {_ACCEPTED}"
+            f"model is a {type(model).__name__} without predict_proba; accepted: {_ACCEPTED}",
+            argument="model",
         )
     if pos_label is not None:
         raise ArgumentTypeError(
             f"pos_label is {pos_label!r} and model is a function, which knows of no labels; "
-            "accepted: a function that gives the probability of the favourable label"
+            "accepted: a function that gives the probability of the favourable label",
+            argument="pos_label",
         )
     return Probability(predict=model, column=1, as_array=False)
 
@@ -118,13 +124,16 @@ def _class_of(model: Any, pos_label: Label) -> tuple[int, int]:
 def _label_place(classes: Any, pos_label: Label) -> tuple[int, int]:
     if not all(isinstance(one, str | int | float) for one in classes) or len(classes) < 2:
         raise DataError(
-            f"model has the classes {some(list(classes))}; accepted: at least two labels"
+            f"model has the classes {some(list(classes))}; accepted: at least two labels",
+            argument="model",
         )
     if pos_label is None:
         if len(classes) > 2:
             raise ArgumentError(
                 f"model has {len(classes)} classes ({some(list(classes))}); accepted: pos_label= "
-                "names the favourable one"
+                "names the favourable one",
+                argument="model",
+                mentions=("pos_label",),
             )
         return 1, 2
     wanted = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
@@ -133,7 +142,8 @@ def _label_place(classes: Any, pos_label: Label) -> tuple[int, int]:
             return place, len(classes)
     raise ArgumentError(
         f"pos_label is {pos_label!r}, which is no class of the model; its classes: "
-        f"{some(list(classes), 20)}"
+        f"{some(list(classes), 20)}",
+        argument="pos_label",
     )
 
 
@@ -143,7 +153,7 @@ def _as_numbers(found: Any) -> NDArray[Any]:
     try:
         return np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"model gives no array of numbers: {error}") from None
+        raise DataError(f"model gives no array of numbers: {error}", argument="model") from None
 
 
 def stacked(columns: Mapping[Any, Any]) -> Floats:
@@ -153,7 +163,8 @@ def stacked(columns: Mapping[Any, Any]) -> Floats:
     except (TypeError, ValueError):
         raise ArgumentTypeError(
             "X is a dict with text, which model does not take as an array; accepted: numbers, or a "
-            "pandas or polars frame as the model was fitted on"
+            "pandas or polars frame as the model was fitted on",
+            argument="X",
         ) from None
 
 

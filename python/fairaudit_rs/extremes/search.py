@@ -247,7 +247,8 @@ class _Search:
                             f"or a horizon of at most {n * FARTHEST:,}"
                             if n >= FEWEST_ROWS
                             else "or groups= without it"
-                        )
+                        ),
+                        mentions=("horizon",),
                     )
 
     def run(

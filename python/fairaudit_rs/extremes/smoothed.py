@@ -82,7 +82,8 @@ class SmoothedBootstrap:
         )
         if bounds is not None and not isinstance(bounds, Mapping):
             raise ArgumentTypeError(
-                f"bounds is {bounds!r}; accepted: a dict of (low, high) by column, or None"
+                f"bounds is {bounds!r}; accepted: a dict of (low, high) by column, or None",
+                argument="bounds",
             )
         self.bounds = dict(bounds or {})
         self._learned: _Learned | None = None
@@ -246,7 +247,10 @@ def _bounded(rows: MixedRows, bounds: Mapping[str, Any]) -> MixedRows:
     names = [column.name for column in rows.columns]
     unknown = [name for name in bounds if name not in names]
     if unknown:
-        raise ColumnError(f"bounds names {some(unknown)}; accepted: columns of X: {some(names)}")
+        raise ColumnError(
+            f"bounds names {some(unknown)}; accepted: columns of X: {some(names)}",
+            argument="bounds",
+        )
     columns = list(rows.columns)
     for name, pair in bounds.items():
         place = names.index(name)
@@ -254,7 +258,8 @@ def _bounded(rows: MixedRows, bounds: Mapping[str, Any]) -> MixedRows:
         if column.kind == "levels":
             raise ArgumentError(
                 f"bounds names column {name!r}, whose values are levels; accepted: columns of "
-                "more than ten different numbers"
+                "more than ten different numbers",
+                argument="bounds",
             )
         try:
             low, high = (
@@ -263,12 +268,14 @@ def _bounded(rows: MixedRows, bounds: Mapping[str, Any]) -> MixedRows:
             )
         except (TypeError, ValueError):
             raise ArgumentTypeError(
-                f"bounds of column {name!r} are {pair!r}; accepted: (low, high), None for no bound"
+                f"bounds of column {name!r} are {pair!r}; accepted: (low, high), None for no bound",
+                argument="bounds",
             ) from None
         if not (low <= column.low and column.high <= high):
             raise ArgumentError(
                 f"bounds of column {name!r} are {pair!r}, but its numbers go from {column.low:g} "
-                f"to {column.high:g}; accepted: bounds around them"
+                f"to {column.high:g}; accepted: bounds around them",
+                argument="bounds",
             )
         columns[place] = replace(column, low=low, high=high)
     return replace(rows, columns=tuple(columns))

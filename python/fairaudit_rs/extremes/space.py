@@ -76,12 +76,18 @@ Axis = Range | Choice | Drawn
 def read_space(space: object) -> dict[str, Axis]:
     """Return the axes of a space by name."""
     if not isinstance(space, Mapping):
-        raise ArgumentTypeError(f"space is a {type(space).__name__}; accepted: a dict by name")
+        raise ArgumentTypeError(
+            f"space is a {type(space).__name__}; accepted: a dict by name", argument="space"
+        )
     if not space:
-        raise ArgumentError(f"space is empty; accepted: at least one name with {_ACCEPTED}")
+        raise ArgumentError(
+            f"space is empty; accepted: at least one name with {_ACCEPTED}", argument="space"
+        )
     for name in space:
         if not isinstance(name, str):
-            raise ArgumentTypeError(f"space has the name {name!r}; accepted: text")
+            raise ArgumentTypeError(
+                f"space has the name {name!r}; accepted: text", argument="space"
+            )
     return {name: _axis(name, given) for name, given in space.items()}
 
 
@@ -158,7 +164,8 @@ class OptunaSampler:
         except ImportError:
             raise ArgumentError(
                 "sampler is 'optuna', which is not installed; accepted: 'random', or pip install "
-                "optuna"
+                "optuna",
+                argument="sampler",
             ) from None
         self._optuna, self._space, self.n_settings = optuna, space, n_settings
         self._axes = {name: self._distribution(name, axis) for name, axis in space.items()}
@@ -177,7 +184,8 @@ class OptunaSampler:
             return kinds.FloatDistribution(axis.low, axis.high, log=axis.log)
         raise ArgumentTypeError(
             f"space[{name!r}] is drawn by a function, which sampler='optuna' does not take; "
-            "accepted: a list of values, (low, high), or (low, high, 'log')"
+            "accepted: a list of values, (low, high), or (low, high, 'log')",
+            mentions=("sampler",),
         )
 
     def ask(self, trial: int) -> Settings:

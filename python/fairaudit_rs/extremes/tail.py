@@ -336,7 +336,9 @@ def picture(kind: str, tails: dict[Any, TailFit]) -> Chart:
     """Return a picture of several tails."""
     fitted = {name: tail for name, tail in tails.items() if tail.problem.fit is not None}
     if kind != "return_level" and not fitted:
-        raise ArgumentError(f"kind is {kind!r}, and there is no fit; accepted: 'return_level'")
+        raise ArgumentError(
+            f"kind is {kind!r}, and there is no fit; accepted: 'return_level'", argument="kind"
+        )
     if kind == "qq":
         return chart.quantile_chart({name: tail.quantiles() for name, tail in fitted.items()})
     if kind == "stability":

@@ -169,7 +169,8 @@ class TVAE:
         if importlib.util.find_spec("torch") is None:
             raise ArgumentError(
                 "generator is 'tvae', and torch is not installed; accepted: 'copula', 'bootstrap', "
-                "or install fairaudit-rs[torch]"
+                "or install fairaudit-rs[torch]",
+                argument="generator",
             )
         rows = read_mixed(X)
         stream = stream_of(rng, random_state)
@@ -207,7 +208,8 @@ class TVAE:
             if not math.isfinite(total):
                 raise DataError(
                     f"the loss of TVAE is {total} in epoch {epoch + 1}; accepted: a training that "
-                    f"stays finite (learning_rate below {self.learning_rate:g})"
+                    f"stays finite (learning_rate below {self.learning_rate:g})",
+                    mentions=("learning_rate",),
                 )
             if self.progress is not None:
                 self.progress(epoch + 1, n_epochs)

@@ -92,7 +92,9 @@ class FairMetric(Value):
         rows = finite_array("V", _wide("V", V), 2)
         basis = _span(rows)
         if not basis.shape[1]:
-            raise ArgumentError("V holds zeros only; accepted: at least one direction")
+            raise ArgumentError(
+                "V holds zeros only; accepted: at least one direction", argument="V"
+            )
         count = f"{basis.shape[1]} direction{'s' * (basis.shape[1] > 1)} at no cost"
         return cls._free(count, basis, np.ones(rows.shape[1]))
 
@@ -162,10 +164,13 @@ class FairMetric(Value):
             more = finite_array("given", _wide("given", given), 2)
             if more.shape[1] != rows.shape[1]:
                 raise ArgumentError(
-                    f"given has {more.shape[1]} columns; accepted: the {rows.shape[1]} of X"
+                    f"given has {more.shape[1]} columns; accepted: the {rows.shape[1]} of X",
+                    argument="given",
                 )
             if not more.any(axis=1).all():
-                raise ArgumentError("given holds a row of zeros; accepted: directions")
+                raise ArgumentError(
+                    "given holds a row of zeros; accepted: directions", argument="given"
+                )
         free = (
             None
             if features is None
@@ -173,7 +178,9 @@ class FairMetric(Value):
         )
         if not attributes and free is None and more is None:
             raise ArgumentTypeError(
-                "protected is None; accepted: protected attributes, or features or given directions"
+                "protected is None; accepted: protected attributes, or features or given "
+                "directions",
+                argument="protected",
             )
         scaled = scaled_features(standardize, rows, names)
         if fit_on is not None:
@@ -209,13 +216,15 @@ class FairMetric(Value):
         values, vectors = np.linalg.eigh(matrix)
         if not values[0] > _EQUAL * values[-1]:
             raise ArgumentError(
-                f"S has the eigenvalue {values[0]:.3g}; accepted: a covariance matrix of full rank"
+                f"S has the eigenvalue {values[0]:.3g}; accepted: a covariance matrix of full rank",
+                argument="S",
             )
         if not _SMALLEST <= values[-1] <= 1 / _SMALLEST:
             raise ArgumentError(
                 f"S has the eigenvalue {values[-1]:.3g}, whose inverse leaves the range of "
                 f"numbers; accepted: a largest eigenvalue from {_SMALLEST:g} to {1 / _SMALLEST:g} "
-                "(features in other units)"
+                "(features in other units)",
+                argument="S",
             )
         ones = np.ones(len(values))
         turned = np.ascontiguousarray(vectors[:, ::-1])
@@ -239,13 +248,15 @@ class FairMetric(Value):
         values, vectors = np.linalg.eigh(matrix)
         if values[0] < -_EQUAL * np.abs(values).max():
             raise ArgumentError(
-                f"D has the eigenvalue {values[0]:.3g}; accepted: a positive semidefinite matrix"
+                f"D has the eigenvalue {values[0]:.3g}; accepted: a positive semidefinite matrix",
+                argument="D",
             )
         largest = float(np.abs(values).max())
         if largest and not _SMALLEST <= largest <= 1 / _SMALLEST:
             raise ArgumentError(
                 f"D has the eigenvalue {largest:.3g}; accepted: a largest eigenvalue of 0, or from "
-                f"{_SMALLEST:g} to {1 / _SMALLEST:g} (features in other units)"
+                f"{_SMALLEST:g} to {1 / _SMALLEST:g} (features in other units)",
+                argument="D",
             )
         ones = np.ones(len(values))
         return cls("given matrix", len(values), np.maximum(values, 0.0), vectors, 0.0, ones)
@@ -295,7 +306,8 @@ class FairMetric(Value):
         first, second = (self._rows(name, given) for name, given in (("X", X), ("other", other)))
         if len(first) != len(second) and 1 not in (len(first), len(second)):
             raise ArgumentError(
-                f"other has {len(second):,} rows, X has {len(first):,}; accepted: as many, or one"
+                f"other has {len(second):,} rows, X has {len(first):,}; accepted: as many, or one",
+                argument="other",
             )
         change = first - second
         change = change / self.units
@@ -312,7 +324,8 @@ class FairMetric(Value):
         values = read_rows(rows).values
         if values.shape[1] != self.n_features:
             raise ArgumentError(
-                f"{name} has shape {values.shape}; accepted: rows of {self.n_features} features"
+                f"{name} has shape {values.shape}; accepted: rows of {self.n_features} features",
+                argument=name,
             )
         return values
 
@@ -324,7 +337,8 @@ class FairMetric(Value):
         if sorted(mine) != sorted(names):
             raise ColumnError(
                 f"fair_metric is of the features {some(mine, 20)}; accepted: those of X and the "
-                f"model, {some(names, 20)}"
+                f"model, {some(names, 20)}",
+                argument="fair_metric",
             )
         place = np.array([mine.index(name) for name in names], dtype=np.intp)
         return replace(
@@ -345,7 +359,8 @@ class FairMetric(Value):
         if self._fit is None:
             raise ArgumentError(
                 f"fair_metric is {self!r}, which was not fitted on rows; accepted: a "
-                "FairMetric.subspace with protected attributes"
+                "FairMetric.subspace with protected attributes",
+                argument="fair_metric",
             )
         return self._fit.of(chosen).metric()
 
@@ -459,13 +474,15 @@ def _wide(name: str, value: ArrayLike) -> NDArray[Any]:
     try:
         return np.atleast_2d(np.asarray(value))
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{name} is no array of numbers: {error}") from None
+        raise ArgumentTypeError(f"{name} is no array of numbers: {error}", argument=name) from None
 
 
 def _symmetric(name: str, value: ArrayLike) -> Floats:
     matrix = finite_array(name, _wide(name, value), 2)
     if matrix.shape[0] != matrix.shape[1]:
-        raise ArgumentError(f"{name} has shape {matrix.shape}; accepted: a square matrix")
+        raise ArgumentError(
+            f"{name} has shape {matrix.shape}; accepted: a square matrix", argument=name
+        )
     if np.abs(matrix - matrix.T).max() > _EQUAL * np.abs(matrix).max():
-        raise ArgumentError(f"{name} is not symmetric; accepted: a symmetric matrix")
+        raise ArgumentError(f"{name} is not symmetric; accepted: a symmetric matrix", argument=name)
     return np.asarray(matrix / 2 + matrix.T / 2)

@@ -235,12 +235,15 @@ def individual_test(
     if not isinstance(fair_metric, FairMetric):
         raise ArgumentTypeError(
             f"fair_metric is a {type(fair_metric).__name__}; accepted: a FairMetric, such as "
-            "FairMetric.subspace(X, protected)"
+            "FairMetric.subspace(X, protected)",
+            argument="fair_metric",
         )
     refit_metric = arguments.flag("refit_metric", refit_metric)
     if refit_metric and interval != "bootstrap-t":
         raise ArgumentError(
-            f"refit_metric is True with interval={interval!r}; accepted: interval='bootstrap-t'"
+            f"refit_metric is True with interval={interval!r}; accepted: interval='bootstrap-t'",
+            argument="refit_metric",
+            mentions=("interval",),
         )
     given = {"X": X, "y": y, "sample_weight": sample_weight, "clusters": clusters}
     index = check_indices(indices_of(given))
@@ -249,7 +252,9 @@ def individual_test(
     if refit_metric and fair_metric.fitted_rows is None:
         raise ArgumentError(
             f"refit_metric is True, but fair_metric ({fair_metric.kind}) was not fitted on rows; "
-            "accepted: a FairMetric.subspace with protected attributes"
+            "accepted: a FairMetric.subspace with protected attributes",
+            argument="refit_metric",
+            mentions=("fair_metric",),
         )
     features = ours.rows(X)
     fair_metric = fair_metric.ordered(features.names)
@@ -257,7 +262,9 @@ def individual_test(
     if compat is not None and (sample_weight is not None or clusters is not None):
         raise ArgumentError(
             "compat is 'paper' with sample_weight or clusters, which the paper's code does not "
-            "know; accepted: None"
+            "know; accepted: None",
+            argument="compat",
+            mentions=("sample_weight",),
         )
     groups = one_hot_groups_of(one_hot_groups, features)
     held = groups if one_hot == "keep" else ()

@@ -56,11 +56,13 @@ class Problem(Value, ABC):
         if self.metric.n_features != n_features:
             raise ArgumentError(
                 f"fair_metric is of {self.metric.n_features} features; accepted: the "
-                f"{n_features} of X"
+                f"{n_features} of X",
+                argument="fair_metric",
             )
         if len(self.targets) != n_rows:
             raise ArgumentError(
-                f"y has {len(self.targets):,} rows, X has {n_rows:,}; accepted: as many"
+                f"y has {len(self.targets):,} rows, X has {n_rows:,}; accepted: as many",
+                argument="y",
             )
 
     def __len__(self) -> int:
@@ -303,5 +305,6 @@ def problem_class(scores: Scores) -> type[Problem]:
             return PROBLEMS[kind]
     raise ArgumentTypeError(
         f"model has scores of the class {type(scores).__name__}; accepted: "
-        f"{', '.join(kind.__name__ for kind in PROBLEMS)}"
+        f"{', '.join(kind.__name__ for kind in PROBLEMS)}",
+        argument="model",
     )

@@ -89,14 +89,20 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
             f"model is a {type(last).__name__}, whose score is piecewise constant: there is no "
             "gradient to follow; accepted: linear models, kernel models and networks. Of any model "
             "extreme_test(model, X, attribute=...) flips an attribute, and projection_test takes "
-            "its scores with calibration='permutation'"
+            "its scores with calibration='permutation'",
+            argument="model",
+            mentions=(
+                "attribute",
+                "calibration",
+            ),
         )
     several = model if isinstance(model, MulticlassModel) else multiclass_from_sklearn(model)
     if several is not None:
         if loss != "log_loss":
             raise ArgumentError(
                 f"loss is {loss!r} for a model of {len(several.classes)} classes; accepted: "
-                "'log_loss', the multinomial one"
+                "'log_loss', the multinomial one",
+                argument="loss",
             )
         return FlowModel(
             scores=several.scores,
@@ -110,24 +116,37 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
         raise ArgumentTypeError(
             f"model is a {type(model).__name__}, whose gradient is not known; accepted: a "
             "LinearModel, KernelModel, TorchModel or MulticlassModel, or a fitted model that "
-            "becomes one of them"
+            "becomes one of them",
+            argument="model",
         )
     if loss == "log_loss" and adapted.link != "logit":
         raise ArgumentError(
             "model has link='identity', so that its score is no log-odds; loss='log_loss' accepts "
             "link='logit' (the same model with link='logit' if it is one). For the margin of a "
             "support vector machine loss='smooth_hinge' or 'softplus_hinge' is accepted, for "
-            "regressions loss='squared'"
+            "regressions loss='squared'",
+            argument="model",
+            mentions=(
+                "link",
+                "loss",
+            ),
         )
     if loss == "squared" and adapted.link == "logit":
         raise ArgumentError(
             "model has link='logit', so that its score is a log-odds and no prediction of y; "
-            "loss='squared' accepts link='identity'"
+            "loss='squared' accepts link='identity'",
+            argument="model",
+            mentions=(
+                "link",
+                "loss",
+            ),
         )
     if loss == "squared" and ratio == "error_rate":
         raise ArgumentError(
             "ratio is 'error_rate', but numbers have no wrong decisions; accepted with "
-            "loss='squared': 'loss'"
+            "loss='squared': 'loss'",
+            argument="ratio",
+            mentions=("loss",),
         )
     return FlowModel(
         scores=adapted.scores,
@@ -150,12 +169,14 @@ def _classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
     """Return labels as positions among the classes of a model."""
     if pos_label is not None and len(known) > 2:
         raise ArgumentTypeError(
-            f"pos_label is {pos_label!r}, but the model has {len(known)} classes; accepted: None"
+            f"pos_label is {pos_label!r}, but the model has {len(known)} classes; accepted: None",
+            argument="pos_label",
         )
     if pos_label is not None and not matches(known[1], pos_label):
         raise ArgumentError(
             f"pos_label is {pos_label!r}, but the model gives the score of {known[1]!r}; accepted: "
-            "that, or None"
+            "that, or None",
+            argument="pos_label",
         )
     values, place = _distinct(y)
     numbers = []
@@ -164,7 +185,8 @@ def _classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
         if not found:
             raise DataError(
                 f"y holds {value!r}; accepted: classes of the model, which are "
-                f"{some(list(known), 20)}"
+                f"{some(list(known), 20)}",
+                argument="y",
             )
         numbers.append(found[0])
     return np.array(numbers, dtype=np.float64)[place]
@@ -176,7 +198,14 @@ def _numbers(y: Any, pos_label: Label) -> Floats:
         return _labels(y, pos_label)
     column = column_array("y", y)
     if isinstance(column, Coded) or column.dtype.kind not in "biuf":
-        raise DataError("y holds text; accepted with loss='squared': numbers, or pos_label")
+        raise DataError(
+            "y holds text; accepted with loss='squared': numbers, or pos_label",
+            argument="y",
+            mentions=(
+                "loss",
+                "pos_label",
+            ),
+        )
     _check_finite(column)
     return column.astype(np.float64)
 
@@ -188,13 +217,15 @@ def _distinct(y: Any) -> tuple[list[Label], NDArray[np.int64]]:
         _check_finite(column)
     values, place = distinct_values(column)
     if len(place) and place.max() >= len(values):
-        raise DataError("y is missing in some rows; accepted: a label in every row")
+        raise DataError("y is missing in some rows; accepted: a label in every row", argument="y")
     return values, place
 
 
 def _check_finite(column: NDArray[Any]) -> None:
     if column.dtype.kind == "f" and not np.isfinite(column).all():
-        raise DataError("y is missing or infinite in some rows; accepted: a value in every row")
+        raise DataError(
+            "y is missing or infinite in some rows; accepted: a value in every row", argument="y"
+        )
 
 
 def read_rows(
@@ -229,7 +260,9 @@ def one_hot_groups_of(given: Any, features: Features) -> Groups:
         return found_groups(rows)
     accepted = "a sequence of groups, each of them names or positions of features"
     if not arguments.is_listing(given):
-        raise ArgumentTypeError(f"one_hot_groups is {given!r}; accepted: {accepted}")
+        raise ArgumentTypeError(
+            f"one_hot_groups is {given!r}; accepted: {accepted}", argument="one_hot_groups"
+        )
     groups = tuple(
         tuple(chosen_features("one_hot_groups", group, names, rows.shape[1]).tolist())
         for group in given
@@ -238,7 +271,8 @@ def one_hot_groups_of(given: Any, features: Features) -> Groups:
     if len(set(taken)) < len(taken) or not all(groups):
         raise ArgumentError(
             "one_hot_groups has a group without features, or a feature in two groups; accepted: "
-            f"{accepted}, in one group each"
+            f"{accepted}, in one group each",
+            argument="one_hot_groups",
         )
     check_groups(groups, rows, features.called)
     return groups
@@ -255,7 +289,9 @@ def attributes_of(protected: Any, n_rows: int) -> list[Attribute]:
     if isinstance(protected, Mapping):
         columns = [(str(name), column) for name, column in protected.items()]
     elif hasattr(protected, "columns") and not hasattr(protected, "shape"):
-        raise ArgumentTypeError("protected is a lazy frame; accepted: columns, or a frame")
+        raise ArgumentTypeError(
+            "protected is a lazy frame; accepted: columns, or a frame", argument="protected"
+        )
     elif hasattr(protected, "columns"):
         columns = [(str(name), protected[name]) for name in protected.columns]
     elif isinstance(protected, np.ndarray) and protected.ndim == 2:
@@ -295,25 +331,31 @@ def chosen_rows(argument: str, given: ArrayLike, n_rows: int) -> Positions:
         positions = np.asarray(given)
     except Exception as error:  # what is turned into an array may raise what it likes
         raise ArgumentTypeError(
-            f"{argument} is no array ({error}); accepted: positions of rows, or a mask"
+            f"{argument} is no array ({error}); accepted: positions of rows, or a mask",
+            argument=argument,
         ) from None
     if positions.ndim != 1 or positions.dtype.kind not in "biu":
         raise ArgumentTypeError(
             f"{argument} has dtype {positions.dtype} and {positions.ndim} dimensions; accepted: "
-            "positions of rows, or a mask"
+            "positions of rows, or a mask",
+            argument=argument,
         )
     if positions.dtype.kind == "b":
         if len(positions) != n_rows:
             raise ArgumentError(
-                f"{argument} is a mask of {len(positions):,} rows; accepted: the {n_rows:,} of X"
+                f"{argument} is a mask of {len(positions):,} rows; accepted: the {n_rows:,} of X",
+                argument=argument,
             )
         positions = np.flatnonzero(positions)
     if not len(positions):
-        raise ArgumentError(f"{argument} chooses no row; accepted: at least two")
+        raise ArgumentError(
+            f"{argument} chooses no row; accepted: at least two", mentions=(argument,)
+        )
     outside = (positions < 0) | (positions >= n_rows)
     if outside.any():
         raise ArgumentError(
-            f"{argument} contains {positions[outside][0]}; accepted: 0 to {n_rows - 1:,}"
+            f"{argument} contains {positions[outside][0]}; accepted: 0 to {n_rows - 1:,}",
+            argument=argument,
         )
     return positions.astype(np.intp)
 

@@ -60,7 +60,10 @@ class Attribute(Value):
             found = interruptible(lambda: np.linalg.lstsq(centred, target, rcond=None))
             return np.asarray(found[0][None])
         if len(np.unique(self.values)) < self.n_levels:
-            raise DataError(f"{self.called} lacks a value in these rows; accepted: all of them")
+            raise DataError(
+                f"{self.called} lacks a value in these rows; accepted: all of them",
+                argument=self.called,
+            )
         return _softmax(rows, self.values, self.n_levels, C)
 
 

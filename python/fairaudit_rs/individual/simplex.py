@@ -129,7 +129,8 @@ def check_groups(groups: Groups, rows: Floats, called: Sequence[str]) -> None:
             shown = ", ".join(f"{value:g}" for value in values[row][:10])
             raise DataError(
                 f"one_hot_groups has {_names(group, called)}, which are {shown} in row {row}; "
-                "accepted: columns of at least 0 that sum to 1 in every row"
+                "accepted: columns of at least 0 that sum to 1 in every row",
+                argument="one_hot_groups",
             )
 
 

@@ -44,14 +44,17 @@ def adjust_pvalues(
     except Exception as error:  # what is turned into an array may raise what it likes
         raise ArgumentTypeError(
             f"pvalues is {type(pvalues).__name__}, no sequence of numbers ({error}); accepted: "
-            "numbers from 0 to 1, or NaN"
+            "numbers from 0 to 1, or NaN",
+            argument="pvalues",
         ) from None
     if p.ndim != 1:
-        raise ArgumentError(f"pvalues has {p.ndim} dimensions; accepted: one")
+        raise ArgumentError(f"pvalues has {p.ndim} dimensions; accepted: one", argument="pvalues")
     measured = ~np.isnan(p)
     if np.any((p[measured] < 0) | (p[measured] > 1)):
         bad = p[measured][(p[measured] < 0) | (p[measured] > 1)][0]
-        raise ArgumentError(f"pvalues contains {bad}; accepted: numbers from 0 to 1, or NaN")
+        raise ArgumentError(
+            f"pvalues contains {bad}; accepted: numbers from 0 to 1, or NaN", argument="pvalues"
+        )
     adjusted = p.copy()
     if method == "none" or not measured.any():
         return adjusted

@@ -128,7 +128,11 @@ def aligned(
 ) -> AlignmentResult:
     """Return the audit of calibration or divergence."""
     if question.measure.name == "calibration" and not question.of_scores:
-        raise ArgumentError("metric is 'calibration' and there are decisions; accepted: y_score")
+        raise ArgumentError(
+            "metric is 'calibration' and there are decisions; accepted: y_score",
+            argument="metric",
+            mentions=("y_score",),
+        )
     measure = _calibration if question.measure.name == "calibration" else _divergence
     found = measure(question, audit, given, level)
     main = found.parts[found.main]

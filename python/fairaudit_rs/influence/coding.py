@@ -277,7 +277,8 @@ class Coding(Value):
         taken = [name for name in sets if name in data and name not in used]
         if taken:
             raise ColumnError(
-                f"sets has the name {taken[0]!r}, which is a feature; accepted: another name"
+                f"sets has the name {taken[0]!r}, which is a feature; accepted: another name",
+                argument="sets",
             )
         codes += [_code(name, column) for name, column in data.items() if name not in used]
         given = [code.given(data) for code in codes]
@@ -327,7 +328,9 @@ class Coding(Value):
         """Return the columns of other rows, some of them or all."""
         names = [name for name in self.data if name not in data]
         if names:
-            raise ColumnError(f"X has no column {names[0]!r}; the audit has {', '.join(self.data)}")
+            raise ColumnError(
+                f"X has no column {names[0]!r}; the audit has {', '.join(self.data)}", argument="X"
+            )
         return self._stacked(data, rows)
 
     def without_rows(self) -> Coding:
@@ -355,7 +358,10 @@ def _set_code(name: str, given: Sequence[str], data: Mapping[str, Column]) -> Co
     members = tuple(given)
     lacking = [member for member in members if member not in data]
     if lacking or not members:
-        raise ColumnError(f"sets names {(lacking or [name])[0]!r} in {name!r}, which is no feature")
+        raise ColumnError(
+            f"sets names {(lacking or [name])[0]!r} in {name!r}, which is no feature",
+            argument="sets",
+        )
     codes = tuple(_code(member, data[member], alone=True) for member in members)
     for code in codes:
         if code.kind == "continuous":

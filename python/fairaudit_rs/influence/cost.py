@@ -49,7 +49,8 @@ class Cost:
         features = {feature.name: feature for feature in coding.features}
         if not arguments.is_listing(immovable):
             raise ArgumentTypeError(
-                f"immovable is {immovable!r}; accepted: a sequence of names of features"
+                f"immovable is {immovable!r}; accepted: a sequence of names of features",
+                argument="immovable",
             )
         names = tuple(immovable)
         _check_names("immovable", names, features)
@@ -93,12 +94,19 @@ class Cost:
         try:
             found = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
-            raise DataError(f"cost gives {given!r}; accepted: numbers from 0 on") from None
+            raise DataError(
+                f"cost gives {given!r}; accepted: numbers from 0 on", argument="cost"
+            ) from None
         wanted = (len(source), len(destination))
         if found.shape != wanted:
-            raise DataError(f"cost gives an array of shape {found.shape}; accepted here: {wanted}")
+            raise DataError(
+                f"cost gives an array of shape {found.shape}; accepted here: {wanted}",
+                argument="cost",
+            )
         if np.isnan(found).any() or (found < 0).any():
-            raise DataError("cost gives numbers below 0 or missing ones; accepted: from 0 on")
+            raise DataError(
+                "cost gives numbers below 0 or missing ones; accepted: from 0 on", argument="cost"
+            )
         return found
 
     def nearest(
@@ -135,7 +143,8 @@ def _factors(
     if not callable(cost):
         raise ArgumentTypeError(
             f"cost is {cost!r}; accepted: None, a dict of weights by feature, or a function of the "
-            "rows that are sent and where to"
+            "rows that are sent and where to",
+            argument="cost",
         )
     return {}, cost
 
@@ -145,7 +154,8 @@ def _check_names(argument: str, names: tuple[str, ...], features: Mapping[str, F
     if unknown:
         raise ArgumentError(
             f"{argument} names {unknown[0]!r}; accepted: features of the audit, which are "
-            f"{', '.join(features)}"
+            f"{', '.join(features)}",
+            argument=argument,
         )
 
 

@@ -51,7 +51,8 @@ class Target:
                 raise ArgumentError(
                     f"method is 'direct' and the metric {self.measure.name}; accepted: one rate, "
                     f"or a sum of rates without {moving[0]}, whose denominator changes with the "
-                    "map (the sum is not linear in it)"
+                    "map (the sum is not linear in it)",
+                    argument="method",
                 )
 
     @property
@@ -144,7 +145,9 @@ def _envelopes(cells: Cells, cost: Cost, call: _native.Call) -> tuple[Ints, Ints
 def _matrix(cells: Cells, cost: Cost) -> Floats:
     matrix = cost.matrix(cells.features, cells.features)
     if matrix.diagonal().any():
-        raise DataError("cost gives a row that stays as it is another number than 0")
+        raise DataError(
+            "cost gives a row that stays as it is another number than 0", argument="cost"
+        )
     return matrix
 
 

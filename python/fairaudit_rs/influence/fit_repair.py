@@ -59,7 +59,8 @@ class Design:
         if audit.gaps.indicator:
             raise DataError(
                 f"X is missing in {', '.join(audit.gaps.indicator)}, and no map moves a gap; "
-                "accepted: an audit of features without missing numbers"
+                "accepted: an audit of features without missing numbers",
+                argument="X",
             )
         seed = checked.seed
         if checked.n_threads is not None:
@@ -86,7 +87,9 @@ class Design:
     ) -> tuple[Parts, int, CellMap, dict[str, float], float | None]:
         if self.counterfactual is not None:
             raise ArgumentTypeError(
-                "counterfactual goes with method='transport'; method is 'direct'"
+                "counterfactual goes with method='transport'; method is 'direct'",
+                argument="counterfactual",
+                mentions=("method",),
             )
         shares = arguments.parts(self.parts, ("fit", "report"))
         parts = audit.parts(shares, seed)
@@ -109,28 +112,41 @@ class Design:
         given = self.counterfactual
         if given is None:
             raise ArgumentTypeError(
-                "counterfactual is None; method='transport' needs one: result.descend(...)"
+                "counterfactual is None; method='transport' needs one: result.descend(...)",
+                argument="counterfactual",
+                mentions=("method",),
             )
         for name in ("floor", "nuisance"):
             if getattr(self, name) is not None:
-                raise ArgumentTypeError(f"{name} goes with method='direct'; method is 'transport'")
+                raise ArgumentTypeError(
+                    f"{name} goes with method='direct'; method is 'transport'",
+                    argument=name,
+                    mentions=("method",),
+                )
         parts = getattr(given, "parts", None)
         factors = getattr(given, "factors", None)
         if not isinstance(parts, Parts) or factors is None:
             raise ArgumentTypeError(
                 f"counterfactual is a {type(given).__name__}; accepted: what descend() of this "
-                "result returns"
+                "result returns",
+                argument="counterfactual",
             )
         factors = np.asarray(factors, dtype=np.float64)
         same = np.array_equal(parts.kinds.features, audit.kinds.features)
         if not same or len(factors) != len(parts.count):
-            raise DataError("counterfactual is of another audit; accepted: one of this result")
+            raise DataError(
+                "counterfactual is of another audit; accepted: one of this result",
+                argument="counterfactual",
+            )
         cells, first, place = _cells(audit, parts)
         inside = parts.count[:, 0] > 0
         mass = parts.count[inside, 0] * factors[inside]
         wanted = np.asarray(np.bincount(place, mass, len(first)), dtype=np.float64)
         if not wanted.sum() > 0:
-            raise DataError("counterfactual gives every row the weight 0; accepted: some above 0")
+            raise DataError(
+                "counterfactual gives every row the weight 0; accepted: some above 0",
+                argument="counterfactual",
+            )
         found = transport(cells, self._cost(audit, cells), wanted)
         return parts, parts.count.shape[1] - 1, found.way, found.certificate, None
 

@@ -54,13 +54,16 @@ def _outcomes(
         return {}
     if not isinstance(p_outcome, Mapping):
         raise ArgumentTypeError(
-            f"p_outcome is a {type(p_outcome).__name__}; accepted: a dict of probabilities by group"
+            f"p_outcome is a {type(p_outcome).__name__}; accepted: a dict of probabilities by "
+            "group",
+            argument="p_outcome",
         )
     known = (question.target_name, *question.other_names)
     for name in p_outcome:
         if name not in known:
             raise ArgumentError(
-                f"p_outcome names the group {name!r}; accepted: {', '.join(map(repr, known))}"
+                f"p_outcome names the group {name!r}; accepted: {', '.join(map(repr, known))}",
+                argument="p_outcome",
             )
     return {
         name: _probabilities(f"p_outcome[{name!r}]", values, n_rows)
@@ -73,10 +76,11 @@ def _probabilities(name: str, values: Any, n_rows: int) -> Floats:
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name} is {values!r}; accepted: numbers") from None
+        raise ArgumentTypeError(f"{name} is {values!r}; accepted: numbers", argument=name) from None
     if found.shape != (n_rows,):
         raise ArgumentError(
-            f"{name} is of shape {found.shape}; accepted: one number for each of {n_rows:,} rows"
+            f"{name} is of shape {found.shape}; accepted: one number for each of {n_rows:,} rows",
+            argument=name,
         )
     return found
 
@@ -88,6 +92,7 @@ def _inside(name: str, values: Floats, rows: NDArray[np.int64]) -> Floats:
     if wrong.any():
         row = int(rows[wrong.argmax()])
         raise ArgumentError(
-            f"{name} is {values[row]:g} in row {row}; accepted: numbers above 0 and below 1"
+            f"{name} is {values[row]:g} in row {row}; accepted: numbers above 0 and below 1",
+            argument=name,
         )
     return found

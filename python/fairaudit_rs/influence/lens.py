@@ -185,7 +185,8 @@ def influence_audit(
         if given is not None:
             raise ArgumentError(
                 f"{name} is not taken by influence_audit: its intervals are not known to hold with "
-                "it; accepted: None"
+                "it; accepted: None",
+                argument=name,
             )
     measure = measure_of(metric)
     checked = arguments.check(
@@ -201,7 +202,7 @@ def influence_audit(
     level, seed = checked.confidence_level, checked.seed
     if sets is not None and not isinstance(sets, Mapping):
         raise ArgumentTypeError(
-            f"sets is {sets!r}; accepted: a dict of names of columns by feature"
+            f"sets is {sets!r}; accepted: a dict of names of columns by feature", argument="sets"
         )
     check_estimator(nuisance)
     design = Design(
@@ -235,7 +236,9 @@ def influence_audit(
     ):
         if value is not None and measure.name != wanted:
             raise ArgumentError(
-                f"{name} is given and the metric is {measure.name!r}; accepted: metric={wanted!r}"
+                f"{name} is given and the metric is {measure.name!r}; accepted: metric={wanted!r}",
+                argument=name,
+                mentions=("metric",),
             )
     given = Given.of(question, p_group, p_outcome)
     if measure.name in ALIGNMENTS:

@@ -297,7 +297,8 @@ def check_estimator(estimator: Any) -> None:
     if lacking or isinstance(estimator, type):
         what = "a class" if isinstance(estimator, type) else f"without {lacking[0]}"
         raise ArgumentTypeError(
-            f"nuisance is {estimator!r}, {what}; accepted: an estimator with fit and predict_proba"
+            f"nuisance is {estimator!r}, {what}; accepted: an estimator with fit and predict_proba",
+            argument="nuisance",
         )
 
 

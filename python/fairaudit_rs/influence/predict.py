@@ -44,15 +44,21 @@ class Predictor:
             if not hasattr(self.model, "predict_proba"):
                 raise ArgumentTypeError(
                     f"model is a {type(self.model).__name__} without predict_proba; accepted: a "
-                    "model that has it, or decisions in y_pred"
+                    "model that has it, or decisions in y_pred",
+                    argument="model",
+                    mentions=("y_pred",),
                 )
             found = np.asarray(self.model.predict_proba(rows), dtype=np.float64)
             if found.ndim == 2:
                 if found.shape[1] != 2:
-                    raise DataError(f"model has {found.shape[1]} classes; accepted: two")
+                    raise DataError(
+                        f"model has {found.shape[1]} classes; accepted: two", argument="model"
+                    )
                 found = found[:, 1]
         if found.shape != (n,) or not ((found >= 0) & (found <= 1)).all():
-            raise DataError("model gives other numbers than one from 0 to 1 for each row")
+            raise DataError(
+                "model gives other numbers than one from 0 to 1 for each row", argument="model"
+            )
         return found
 
     def _decide(self, rows: Any) -> Floats:
@@ -61,12 +67,14 @@ class Predictor:
         if not hasattr(self.model, "predict"):
             raise ArgumentTypeError(
                 f"model is a {type(self.model).__name__} without predict; accepted: a model that "
-                "decides, or y_score"
+                "decides, or y_score",
+                argument="model",
+                mentions=("y_score",),
             )
         found = np.asarray(self.model.predict(rows))
         classes = getattr(self.model, "classes_", (0, 1))
         if len(classes) != 2:
-            raise DataError(f"model has {len(classes)} classes; accepted: two")
+            raise DataError(f"model has {len(classes)} classes; accepted: two", argument="model")
         return np.asarray(found == classes[1], dtype=np.float64)
 
 
@@ -90,6 +98,7 @@ def like_given(given: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
         return type(given)({name: like_column(given[name], columns[name]) for name in columns})
     if any(column.dtype.kind not in "biuf" for column in columns.values()):
         raise ArgumentTypeError(
-            "model does not go with text in X as it is given; accepted: a pandas or polars frame"
+            "model does not go with text in X as it is given; accepted: a pandas or polars frame",
+            argument="model",
         )
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns.values()])

@@ -163,20 +163,40 @@ class Design:
         if self.X is not None:
             return []
         if self.data is None:
-            raise ArgumentError("X is None; accepted: features, or data= with features= by name")
+            raise ArgumentError(
+                "X is None; accepted: features, or data= with features= by name",
+                argument="X",
+                mentions=(
+                    "data",
+                    "features",
+                ),
+            )
         if self.features is None:
-            raise ArgumentError("features is None; with data= it names the columns to look at")
+            raise ArgumentError(
+                "features is None; with data= it names the columns to look at",
+                argument="features",
+                mentions=("data",),
+            )
         self._check_names(self.features)
         return list(self.features)
 
     def _check(self, table: AuditTable) -> None:
         if self.y_pred is not None and self.y_score is not None:
-            raise ArgumentTypeError("y_pred and y_score are both given; pass one")
+            raise ArgumentTypeError(
+                "y_pred and y_score are both given; pass one",
+                argument="y_pred",
+                mentions=("y_score",),
+                code="conflicting-arguments",
+            )
         nothing = "y_pred" not in table.roles and "y_score" not in table.roles
         if nothing and self.model is None:
-            raise ArgumentError("y_pred and y_score are None; accepted: decisions, or scores")
+            raise ArgumentError(
+                "y_pred and y_score are None; accepted: decisions, or scores",
+                argument="y_pred",
+                mentions=("y_score",),
+            )
         if self.measure.needs_labels and "y_true" not in table.roles:
-            raise ArgumentError(f"y_true is None; {self.measure.name} needs it")
+            raise ArgumentError(f"y_true is None; {self.measure.name} needs it", argument="y_true")
 
     @staticmethod
     def _score(column: NDArray[Any], what: str) -> Floats:
@@ -196,26 +216,34 @@ class Design:
         check_indices(indices_of({"the labels and scores": table.index, "X": self.X}))
         columns = dict(named_columns(self.X))
         if not columns:
-            raise ArgumentError("X has no columns; accepted: at least one feature")
+            raise ArgumentError("X has no columns; accepted: at least one feature", argument="X")
         lengths = {len(column) for column in columns.values()} - {n_rows}
         if lengths:
-            raise DataError(f"X has {min(lengths):,} rows; the labels and scores have {n_rows:,}")
+            raise DataError(
+                f"X has {min(lengths):,} rows; the labels and scores have {n_rows:,}", argument="X"
+            )
         if self.features is None:
             return columns
         self._check_names(self.features)
         lacking = [name for name in self.features if name not in columns]
         if lacking:
-            raise ColumnError(f"features names {lacking[0]!r}; X has {', '.join(columns)}")
+            raise ColumnError(
+                f"features names {lacking[0]!r}; X has {', '.join(columns)}", argument="features"
+            )
         # A model needs all of them.
         chosen = columns if self.model is not None else self.features
         return {name: columns[name] for name in chosen}
 
     def _check_names(self, features: Any) -> None:
         if isinstance(features, str) or not hasattr(features, "__len__"):
-            raise ArgumentTypeError(f"features is {features!r}; accepted: a list of names")
+            raise ArgumentTypeError(
+                f"features is {features!r}; accepted: a list of names", argument="features"
+            )
         if not len(features):
             instead = "" if self.X is None else ", or None for all"
-            raise ArgumentError(f"features is empty; accepted: names of columns{instead}")
+            raise ArgumentError(
+                f"features is empty; accepted: names of columns{instead}", argument="features"
+            )
 
     def _asked(self, coding: Coding, gaps: Gaps) -> tuple[Feature, ...]:
         """Return the features that are asked for: a model needs all, and may be asked for some."""
@@ -234,7 +262,9 @@ class Design:
         if self.model is None:
             return None
         if self.X is None:
-            raise ArgumentTypeError("model does not go with data without X; accepted: X")
+            raise ArgumentTypeError(
+                "model does not go with data without X; accepted: X", argument="model"
+            )
         return Predictor(self.model, self.X, tuple(columns), what == "y_pred")
 
     @staticmethod

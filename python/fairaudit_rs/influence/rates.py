@@ -72,15 +72,19 @@ def measure_of(metric: AnyMetric | Mapping[str, float]) -> Measure:
     """Return the rate of a name, or the sum of several by weight."""
     if isinstance(metric, Mapping):
         if not metric:
-            raise ArgumentError("metric is an empty dict; accepted: weights of rates by name")
+            raise ArgumentError(
+                "metric is an empty dict; accepted: weights of rates by name", argument="metric"
+            )
         for name, weight in metric.items():
             if not is_number(weight):
                 raise ArgumentTypeError(
-                    f"metric gives {name!r} the weight {weight!r}; accepted: a number"
+                    f"metric gives {name!r} the weight {weight!r}; accepted: a number",
+                    argument="metric",
                 )
             if not np.isfinite(weight) or weight == 0:
                 raise ArgumentError(
-                    f"metric gives {name!r} the weight {weight!r}; accepted: a finite number but 0"
+                    f"metric gives {name!r} the weight {weight!r}; accepted: a finite number but 0",
+                    argument="metric",
                 )
         rates = tuple(_rate(name) for name in metric)
         shown = " + ".join(
@@ -99,7 +103,8 @@ def _rate(metric: AnyMetric) -> Rate:
         raise ArgumentError(
             f"metric is {name!r}, which has no influence of scores; accepted: "
             f"{', '.join(map(repr, RATES))}, or a dict of them by weight; or one of "
-            f"{' and '.join(map(repr, ALIGNMENTS))}"
+            f"{' and '.join(map(repr, ALIGNMENTS))}",
+            argument="metric",
         )
     return RATES[name]
 

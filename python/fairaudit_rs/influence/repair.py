@@ -223,7 +223,8 @@ class Repair(Finding):
         """Return which rows are of the target group."""
         if group is None or isinstance(group, str):
             raise ArgumentTypeError(
-                f"group is {group!r}; accepted: the values of {self.attribute}, one for each row"
+                f"group is {group!r}; accepted: the values of {self.attribute}, one for each row",
+                argument="group",
             )
         if not n:
             return np.zeros(0, dtype=bool)
@@ -233,14 +234,15 @@ class Repair(Finding):
             sensitive_features=group, missing="keep_texts" if kept else None
         ).loaded()
         if table.n_rows != n:
-            raise DataError(f"group has {table.n_rows:,} rows; X has {n:,}")
+            raise DataError(f"group has {table.n_rows:,} rows; X has {n:,}", argument="group")
         rows = table.rows(columns=())
         for key in rows.cells.groups:
             if None not in key and not any(_is(key, one) for one in known):
                 shown = key[0] if len(key) == 1 else key
                 raise DataError(
                     f"group names {shown!r}, which is no group of the audit; accepted: "
-                    f"{', '.join(map(repr, known))}"
+                    f"{', '.join(map(repr, known))}",
+                    argument="group",
                 )
         wanted = [_is(key, self.target) for key in rows.cells.groups]
         return np.array(wanted, dtype=bool)[rows.group]

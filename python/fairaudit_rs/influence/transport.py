@@ -68,13 +68,19 @@ def transport(cells: Cells, cost: Cost, wanted: Floats) -> Transport:
             raise DataError(
                 f"rows move from {len(left):,} cells to {len(right):,}; accepted here: at most "
                 f"{MOST_PAIRS:,} pairs. Put continuous features into classes first, or take "
-                "method='direct'"
+                "method='direct'",
+                mentions=("method",),
             )
         prices = cost.matrix(cells.features[left], cells.features[right])
         if not np.isfinite(prices).all():
             raise DataError(
                 "cost is infinite for some pairs; accepted with method='transport': "
-                "finite numbers, and immovable= for what must not change"
+                "finite numbers, and immovable= for what must not change",
+                argument="cost",
+                mentions=(
+                    "method",
+                    "immovable",
+                ),
             )
         flow = flow_of(prices, excess[left], lack[right])
         source.append(left[flow.source])
@@ -129,7 +135,8 @@ def _balanced(excess: Floats, lack: Floats, strata: NDArray[np.uint32]) -> tuple
             "the counterfactual distribution has other shares of what must not change: "
             f"{100 * apart / n:.2g} % of the rows that would move cannot; accepted: a "
             "counterfactual whose descent ran within the values of immovable features, or "
-            "method='direct'"
+            "method='direct'",
+            mentions=("method",),
         )
     factor = np.divide(left, right, out=np.zeros(n_strata), where=right > 0)
     lack = lack * factor[strata]

@@ -29,5 +29,7 @@ def check_compiled(argument: str, function: object) -> None:
     if address_of(function) is not None and str(signature) != SIGNATURE:
         raise ArgumentTypeError(
             f"{argument} is a cfunc of {signature}; accepted: {SIGNATURE} (y_true, value, weight, "
-            "number of rows)"
+            "number of rows)",
+            argument=argument,
+            mentions=("y_true",),
         )

@@ -221,7 +221,8 @@ class _Calibration(Kind):
         if edges[0] < 0 or edges[-1] > 1:
             raise ArgumentError(
                 f"score_bins go from {edges[0]:g} to {edges[-1]:g}; {self.metric.name} needs "
-                "scores that are probabilities, from 0 to 1"
+                "scores that are probabilities, from 0 to 1",
+                argument="score_bins",
             )
         bins, place = np.unique(cells.score_bin, return_inverse=True)
         rows = np.zeros(len(bins))

@@ -295,9 +295,13 @@ def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     label, score = rows["y_true"], rows["y_score"]
     if np.any((score < 0) | (score > 1)):
         bad = score[(score < 0) | (score > 1)][0]
-        raise ArgumentError(f"y_score holds {bad:g}; log_loss needs scores from 0 to 1")
+        raise ArgumentError(
+            f"y_score holds {bad:g}; log_loss needs scores from 0 to 1", argument="y_score"
+        )
     if np.any((label != 0) & (label != 1)):
-        raise ArgumentError("y_true holds values besides 0 and 1; log_loss needs labels")
+        raise ArgumentError(
+            "y_true holds values besides 0 and 1; log_loss needs labels", argument="y_true"
+        )
     kept = np.clip(score, _CLIP, 1 - _CLIP)
     return -np.where(label == 1, np.log(kept), np.log1p(-kept))
 

@@ -280,18 +280,21 @@ def callable_metric(
     if not callable(function):
         raise ArgumentTypeError(
             f"function is {function!r}; accepted: a function of (y_true, value, weight), or a "
-            "numba cfunc"
+            "numba cfunc",
+            mentions=("y_true",),
         )
     check_compiled("function", function)
     pairs = (("y_true", "y_pred"), ("y_true", "y_score"))
     if not isinstance(columns, list | tuple) or tuple(columns) not in pairs:
         raise ArgumentError(
-            f"columns is {columns!r}; accepted: ('y_true', 'y_pred'), ('y_true', 'y_score')"
+            f"columns is {columns!r}; accepted: ('y_true', 'y_pred'), ('y_true', 'y_score')",
+            argument="columns",
         )
     _check_conditioning(conditions_on)
     if conditions_on == "decision" and "y_pred" not in columns:
         raise ArgumentError(
-            "conditions_on is 'decision', but the function gets y_score; accepted: None, 'label'"
+            "conditions_on is 'decision', but the function gets y_score; accepted: None, 'label'",
+            mentions=("y_score",),
         )
     return Metric(
         name,
@@ -307,7 +310,9 @@ def callable_metric(
 
 def _told(description: object) -> str:
     if description is not None and not isinstance(description, str):
-        raise ArgumentTypeError(f"description is {description!r}; accepted: a line of text")
+        raise ArgumentTypeError(
+            f"description is {description!r}; accepted: a line of text", argument="description"
+        )
     return description or ""
 
 
@@ -318,7 +323,9 @@ def _is_text(text: str) -> bool:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip() or not _is_text(name):
-        raise ArgumentError(f"name is {name!r}; accepted: a word that results can carry")
+        raise ArgumentError(
+            f"name is {name!r}; accepted: a word that results can carry", argument="name"
+        )
 
 
 def _check_conditioning(value: object) -> None:
@@ -330,7 +337,8 @@ def _check_row_value(argument: str, value: object) -> None:
     if not (callable(value) or isinstance(value, str)):
         raise ArgumentTypeError(
             f"{argument} is {value!r}; accepted: a function of a mapping of columns, or the "
-            "name of a column"
+            "name of a column",
+            argument=argument,
         )
 
 
@@ -339,18 +347,26 @@ def _check_bounds(value: object) -> None:
         return
     ends = list(value) if isinstance(value, list | tuple) else []
     if len(ends) != 2 or not all(arguments.is_number(end) for end in ends):
-        raise ArgumentTypeError(f"bounds is {value!r}; accepted: two numbers (low, high)")
+        raise ArgumentTypeError(
+            f"bounds is {value!r}; accepted: two numbers (low, high)", argument="bounds"
+        )
     if not -math.inf < ends[0] < ends[1] < math.inf:
         raise ArgumentError(
-            f"bounds is {value!r}; accepted: two finite numbers, the lower one first"
+            f"bounds is {value!r}; accepted: two finite numbers, the lower one first",
+            argument="bounds",
         )
 
 
 def _check_columns(columns: Sequence[str]) -> tuple[str, ...]:
     known = ("y_true", "y_pred", "y_score")
     if not isinstance(columns, list | tuple | set | frozenset):
-        raise ArgumentTypeError(f"columns is {columns!r}; accepted: a sequence of {known}")
+        raise ArgumentTypeError(
+            f"columns is {columns!r}; accepted: a sequence of {known}", argument="columns"
+        )
     unknown = [name for name in columns if not (isinstance(name, str) and name in known)]
     if unknown:
-        raise ArgumentError(f"columns names {unknown!r}; accepted: 'y_true', 'y_pred', 'y_score'")
+        raise ArgumentError(
+            f"columns names {unknown!r}; accepted: 'y_true', 'y_pred', 'y_score'",
+            argument="columns",
+        )
     return tuple(columns)

@@ -176,7 +176,9 @@ class Metric:
     def evaluate(self, *, tp: float, fp: float, fn: float, tn: float) -> float:
         """Compute the metric from the counts of one group; NaN where it is undefined."""
         if not self.is_counts:
-            raise ArgumentError(f"{self.name} is not a function of tp, fp, fn, tn")
+            raise ArgumentError(
+                f"{self.name} is not a function of tp, fp, fn, tn", argument=self.name
+            )
         return self.native.evaluate([tp, fp, fn, tn]).value
 
 

@@ -97,7 +97,8 @@ def _check_scorer(scorer: Mapping[str, Any], name: str, metric: str) -> None:
     """Refuse a scorer that turns the sign, or looks at the other of scores and decisions."""
     if scorer["_sign"] != 1:
         raise ArgumentError(
-            f"metric is a scorer of -{name}; accepted: the loss itself, metric={metric!r}"
+            f"metric is a scorer of -{name}; accepted: the loss itself, metric={metric!r}",
+            argument="metric",
         )
     asked = scorer.get("_response_method", "predict")
     of_decisions = asked in ("predict", None)
@@ -110,5 +111,11 @@ def _refused(name: str, what: str) -> ArgumentError:
     return ArgumentError(
         f"metric is scikit-learn's {what}; accepted: functions that mean a metric of the registry "
         f"with their defaults ({', '.join(SAME)}), or metrics.callable_metric({name!r}, lambda "
-        f"y_true, value, weight: {name}(y_true, value, sample_weight=weight), columns=...)"
+        f"y_true, value, weight: {name}(y_true, value, sample_weight=weight), columns=...)",
+        argument="metric",
+        mentions=(
+            "y_true",
+            "sample_weight",
+            "columns",
+        ),
     )

@@ -24,7 +24,9 @@ def register(metric: Metric) -> Metric:
         When a name or alias belongs to another metric.
     """
     if not isinstance(metric, Metric):
-        raise ArgumentTypeError(f"metric is {metric!r}; accepted: a Metric, see count_metric")
+        raise ArgumentTypeError(
+            f"metric is {metric!r}; accepted: a Metric, see count_metric", argument="metric"
+        )
     if metric.is_counts:
         _ = metric.native  # a formula that cannot be read is refused here
     keys = [_key(name) for name in (metric.name, *metric.aliases)]
@@ -57,7 +59,9 @@ def get(metric: AnyMetric) -> Metric:
             return _METRICS[same]
         own = "; a function of your own: see metrics.callable_metric" if callable(metric) else ""
         raise ArgumentTypeError(
-            f"metric is {metric!r}; accepted: a name such as 'true_positive_rate', or a Metric{own}"
+            f"metric is {metric!r}; accepted: a name such as 'true_positive_rate', or a "
+            f"Metric{own}",
+            argument="metric",
         )
     key = _key(metric)
     name = _NAMES.get(key) or SAME.get(key)
@@ -70,7 +74,8 @@ def get(metric: AnyMetric) -> Metric:
     hint = f"; did you mean {' or '.join(map(repr, near_names))}?" if near_names else ""
     raise UnknownMetricError(
         f"metric is {metric!r}, which is not in the registry{hint} "
-        f"(all names: fairaudit_rs.metrics.names(); own ones: fairaudit_rs.metrics.count_metric)"
+        f"(all names: fairaudit_rs.metrics.names(); own ones: fairaudit_rs.metrics.count_metric)",
+        argument="metric",
     )
 
 

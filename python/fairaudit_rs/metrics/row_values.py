@@ -373,7 +373,8 @@ def _computed(name: str, argument: str, source: Any, columns: Columns, n_rows: i
     except Exception as error:
         raise FunctionError(
             f"{argument} of {name} failed on {n_rows:,} rows: {type(error).__name__}: {error}; "
-            "accepted: one finite number for each row"
+            "accepted: one finite number for each row",
+            mentions=(argument,),
         ) from error
 
 
@@ -383,7 +384,8 @@ def _not_finite(
     return ArgumentError(
         f"{argument} of {name} gives an array of shape {shape} with "
         f"{n_bad} values that are not finite; accepted: one finite number for "
-        f"each of the {n_rows} rows"
+        f"each of the {n_rows} rows",
+        mentions=(argument,),
     )
 
 
@@ -400,7 +402,8 @@ def _check_largest(name: str, argument: str, largest: float) -> None:
     if largest and not 1 / MAX_SIZE <= largest <= MAX_SIZE:
         raise ArgumentError(
             f"{argument} of {name} has values of up to {largest:g} in size; accepted: a largest "
-            f"one from {1 / MAX_SIZE:g} to {MAX_SIZE:g} (the same values in another unit)"
+            f"one from {1 / MAX_SIZE:g} to {MAX_SIZE:g} (the same values in another unit)",
+            mentions=(argument,),
         )
 
 
@@ -423,7 +426,8 @@ def check_bounds(name: str, bounds: Any, above: Floats, below: Floats | None) ->
         row = part.start + int(np.argmax(outside))
         shown = f"{above[row]:g}" if below is None else f"{above[row]:g} of {below[row]:g}"
         raise ArgumentError(
-            f"{name} is {shown} in row {row}; accepted: from {low:g} to {high:g}, its bounds"
+            f"{name} is {shown} in row {row}; accepted: from {low:g} to {high:g}, its bounds",
+            argument=name,
         )
 
 

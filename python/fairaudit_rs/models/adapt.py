@@ -57,14 +57,17 @@ def adapt(model: Any, threshold: float | None = None) -> Model:
     if isinstance(model, BinaryModel):
         return model if threshold is None else model.with_threshold(threshold)
     if isinstance(model, type):
-        raise ArgumentTypeError(f"model is the class {model.__name__}; accepted: a fitted model")
+        raise ArgumentTypeError(
+            f"model is the class {model.__name__}; accepted: a fitted model", argument="model"
+        )
     if "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module):
         return TorchModel(model, 0.5 if threshold is None else threshold)
     if isinstance(model, Model):
         if threshold is not None:
             raise ArgumentTypeError(
                 f"threshold goes with models that are adapted; this {type(model).__name__} decides "
-                "by itself"
+                "by itself",
+                argument="threshold",
             )
         return model
     if sklearn_names(model) or is_tree(model):
@@ -73,5 +76,7 @@ def adapt(model: Any, threshold: float | None = None) -> Model:
         f"model is a {type(model).__name__}; accepted: a LinearModel, KernelModel or TorchModel, a "
         "torch.nn.Module, a linear or kernel model of scikit-learn, or an object with the methods "
         "decision_function, decision, predict_proba and distance. For any other model pass "
-        "y_score: the distance is then |score - threshold|"
+        "y_score: the distance is then |score - threshold|",
+        argument="model",
+        mentions=("y_score",),
     )

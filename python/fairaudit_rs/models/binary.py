@@ -62,7 +62,9 @@ class BinaryModel(ABC):
         if chosen == "logit" and not 0 < value < 1:
             raise ArgumentError(
                 f"threshold is {value:g} with link='logit'; accepted: a probability strictly "
-                "between 0 and 1 (link='identity' compares the score itself)"
+                "between 0 and 1 (link='identity' compares the score itself)",
+                argument="threshold",
+                mentions=("link",),
             )
         self.threshold, self.link = value, chosen
         self.boundary = math.log(value / (1 - value)) if chosen == "logit" else value
@@ -109,7 +111,8 @@ class BinaryModel(ABC):
         if self.link != "logit":
             raise ArgumentError(
                 "predict_proba needs link='logit'; this model has link='identity', so that its "
-                "score is no log-odds; use decision_function, or pass link='logit' if it is one"
+                "score is no log-odds; use decision_function, or pass link='logit' if it is one",
+                mentions=("link",),
             )
         with np.errstate(over="ignore"):
             return 1 / (1 + np.exp(-self.decision_function(X)))

@@ -54,21 +54,27 @@ class Distances:
         values = np.ascontiguousarray(self.values, dtype=np.float64)
         decisions = np.asarray(self.decisions)
         if values.ndim != 1:
-            raise ArgumentError(f"values has {values.ndim} dimensions; accepted: one per row")
+            raise ArgumentError(
+                f"values has {values.ndim} dimensions; accepted: one per row", argument="values"
+            )
         # The smallest is NaN when one is; a mask of all rows is made only to name the row.
         if len(values) and not values.min() >= 0:
             row = int((~(values >= 0)).argmax())
             raise ArgumentError(
-                f"values is {values[row]:g} in row {row}; accepted: distances of at least 0"
+                f"values is {values[row]:g} in row {row}; accepted: distances of at least 0",
+                argument="values",
             )
         if decisions.shape != values.shape:
             raise ArgumentError(
                 f"decisions has shape {decisions.shape}, values {values.shape}; accepted: one "
-                "decision per row"
+                "decision per row",
+                argument="decisions",
             )
         if decisions.dtype != np.bool_:
             if decisions.dtype.kind not in "iuf" or not np.isin(decisions, (0, 1)).all():
-                raise ArgumentTypeError("decisions holds other values than booleans, or 0 and 1")
+                raise ArgumentTypeError(
+                    "decisions holds other values than booleans, or 0 and 1", argument="decisions"
+                )
             decisions = decisions.astype(np.bool_)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "decisions", decisions)
@@ -177,7 +183,8 @@ def margins_of_scores(scores: NDArray[np.float64], threshold: float) -> Distance
         missing = np.flatnonzero(np.isnan(scores))
         if len(missing):
             raise DataError(
-                f"y_score is missing in row {missing[0]}; accepted: a score for every row"
+                f"y_score is missing in row {missing[0]}; accepted: a score for every row",
+                argument="y_score",
             )
         # It tells which are infinite.
         return score_distance(scores, threshold)

@@ -20,7 +20,8 @@ def fitted(model: Any, attribute: str) -> Any:
     """Return what an estimator has learned, dense."""
     if not hasattr(model, attribute):
         raise ArgumentError(
-            f"model is a {type(model).__name__} without {attribute}; accepted: a fitted one"
+            f"model is a {type(model).__name__} without {attribute}; accepted: a fitted one",
+            argument="model",
         )
     value = getattr(model, attribute)
     return value.toarray() if hasattr(value, "toarray") else value
@@ -35,5 +36,6 @@ def best_of(model: Any) -> Any:
         model = model.best_estimator_
     raise ArgumentTypeError(
         f"model is a {type(model).__name__} with more than {_MOST_SEARCHES} searches within each "
-        "other; accepted: a fitted estimator of scikit-learn"
+        "other; accepted: a fitted estimator of scikit-learn",
+        argument="model",
     )

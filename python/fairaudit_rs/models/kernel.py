@@ -168,7 +168,8 @@ class KernelModel(BinaryModel):
         if len(self.dual_coef) != len(self.support_vectors):
             raise ArgumentError(
                 f"dual_coef has {len(self.dual_coef)} numbers; accepted: one for each of the "
-                f"{len(self.support_vectors)} support vectors"
+                f"{len(self.support_vectors)} support vectors",
+                argument="dual_coef",
             )
         self.intercept = intercept_of(intercept)
         self.kernel = arguments.choice("kernel", kernel, KERNELS)
@@ -264,7 +265,8 @@ class KernelModel(BinaryModel):
             raise DataError(
                 f"dual_coef cancel: alpha' K alpha is {total:.3g} beside terms of {size:.3g}, lost "
                 "in rounding; accepted: a model whose score varies (a ridge penalty that is not "
-                "close to 0)"
+                "close to 0)",
+                mentions=("dual_coef",),
             )
         return float(np.sqrt(total))
 

@@ -101,7 +101,8 @@ class LinearModel(BinaryModel):
             coef = np.asarray(coef)[0]
         elif len(shape) != 1 or not shape[0]:
             raise ArgumentError(
-                f"coef has shape {shape}; accepted: one number per feature (two classes)"
+                f"coef has shape {shape}; accepted: one number per feature (two classes)",
+                argument="coef",
             )
         self.coef = finite_array("coef", coef, 1)
         self.intercept = intercept_of(intercept)
@@ -232,7 +233,8 @@ def _jump_cost(value: object) -> float:
     if value is None:
         raise ArgumentTypeError(
             "discrete_cost is None; accepted: the cost of a jump of the discrete features, on the "
-            "scale of the norm of the others, such as 1.0"
+            "scale of the norm of the others, such as 1.0",
+            argument="discrete_cost",
         )
     return arguments.positive("discrete_cost", value)
 
@@ -244,7 +246,8 @@ def _combinations(values: ArrayLike, n_columns: int) -> Floats:
     if array.ndim != 2 or array.shape[1] != n_columns:
         raise ArgumentError(
             f"discrete_values has shape {array.shape}; accepted: one row per combination of the "
-            f"{n_columns} discrete features"
+            f"{n_columns} discrete features",
+            argument="discrete_values",
         )
     return array
 
@@ -252,23 +255,35 @@ def _combinations(values: ArrayLike, n_columns: int) -> Floats:
 def _covariance(value: ArrayLike | None, norm: str, n_features: int) -> Floats | None:
     if norm != "mahalanobis":
         if value is not None:
-            raise ArgumentTypeError(f"covariance goes with norm='mahalanobis', not with {norm!r}")
+            raise ArgumentTypeError(
+                f"covariance goes with norm='mahalanobis', not with {norm!r}",
+                argument="covariance",
+                mentions=("norm",),
+            )
         return None
     if value is None:
         raise ArgumentTypeError(
-            "covariance is None; norm='mahalanobis' needs it, such as np.cov(X, rowvar=False)"
+            "covariance is None; norm='mahalanobis' needs it, such as np.cov(X, rowvar=False)",
+            argument="covariance",
+            mentions=("norm",),
         )
     matrix = finite_array("covariance", np.atleast_2d(np.asarray(value)), 2)
     if matrix.shape != (n_features, n_features):
         raise ArgumentError(
-            f"covariance has shape {matrix.shape}; accepted: {(n_features, n_features)}"
+            f"covariance has shape {matrix.shape}; accepted: {(n_features, n_features)}",
+            argument="covariance",
         )
     largest = float(np.abs(matrix).max())
     if np.abs(matrix - matrix.T).max() > 1e-10 * largest:
-        raise ArgumentError("covariance is not symmetric; accepted: a covariance matrix")
+        raise ArgumentError(
+            "covariance is not symmetric; accepted: a covariance matrix", argument="covariance"
+        )
     lowest = float(np.linalg.eigvalsh(matrix)[0])
     if lowest < -1e-10 * largest:
-        raise ArgumentError(f"covariance has the eigenvalue {lowest:.3g}; accepted: none below 0")
+        raise ArgumentError(
+            f"covariance has the eigenvalue {lowest:.3g}; accepted: none below 0",
+            argument="covariance",
+        )
     return (matrix + matrix.T) / 2
 
 

@@ -70,16 +70,20 @@ class MulticlassModel:
             )
         given = range(scores.n_scores) if classes is None else classes
         if not arguments.is_listing(given):
-            raise ArgumentTypeError(f"classes is {given!r}; accepted: a sequence of labels")
+            raise ArgumentTypeError(
+                f"classes is {given!r}; accepted: a sequence of labels", argument="classes"
+            )
         self.classes = tuple(one.item() if isinstance(one, np.generic) else one for one in given)
         if not all(isinstance(one, str | int | float) for one in self.classes):
             raise ArgumentTypeError(
-                f"classes is {some(list(self.classes), 20)}; accepted: text, numbers or booleans"
+                f"classes is {some(list(self.classes), 20)}; accepted: text, numbers or booleans",
+                argument="classes",
             )
         if len(self.classes) != scores.n_scores or len(set(self.classes)) != len(self.classes):
             raise ArgumentError(
                 f"classes is {some(list(self.classes), 20)}; accepted: {scores.n_scores} distinct "
-                "labels, one for each score"
+                "labels, one for each score",
+                argument="classes",
             )
         self.scores = scores
         self.feature_names = names_of(feature_names, scores.n_features)
@@ -187,7 +191,8 @@ class MulticlassModel:
 
         if not isinstance(module, torch.nn.Module):
             raise ArgumentTypeError(
-                f"module is a {type(module).__name__}; accepted: a torch.nn.Module"
+                f"module is a {type(module).__name__}; accepted: a torch.nn.Module",
+                argument="module",
             )
         last = type(list(module.modules())[-1]).__name__
         if last in ("Softmax", "LogSoftmax", "Sigmoid"):
@@ -237,6 +242,7 @@ def _intercepts(intercept: ArrayLike, n_scores: int) -> Floats:
     if len(checked) != n_scores:
         raise ArgumentError(
             f"intercept has {len(checked)} numbers; accepted: one, or one for each of the "
-            f"{n_scores} scores"
+            f"{n_scores} scores",
+            argument="intercept",
         )
     return checked

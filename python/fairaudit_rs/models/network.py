@@ -74,7 +74,8 @@ class TorchModel(BinaryModel):
 
         if not isinstance(module, torch.nn.Module):
             raise ArgumentTypeError(
-                f"module is a {type(module).__name__}; accepted: a torch.nn.Module"
+                f"module is a {type(module).__name__}; accepted: a torch.nn.Module",
+                argument="module",
             )
         self.module, self.dtype = module, arguments.check(dtype=dtype).dtype
         self.feature_names = names_of(feature_names, None)

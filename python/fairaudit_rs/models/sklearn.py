@@ -60,7 +60,8 @@ def from_sklearn(
     """
     if not sklearn_names(model) and not is_tree(model):
         raise ArgumentTypeError(
-            f"model is a {type(model).__name__}; accepted: a fitted estimator of scikit-learn"
+            f"model is a {type(model).__name__}; accepted: a fitted estimator of scikit-learn",
+            argument="model",
         )
     if hasattr(model, "best_estimator_"):
         return from_sklearn(best_of(model), threshold)
@@ -72,7 +73,9 @@ def from_sklearn(
             f"model is a {called}, whose score is piecewise constant: its rows have no distance "
             "with a density at the boundary; accepted: pass its scores instead, "
             'y_score=model.predict_proba(X)[:, 1] with calibration="permutation"; extreme_test '
-            "takes any model"
+            "takes any model",
+            argument="model",
+            mentions=("calibration",),
         )
     for accepted, read in _READERS.items():
         if accepted in names:
@@ -82,7 +85,9 @@ def from_sklearn(
         "NuSVC, KernelRidge, MLPClassifier, pipelines and column transformers before one of these "
         "that is linear or a network. For any other model pass "
         "y_score to projection_test: the distance is then |score - threshold|; extreme_test takes "
-        "any model"
+        "any model",
+        argument="model",
+        mentions=("y_score",),
     )
 
 
@@ -95,7 +100,8 @@ def _read(read: _Reader, model: Any, threshold: float | None) -> _Read:
     except Exception as error:
         raise ArgumentTypeError(
             f"model is a {type(last_step(model)).__name__} that cannot be read "
-            f"({type(error).__name__}: {error}); accepted: one as scikit-learn fitted it"
+            f"({type(error).__name__}: {error}); accepted: one as scikit-learn fitted it",
+            argument="model",
         ) from error
 
 
@@ -128,7 +134,8 @@ def _check_binary(model: Any) -> None:
     if isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) != 2:
         shown = f"{len(classes)} {'outputs' if isinstance(classes, list) else 'classes'}"
         raise ArgumentError(
-            f"model is a {type(model).__name__} with {shown}; accepted: two classes"
+            f"model is a {type(model).__name__} with {shown}; accepted: two classes",
+            argument="model",
         )
 
 
@@ -137,7 +144,8 @@ def _linear(model: Any, threshold: float | None, link: Link) -> LinearModel:
     intercept = np.ravel(fitted(model, "intercept_"))
     if coef.ndim == 2 and coef.shape[0] > 1:
         raise ArgumentError(
-            f"model is a {type(model).__name__} with {coef.shape[0]} outputs; accepted: one"
+            f"model is a {type(model).__name__} with {coef.shape[0]} outputs; accepted: one",
+            argument="model",
         )
     return LinearModel(
         coef.ravel(), float(intercept[0]), threshold, link=link, feature_names=_names(model)
@@ -173,7 +181,8 @@ def _require_threshold(model: Any, threshold: float | None) -> None:
     if threshold is None:
         raise ArgumentTypeError(
             f"threshold is None; a {type(model).__name__} gives numbers: say from which one on the "
-            "decision is 1 (0.5 for labels 0 and 1)"
+            "decision is 1 (0.5 for labels 0 and 1)",
+            argument="threshold",
         )
 
 
@@ -197,7 +206,9 @@ def _kernel_ridge(model: Any, threshold: float | None) -> KernelModel:
     points = fitted(model, "X_fit_")
     dual = np.asarray(fitted(model, "dual_coef_"))
     if dual.ndim == 2 and dual.shape[1] > 1:
-        raise ArgumentError(f"model is a KernelRidge with {dual.shape[1]} outputs; accepted: one")
+        raise ArgumentError(
+            f"model is a KernelRidge with {dual.shape[1]} outputs; accepted: one", argument="model"
+        )
     return KernelModel(
         points,
         dual.ravel(),
@@ -220,7 +231,9 @@ def _kernel_of(model: Any, gamma: float) -> dict[str, Any]:
         return {"kernel": "polynomial", "gamma": gamma, "degree": degree, "coef0": model.coef0}
     raise ArgumentError(
         f"model is a {type(model).__name__} with kernel={model.kernel!r}; accepted: linear, "
-        "rbf, poly"
+        "rbf, poly",
+        argument="model",
+        mentions=("kernel",),
     )
 
 
@@ -233,7 +246,8 @@ def _pipeline(model: Any, threshold: float | None) -> LinearModel | TorchModel:
         raise ArgumentTypeError(
             f"model is a Pipeline that ends in {type(last).__name__}; accepted: one that "
             "ends in a linear model or a network (for kernels adapt the last step, and pass "
-            "transformed rows)"
+            "transformed rows)",
+            argument="model",
         )
     folded = LinearModel(
         columns.folded(ours.coef[:, None])[:, 0],
@@ -285,7 +299,8 @@ def _layers(model: Any, columns: Prepared | None) -> Any:
     if len(biases[-1]) != wanted:
         raise ArgumentError(
             f"model is a {type(model).__name__} with {len(biases[-1])} labels for every row; "
-            "accepted: one label"
+            "accepted: one label",
+            argument="model",
         )
     if columns is not None:
         biases[0] = biases[0] + columns.shift @ weights[0]
@@ -317,7 +332,8 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
         raise ArgumentTypeError(
             f"model is a {type(last).__name__} with {len(labels)} classes, whose scores have no "
             "softmax; accepted with several classes: LogisticRegression, "
-            "LinearDiscriminantAnalysis, MLPClassifier, or a MulticlassModel"
+            "LinearDiscriminantAnalysis, MLPClassifier, or a MulticlassModel",
+            argument="model",
         )
     coef, intercept = fitted(last, "coef_"), fitted(last, "intercept_")
     if columns is not None:

@@ -87,7 +87,8 @@ def _at_rest(module: torch.nn.Module, dtype: str | None, n_scores: int) -> Itera
     if any(tensor.is_inference() for tensor in tensors):
         raise ArgumentError(
             "module was made in inference mode, where torch gives no gradients; accepted: one made "
-            "outside of it"
+            "outside of it",
+            argument="module",
         )
     own = _precision(tensors)
     device = tensors[0].device if tensors else torch.device("cpu")
@@ -151,7 +152,8 @@ class Scorer:
             row = int(bad.argmax())
             raise DataError(
                 f"module gives {scores[row]} in row {row}, and no finite score in "
-                f"{int(bad.sum()):,} of {len(rows):,} rows; accepted: a finite logit per row"
+                f"{int(bad.sum()):,} of {len(rows):,} rows; accepted: a finite logit per row",
+                argument="module",
             )
         return scores
 
@@ -180,7 +182,9 @@ class Scorer:
                 "classes individual_test takes MulticlassModel.network)"
             )
         given = f"shape {shape}" if shape else type(output).__name__
-        raise ArgumentError(f"module gives {given} for {n_rows} rows; accepted: {accepted}")
+        raise ArgumentError(
+            f"module gives {given} for {n_rows} rows; accepted: {accepted}", argument="module"
+        )
 
     def slope(
         self,
@@ -199,7 +203,9 @@ class Scorer:
             if not score.requires_grad:
                 raise ArgumentError(
                     "module gives a score without a gradient in its input; accepted: a "
-                    "differentiable module (or pass y_score instead of distances)"
+                    "differentiable module (or pass y_score instead of distances)",
+                    argument="module",
+                    mentions=("y_score",),
                 )
             known = score.detach()
             weights = torch.ones_like(known) if weigh is None else weigh(known)

@@ -297,7 +297,8 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
     if wanted and question.strata_names:
         raise ArgumentError(
             f"gaps is {wanted!r} with strata of your own; accepted: no gaps, or no strata: a gap "
-            "within strata cannot be made by drawing groups anew"
+            "within strata cannot be made by drawing groups anew",
+            argument="gaps",
         )
     equal = problem.equal(wanted_null)
     sources: list[Audits] = [equal]
@@ -395,13 +396,17 @@ def _told(
 
 def _gaps(gaps: Sequence[float]) -> list[float]:
     if not arguments.is_listing(gaps):
-        raise ArgumentTypeError(f"gaps is {gaps!r}; accepted: a sequence of numbers")
+        raise ArgumentTypeError(
+            f"gaps is {gaps!r}; accepted: a sequence of numbers", argument="gaps"
+        )
     listed = list(gaps)
     for gap in listed:
         if not arguments.is_number(gap):
-            raise ArgumentTypeError(f"gaps holds {gap!r}; accepted: numbers")
+            raise ArgumentTypeError(f"gaps holds {gap!r}; accepted: numbers", argument="gaps")
         if not math.isfinite(arguments.as_float(gap)) or gap == 0:
-            raise ArgumentError(f"gaps holds {gap!r}; accepted: numbers other than 0")
+            raise ArgumentError(
+                f"gaps holds {gap!r}; accepted: numbers other than 0", argument="gaps"
+            )
     return [float(gap) for gap in listed]
 
 

@@ -164,7 +164,8 @@ class FunctionProblem(Problem):
     ) -> NDArray[np.uint64]:
         """Refuse: the pairs of a callable have no joint replicates."""
         raise ArgumentError(
-            f"adjust is 'max-t' for {self.metric.name}, a callable; accepted: 'holm', 'bh', 'none'"
+            f"adjust is 'max-t' for {self.metric.name}, a callable; accepted: 'holm', 'bh', 'none'",
+            argument="adjust",
         )
 
     def scaled(
@@ -187,12 +188,14 @@ class FunctionProblem(Problem):
             which = ", which has no formula" if wanted == "delta" else ""
             raise ArgumentError(
                 f"interval is {wanted!r} for {self.metric.name}, a callable{which}; "
-                "accepted: 'auto', 'basic', 'percentile'"
+                "accepted: 'auto', 'basic', 'percentile'",
+                argument="interval",
             )
         if wanted != "auto" and self.stratified:
             raise ArgumentError(
                 f"interval is {wanted!r} with strata of your own; accepted: 'auto' for "
-                f"{self.metric.name}, a callable"
+                f"{self.metric.name}, a callable",
+                argument="interval",
             )
         return self.gap_method if wanted == "auto" else wanted
 

@@ -103,11 +103,14 @@ def compare(question: Question, settings: Settings, advice: str = _ADVICE) -> Pe
     if one_sided and problem.why_undirected is not None:
         raise ArgumentError(
             f"alternative is {alternative!r} with {problem.why_undirected}; accepted: 'two-sided', "
-            "or two groups named by groups= and one metric"
+            "or two groups named by groups= and one metric",
+            argument="alternative",
+            mentions=("groups",),
         )
     if one_sided and level <= 0.5:
         raise ArgumentError(
-            f"confidence_level is {level:g} with a one-sided alternative; accepted: above 0.5"
+            f"confidence_level is {level:g} with a one-sided alternative; accepted: above 0.5",
+            argument="confidence_level",
         )
     joint = adjust == "max-t" and len(pairs) > 1
     ticker = Progress(callback=settings.progress, n_resamples=settings.n_resamples)

@@ -91,7 +91,10 @@ class CorrelationProblem(Problem):
     def chosen_gap_method(self, wanted: str) -> str:
         """Refuse all but the one interval that there is."""
         if wanted not in ("auto", self.gap_method):
-            raise ArgumentError(f"interval is {wanted!r} for {self.metric.name}; accepted: 'auto'")
+            raise ArgumentError(
+                f"interval is {wanted!r} for {self.metric.name}; accepted: 'auto'",
+                argument="interval",
+            )
         return self.gap_method
 
     def gap(self, pair: Pair) -> Gap:

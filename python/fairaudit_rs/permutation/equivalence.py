@@ -380,7 +380,9 @@ def equivalence_test(
     n_resamples, level = checked.n_resamples, checked.confidence_level
     seed, n_threads, callback = checked.seed, checked.n_threads, checked.progress
     if level <= 0.5:
-        raise ArgumentError(f"confidence_level is {level:g}; accepted: above 0.5 here")
+        raise ArgumentError(
+            f"confidence_level is {level:g}; accepted: above 0.5 here", argument="confidence_level"
+        )
     chosen = metrics.get(metric)
     within, own_strata = within_strata(strata)
     table = AuditTable.make(
@@ -413,7 +415,8 @@ def equivalence_test(
     if scale == "ratio" and not problem.has_ratios:
         raise ArgumentError(
             f"scale is 'ratio' with strata of your own, within which {problem.metric.name} is "
-            "compared by differences; accepted: 'difference', or no strata"
+            "compared by differences; accepted: 'difference', or no strata",
+            argument="scale",
         )
     method = method_of(method, problem, METHODS, scale)
     bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
@@ -484,13 +487,16 @@ def equivalence_test(
 def _margin(value: object, scale: str) -> float:
     accepted = "a number above 0" if scale == "difference" else "a number between 0 and 1"
     if not arguments.is_number(value):
-        raise ArgumentError(f"margin is {value!r}; accepted: {accepted}")
+        raise ArgumentError(f"margin is {value!r}; accepted: {accepted}", argument="margin")
     margin = arguments.as_float(value)
     if scale == "ratio" and margin > 1:
         raise ArgumentError(
             f"margin is {margin:g}; accepted: {accepted}: {1 / margin:.4g} means from that to "
-            f"{margin:g}"
+            f"{margin:g}",
+            argument="margin",
         )
     if not (0 < margin < math.inf) or (scale == "ratio" and margin >= 1):
-        raise ArgumentError(f"margin is {margin:g}; accepted: {accepted} with scale {scale!r}")
+        raise ArgumentError(
+            f"margin is {margin:g}; accepted: {accepted} with scale {scale!r}", argument="margin"
+        )
     return margin

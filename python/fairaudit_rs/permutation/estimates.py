@@ -51,7 +51,9 @@ def method_of(
     """Return the method, or raise when the metric has no such interval."""
     why_none = problem.metric.kind.why_no_intervals
     if why_none is not None:
-        raise ArgumentError(f"metric is {problem.metric.name!r}, which {why_none}")
+        raise ArgumentError(
+            f"metric is {problem.metric.name!r}, which {why_none}", argument="metric"
+        )
     possible = problem.interval_methods(scale)
     if method == "auto":
         best = next(word for word in possible if word in methods)
@@ -60,7 +62,8 @@ def method_of(
         others = [repr(word) for word in methods if word == "auto" or word in possible]
         raise ArgumentError(
             f"method is {method!r} for {problem.metric.name}, {problem.why_not(method)}; "
-            f"accepted: {', '.join(others)}"
+            f"accepted: {', '.join(others)}",
+            argument="method",
         )
     return method
 

@@ -215,7 +215,9 @@ class _Score(Formula):
         if scale == "ratio":
             return Margins.of_scores(ratio_score(*counts, margin), ratio_score(*counts, 1 / margin))
         if margin >= 1:
-            raise ArgumentError(f"margin is {margin:g}; accepted: below 1 for proportions")
+            raise ArgumentError(
+                f"margin is {margin:g}; accepted: below 1 for proportions", argument="margin"
+            )
         return Margins.of_scores(
             farrington_manning(*counts, -margin), farrington_manning(*counts, margin)
         )
@@ -254,7 +256,9 @@ class MantelHaenszel(Formula):
         if scale == "ratio":
             return Margins.of_scores(within.ratio_score(margin), within.ratio_score(1 / margin))
         if margin >= 1:
-            raise ArgumentError(f"margin is {margin:g}; accepted: below 1 for proportions")
+            raise ArgumentError(
+                f"margin is {margin:g}; accepted: below 1 for proportions", argument="margin"
+            )
         return Margins.of_scores(within.difference_score(-margin), within.difference_score(margin))
 
 

@@ -240,7 +240,11 @@ class FunctionRun(Value):
             raise NotMeasurableError(
                 f"some of the {self.n_samples} bootstrap samples that studentize {self.name!r} "
                 "have no value in a group: it has too few rows of some kind for it. Name the "
-                "groups with groups=, or take studentize='shared', which needs no samples"
+                "groups with groups=, or take studentize='shared', which needs no samples",
+                mentions=(
+                    "groups",
+                    "studentize",
+                ),
             )
         return statistic
 
@@ -300,7 +304,8 @@ class FunctionRun(Value):
             raise ArgumentError(
                 f"n_threads is {n_processes}, but the function of metric {self.name!r} cannot be "
                 f"sent to other processes ({error}); accepted: a function defined in a module, or "
-                "n_threads=1"
+                "n_threads=1",
+                argument="n_threads",
             ) from None
         chunks = _chunks(draws)
         n_processes = min(n_processes, len(chunks), _PROCESSES_PER_CORE * (os.cpu_count() or 1))
@@ -315,7 +320,8 @@ class FunctionRun(Value):
         except BrokenProcessPool as error:
             raise FunctionError(
                 f"the function of metric {self.name!r} ended the process that it ran in, or cannot "
-                f"be loaded there ({error}); n_threads=1 runs it in this one"
+                f"be loaded there ({error}); n_threads=1 runs it in this one",
+                mentions=("n_threads",),
             ) from error
         except BaseException:
             # An error, or Ctrl-C: nobody waits for what the others are at.

@@ -65,6 +65,7 @@ class Leaving(Generic[Made]):
                 f"reference is {group_name(left.group)!r}, which is left out: {left.n_rows:,} "
                 f"rows, {left.reason}; accepted: a group in which {self.metric} can be measured",
                 {left.group: left.reason},
+                argument="reference",
             )
         if len(kept) < 2:
             every = [self._left_out(key, found) for key in keys if key in found]
@@ -90,6 +91,10 @@ def refuse_groups(
         f"{'; '.join(found)}. Name the groups to compare with groups=, leave out those without "
         "a value with undefined='skip', or choose another metric",
         {label(keys[i]): why for i, why in shortages.items()},
+        mentions=(
+            "groups",
+            "undefined",
+        ),
     )
 
 

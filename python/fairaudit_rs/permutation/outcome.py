@@ -138,7 +138,8 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int
             raise ArgumentError(
                 f"engine is 'melded' for {problem.metric.name} of groups that need no known range "
                 f"of values, or whose range nobody knows; accepted: 'auto', "
-                f"{problem.drawing_engine!r}"
+                f"{problem.drawing_engine!r}",
+                argument="engine",
             )
         return None
     notes = [str(problem.melding_note)]
@@ -294,7 +295,8 @@ def _drawn(problem: Problem, how: Procedure, groups: Sequence[int], series: int)
         reason = "is too large to be summed" if how.engine == "exact" else "is drawn another way"
         raise ArgumentError(
             f"engine is {how.engine!r}, but the permutation law of {problem.metric.name} in "
-            f"these data {reason}; accepted: 'auto', {problem.drawing_engine!r}"
+            f"these data {reason}; accepted: 'auto', {problem.drawing_engine!r}",
+            argument="engine",
         )
     test = problem.test(groups)
     alternative = _alternative(problem, how, groups)

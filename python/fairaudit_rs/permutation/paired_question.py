@@ -129,29 +129,36 @@ def _check(table: AuditTable, metric: Metric) -> bool:
     if "counts" in table.roles and not metric.is_counts:
         raise ArgumentError(
             f"metric is {metric.name!r}, which reads the rows of persons, and counts have none; "
-            "accepted: rates and other metrics of counts"
+            "accepted: rates and other metrics of counts",
+            argument="metric",
         )
     if kind.why_no_intervals is not None:
-        raise ArgumentError(f"metric is {metric.name!r}, which {kind.why_no_intervals}")
+        raise ArgumentError(
+            f"metric is {metric.name!r}, which {kind.why_no_intervals}", argument="metric"
+        )
     named = named_columns(metric)
     if named:
         raise ArgumentError(
             f"metric is {metric.name!r}, which names column {named[0]!r} of the data, the same for "
-            "both models; accepted: metrics of decisions or scores"
+            "both models; accepted: metrics of decisions or scores",
+            argument="metric",
         )
     seen = [name for name in ("y_pred", "y_score") if name in needs]
     if len(seen) != 1:
         what = "both decisions and scores" if seen else "neither decisions nor scores"
         raise ArgumentError(
             f"metric is {metric.name!r}, which looks at {what}; accepted: metrics of one of them, "
-            "which first and second hold"
+            "which first and second hold",
+            argument="metric",
         )
     for name in ("first", "second"):
         if name not in table.roles:
             what = "decisions" if seen == ["y_pred"] else "scores"
-            raise ArgumentError(f"{name} is None; {metric.name} needs the {what} of both models")
+            raise ArgumentError(
+                f"{name} is None; {metric.name} needs the {what} of both models", argument=name
+            )
     if "y_true" in needs and "y_true" not in table.roles:
-        raise ArgumentError(f"y_true is None; {metric.name} needs it")
+        raise ArgumentError(f"y_true is None; {metric.name} needs it", argument="y_true")
     return seen == ["y_pred"]
 
 

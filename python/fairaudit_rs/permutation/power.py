@@ -173,7 +173,8 @@ def minimum_detectable_gap(
         raise ArgumentError(
             f"with {sum(plan.group_sizes.values()):,} rows in all no gap of {plan.metric}, which "
             f"is at most {widest:g}, {what} with probability {power:g}; accepted: more rows "
-            "in group_sizes or the data, or less power"
+            "in group_sizes or the data, or less power",
+            mentions=("group_sizes",),
         )
     return replace(plan, gap=gap)
 
@@ -236,12 +237,12 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
     9512
     """
     if not arguments.is_number(gap):
-        raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0")
+        raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0", argument="gap")
     low, high = metrics.get(metric).range
     if not 0 < gap < math.inf or gap >= high - low:
         below = f", below {high - low:g} for {metrics.get(metric).name}"
         bounded = below if math.isfinite(high - low) else ""
-        raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0{bounded}")
+        raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0{bounded}", argument="gap")
     power = arguments.check(power=power).power
     given = {
         "data": data,
@@ -289,7 +290,9 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
         if gap > widest:
             raise ArgumentError(
                 f"gap is {gap:g}, and no group can be so far from value={value:g}, which is a "
-                f"proportion; accepted: up to {widest:g}"
+                f"proportion; accepted: up to {widest:g}",
+                argument="gap",
+                mentions=("value",),
             )
         plan = _shifted(plan, value, float(gap))
     total = sum(plan.group_sizes.values())
@@ -304,7 +307,8 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
         high *= 2
         if high > MOST_ROWS:
             raise ArgumentError(
-                f"gap is {gap:g}; accepted: one that can be found with fewer than 1e15 rows"
+                f"gap is {gap:g}; accepted: one that can be found with fewer than 1e15 rows",
+                argument="gap",
             )
     low = high // 2
     while high - low > 1:
@@ -340,7 +344,8 @@ def _plan(
     if goal == "equivalence" and checked.alternative != "two-sided":
         raise ArgumentError(
             f"alternative is {alternative!r} with goal 'equivalence', which has two one-sided "
-            "tests; accepted: 'two-sided'"
+            "tests; accepted: 'two-sided'",
+            argument="alternative",
         )
     within = None
     if question is not None:
@@ -355,7 +360,8 @@ def _plan(
         pairs = len(sizes) * (len(sizes) - 1) // 2
     if goal == "equivalence" and len(sizes) == 1:
         raise ArgumentError(
-            f"goal is 'equivalence' for {metric.name}, which has no groups; accepted: 'difference'"
+            f"goal is 'equivalence' for {metric.name}, which has no groups; accepted: 'difference'",
+            argument="goal",
         )
     # The reference is the last group.
     fixed = None if reference is None else list(sizes)[-1]

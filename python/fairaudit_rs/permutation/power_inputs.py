@@ -25,9 +25,13 @@ def check_planned(
     if given["data"] is None and given["sensitive_features"] is None:
         return
     if value is not None:
-        raise ArgumentTypeError("value goes without data; the data have values of their own")
+        raise ArgumentTypeError(
+            "value goes without data; the data have values of their own", argument="value"
+        )
     if not (isinstance(share, int | float) and share == 1):
-        raise ArgumentTypeError("share goes without data; the data have shares of their own")
+        raise ArgumentTypeError(
+            "share goes without data; the data have shares of their own", argument="share"
+        )
 
 
 def question_of(
@@ -45,7 +49,8 @@ def question_of(
     if not metric.kind.has_power:
         raise ArgumentError(
             f"metric is {metric.name!r}, whose power has no formula here; accepted: other metrics "
-            "(the components of a joint criterion one by one, or calibrate)"
+            "(the components of a joint criterion one by one, or calibrate)",
+            argument="metric",
         )
     checked = arguments.check(undefined=undefined, min_group_size=min_group_size)
     if given["data"] is None and given["sensitive_features"] is None:
@@ -53,11 +58,17 @@ def question_of(
         for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight", "missing"):
             if given[name] is not None:
                 raise ArgumentTypeError(
-                    f"{name} is given without sensitive_features; accepted: both, or value="
+                    f"{name} is given without sensitive_features; accepted: both, or value=",
+                    argument=name,
+                    mentions=(
+                        "sensitive_features",
+                        "value",
+                    ),
                 )
         if strata is not None:
             raise ArgumentTypeError(
-                "strata goes with data, which tell how gaps vary within them, not with value"
+                "strata goes with data, which tell how gaps vary within them, not with value",
+                argument="strata",
             )
         return None
     within, own_strata = within_strata(strata)
@@ -65,7 +76,8 @@ def question_of(
     if within and table.strata and group_sizes is not None:
         raise ArgumentTypeError(
             "group_sizes does not go with strata, whose rows are in the proportions of the data; "
-            "accepted: one of them"
+            "accepted: one of them",
+            argument="group_sizes",
         )
     return pose(
         table,
@@ -93,7 +105,8 @@ def from_data(
         raise ArgumentError(
             f"{problem.metric.name} does not vary, or has no standard error, in "
             f"{', '.join(map(repr, flat))}, so the data do not tell how large a gap must be; "
-            "accepted: data in which it varies, or value="
+            "accepted: data in which it varies, or value=",
+            mentions=("value",),
         )
     values = shares = None
     if problem.is_proportion:
@@ -132,28 +145,35 @@ def from_value(
     if value is None:
         raise ArgumentTypeError(
             "there are neither data (sensitive_features, ...) nor a value to plan with; accepted: "
-            "one of them"
+            "one of them",
+            mentions=("sensitive_features",),
         )
     if not metric.is_proportion:
         raise ArgumentError(
-            f"value goes with proportions; how much {metric.name} varies must come from data"
+            f"value goes with proportions; how much {metric.name} varies must come from data",
+            argument="value",
         )
     value = arguments.level("value", value)
     if group_sizes is None:
-        raise ArgumentTypeError("group_sizes is None; without data it says how many rows there are")
+        raise ArgumentTypeError(
+            "group_sizes is None; without data it says how many rows there are",
+            argument="group_sizes",
+        )
     sizes = sizes_of(group_sizes, None, whole)
     accepted = "a number above 0, up to 1, or one for each group"
     one_for_all = isinstance(share, int | float | np.number)
     if not one_for_all and not arguments.is_listing(share):
-        raise ArgumentTypeError(f"share is {share!r}; accepted: {accepted}")
+        raise ArgumentTypeError(f"share is {share!r}; accepted: {accepted}", argument="share")
     shares: list[Any] = list(share) if arguments.is_listing(share) else [share] * len(sizes)
     if len(shares) != len(sizes):
-        raise ArgumentError(f"share has {len(shares)} entries for {len(sizes)} groups")
+        raise ArgumentError(
+            f"share has {len(shares)} entries for {len(sizes)} groups", argument="share"
+        )
     for one in shares:
         if not isinstance(one, int | float | np.number):
-            raise ArgumentTypeError(f"share is {one!r}; accepted: {accepted}")
+            raise ArgumentTypeError(f"share is {one!r}; accepted: {accepted}", argument="share")
         if isinstance(one, bool) or not 0 < one <= 1:
-            raise ArgumentError(f"share is {one!r}; accepted: {accepted}")
+            raise ArgumentError(f"share is {one!r}; accepted: {accepted}", argument="share")
     by_group = dict(zip(sizes, map(float, shares), strict=True))
     deviations = {group: math.sqrt(value * (1 - value) / one) for group, one in by_group.items()}
     return sizes, deviations, dict.fromkeys(sizes, value), by_group
@@ -163,13 +183,16 @@ def sizes_of(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any
     """Return the rows of each group; proportions, if they need not be whole."""
     accepted = "a mapping or sequence with a number for each group, at least two"
     if not arguments.is_listing(group_sizes):
-        raise ArgumentTypeError(f"group_sizes is {group_sizes!r}; accepted: {accepted}")
+        raise ArgumentTypeError(
+            f"group_sizes is {group_sizes!r}; accepted: {accepted}", argument="group_sizes"
+        )
     if hasattr(group_sizes, "keys"):
         entries = dict(group_sizes)
         if names is not None and set(entries) != set(names):
             raise ArgumentError(
                 f"group_sizes names {list(entries)}; accepted: the groups "
-                f"{', '.join(map(group_name, names))}"
+                f"{', '.join(map(group_name, names))}",
+                argument="group_sizes",
             )
         order = list(entries) if names is None else names
     else:
@@ -178,11 +201,15 @@ def sizes_of(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any
         if len(listed) != len(order):
             raise ArgumentError(
                 f"group_sizes has {len(listed)} entries; accepted: one for each of the groups "
-                f"{', '.join(map(group_name, order))}"
+                f"{', '.join(map(group_name, order))}",
+                argument="group_sizes",
             )
         entries = dict(zip(order, listed, strict=True))
     if names is None and len(entries) < 2:
-        raise ArgumentError(f"group_sizes has {len(entries)} entries; accepted: at least two")
+        raise ArgumentError(
+            f"group_sizes has {len(entries)} entries; accepted: at least two",
+            argument="group_sizes",
+        )
     if whole:
         return {
             group: arguments.count(
@@ -193,10 +220,12 @@ def sizes_of(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any
     for group, size in entries.items():
         if not arguments.is_number(size) or not math.isfinite(arguments.as_float(size)):
             raise ArgumentTypeError(
-                f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0"
+                f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0",
+                argument="group_sizes",
             )
         if size <= 0:
             raise ArgumentError(
-                f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0"
+                f"group_sizes of {group_name(group)} is {size!r}; accepted: a number above 0",
+                argument="group_sizes",
             )
     return {group: entries[group] for group in order}

@@ -238,7 +238,9 @@ class PowerPlan(Result):
         total = sum(self.group_sizes.values())
         chosen = np.linspace(0, 2 * self.gap, 41) if gaps is None else np.atleast_1d(gaps)
         if n_rows is not None and not arguments.is_listing(n_rows):
-            raise ArgumentTypeError(f"n_rows is {n_rows!r}; accepted: a sequence of whole numbers")
+            raise ArgumentTypeError(
+                f"n_rows is {n_rows!r}; accepted: a sequence of whole numbers", argument="n_rows"
+            )
         rows = []
         for n in [total] if n_rows is None else n_rows:
             n = arguments.count("n_rows", n, 2, MOST_ROWS)

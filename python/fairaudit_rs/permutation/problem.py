@@ -291,18 +291,22 @@ class Problem(Value, ABC):
             raise ArgumentError(
                 f"interval is 'inversion' for {self.metric.name} with studentize "
                 f"{self.scaling!r}; accepted: 'auto' and, for means and ratios of sums with "
-                "studentize='auto', 'inversion'"
+                "studentize='auto', 'inversion'",
+                argument="interval",
+                mentions=("studentize",),
             )
         if wanted not in BOOTSTRAP_METHODS:
             return wanted
         if self.stratified:
             raise ArgumentError(
-                f"interval is {wanted!r} with strata of your own; accepted: 'auto', 'delta'"
+                f"interval is {wanted!r} with strata of your own; accepted: 'auto', 'delta'",
+                argument="interval",
             )
         if not self.metric.kind.has_gap_interval:
             raise ArgumentError(
                 f"interval is {wanted!r} for {self.metric.name}, which "
-                f"{self.metric.kind.why_no_intervals}; accepted: 'auto'"
+                f"{self.metric.kind.why_no_intervals}; accepted: 'auto'",
+                argument="interval",
             )
         return wanted
 
@@ -460,14 +464,16 @@ class Problem(Value, ABC):
             return Shuffled(self.test())
         raise ArgumentError(
             f"null is {null!r} for {self.metric.name}, which has no influence of the rows of a "
-            "group; accepted: 'shuffle'"
+            "group; accepted: 'shuffle'",
+            argument="null",
         )
 
     def unequal(self, gap: float) -> Tilted[Any]:
         """Return what makes problems of the same rows, in which the first group has a gap."""
         raise ArgumentError(
             f"gaps holds {gap:g} for {self.metric.name}; accepted: gaps of rates and other metrics "
-            "of counts, of the AUC, and of means and ratios of row values"
+            "of counts, of the AUC, and of means and ratios of row values",
+            argument="gaps",
         )
 
     # -- what checks share -------------------------------------------------------------------

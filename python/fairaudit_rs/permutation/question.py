@@ -308,7 +308,9 @@ def _correlation(
         ("sample_weight", "sample_weight" in table.roles),
     ):
         if given:
-            raise ArgumentTypeError(f"{name} does not go with {metric.name}, a correlation")
+            raise ArgumentTypeError(
+                f"{name} does not go with {metric.name}, a correlation", argument=name
+            )
     rows = reading.attribute_rows()
     problem = CorrelationProblem.make(rows, metric, scaling, reading.n_threads)
     return Question(
@@ -327,10 +329,15 @@ def _check_bins(score_bins: Any, metric: Metric, table: AuditTable) -> None:
         return
     if not metric.kind.takes_bins:
         raise ArgumentTypeError(
-            f"score_bins goes with calibration_error and auc, not with {metric.name}"
+            f"score_bins goes with calibration_error and auc, not with {metric.name}",
+            argument="score_bins",
         )
     if not table.source.holds_rows:
-        raise ArgumentTypeError("score_bins does not go with data=cells, which hold their own bins")
+        raise ArgumentTypeError(
+            "score_bins does not go with data=cells, which hold their own bins",
+            argument="score_bins",
+            mentions=("data",),
+        )
 
 
 def _check_needs(metric: Metric, table: AuditTable) -> None:
@@ -366,7 +373,8 @@ def scaling_of(value: str | bool, metric: Metric, weighted: bool, stratified: bo
     if word == "corrected" and word not in kinds:
         raise ArgumentError(
             f"studentize is 'corrected' for {metric.name}; accepted: that of means and ratios of "
-            "sums, of weighted rows and of clusters, or 'auto', 'unpooled', 'none'"
+            "sums, of weighted rows and of clusters, or 'auto', 'unpooled', 'none'",
+            argument="studentize",
         )
     if word == "pooled" and (weighted or metric.variance != "pooled"):
         reason = (
@@ -376,7 +384,8 @@ def scaling_of(value: str | bool, metric: Metric, weighted: bool, stratified: bo
         )
         raise ArgumentError(
             f"studentize is 'pooled' for {metric.name}, which is {reason}; accepted: 'auto', "
-            "'unpooled', 'none'"
+            "'unpooled', 'none'",
+            argument="studentize",
         )
     return word
 

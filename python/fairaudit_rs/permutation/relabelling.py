@@ -111,7 +111,8 @@ class Tilted(ABC, Generic[Made]):
                 largest = math.copysign(reached(high), gap)
                 raise ArgumentError(
                     f"gaps holds {gap:g}; these data reach {largest:.3g} at most when the groups "
-                    "are drawn anew"
+                    "are drawn anew",
+                    argument="gaps",
                 )
         low = 0.0
         for _ in range(60):

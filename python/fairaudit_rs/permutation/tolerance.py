@@ -196,7 +196,8 @@ class ToleranceQuestion:
             raise ArgumentError(
                 f"n_resamples is {n_resamples:,}; {self.metric.name} is tested by "
                 f"replicates, and {n_tests:,} comparisons at {alpha:g} need at least "
-                f"{needed:,}"
+                f"{needed:,}",
+                argument="n_resamples",
             )
 
     def rows_to_pass(self, tests: Sequence[ToleranceTest], alpha: float) -> float:

@@ -118,7 +118,8 @@ def make_units(
         raise DataError(
             f"{_n_mixed(differs, cluster):,} of {n_clusters:,} clusters have rows in more than "
             f"one group (the first one in {names[0]!r} and {names[1]!r}); a cluster must be of one "
-            "group. Rows that share something else than a group belong in strata="
+            "group. Rows that share something else than a group belong in strata=",
+            mentions=("strata",),
         )
     if stratum is None:
         return Units(group, None, None, cluster)

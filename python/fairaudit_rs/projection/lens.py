@@ -177,7 +177,9 @@ def projection_test(
     model = distance if isinstance(distance, Distances) else None
     if model is not None and data is not None:
         raise ArgumentTypeError(
-            "distance is a Distances and data is given; with data= it is the name of a column"
+            "distance is a Distances and data is given; with data= it is the name of a column",
+            argument="distance",
+            mentions=("data",),
         )
     if sensitive_features is None and isinstance(notion, Notion):
         sensitive_features = ()
@@ -251,7 +253,9 @@ def project(
     if calibration == "permutation" and not tolerance.is_sharp:
         raise ArgumentError(
             f"epsilon is {epsilon!r} with calibration='permutation'; accepted: None or 0, because "
-            "groups that may differ cannot be exchanged"
+            "groups that may differ cannot be exchanged",
+            argument="epsilon",
+            mentions=("calibration",),
         )
     plan = criteria.project(tolerance)
     width = criteria.bandwidth() if width is None else width
@@ -321,18 +325,19 @@ def _tolerance(question: Question, epsilon: Any, alternative: str) -> Tolerance:
     accepted = f"None, a number of at least 0, or {m} of them"
     values = np.asarray(0.0 if epsilon is None else epsilon)
     if values.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"epsilon is {epsilon!r}; accepted: {accepted}")
+        raise ArgumentTypeError(f"epsilon is {epsilon!r}; accepted: {accepted}", argument="epsilon")
     if values.ndim > 1 or (values.ndim == 1 and len(values) != m):
-        raise ArgumentError(f"epsilon is {epsilon!r}; accepted: {accepted}")
+        raise ArgumentError(f"epsilon is {epsilon!r}; accepted: {accepted}", argument="epsilon")
     values = np.broadcast_to(values, (m,)).astype(np.float64)
     if not (np.isfinite(values) & (values >= 0)).all():
-        raise ArgumentError(f"epsilon is {epsilon!r}; accepted: {accepted}")
+        raise ArgumentError(f"epsilon is {epsilon!r}; accepted: {accepted}", argument="epsilon")
     directed = bool(values.any()) or alternative != "two-sided"
     if directed and question.needs_reference:
         raise ArgumentError(
             f"reference is None with {len(question.keys)} groups and "
             + (f"alternative={alternative!r}" if not values.any() else f"epsilon={epsilon!r}")
-            + "; accepted: the group that the others are compared with"
+            + "; accepted: the group that the others are compared with",
+            argument="reference",
         )
     endless = np.full(m, np.inf)
     low = -endless if alternative == "greater" else -values

@@ -78,7 +78,9 @@ class Notion(Value):
         share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
         statistics = None if self.U is None else _matrix("U", self.U, n)
         if callable(self.phi) and statistics is None:
-            raise ArgumentTypeError("phi is a function and U is None; accepted: U as an array")
+            raise ArgumentTypeError(
+                "phi is a function and U is None; accepted: U as an array", argument="phi"
+            )
         mean = None if statistics is None else share @ statistics
         phi = _matrix("phi", self._phi(statistics, mean), n)
         positive = decisions.astype(np.float64)
@@ -94,7 +96,9 @@ class Notion(Value):
         )
         if len(names) != phi.shape[1]:
             raise ArgumentError(
-                f"names has {len(names)} entries; accepted: one for each of {phi.shape[1]} criteria"
+                f"names has {len(names)} entries; accepted: one for each of {phi.shape[1]} "
+                "criteria",
+                argument="names",
             )
         return RowValues(phi, influence, share @ (phi * positive[:, None]), names)
 
@@ -110,13 +114,15 @@ class Notion(Value):
             if value.shape != (n, m, s):
                 raise ArgumentError(
                     f"derivative has the shape {value.shape}; accepted: (rows, criteria, columns "
-                    f"of U), here {(n, m, s)}"
+                    f"of U), here {(n, m, s)}",
+                    argument="derivative",
                 )
             return np.asarray(np.einsum("i,ijk->jk", share, value))
         if not callable(self.phi):
             raise ArgumentError(
                 "derivative is None, but phi is an array and U is given; accepted: the derivative "
-                "of phi by the mean of U, or phi as a function of (U, mean)"
+                "of phi by the mean of U, or phi as a function of (U, mean)",
+                argument="derivative",
             )
         columns = []
         for k in range(s):
@@ -144,7 +150,9 @@ def _numbers(name: str, value: Any) -> Array:
     try:
         return np.asarray(value, dtype=np.float64)
     except Exception as error:  # what is turned into an array may raise what it likes
-        raise ArgumentTypeError(f"{name} is not an array of numbers: {error}") from None
+        raise ArgumentTypeError(
+            f"{name} is not an array of numbers: {error}", argument=name
+        ) from None
 
 
 def _matrix(name: str, value: Any, n: int) -> Array:
@@ -153,9 +161,12 @@ def _matrix(name: str, value: Any, n: int) -> Array:
         array = array[:, None]
     if array.ndim != 2 or len(array) != n or not array.shape[1]:
         raise DataError(
-            f"{name} has the shape {array.shape}; accepted: one row for each of {n:,} rows of data"
+            f"{name} has the shape {array.shape}; accepted: one row for each of {n:,} rows of data",
+            argument=name,
         )
     if not np.isfinite(array).all():
         row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
-        raise DataError(f"{name} is not finite in row {row}; accepted: finite numbers")
+        raise DataError(
+            f"{name} is not finite in row {row}; accepted: finite numbers", argument=name
+        )
     return array

@@ -151,7 +151,8 @@ class _Reading:
             raise DataError(
                 f"y_pred differs from {source} in {int(differ.sum()):,} of {len(differ):,} "
                 f"rows (the first is row {int(differ.argmax())}); accepted: the decisions that "
-                "the distances belong to"
+                "the distances belong to",
+                mentions=("y_pred",),
             )
 
 
@@ -190,7 +191,11 @@ def pose(
     threshold = arguments.finite("threshold", threshold)
     table = table.loaded("projection_test")
     if "y_score" not in table.roles and threshold != 0.5:
-        raise ArgumentTypeError(f"threshold is {threshold:g} without y_score, which it goes with")
+        raise ArgumentTypeError(
+            f"threshold is {threshold:g} without y_score, which it goes with",
+            argument="threshold",
+            mentions=("y_score",),
+        )
     labels = _labels(notion, groups, reference)
     _check_roles(table, notion, labels, distances)
     reading = _Reading(
@@ -203,7 +208,9 @@ def pose(
     )
     if isinstance(notion, Notion):
         if attributes != "crossed":
-            raise ArgumentTypeError("attributes does not go with a notion of your own")
+            raise ArgumentTypeError(
+                "attributes does not go with a notion of your own", argument="attributes"
+            )
         return _of_notion(reading, notion, exchanging)
     separate = attributes == "separate" and len(table.sensitive_features) > 1
     choice = _Choice(separate=separate, groups=groups, reference=reference)
@@ -215,12 +222,16 @@ def _labels(notion: Any, groups: Any, reference: Any) -> tuple[int | None, ...]:
     if isinstance(notion, Notion):
         for name, value in (("groups", groups), ("reference", reference)):
             if value is not None:
-                raise ArgumentTypeError(f"{name} does not go with a notion of your own")
+                raise ArgumentTypeError(
+                    f"{name} does not go with a notion of your own", argument=name
+                )
         return (None,)
     name = ALIASES.get(notion, notion) if isinstance(notion, str) else notion
     if not isinstance(name, str) or name not in NOTIONS:
         accepted = ", ".join(map(repr, NOTIONS))
-        raise ArgumentError(f"notion is {notion!r}; accepted: {accepted}, or a Notion")
+        raise ArgumentError(
+            f"notion is {notion!r}; accepted: {accepted}, or a Notion", argument="notion"
+        )
     return NOTIONS[name]
 
 
@@ -235,17 +246,26 @@ def _check_roles(
     if not roles & {"distance", "y_score"}:
         raise ArgumentError(
             "distance and y_score are None; accepted: distance=model.distance(X), distances of "
-            "your own, or y_score"
+            "your own, or y_score",
+            argument="distance",
+            mentions=("y_score",),
         )
     if roles >= {"distance", "y_score"}:
-        raise ArgumentTypeError("distance and y_score are both given; pass one")
+        raise ArgumentTypeError(
+            "distance and y_score are both given; pass one",
+            argument="distance",
+            mentions=("y_score",),
+            code="conflicting-arguments",
+        )
     if not roles & {"y_pred", "y_score"} and distances is None:
         raise ArgumentError(
             "y_pred is None; accepted: decisions, a distance from a model, which knows them, "
-            "or y_score"
+            "or y_score",
+            argument="y_pred",
+            mentions=("y_score",),
         )
     if labels != (None,) and "y_true" not in roles:
-        raise ArgumentError(f"y_true is None; the notion {notion!r} needs it")
+        raise ArgumentError(f"y_true is None; the notion {notion!r} needs it", argument="y_true")
 
 
 # -- notions of groups -----------------------------------------------------------------------
@@ -265,15 +285,24 @@ class _Choice:
         if not self.separate:
             if isinstance(self.reference, Mapping):
                 raise ArgumentTypeError(
-                    "reference is a dict; that goes with attributes='separate' and several features"
+                    "reference is a dict; that goes with attributes='separate' and several "
+                    "features",
+                    argument="reference",
+                    mentions=("attributes",),
                 )
             return choose_groups(coded.cells, self.groups, self.reference)
         if self.groups is not None:
-            raise ArgumentTypeError("groups does not go with attributes='separate'")
+            raise ArgumentTypeError(
+                "groups does not go with attributes='separate'",
+                argument="groups",
+                mentions=("attributes",),
+            )
         if self.reference is not None and not isinstance(self.reference, Mapping):
             raise ArgumentTypeError(
                 f"reference is {self.reference!r} with attributes='separate'; accepted: a dict "
-                "with a group of each attribute"
+                "with a group of each attribute",
+                argument="reference",
+                mentions=("attributes",),
             )
         keys = list(coded.cells.group_sizes())
         for at, name in enumerate(coded.cells.sensitive_features):
@@ -367,7 +396,9 @@ def _separate(
     reference = dict(references or {})
     for name in reference:
         if name not in names:
-            raise ArgumentError(f"reference names {name!r}; accepted: {', '.join(names)}")
+            raise ArgumentError(
+                f"reference names {name!r}; accepted: {', '.join(names)}", argument="reference"
+            )
     criteria = []
     for entry in labels:
         for at, name in enumerate(names):
@@ -434,7 +465,9 @@ def _strata(notion: Notion, n_rows: int) -> NDArray[np.uint32] | None:
         return None
     column = column_array("strata", notion.strata)
     if len(column) != n_rows:
-        raise DataError(f"strata has {len(column):,} rows; the data have {n_rows:,}")
+        raise DataError(
+            f"strata has {len(column):,} rows; the data have {n_rows:,}", argument="strata"
+        )
     return ArraySource({"strata": column}).units(["strata"], ["strata"])
 
 
@@ -477,5 +510,6 @@ def _check_rows(criteria: UnitCriteria) -> None:
                     f"group {criteria.name_of(criterion, name)!r} has no rows with "
                     f"{kind[criterion.label]}; "
                     f"{RATES[criterion.label]} is not defined there. Name the groups to compare "
-                    "with groups=, or choose another notion"
+                    "with groups=, or choose another notion",
+                    mentions=("groups",),
                 )

@@ -46,7 +46,9 @@ def permuted(
     if criteria.rows.weight is not None:
         raise ArgumentError(
             "sample_weight is given with calibration='permutation'; accepted: None, because rows "
-            "of different weights are not exchangeable"
+            "of different weights are not exchangeable",
+            argument="sample_weight",
+            mentions=("calibration",),
         )
     progress = Progress(callback=callback, n_resamples=n_resamples)
     progress.total = n_resamples

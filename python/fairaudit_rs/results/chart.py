@@ -48,10 +48,13 @@ def picture_kind(name: str, path: str | Path) -> str:
     """Return the ending that says how a chart is saved, when it can be; `name` is the path's."""
     kind = Path(path).suffix.lower()
     if kind not in (".json", ".svg", ".png", ".html"):
-        raise ArgumentError(f"{name} is {str(path)!r}; accepted: .json, .svg, .png or .html")
+        raise ArgumentError(
+            f"{name} is {str(path)!r}; accepted: .json, .svg, .png or .html", argument=name
+        )
     if kind != ".json" and find_spec("vl_convert") is None:
         raise ArgumentError(
             f"{name} is {str(path)!r}, and vl-convert-python is not installed; accepted: .json, "
-            "or install fairaudit-rs[charts]"
+            "or install fairaudit-rs[charts]",
+            argument=name,
         )
     return kind

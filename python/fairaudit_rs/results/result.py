@@ -63,11 +63,14 @@ class Stored:
         """
         if not isinstance(content, Mapping):
             raise ArgumentTypeError(
-                f"content is a {type(content).__name__}; accepted: a dict that `to_dict` returned"
+                f"content is a {type(content).__name__}; accepted: a dict that `to_dict` returned",
+                argument="content",
             )
         for name, wanted in (("kind", cls.__name__), ("schema_version", SCHEMA_VERSION)):
             if content.get(name) != wanted:
-                raise DataError(f"{name} is {content.get(name)!r}; accepted: {wanted!r}")
+                raise DataError(
+                    f"{name} is {content.get(name)!r}; accepted: {wanted!r}", argument=name
+                )
         known = decode_fields(cls, content, cls._bulky)
         for name, hint in _types_of(cls).items():
             known[name] = decode_entry(content, name, hint)
@@ -101,7 +104,8 @@ class Stored:
                 raise NotStoredError(
                     f"{name} is not there: this {type(self).__name__} came from a dict, which "
                     "holds no data, models or numbers by row; pickle the result to keep them, or "
-                    "make it anew"
+                    "make it anew",
+                    argument=name,
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -137,13 +141,17 @@ def from_dict(content: Mapping[str, Any]) -> Any:
     """
     if not isinstance(content, Mapping):
         raise ArgumentTypeError(
-            f"content is a {type(content).__name__}; accepted: a dict that `to_dict` returned"
+            f"content is a {type(content).__name__}; accepted: a dict that `to_dict` returned",
+            argument="content",
         )
     public = import_module(__name__.partition(".")[0])
     kind = content.get("kind")
     found = getattr(public, kind) if isinstance(kind, str) and kind in public.__all__ else None
     if not (isinstance(found, type) and issubclass(found, Stored)):
-        raise DataError(f"kind is {kind!r}; accepted: the class of a result, as `to_dict` names it")
+        raise DataError(
+            f"kind is {kind!r}; accepted: the class of a result, as `to_dict` names it",
+            argument="kind",
+        )
     return found.from_dict(content)
 
 

@@ -123,7 +123,7 @@ def decode_fields(kind: Any, content: Any, without: frozenset[str] = frozenset()
 def decode_entry(content: Mapping[str, Any], name: str, hint: Any) -> Any:
     """Return one entry, or raise with its name."""
     if name not in content:
-        raise DataError(f"{name} is missing; accepted: what `to_dict` returns")
+        raise DataError(f"{name} is missing; accepted: what `to_dict` returns", argument=name)
     try:
         return decode(content[name], hint)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:

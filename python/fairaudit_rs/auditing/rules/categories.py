@@ -82,7 +82,8 @@ def _columns(names: Sequence[str], options: Mapping[str, Any]) -> tuple[dict[str
             if named not in names:
                 raise DataError(
                     f"rule_options says that {what} is {named!r}, which is no sensitive feature; "
-                    f"{nearest(str(named), names)}accepted: {', '.join(map(repr, names))}"
+                    f"{nearest(str(named), names)}accepted: {', '.join(map(repr, names))}",
+                    argument="rule_options",
                 )
             found[what] = str(named)
             continue
@@ -101,7 +102,8 @@ def _columns(names: Sequence[str], options: Mapping[str, Any]) -> tuple[dict[str
     if len(set(found.values())) < len(found):
         raise DataError(
             f"{SEX} and {RACE} are both read from {found[SEX]!r}; accepted: two attributes, which "
-            "rule_options of the policy may name as 'sex' and 'race'"
+            "rule_options of the policy may name as 'sex' and 'race'",
+            mentions=("rule_options",),
         )
     return found, missing
 

@@ -58,16 +58,20 @@ def checked(counts: object, groups: int = 2) -> dict[Any, Selected]:
     """Return counts of so many groups or more, each with people."""
     accepted = "a dict with (selected, total) of each group"
     if not isinstance(counts, Mapping):
-        raise ArgumentTypeError(f"counts is {counts!r}; accepted: {accepted}")
+        raise ArgumentTypeError(f"counts is {counts!r}; accepted: {accepted}", argument="counts")
     found = {}
     for group, pair in counts.items():
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
-            raise ArgumentTypeError(f"counts of {group!r} is {pair!r}; accepted: {accepted}")
+            raise ArgumentTypeError(
+                f"counts of {group!r} is {pair!r}; accepted: {accepted}", argument="counts"
+            )
         total = arguments.count(f"total of {group!r}", _whole(pair[1]), 1, _MOST)
         selected = arguments.count(f"selected of {group!r}", _whole(pair[0]), 0, total)
         found[group] = Selected(selected, total)
     if len(found) < groups:
-        raise DataError(f"counts has {len(found)} groups; accepted: {groups} or more")
+        raise DataError(
+            f"counts has {len(found)} groups; accepted: {groups} or more", argument="counts"
+        )
     return found
 
 
@@ -84,7 +88,9 @@ def found_in(counts: Mapping[Any, Selected], reference: object) -> Any:
     """Return the reference, which is a group of the counts."""
     if reference not in counts:
         names = ", ".join(map(repr, counts))
-        raise DataError(f"reference is {reference!r}, which is no group; groups: {names}")
+        raise DataError(
+            f"reference is {reference!r}, which is no group; groups: {names}", argument="reference"
+        )
     return reference
 
 

@@ -292,7 +292,9 @@ def standardized_differences(
     groups = _checked_moments(moments)
     if reference not in groups:
         names = ", ".join(map(repr, groups))
-        raise DataError(f"reference is {reference!r}, which is no group; groups: {names}")
+        raise DataError(
+            f"reference is {reference!r}, which is no group; groups: {names}", argument="reference"
+        )
     base = groups[reference]
     whole = _together(groups)
     rows = []

@@ -214,7 +214,9 @@ def above_median(scores: ArrayLike) -> NDArray[np.bool_]:
     """Return which scores lie strictly above the median of the full sample."""
     found = np.asarray(scores, dtype=np.float64)
     if found.ndim != 1 or not len(found) or np.isnan(found).any():
-        raise DataError("scores are missing or empty; accepted: a number for every person")
+        raise DataError(
+            "scores are missing or empty; accepted: a number for every person", argument="scores"
+        )
     return np.asarray(found > np.median(found))
 
 
@@ -327,7 +329,10 @@ def impact_tables(
     people = checked(counts, groups=1)
     for key in people:
         if not isinstance(key, tuple) or len(key) != len(of):
-            raise DataError(f"counts has the group {key!r}; accepted: tuples of {' and '.join(of)}")
+            raise DataError(
+                f"counts has the group {key!r}; accepted: tuples of {' and '.join(of)}",
+                argument="counts",
+            )
     tables = []
     for names in dict.fromkeys([*((name,) for name in of), tuple(of)]):
         n_unknown, known = 0, dict[Any, Selected]()
