@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import IO
 
 import click
@@ -86,14 +86,14 @@ def with_options(error: FairAuditError, command: click.Command) -> str:
     return _token(named, error.argument).sub(lambda found: _as_option(found, named), message)
 
 
-def _token(names: Iterable[str], first: str | None) -> re.Pattern[str]:
+def _token(names: Collection[str], first: str | None) -> re.Pattern[str]:
     """Return the pattern of the names in a message; text in quotes and code are left alone.
 
     A name that could be an English word ("metric") is one only at the start, or before "=".
     """
     known = "|".join(names)
     unmistakable = "|".join(name for name in names if "_" in name) or r"(?!)"
-    start = rf"(?P<start>\A{first}\b(?!=))|" if first in names else ""
+    start = rf"(?P<start>\A{first}\b(?!=))|" if first and first in names else ""
     return re.compile(
         start + rf"""(?<!\w)'[^']*'(?!\w)|"[^"]*\""""
         rf"""|(?<![\w.`'"-])(?P<given>{known})=(?>(?P<value>'[^']*'|[\w.+-]*\w)?)(?![("\[])"""

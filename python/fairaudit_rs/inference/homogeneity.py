@@ -194,7 +194,7 @@ def _gaps(
 
     def added(terms: Floats) -> Floats:
         of_places = np.bincount(place, terms.ravel(), n_lines * size)
-        return of_places.reshape(n_lines, n_strata, 2)
+        return np.asarray(of_places, np.float64).reshape(n_lines, n_strata, 2)
 
     above, below = (np.broadcast_to(part, group.shape) for part in (above, below))
     sums, totals = added(above), added(below)
