@@ -204,7 +204,7 @@ class World:
         if len(w) == 0:
             return False
         if metric == "auc":
-            # The lower of the minimum that the package may ask of each label, 10 or 20.
+            # The AUC needs so many rows of each label.
             positive = int(self.y[eligible].sum())
             if min(positive, len(w) - positive) < self.least_of_label:
                 return False
@@ -213,9 +213,9 @@ class World:
 
     @cached_property
     def least_of_label(self):
-        from fairaudit_rs.permutation.floors import OF_EACH_LABEL
+        from fairaudit_rs.permutation.floors import OF_EACH_LABEL_FOR_RANKS
 
-        return OF_EACH_LABEL
+        return OF_EACH_LABEL_FOR_RANKS
 
     def tested(self, metric, attribute):
         """The groups that have enough rows, if two have: without another one nothing is tested."""
