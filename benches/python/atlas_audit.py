@@ -305,9 +305,9 @@ def skewed_table(of):
     yield "### Low rates and few rows of a label"
     yield ""
     yield (
-        f"Gaps at the tolerance where laws are skewed, {rates.AUDITS:,} audits each by the closed "
-        f"forms of the library; the first {rates.CHECKED} of each design are compared with "
-        "`fa.audit`. Beside them stands the rule that was there before: the score alone (fails), "
+        f"Gaps at the tolerance where laws are skewed, {rates.AUDITS:,} audits each (balanced "
+        f"accuracy: {rates.AUDITS_OF_LABELS:,}) by the closed forms of the library; the first "
+        f"{rates.CHECKED} of each design are compared with `fa.audit`. Beside them stands the rule that was there before: the score alone (fails), "
         "the variance at the estimate within strata (passes; ratios within strata were not "
         "measurable before), limits of balanced accuracy made of Wilson's (fails)."
     )

@@ -16,7 +16,7 @@ from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.inference.tolerance import Tolerance
 from fairaudit_rs.permutation.tolerance import ask
 
-AUDITS = 3_000
+AUDITS = 1_000
 N_RESAMPLES = 3_999
 SIZE = 30
 _RULE = "fairaudit_rs.permutation.rows.melding_of"

@@ -16,7 +16,7 @@ from atlas_tools import LEVELS
 from fairaudit_rs.inference.proportions import ratio_score
 from fairaudit_rs.permutation.formulas import Margins
 
-AUDITS_OF_REFERENCES, AUDITS_OF_ROWS = 10_000, 1_000
+AUDITS_OF_REFERENCES, AUDITS_OF_ROWS = 5_000, 500
 
 
 def decided(hits, sizes):
