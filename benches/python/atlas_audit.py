@@ -307,9 +307,10 @@ def skewed_table(of):
     yield (
         f"Gaps at the tolerance where laws are skewed, {rates.AUDITS:,} audits each (balanced "
         f"accuracy: {rates.AUDITS_OF_LABELS:,}) by the closed forms of the library; the first "
-        f"{rates.CHECKED} of each design are compared with `fa.audit`. Beside them stands the rule that was there before: the score alone (fails), "
-        "the variance at the estimate within strata (passes; ratios within strata were not "
-        "measurable before), limits of balanced accuracy made of Wilson's (fails)."
+        f"{rates.CHECKED} of each design are compared with `fa.audit`. Beside them stands the rule "
+        "that was there before: the score alone (fails), the variance at the estimate within "
+        "strata (passes; ratios within strata were not measurable before), limits of balanced "
+        "accuracy made of Wilson's (fails)."
     )
     yield ""
     yield "| what | groups | fail, % | pass, % | a rule that does not hold, % |"
