@@ -22,7 +22,7 @@ from fairaudit_rs.auditing.seeds import seed_of
 VERSION = 2
 
 #: Beside a verdict; where the lens binds by a metric that is given, or by the profile.
-AUDITS, AUDITS_GIVEN, AUDITS_OF_PROFILES = 100, 500, 150
+AUDITS, AUDITS_GIVEN, AUDITS_OF_PROFILES = 100, 400, 120
 ROWS = 1_000
 #: What `individual_test` takes for too much.
 TOO_MUCH = 1.25

@@ -351,7 +351,9 @@ class World:
         """The groups farthest apart with their values, the lower one first."""
         if self.strata and self.pairs(asked):
             sign = 1 if asked.scale == "ratio" else -1
-            pair = min(self.pairs_shown(asked), key=lambda pair: sign * self.size(asked, *pair))
+            # Rates of 0 have no ratio.
+            sizes = {pair: sign * self.size(asked, *pair) for pair in self.pairs_shown(asked)}
+            pair = min((pair for pair in sizes if not np.isnan(sizes[pair])), key=sizes.get)
             found = self.compared(asked.metric, asked.attribute, *pair)
             both = sorted(zip((found.first, found.second), pair, strict=True))
             return [(name, value) for value, name in both]

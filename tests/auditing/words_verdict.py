@@ -315,7 +315,7 @@ class VerdictReader(Lines):
 
     def on_pairs_shown(self, attribute, metric, n, n_all):
         sizes = {
-            len(self.world.pairs(one))
+            len(self.world.pairs_shown(one))
             for one in self.world.binding
             if (one.attribute, METRICS[one.metric].words) == (attribute, metric)
         }
