@@ -17,7 +17,7 @@ from fairaudit_rs.inference.tolerance import Tolerance
 from fairaudit_rs.permutation.tolerance import ask
 
 AUDITS = 1_000
-N_RESAMPLES = 3_999
+N_RESAMPLES = 499
 SIZE = 30
 _RULE = "fairaudit_rs.permutation.rows.melding_of"
 
@@ -43,6 +43,7 @@ class InFewClusters(Scenario):
     clusters: tuple[int, int]
     rates: tuple[float, float]
     correlations: tuple[float, float]
+    levels = LEVELS[:2]
 
     @property
     def audits(self):

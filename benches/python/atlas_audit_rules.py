@@ -11,6 +11,7 @@ import numpy as np
 
 from atlas_tools import LEVELS, counted
 from fairaudit_rs.auditing.rules.us_eeoc import impact_ratios
+from fairaudit_rs.inference.proportions import ratio_score
 
 #: Raise it when a change of the package or of this file changes what is measured.
 VERSION = 2
@@ -48,23 +49,18 @@ class EqualGroups:
 
     def audit(self, selected):
         counts = {group: (x, self.rows) for group, x in selected.items()}
-        rows, alone = impact_ratios(counts), impact_ratios(counts, n_comparisons=1)
+        rows = impact_ratios(counts)
+        flagged = [row for row in rows if row.flagged]
+        alone = [
+            ratio_score(row.selected, row.total, selected[row.reference], self.rows, 0.8).less
+            for row in rows
+        ]
         return {
-            "flag": flag(rows),
-            "ruled out": ruled_out(rows),
-            "unadjusted flag": flag(alone),
-            "unadjusted confidence": ruled_out(alone),
+            "flag": min((row.adjusted_pvalue for row in flagged), default=1.0),
+            "ruled out": min(1 - row.confidence_below for row in rows),
+            "unadjusted flag": min((row.pvalue for row in flagged), default=1.0),
+            "unadjusted confidence": min(alone),
         }
-
-
-def flag(rows):
-    """Return the least p-value of a group below four fifths."""
-    return min((row.adjusted_pvalue for row in rows if row.flagged), default=1.0)
-
-
-def ruled_out(rows):
-    """Return the least p-value of a true ratio of 4/5 or more."""
-    return min(1 - row.confidence_below for row in rows)
 
 
 def scenarios():
