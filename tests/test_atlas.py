@@ -245,6 +245,23 @@ def test_audits_that_err_too_often_are_told(bench):
     assert any("0 of their error shares are above the band" in line for line in lines)
 
 
+def test_tables_that_are_not_measured_in_full_stay(bench):
+    atlas = bench("atlas_audit")
+    measured = made_up(atlas.scenarios())
+    full = list(atlas.page(measured))
+    for one in atlas.scenarios():
+        if type(one).__name__ == "TenRates":
+            del measured[one.key]
+            break
+    before = ["### Ten rates of few rows", "", "as it was", "", *full]
+    part = list(atlas.page(measured, before))
+    assert part[part.index("### Ten rates of few rows") + 2] == "as it was"
+    assert any(line.startswith("- 1 scenarios are not measured") for line in part)
+    headings = [line for line in full if line.startswith("### ")]
+    assert [line for line in part if line.startswith("### ")] == headings
+    assert atlas.kept([], "### Ten rates of few rows") == []
+
+
 def test_one_audit_is_counted_at_all_levels(bench):
     """P-values, answers by level, and rules without a level; the words of an audit are p-values."""
     tools, pairs = bench("atlas_tools"), bench("atlas_audit_pairs")

@@ -69,7 +69,7 @@ def scenarios():
     return [EqualGroups(*design) for design in designs]
 
 
-def table(entries, share):
+def table(of, share):
     """The lines of the page; `share` writes a count of audits."""
     yield "### The four-fifths rule where all groups are equal"
     yield ""
@@ -86,7 +86,7 @@ def table(entries, share):
         "unadjusted confidence, % |"
     )
     yield "|---|---|---|---|---|---|---|"
-    for one, entry in entries:
+    for one, entry in of(EqualGroups):
         shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
         yield f"| {one.n_groups} | {one.rows} | {one.rate:g} | {' | '.join(shares)} |"
     yield ""
