@@ -18,7 +18,7 @@ from tests.reference.extremes_designs import beta, mixture
 #: Raise it when a change of the package or of this file changes what is measured.
 VERSION = 2
 
-AUDITS = 150
+AUDITS = 100
 HORIZON = 1_000
 #: Two populations in a tail, by the share of the smaller one.
 MIXED = {
