@@ -217,6 +217,10 @@ CALLED = {
     "coverage by rows": "coverage by rows",
     "permuted": "whole clusters permuted",
     "fitted": "intervals of fits",
+    "fitted fails": "a fitted metric (fails)",
+    "fitted passes": "a fitted metric (passes)",
+    "unadjusted flag": "an unadjusted flag",
+    "unadjusted confidence": "an unadjusted confidence",
     "wilson": "limits made of Wilson's",
 }
 
