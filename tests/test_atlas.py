@@ -150,6 +150,7 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
     for module in (rates, clusters, lenses, tails, rules):
         monkeypatch.setattr(module, "AUDITS", 2)
     monkeypatch.setattr(rates, "AUDITS_OF_LABELS", 2)
+    monkeypatch.setattr(tails, "AUDITS_OF_PERSONS", 2)
     for name in ("AUDITS_GIVEN", "AUDITS_OF_PROFILES"):
         monkeypatch.setattr(lenses, name, 2)
     for name in ("AUDITS", "AUDITS_OF_PASSES"):

@@ -463,7 +463,7 @@ def persons_table(of):
     yield ""
     yield (
         f"Equal groups of {tails.PersonsProjected.persons:,} people, tolerance "
-        f"{tails.PersonsProjected.tolerance:g}. {tails.AUDITS:,} audits each. With people as "
+        f"{tails.PersonsProjected.tolerance:g}. {tails.AUDITS_OF_PERSONS:,} audits each. With people as "
         "clusters the lens is not run."
     )
     yield ""

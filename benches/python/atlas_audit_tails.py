@@ -18,7 +18,8 @@ from tests.reference.extremes_designs import beta, mixture
 #: Raise it when a change of the package or of this file changes what is measured.
 VERSION = 2
 
-AUDITS = 100
+#: Of tails, and of persons, which take less time.
+AUDITS, AUDITS_OF_PERSONS = 100, 1_000
 HORIZON = 1_000
 #: Two populations in a tail, by the share of the smaller one.
 MIXED = {
@@ -45,12 +46,16 @@ class Counted:
 
     @property
     def key(self):
-        return f"{VERSION}:{self!r}:{AUDITS}"
+        return f"{VERSION}:{self!r}:{self.audits}"
+
+    @property
+    def audits(self):
+        return AUDITS
 
     def measure(self):
         rng = np.random.default_rng(zlib.crc32(self.key.encode()))
-        counts = counted((self.audit(rng) for _ in range(AUDITS)), self.levels)
-        return {"key": self.key, "audits": AUDITS, "counts": counts}
+        counts = counted((self.audit(rng) for _ in range(self.audits)), self.levels)
+        return {"key": self.key, "audits": self.audits, "counts": counts}
 
     def audit(self, rng):
         data = self.data(rng)
@@ -70,6 +75,10 @@ class PersonsProjected(Counted):
     @property
     def n(self):
         return self.each
+
+    @property
+    def audits(self):
+        return AUDITS_OF_PERSONS
 
     def data(self, rng):
         group = np.repeat(rng.integers(0, 2, self.persons), self.each)
