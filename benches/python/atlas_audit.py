@@ -463,8 +463,8 @@ def persons_table(of):
     yield ""
     yield (
         f"Equal groups of {tails.PersonsProjected.persons:,} people, tolerance "
-        f"{tails.PersonsProjected.tolerance:g}. {tails.AUDITS_OF_PERSONS:,} audits each. With people as "
-        "clusters the lens is not run."
+        f"{tails.PersonsProjected.tolerance:g}. {tails.AUDITS_OF_PERSONS:,} audits each. With "
+        "people as clusters the lens is not run."
     )
     yield ""
     yield "| rows of a person | fail, % | clusters ignored, % |"
@@ -483,9 +483,9 @@ def tails_table(of):
         f"{tails.HORIZON:,} that are equal (tolerance {tails.UnlikeTails.tolerance:g}; a pass is "
         f"right) or differ by exactly the tolerance. {tails.AUDITS:,} audits each. **Intervals of "
         "fits**: the interval of the test fails what lies beyond it, whatever it rests on. With "
-        "4,000 rows in both groups the levels are measured, so that the test rests on order "
+        "4,000 rows in both groups the levels are measured at 5 %, so that the test rests on order "
         "statistics, too, and both rules agree: no share of other people that was tried (0.1 to 2 "
-        "%) makes the old one fail."
+        "%) makes the old one fail. At 1 % levels take more rows, and fits decide again."
     )
     yield ""
     yield "| other people | rows | gap | fail, % | pass, % | intervals of fits, % |"

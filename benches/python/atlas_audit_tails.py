@@ -147,10 +147,10 @@ class UnlikeTails(Counted):
 
 
 def scenarios():
-    sizes = ((1_000, 1_000), (400, 400), (3_000, 3_000), (1_000, 10_000), (10_000, 1_000))
+    sizes = ((1_000, 1_000), (400, 400), (3_000, 3_000), (10_000, 1_000))
     yield from (PersonsProjected(each) for each in (3, 5))
     for share in MIXED:
         yield from (UnlikeTails(share, each, 0) for each in sizes)
-        # Levels that are measured: the test takes order statistics, too.
+        # At 5 % these levels are measured: the test takes order statistics, too.
         yield from (UnlikeTails(share, (4_000, 4_000), gap) for gap in (0, 0.1))
-    yield from (UnlikeTails(share, (1_000, 1_000), 0.1) for share in MIXED)
+    yield UnlikeTails(0.02, (1_000, 1_000), 0.1)
