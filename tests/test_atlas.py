@@ -160,14 +160,20 @@ def test_gaps_of_the_family_are_those_of_its_people(bench):
 
 def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
     """Two audits of the least size of everything, each with all its counts."""
-    families, pairs, clusters, policies, lenses, tails, rules = (
+    families, pairs, rates, clusters, policies, lenses, tails, rules = (
         bench(f"atlas_audit_{name}")
-        for name in ("families", "pairs", "clusters", "policies", "lenses", "tails", "rules")
-    )
+        for name in (
+            "families", "pairs", "rates", "clusters", "policies", "lenses", "tails", "rules"
+        )
+    )  # fmt: skip
     for name in ("AUDITS_OF_REFERENCES", "AUDITS_OF_ROWS"):
         monkeypatch.setattr(policies, name, 2)
-    for module in (clusters, lenses, tails, rules):
+    for module in (rates, clusters, lenses, tails, rules):
         monkeypatch.setattr(module, "AUDITS", 2)
+    monkeypatch.setattr(rates, "AUDITS_OF_LABELS", 2)
+    monkeypatch.setattr(tails, "AUDITS_OF_PERSONS", 2)
+    for name in ("AUDITS_GIVEN", "AUDITS_OF_PROFILES"):
+        monkeypatch.setattr(lenses, name, 2)
     for name in ("AUDITS", "AUDITS_OF_PASSES"):
         monkeypatch.setattr(families, name, 2)
     for name in ("AUDITS", "AUDITS_OF_RATES", "AUDITS_BY_REPLICATES", "AUDITS_OF_FUNCTIONS"):
@@ -180,13 +186,13 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
         assert all(0 <= count <= 2 for count in entry["counts"].values())
     growth = lenses.AtTheGrowth("4 features, sex strongly in X", given=False)
     of_tails = (tails.PersonsProjected(5), tails.UnlikeTails(0.02, (400, 400), 0.1))
-    others = (pairs, clusters, policies, rules)
+    others = (pairs, rates, clusters, policies, rules)
     made = (one for part in others for one in part.scenarios())
     for one in (*made, lenses.NoStandIn(3), growth, *of_tails):
         if getattr(one, "law", None) != "lognormal":
             entry = kept(one.measure())
             assert set(entry["counts"]) == set(one.counted)
-            assert all(0 <= count <= 2 for count in entry["counts"].values())
+            assert all(0 <= count <= 2 for n in entry["counts"].values() for count in np.ravel(n))
 
 
 def test_gaps_of_designs_are_at_the_tolerance(bench, monkeypatch):
@@ -228,9 +234,9 @@ def test_audits_that_err_too_often_are_told(bench):
     def told(kind, word, count):
         entry = measured[by_kind[kind].key]
         kept, entry["counts"][word] = entry["counts"].get(word, 0), count
-        found = [(one, name) for one, name, _ in atlas.too_many(measured)]
+        found = {(one, name) for one, name, *_ in atlas.too_many(measured)}
         entry["counts"][word] = kept
-        return found == [(by_kind[kind], word)]
+        return found == {(by_kind[kind], word)}
 
     for kind in ("AtTheTolerance", "TenRates", "OnePair", "FourFifths", "OfDesign", "Function"):
         assert told(kind, "fail", 100)
@@ -246,6 +252,11 @@ def test_audits_that_err_too_often_are_told(bench):
     assert not told("UnlikeTails", "fitted", 300)
     assert told("RaisedFloor", "pass", 100)
     assert not told("RaisedFloor", "fail", 1_000)
+    # Each level has a band of its own.
+    assert told("LowRates", "fail", [50, 10, 10])
+    assert told("LowRates", "fail", [50, 40, 1])
+    assert not told("LowRates", "fail", [60, 20, 4])
+    assert atlas.share([60, 40, 10], 1_000) == "6.0 / **4.00** / **1.00**"
     # Rules that do not hold are no errors of ours, and are bold beside them.
     assert not told("TenRates", "delta", 1_000)
     measured[by_kind["TenRates"].key]["counts"]["delta"] = 480
@@ -253,7 +264,59 @@ def test_audits_that_err_too_often_are_told(bench):
     assert atlas.caught(measured)["ignored"][0] == 0
     lines = list(atlas.page(measured))
     assert "| 100 | 0.1 | 0.0 | 0.0 | **48.0** |" in lines
-    assert any("in 0 of their shares of errors" in line for line in lines)
+    assert any("0 of their error shares are above the band" in line for line in lines)
+
+
+def test_tables_that_are_not_measured_in_full_stay(bench):
+    atlas = bench("atlas_audit")
+    measured = made_up(atlas.scenarios())
+    full = list(atlas.page(measured))
+    for one in atlas.scenarios():
+        if type(one).__name__ == "TenRates":
+            del measured[one.key]
+            break
+    before = ["### Ten rates of few rows", "", "as it was", "", *full]
+    part = list(atlas.page(measured, before))
+    assert part[part.index("### Ten rates of few rows") + 2] == "as it was"
+    assert any(line.startswith("- 1 scenarios are not measured") for line in part)
+    headings = [line for line in full if line.startswith("### ")]
+    assert [line for line in part if line.startswith("### ")] == headings
+    assert atlas.kept([], "### Ten rates of few rows") == []
+
+
+def test_one_audit_is_counted_at_all_levels(bench):
+    """P-values, answers by level, and rules without a level; the words of an audit are p-values."""
+    tools, pairs = bench("atlas_tools"), bench("atlas_audit_pairs")
+    audits = [
+        {"ours": 0.0005, "old": [True, True, False], "point": True},
+        {"ours": 0.02, "old": [True, False, False], "point": np.False_},
+        {"ours": np.float64(0.01), "old": [False] * 3, "point": True},
+    ]
+    assert tools.counted(audits, tools.LEVELS) == {
+        "ours": [3, 2, 1],
+        "old": [2, 1, 0],
+        "point": [2],
+    }
+    for hits, word in (((40, 10), "fail"), ((25, 25), "pass"), ((30, 20), None)):
+        for rows in (50, 500):
+            columns = pairs.decisions(*((rows * x // 50, rows) for x in hits))
+            found = pairs.audited([("selection_rate", {"tolerance": 0.1})], **columns)
+            assert {name for name, p in pairs.words(found).items() if p <= 0.05} == (
+                {found.verdict} & {"fail", "pass"}
+            )
+        if word:
+            assert pairs.words(found)[word] < 0.001
+
+
+def test_closed_forms_of_the_atlas_are_compared_with_audits(bench):
+    """A p-value that is not that of the library stops the atlas."""
+    rates = bench("atlas_audit_rates")
+    check = rates.check
+    check({"fail": 0.03, "pass": 0.6}, {"fail": 0.03, "pass": 1.0})
+    with pytest.raises(AssertionError, match=r"p of a fail is 0\.04 here, 0\.03 in the library"):
+        check({"fail": 0.04, "pass": 0.6}, {"fail": 0.03, "pass": 1.0})
+    with pytest.raises(AssertionError, match=r"p of a pass is 0\.04 here"):
+        check({"fail": 0.6, "pass": 0.04}, {"fail": 1.0, "pass": 1.0})
 
 
 # -- two models --------------------------------------------------------------------------------

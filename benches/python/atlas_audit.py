@@ -11,6 +11,8 @@ the four-fifths rule in atlas_audit_rules.py. Results are kept in target/atlas_a
 import argparse
 import os
 
+import numpy as np
+
 import atlas_audit_clusters as clusters
 import atlas_audit_families as families
 import atlas_audit_lenses as lenses
@@ -19,7 +21,7 @@ import atlas_audit_policies as policies
 import atlas_audit_rates as rates
 import atlas_audit_rules as rules
 import atlas_audit_tails as tails
-from atlas_tools import ROOT, band, load, run, write
+from atlas_tools import ALPHA, LEVELS, ROOT, band, load, run, section, write
 
 RESULTS = ROOT / "target" / "atlas_audit.jsonl"
 
@@ -40,14 +42,24 @@ def told(entry):
 # --- judging ------------------------------------------------------------------------------------
 
 
-def too_often(count, audits):
-    """Whether a rule that errs in at most 5 % would do so as often one time in a million."""
-    return count / audits > band(audits)[1]
+def by_level(counts):
+    """Return (level, count) of each level; a single count is that at 5 %."""
+    return list(zip(LEVELS, np.atleast_1d(counts).tolist(), strict=False))
 
 
-def share(count, audits, judged=True):
-    text = f"{100 * count / audits:.1f}"
-    return f"**{text}**" if judged and too_often(count, audits) else text
+def too_often(counts, audits):
+    """Return the levels that a rule exceeds by more than chance allows one time in a million."""
+    return [level for level, n in by_level(counts) if n / audits > band(audits, level)[1]]
+
+
+def share(counts, audits, judged=True):
+    """Return counts by level as percentages; bold where they are too many."""
+    too_many_at = too_often(counts, audits) if judged else []
+    texts = []
+    for level, n in by_level(counts):
+        text = f"{100 * n / audits:.{1 if level == ALPHA else 2}f}"
+        texts.append(f"**{text}**" if level in too_many_at else text)
+    return " / ".join(texts)
 
 
 def errors(scenario, entry):
@@ -70,14 +82,23 @@ def errors(scenario, entry):
     return found | {f"pass of {name}": n for name, n in entry.get("passes", {}).items()}
 
 
+def known(measured):
+    """Return the scenarios that are measured, with their entries."""
+    return [(one, measured[one.key]) for one in scenarios() if one.key in measured]
+
+
 def too_many(measured):
-    """(scenario, word, share) of all errors that are too many."""
-    return [
-        (scenario, word, count / measured[scenario.key]["audits"])
-        for scenario in scenarios()
-        for word, count in errors(scenario, measured[scenario.key]).items()
-        if too_often(count, measured[scenario.key]["audits"])
-    ]
+    """Return (scenario, word, level, share) of all errors that are too many."""
+    found = []
+    for scenario, entry in known(measured):
+        for word, counts in errors(scenario, entry).items():
+            over = too_often(counts, entry["audits"])
+            found += [
+                (scenario, word, level, n / entry["audits"])
+                for level, n in by_level(counts)
+                if level in over
+            ]
+    return found
 
 
 def broken(scenario, entry):
@@ -94,63 +115,91 @@ def broken(scenario, entry):
 
 
 def caught(measured):
-    """By rule that does not hold, in how many of its scenarios it errs too often, and of how many.
+    """Return in how many scenarios each invalid rule errs too often at 5 %, and of how many.
 
     A rule that is never caught would say that the scenarios prove nothing.
     """
     counts = {}
-    for scenario in scenarios():
-        entry = measured[scenario.key]
-        for rule, count in broken(scenario, entry).items():
+    for scenario, entry in known(measured):
+        for rule, found in broken(scenario, entry).items():
             hits, of = counts.get(rule, (0, 0))
-            counts[rule] = (hits + too_often(count, entry["audits"]), of + 1)
+            counts[rule] = (hits + (ALPHA in too_often(found, entry["audits"])), of + 1)
     return counts
 
 
 # --- the page -----------------------------------------------------------------------------------
 
 
-def page(measured):
+class UnmeasuredError(LookupError):
+    """A table has scenarios that are not measured."""
+
+
+def page(measured, before=()):
+    """Return the section; tables that are not measured in full stay as they are in ``before``."""
+
     def of(kind):
-        return [(one, measured[one.key]) for one in scenarios() if isinstance(one, kind)]
+        found = [one for one in scenarios() if isinstance(one, kind)]
+        if any(one.key not in measured for one in found):
+            raise UnmeasuredError
+        return [(one, measured[one.key]) for one in found]
+
+    def lines_of(table):
+        lines = table(of)
+        heading = next(lines)
+        try:
+            return [heading, *lines]
+        except UnmeasuredError:
+            return kept(before, heading)
 
     yield (
-        "Measured by `benches/python/atlas_audit.py` through `fa.audit` (callables, which no "
-        "policy names, by the test beneath it). Gaps lie exactly at their tolerance, unless said: "
-        "**fail** and **pass** are errors, of which a valid rule makes at most 5 %. Shares that "
-        "such a rule would exceed one time in a million are bold. Beside them stands what rules "
-        "that do not hold say of the same data."
+        "Measured by `benches/python/atlas_audit.py` through `fa.audit` (custom functions, which "
+        "no policy can name, by the test that decides). Gaps lie exactly at their tolerance unless "
+        "stated otherwise, so **fail** and **pass** are errors, and a valid rule makes them in at "
+        "most 5 % of audits. Figures such as 4.1 / 0.90 / 0.08 are the shares at the levels 5 %, "
+        "1 % and 0.1 %, counted on the same audits; 0.1 % only for closed forms and tests with at "
+        "least 3,999 replicates. Bold shares are above the level by more than chance allows one "
+        "time in a million. Beside them stand rules that are not valid, on the same data."
     )
     yield ""
     yield from found(measured)
-    yield from family_table(of(families.AtTheTolerance))
-    yield from passes_table(of(families.WithoutGaps))
-    yield from rates_table(of(pairs.TenRates))
-    yield from pairs_table(of)
-    yield from skewed_table(of)
-    yield from floor_table(of(pairs.RaisedFloor))
-    yield from policies_table(of)
-    yield from lenses_table(of(lenses.NoStandIn))
-    yield from growth_table(of(lenses.AtTheGrowth))
-    yield from persons_table(of(tails.PersonsProjected))
-    yield from tails_table(of(tails.UnlikeTails))
-    yield ""
-    yield from rules.table(of(rules.EqualGroups), share)
+    for table in (
+        family_table, passes_table, rates_table, pairs_table, clusters_table, skewed_table,
+        floor_table, policies_table, lenses_table, growth_table, persons_table, tails_table,
+        rules_table,
+    ):  # fmt: skip
+        yield from lines_of(table)
+
+
+def kept(before, heading):
+    """Return the lines of a table of the page; none where it has no such heading."""
+    if heading not in before:
+        return []
+    start = before.index(heading)
+    ends = [i for i, line in enumerate(before) if i > start and line.startswith("### ")]
+    return before[start : min(ends, default=len(before))]
 
 
 def found(measured):
-    judged = [measured[one.key] for one in scenarios()]
+    judged = [entry for _, entry in known(measured)]
+    n_left = len(scenarios()) - len(judged)
     over = too_many(measured)
     yield (
-        f"- {len(judged)} scenarios, {sum(e['audits'] for e in judged):,} audits; in {len(over)} "
-        "of their shares of errors ours errs more often than the band allows"
-        + ("".join(f"; {one}, {word}: {100 * p:.1f} %" for one, word, p in over))
+        f"- {len(judged)} scenarios, {sum(e['audits'] for e in judged):,} audits; {len(over)} of "
+        "their error shares are above the band of their level"
+        + "".join(
+            f"; {one}, {word} at {100 * level:g} %: {100 * p:.2f} %" for one, word, level, p in over
+        )
         + "."
     )
+    if n_left:
+        yield (
+            f"- {n_left} scenarios are not measured with this version of the package. Their tables "
+            "are older, with single figures at 5 %."
+        )
     rules = "; ".join(
         f"{CALLED.get(rule, rule)} {hits} of {of}" for rule, (hits, of) in caught(measured).items()
     )
-    yield f"- In how many of their scenarios rules that do not hold are caught by it: {rules}."
+    yield f"- In how many of their scenarios the rules that are not valid exceed 5 %: {rules}."
     yield ""
 
 
@@ -168,11 +217,15 @@ CALLED = {
     "coverage by rows": "coverage by rows",
     "permuted": "whole clusters permuted",
     "fitted": "intervals of fits",
+    "fitted fails": "a fitted metric (fails)",
+    "fitted passes": "a fitted metric (passes)",
+    "unadjusted flag": "an unadjusted flag",
+    "unadjusted confidence": "an unadjusted confidence",
     "wilson": "limits made of Wilson's",
 }
 
 
-def family_table(entries):
+def family_table(of):
     yield "### Families of 50 comparisons"
     yield ""
     questions = len(families.METRICS) * len(families.ATTRIBUTES)
@@ -192,7 +245,7 @@ def family_table(entries):
         "point, % | delta, % | not significant, % |"
     )
     yield "|---|---|---|---|---|---|---|---|---|"
-    for one, entry in entries:
+    for one, entry in of(families.AtTheTolerance):
         n, counts = entry["audits"], entry["counts"]
         cells = [
             f"{one.n:,}",
@@ -207,7 +260,7 @@ def family_table(entries):
     yield ""
 
 
-def passes_table(entries):
+def passes_table(of):
     yield "### A model without gaps"
     yield ""
     yield (
@@ -219,7 +272,7 @@ def passes_table(entries):
     yield ""
     yield "| tolerated | rows | pass, % | inconclusive, % | fail, % | not significant, % |"
     yield "|---|---|---|---|---|---|"
-    for one, entry in entries:
+    for one, entry in of(families.WithoutGaps):
         n, counts = entry["audits"], entry["counts"]
         shares = [
             share(counts.get(word, 0), n, judged=word == "fail")
@@ -229,17 +282,17 @@ def passes_table(entries):
     yield ""
 
 
-def rates_table(entries):
+def rates_table(of):
     yield "### Ten rates of few rows"
     yield ""
     yield (
         f"Five small groups, each compared with {pairs.LARGE:,} rows by true and false positive "
-        f"rates (.85 and .6 there), above and below in turn. {pairs.AUDITS:,} audits each."
+        f"rates (0.85 and 0.6 there), above and below in turn. {pairs.AUDITS:,} audits each."
     )
     yield ""
     yield "| rows that count | tolerance | fail, % | unadjusted, % | delta, % |"
     yield "|---|---|---|---|---|"
-    for one, entry in entries:
+    for one, entry in of(pairs.TenRates):
         shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
         yield f"| {one.rows} | {one.tolerance:g} | {' | '.join(shares)} |"
     yield ""
@@ -249,18 +302,33 @@ def pairs_table(of):
     yield "### One pair of groups"
     yield ""
     yield (
-        f"Tolerance {pairs.TOLERANCE:g} (four fifths: a ratio of .8), the first group above and "
+        f"Tolerance {pairs.TOLERANCE:g} (four fifths: a ratio of 0.8), the first group above and "
         "below. Strata are mixed unequally, weights depend on decisions, clusters are two rows "
-        "(rates) or five (F1, AUC); mean residuals compare scores of two laws. Few clusters vary "
-        "differently in both groups; of a test of equality a fail is a rejection."
+        "(rates) or five (F1, AUC); mean residuals compare scores of two laws."
     )
     yield ""
-    yield "| what | groups | audits | fail, % | pass, % | a rule that does not hold, % |"
-    yield "|---|---|---|---|---|---|"
     kinds = (
         pairs.OnePair, pairs.FourFifths, pairs.OfDesign, pairs.InClusters, pairs.Residual,
-        pairs.Function, clusters.EqualRates, clusters.GapInFewClusters,
+        pairs.Function,
     )  # fmt: skip
+    yield from pair_lines(of, kinds)
+
+
+def clusters_table(of):
+    yield "### Few clusters"
+    yield ""
+    yield (
+        f"Selection rates in clusters of {clusters.SIZE} rows that vary differently in the two "
+        f"groups, tolerance {pairs.TOLERANCE:g}, {clusters.N_RESAMPLES} replicates. In a test of "
+        "equality a fail is a rejection. The rule that is not valid permutes whole clusters."
+    )
+    yield ""
+    yield from pair_lines(of, (clusters.EqualRates, clusters.GapInFewClusters))
+
+
+def pair_lines(of, kinds):
+    yield "| what | groups | audits | fail, % | pass, % | a rule that does not hold, % |"
+    yield "|---|---|---|---|---|---|"
     for one, entry in (both for kind in kinds for both in of(kind)):
         n, counts = entry["audits"], entry["counts"]
         others = [
@@ -284,10 +352,13 @@ def skewed_table(of):
     yield "### Low rates and few rows of a label"
     yield ""
     yield (
-        f"Gaps at the tolerance where laws are skewed, {rates.AUDITS:,} audits each (half as many "
-        "of ratios of weighted or clustered rates). Beside them "
-        "stands the rule that was there before: the score alone, the variance at the estimate "
-        "within strata, no strata, limits of balanced accuracy made of Wilson's."
+        f"Gaps at the tolerance where laws are skewed, {rates.AUDITS:,} audits each (balanced "
+        f"accuracy: {rates.AUDITS_OF_LABELS:,}; weighted or clustered rates: "
+        f"{rates.AUDITS_OF_ROWS:,}) by the closed forms of the library; the first "
+        f"{rates.CHECKED} of each design are compared with `fa.audit`. Beside them stands the rule "
+        "that was there before: the score alone (fails), the variance at the estimate within "
+        "strata (passes; ratios within strata were not measurable before), no strata (fails), "
+        "limits of balanced accuracy made of Wilson's (fails)."
     )
     yield ""
     yield "| what | groups | fail, % | pass, % | a rule that does not hold, % |"
@@ -302,18 +373,19 @@ def skewed_table(of):
     yield ""
 
 
-def floor_table(entries):
+def floor_table(of):
     yield "### A raised floor buys no pass"
     yield ""
     yield (
-        "Groups of 70, 20, 6 and 4 %; the smallest is selected at .3, the others at .5, tolerance "
-        f".1: every pass is an error. {pairs.AUDITS_BY_REPLICATES:,} audits each. Without the rule "
-        "that a group which could be tested counts, an audit passes when its remaining pairs do."
+        "Groups of 70, 20, 6 and 4 %; the smallest is selected at 0.3, the others at 0.5, "
+        f"tolerance 0.1: every pass is an error. {pairs.AUDITS_BY_REPLICATES:,} audits each. "
+        "Without the rule that a group which could be tested counts, an audit passes when its "
+        "remaining pairs do."
     )
     yield ""
     yield "| rows | floor | fail, % | pass, % | passes without the rule, % |"
     yield "|---|---|---|---|---|"
-    for one, entry in entries:
+    for one, entry in of(pairs.RaisedFloor):
         n, counts = entry["audits"], entry["counts"]
         cells = [
             f"{one.rows:,}",
@@ -330,8 +402,9 @@ def policies_table(of):
     yield "### References, intersections, people by weight"
     yield ""
     yield (
-        "What the audit does, and what the rule before did with the same data. Where an answer is "
-        "right its share is not judged."
+        "What the audit does, and what the rule before did with the same data. Shares of right "
+        "answers are not judged. With a group at 0.8 times a fixed reference both rules agree: "
+        "that design shows the size of ours alone."
     )
     yield ""
     yield "| what | audits | fail, % | pass, % | a rule that does not hold, % |"
@@ -350,7 +423,7 @@ def policies_table(of):
     yield ""
 
 
-def lenses_table(entries):
+def lenses_table(of):
     yield "### The individual lens beside a verdict"
     yield ""
     yield (
@@ -362,60 +435,64 @@ def lenses_table(entries):
     yield ""
     yield "| features | found, % | without the rule, % |"
     yield "|---|---|---|"
-    for one, entry in entries:
+    for one, entry in of(lenses.NoStandIn):
         shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
         yield f"| {one.n_features} | {' | '.join(shares)} |"
     yield ""
 
 
-def growth_table(entries):
+def growth_table(of):
     yield "### A binding individual lens"
     yield ""
     yield (
         "The growth of the loss is the tolerance, under the metric of all people. The policy gives "
-        f"that metric, or the profile of the fitted direction decides. {lenses.AUDITS:,} audits "
-        "each. *Fitted*: the metric that is fitted to the rows decides as it is."
+        f"that metric ({lenses.AUDITS_GIVEN:,} audits each), or the profile of the fitted "
+        f"direction decides ({lenses.AUDITS_OF_PROFILES:,} audits each). *Fitted*: the metric that "
+        "is fitted to the rows decides as it is."
     )
     yield ""
     yield "| design | metric | fail, % | pass, % | fitted fails, % | fitted passes, % |"
     yield "|---|---|---|---|---|---|"
-    for one, entry in entries:
+    for one, entry in of(lenses.AtTheGrowth):
         shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
         metric = "given" if one.given else "profile"
         yield f"| {one.design} | {metric} | {' | '.join(shares)} |"
-
-
-def persons_table(entries):
     yield ""
+
+
+def persons_table(of):
     yield "### A binding projection and rows of persons"
     yield ""
     yield (
         f"Equal groups of {tails.PersonsProjected.persons:,} people, tolerance "
-        f"{tails.PersonsProjected.tolerance:g}. {tails.AUDITS:,} audits each. With people as "
-        "clusters the lens is not run."
+        f"{tails.PersonsProjected.tolerance:g}. {tails.AUDITS_OF_PERSONS:,} audits each. With "
+        "people as clusters the lens is not run."
     )
     yield ""
     yield "| rows of a person | fail, % | clusters ignored, % |"
     yield "|---|---|---|"
-    for one, entry in entries:
+    for one, entry in of(tails.PersonsProjected):
         shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
         yield f"| {one.each} | {' | '.join(shares)} |"
     yield ""
 
 
-def tails_table(entries):
+def tails_table(of):
     yield "### Binding extremes and two populations in a tail"
     yield ""
     yield (
         f"A smooth tail and one with a share of other people, levels of one row in "
         f"{tails.HORIZON:,} that are equal (tolerance {tails.UnlikeTails.tolerance:g}; a pass is "
         f"right) or differ by exactly the tolerance. {tails.AUDITS:,} audits each. **Intervals of "
-        "fits**: the interval of the test fails what lies beyond it, whatever it rests on."
+        "fits**: the interval of the test fails what lies beyond it, whatever it rests on. With "
+        "4,000 rows in both groups the levels are measured at 5 %, so that the test rests on order "
+        "statistics, too, and both rules agree: no share of other people that was tried (0.1 to 2 "
+        "%) makes the old one fail. At 1 % levels take more rows, and fits decide again."
     )
     yield ""
     yield "| other people | rows | gap | fail, % | pass, % | intervals of fits, % |"
     yield "|---|---|---|---|---|---|"
-    for one, entry in entries:
+    for one, entry in of(tails.UnlikeTails):
         n, counts = entry["audits"], entry["counts"]
         cells = [
             f"{100 * one.share:g} %",
@@ -426,13 +503,23 @@ def tails_table(entries):
             share(counts["fitted"], n),
         ]
         yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def rules_table(of):
+    yield from rules.table(of, share)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    run(RESULTS, scenarios(), measure, told, parser.parse_args().processes)
-    write("audits", page(load(RESULTS)))
+    parser.add_argument(
+        "--page", action="store_true", help="only write the tables that are measured in full"
+    )
+    options = parser.parse_args()
+    if not options.page:
+        run(RESULTS, scenarios(), measure, told, options.processes)
+    write("audits", list(page(load(RESULTS), section("audits"))))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import fairaudit_rs as fa
 from atlas_tools import ALPHA
 
 #: Raise it when a change of the package or of this file changes what is measured.
-VERSION = 1
+VERSION = 2
 
 ATTRIBUTES = {"a": (0.1, 0.9), "b": (0.1, 0.3, 0.6), "c": (0.3, 0.7)}
 METRICS = (
@@ -184,11 +184,11 @@ class AtTheTolerance:
         }
 
 
-def differs(pair):
+def differs(pair, level=ALPHA):
     """Whether two groups differ significantly by the z test, with the variances that are seen."""
     error = pair.test.standard_error
     z = abs(pair.test.estimate) / error if error > 0 else np.inf
-    return 2 * stats.norm.sf(z) <= ALPHA
+    return 2 * stats.norm.sf(z) <= level
 
 
 def broken(audit, n_pairs):
@@ -208,7 +208,7 @@ def delta_p(gap, error, tolerance):
     """p of a fail by the normal law with the variances that are seen, however few the rows."""
     if not error > 0:
         return float(gap <= tolerance)
-    return min(1.0, sum(stats.norm.sf((gap + end * tolerance) / error) for end in (-1, 1)))
+    return min(1.0, sum(float(stats.norm.sf((gap + end * tolerance) / error)) for end in (-1, 1)))
 
 
 @dataclass(frozen=True)

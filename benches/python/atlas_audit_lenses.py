@@ -15,12 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 import fairaudit_rs as fa
+from atlas_tools import LEVELS, counted
 from fairaudit_rs.auditing.seeds import seed_of
 
 #: Raise it when a change of the package or of this file changes what is measured.
-VERSION = 1
+VERSION = 2
 
-AUDITS = 100
+#: Beside a verdict; where the lens binds by a metric that is given, or by the profile.
+AUDITS, AUDITS_GIVEN, AUDITS_OF_PROFILES = 100, 400, 120
 ROWS = 1_000
 #: What `individual_test` takes for too much.
 TOO_MUCH = 1.25
@@ -89,6 +91,7 @@ class AtTheGrowth:
 
     design: str
     given: bool
+    levels = LEVELS[:2]
     counted = ("fail", "pass", "fitted fails", "fitted passes")
 
     @property
@@ -97,7 +100,12 @@ class AtTheGrowth:
 
     @property
     def key(self):
-        return f"{VERSION}:growth:{self.design}:{'given' if self.given else 'profile'}:{AUDITS}"
+        metric = "given" if self.given else "profile"
+        return f"{VERSION}:growth:{self.design}:{metric}:{self.audits}"
+
+    @property
+    def audits(self):
+        return AUDITS_GIVEN if self.given else AUDITS_OF_PROFILES
 
     def __str__(self):
         return f"{self.design}, metric {'given' if self.given else 'by its profile'}"
@@ -123,32 +131,36 @@ class AtTheGrowth:
     def measure(self):
         rng = np.random.default_rng(zlib.crc32(self.key.encode()))
         growth = self.growth()
-        counts = Counter(dict.fromkeys(self.counted, 0))
-        for audit in range(AUDITS):
-            counts.update(self.audit(rng, audit, growth))
-        return {"key": self.key, "audits": AUDITS, "counts": dict(counts), "growth": growth}
+        audits = (self.audit(rng, audit, growth) for audit in range(self.audits))
+        counts = counted(audits, self.levels)
+        return {"key": self.key, "audits": self.audits, "counts": counts, "growth": growth}
 
     def audit(self, rng, seed, growth):
-        direction, _, rows = DESIGNS[self.design]
-        X, label, sex, model = self.people(rows, rng)
+        people = self.people(DESIGNS[self.design][2], rng)
+        found = [self.words(people, seed, growth, level) for level in self.levels]
+        return {rule: [one[rule] for one in found] for rule in self.counted}
+
+    def words(self, people, seed, growth, level):
+        X, label, sex, model = people
+        direction, _, _ = DESIGNS[self.design]
         metric = {"directions": [dict(zip(self.names, direction, strict=True))]}
         criterion = fa.Criterion(
             lens="individual", tolerance=growth, fair_metric=metric if self.given else None
         )
         found = fa.audit(
             label, model.decision(X).astype(int), sensitive_features={"sex": sex}, model=model,
-            X=X, policy=fa.Policy(name="growth", criteria=[criterion]), lenses=["individual"],
-            n_resamples=999, rng=seed, n_threads=1,
+            X=X, policy=fa.Policy(name="growth", criteria=[criterion], alpha=level),
+            lenses=["individual"], n_resamples=999, rng=seed, n_threads=1,
         )  # fmt: skip
         fitted = fa.individual_test(
             model, X, label, fair_metric=fa.FairMetric.subspace(X, sex, standardize=True),
-            n_threads=1,
+            n_threads=1, confidence_level=1 - level,
         )  # fmt: skip
         return {
-            "fail": int(found.verdict == "fail"),
-            "pass": int(found.verdict == "pass"),
-            "fitted fails": int(fitted.lower_bound > growth),
-            "fitted passes": int(fitted.upper_bound < growth),
+            "fail": found.verdict == "fail",
+            "pass": found.verdict == "pass",
+            "fitted fails": fitted.lower_bound > growth,
+            "fitted passes": fitted.upper_bound < growth,
         }
 
 

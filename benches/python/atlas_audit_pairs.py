@@ -7,7 +7,6 @@ estimates, a design that is left out of account, a raised floor without the rule
 
 import math
 import zlib
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +14,13 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from atlas_audit_families import audited, delta_p, differs, pairs_of
-from atlas_tools import ALPHA
+from atlas_tools import LEVELS, counted
 from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.inference.tolerance import Tolerance
 from fairaudit_rs.permutation.tolerance import ask
 
 #: Raise it when a change of the package or of this file changes what is measured.
-VERSION = 1
+VERSION = 2
 
 #: Audits of formulas, of one pair of rates, of tests by replicates, of callables.
 AUDITS, AUDITS_OF_RATES, AUDITS_BY_REPLICATES, AUDITS_OF_FUNCTIONS = 2_000, 3_000, 1_000, 300
@@ -32,6 +31,8 @@ LARGE = 2_000
 @dataclass(frozen=True)
 class Scenario:
     """What all have: a name, a number of audits and data of a seed; `n` orders them."""
+
+    levels = LEVELS
 
     @property
     def n(self):
@@ -47,10 +48,8 @@ class Scenario:
 
     def measure(self):
         rng = np.random.default_rng(zlib.crc32(self.key.encode()))
-        counts = Counter(dict.fromkeys(self.counted, 0))
-        for audit in range(self.audits):
-            counts.update(self.audit(rng, audit))
-        counts = {rule: int(count) for rule, count in counts.items()}
+        audits = (self.audit(rng, audit) for audit in range(self.audits))
+        counts = counted(audits, self.levels)
         return {"key": self.key, "audits": self.audits, "counts": counts}
 
 
@@ -76,8 +75,21 @@ DESIGNS = {"strata": "strata", "sample_weight": "weights", "clusters": "clusters
 
 
 def words(found):
-    """Of a single binding question."""
-    return {"fail": found.verdict == "fail", "pass": found.verdict == "pass"}
+    """Return the p-values of a fail and of a pass; 1 where the audit says something else.
+
+    An audit that does not fail at 5 % does not fail at smaller levels, and passes none of them if
+    it does not pass at 5 %: people who are left out withhold a pass at every level.
+    """
+    pairs = pairs_of(found)
+    return {
+        "fail": min(pair.adjusted for pair in pairs) if found.verdict == "fail" else 1.0,
+        "pass": passing(pairs) if found.verdict == "pass" else 1.0,
+    }
+
+
+def passing(pairs):
+    """Return the p-value of a pass of all pairs."""
+    return max((pair.test.p_pass for pair in pairs), default=1.0)
 
 
 @dataclass(frozen=True)
@@ -111,9 +123,9 @@ class TenRates(Scenario):
         assert len(tests) == found.n_comparisons == 10
         delta = [delta_p(t.estimate, t.standard_error, self.tolerance) for t in tests]
         return {
-            "fail": found.verdict == "fail",
-            "unadjusted": any(test.p_fail <= ALPHA for test in tests),
-            "delta": min(delta) <= ALPHA / len(tests),
+            "fail": words(found)["fail"],
+            "unadjusted": min(test.p_fail for test in tests),
+            "delta": min(delta) * len(tests),
         }
 
 
@@ -142,7 +154,7 @@ class OnePair(Scenario):
         columns = decisions(*zip(counts, self.rows, strict=True))
         found = audited([("selection_rate", {"tolerance": TOLERANCE})], **columns, rng=seed)
         [pair] = pairs_of(found)
-        return words(found) | {"quiet": not differs(pair)}
+        return words(found) | {"quiet": [not differs(pair, level) for level in self.levels]}
 
 
 @dataclass(frozen=True)
@@ -173,13 +185,13 @@ class FourFifths(Scenario):
         return words(found) | {"point": low < 0.8 * high, "logarithm": self.by_logarithm(counts)}
 
     def by_logarithm(self, counts):
-        """Whether the normal law of the logarithm (Katz) passes; never without selections."""
+        """Return p of a pass by the normal law of the logarithm (Katz); 1 without selections."""
         if not all(counts):
-            return False
+            return 1.0
         error = math.sqrt(sum(1 / x - 1 / n for x, n in zip(counts, self.rows, strict=True)))
         shares = [x / n for x, n in zip(counts, self.rows, strict=True)]
         log = -abs(math.log(shares[0] / shares[1]))
-        return error == 0 or stats.norm.sf((log - math.log(0.8)) / error) <= ALPHA
+        return float(stats.norm.sf((log - math.log(0.8)) / error)) if error > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -194,6 +206,7 @@ class OfDesign(Scenario):
     sign: int
     rows = (60, 1_000)
     counted = ("fail", "pass", "ignored")
+    levels = LEVELS[:2]
 
     @property
     def label(self):
@@ -212,7 +225,7 @@ class OfDesign(Scenario):
         criteria = [("selection_rate", {"tolerance": TOLERANCE})]
         found = audited(criteria, **columns, **given, rng=seed, n_resamples=999)
         ignored = audited(criteria, **columns, rng=seed)
-        return words(found) | {"ignored": ignored.verdict == "fail"}
+        return words(found) | {"ignored": words(ignored)["fail"]}
 
     def columns(self, rng):
         n, design = sum(self.rows), self.design
@@ -250,6 +263,7 @@ class InClusters(Scenario):
     sign: int
     clusters = (50, 400)
     counted = ("fail", "pass", "ignored")
+    levels = LEVELS[:2]
 
     @property
     def label(self):
@@ -269,7 +283,7 @@ class InClusters(Scenario):
         criteria = [(self.metric, {"tolerance": self.true_gap})]
         found = audited(criteria, **columns, clusters=unit, rng=seed, n_resamples=999)
         ignored = audited(criteria, **columns, rng=seed)
-        return words(found) | {"ignored": ignored.verdict == "fail"}
+        return words(found) | {"ignored": words(ignored)["fail"]}
 
     @property
     def found(self):
@@ -332,7 +346,7 @@ class Residual(Scenario):
         )  # fmt: skip
         [pair] = pairs_of(found)
         delta = delta_p(pair.test.estimate, pair.test.standard_error, TOLERANCE)
-        return words(found) | {"delta": delta <= ALPHA}
+        return words(found) | {"delta": delta}
 
 
 def mean_of(label, value, weight):
@@ -349,6 +363,7 @@ class Function(Scenario):
     law: str
     rows = (50, LARGE)
     counted = ("fail", "pass", "delta")
+    levels = LEVELS[:1]
 
     @property
     def label(self):
@@ -370,13 +385,13 @@ class Function(Scenario):
             sensitive_features=np.repeat(["a", "b"], self.rows),
         )  # fmt: skip
         question = ask(table.shared(), metric, Tolerance(value=TOLERANCE))
-        [test] = question.tests(alpha=ALPHA, n_tests=1, n_resamples=199, seed=seed, n_threads=1)
+        [test] = question.tests(alpha=LEVELS[0], n_tests=1, n_resamples=199, seed=seed, n_threads=1)
         gap = abs(values[0].mean() - values[1].mean())
         error = math.sqrt(sum(part.var() / len(part) for part in values))
         return {
-            "fail": test.p_fail <= ALPHA,
-            "pass": test.p_pass <= ALPHA,
-            "delta": delta_p(gap, error, TOLERANCE) <= ALPHA,
+            "fail": test.p_fail,
+            "pass": test.p_pass,
+            "delta": delta_p(gap, error, TOLERANCE),
         }
 
     def values(self, rng, n, side):
@@ -407,9 +422,7 @@ class RaisedFloor(Scenario):
             sensitive_features={"g": np.repeat(list("abcd"), of_groups)},
             rng=seed,
         )
-        pairs = pairs_of(found)
-        kept = bool(pairs) and all(pair.test.p_pass <= ALPHA for pair in pairs)
-        return words(found) | {"without the rule": kept}
+        return words(found) | {"without the rule": passing(pairs_of(found))}
 
 
 def scenarios():

@@ -19,6 +19,9 @@ sys.path.insert(0, str(ROOT))
 PAGES = ROOT / "docs" / "atlas"
 
 ALPHA = 0.05
+#: Levels at which one simulated audit is counted. The last one is for closed forms, and for tests
+#: by at least 3,999 replicates.
+LEVELS = (0.05, 0.01, 0.001)
 #: Chance that a test of exactly 5 % lies outside of the band.
 BAND = 1e-6
 COVERAGE = (0.935, 0.965)
@@ -56,6 +59,24 @@ def run(results, scenarios, measure, told, n_processes):
 def band(n, p=ALPHA):
     """Shares that a binomial of this probability leaves with probability 1e-6."""
     return stats.binom.ppf(BAND / 2, n, p) / n, stats.binom.isf(BAND / 2, n, p) / n
+
+
+def counted(audits, levels):
+    """Count by rule in how many audits it rejects, as a list with a count for each level.
+
+    An audit gives each rule a p-value, or a list with an answer for each level. A rule that has no
+    level gives True or False, and has one count.
+    """
+    counts = {}
+    for audit in audits:
+        for rule, answer in audit.items():
+            if isinstance(answer, float):
+                answers = [answer <= level for level in levels]
+            else:
+                answers = answer if isinstance(answer, list) else [answer]
+            found = counts.setdefault(rule, [0] * len(answers))
+            counts[rule] = [n + bool(one) for n, one in zip(found, answers, strict=True)]
+    return counts
 
 
 def pooled_too_often(entries):

@@ -112,6 +112,23 @@ class TestWhoIsWorseOff:
             *({one.group for one in pair.test.groups} for pair in compared)
         )
 
+    def test_of_ratios_of_0_the_largest_difference_is_shown(self):
+        """The table had b, 2 % selected, as the highest group beside c with 50 %."""
+        group = np.tile(np.repeat(["a", "b", "c"], 200), 2)
+        hit = np.tile(np.repeat([0, 0, 1, 0, 1], [200, 196, 4, 100, 100]), 2)
+        found = audited(
+            {
+                "y_pred": hit,
+                "sensitive_features": {"g": group},
+                "strata": np.repeat(["first", "second"], 600),
+            },
+            "four_fifths",
+            pos_label=1,
+        )
+        one = found.questions[0]
+        assert [pair.test.estimate for pair in one.pairs].count(0) == 2
+        assert [(group.group, value) for group, value in one.extremes] == [("a", 0.0), ("c", 0.5)]
+
     def test_cells_that_hold_strata(self):
         data = departments()
         cells = fa.tabulate(**data)

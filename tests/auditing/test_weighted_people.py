@@ -67,6 +67,25 @@ class TestCoverage:
         weight = np.random.default_rng(0).uniform(0.9, 1.1, 4_500)
         assert audited(group, weight, alternating(4_500)).covers_all
 
+    @pytest.mark.parametrize("seed", range(5))
+    def test_everybody_within_strata_is_everybody(self, seed):
+        """Two sums of the same weights differ in their last bit: "more than 99.9 %" was printed."""
+        rng = np.random.default_rng(seed)
+        found = fa.audit(
+            None,
+            rng.integers(0, 2, 1_500),
+            sensitive_features={"g": rng.integers(0, 3, 1_500)},
+            sample_weight=rng.lognormal(size=1_500),
+            strata=rng.integers(0, 4, 1_500),
+            policy=fa.Policy(
+                name="own", criteria=[fa.Criterion(metric="selection_rate", tolerance=0.1)]
+            ),
+            pos_label=1,
+            rng=1,
+        )
+        assert found.questions[0].coverage == 1
+        assert "people in tested groups: g 100.0 %" in found.summary()
+
     def test_other_lenses_count_by_weight_too(self):
         group = np.repeat(["a", "b", "c"], [300, 300, 20])
         criteria = [fa.Criterion(lens="projection", tolerance=0.1, binding=False)]

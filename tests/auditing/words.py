@@ -243,6 +243,7 @@ class World:
         if len(w) == 0:
             return False
         if metric == "auc":
+            # The AUC needs so many rows of each label.
             positive = int(self.y[eligible].sum())
             if min(positive, len(w) - positive) < 20:
                 return False

@@ -122,9 +122,17 @@ class QuestionFinding(Value):
 
     @property
     def widest_pair(self) -> PairFinding | None:
-        """The comparison with the largest observed gap."""
+        """The comparison with the largest observed gap.
+
+        Of equal ratios, as those of a rate of 0 are, that with the largest difference.
+        """
+
+        def size(pair: PairFinding) -> tuple[float, float]:
+            test = pair.test
+            return self._away(test.estimate), abs(test.first_value - test.second_value)
+
         known = [pair for pair in self.pairs if not math.isnan(pair.test.estimate)]
-        return max(known, key=lambda pair: self._away(pair.test.estimate), default=None)
+        return max(known, key=size, default=None)
 
     @property
     def extremes(self) -> tuple[tuple[CountedGroup, float], ...]:

@@ -176,9 +176,10 @@ class ByStratum(Value):
         at = [i for i, key in enumerate(self.keys) if label(key) in groups]
         present = (self.size[:, at] > 0) & ~np.isnan(self.value[:, at])
         people = self.people[:, at]
-        inside = people[present.sum(axis=1) > 1].sum()
+        # Nobody outside is a share of exactly 1, whatever the rounding of two sums.
+        outside = people[present.sum(axis=1) < 2].sum()
         everyone = float(people.sum())
-        return float(inside) / everyone if everyone > 0 else 1.0
+        return 1 - float(outside) / everyone if everyone > 0 else 1.0
 
     def of(self, pair: Pair, test: Callable[[], Homogeneity]) -> PairWithinStrata:
         """Return two groups within strata; ``test`` says whether their gap is the same in all."""
